@@ -1,0 +1,52 @@
+/** Who may import whom; the picture is in README.md. */
+const only = (name, library, owners) => ({
+  name,
+  comment: `${library} has its owners; use them`,
+  severity: "error",
+  from: { path: "^(shared|orchestrator|agent|envd)/", pathNot: owners },
+  to: { path: `node_modules/${library}/` },
+});
+
+module.exports = {
+  forbidden: [
+    { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
+    {
+      name: "programs-do-not-import-each-other",
+      severity: "error",
+      from: { path: "^(orchestrator|agent|envd)/" },
+      to: { path: "^(orchestrator|agent|envd)/", pathNot: "^$1/" },
+    },
+    {
+      name: "shared-is-a-leaf",
+      severity: "error",
+      from: { path: "^shared/" },
+      to: { path: "^(orchestrator|agent|envd|scripts|test)/" },
+    },
+    {
+      name: "nothing-shipped-imports-tests-or-scripts",
+      severity: "error",
+      from: { path: "^(shared|orchestrator|agent|envd)/" },
+      to: { path: "^(test|scripts)/" },
+    },
+    { name: "nobody-imports-main", severity: "error", from: {}, to: { path: "(^|/)main\\.ts$" } },
+    {
+      name: "envd-stays-light",
+      severity: "error",
+      from: { path: "^envd/" },
+      to: { path: "node_modules/(fastify|pino|typebox|dockerode|better-sqlite3|kysely|undici|http-proxy)/" },
+    },
+    only("dockerode-has-one-owner", "dockerode", "^agent/docker\\.ts$"),
+    only("sqlite-has-its-owners", "better-sqlite3", "^(orchestrator/store|agent/store)/"),
+    only("http-proxy-has-one-owner", "http-proxy", "^shared/forward/"),
+    only("pino-has-one-owner", "pino", "^shared/log\\.ts$"),
+    only("socks-has-one-owner", "socks", "^agent/egress/"),
+    { name: "resolvable", severity: "error", from: {}, to: { couldNotResolve: true } },
+  ],
+  options: {
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: "(^|/)(dist|envd/gen)/" },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.json" },
+    enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["import", "require", "node", "default", "types"] },
+  },
+};
