@@ -1,0 +1,104 @@
+/** Settings: one schema a program + the environment → a frozen, checked object; every problem at once. No I/O. */
+
+import { readFileSync } from "node:fs";
+import type { Static, TObject, TSchema } from "typebox";
+import { Compile } from "typebox/compile";
+import { Value } from "typebox/value";
+
+const PREFIX = "SVC_";
+
+/** Settings of the other programs and of the scripts, which may be in the same environment. */
+export interface ConfigOptions {
+  /** Names (without SVC_) that are known elsewhere and ignored here. */
+  readonly ignore?: readonly string[];
+}
+
+/** Thrown with one line a problem; the program prints it and exits. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(`configuration: ${problems.join("; ")}`);
+    this.name = "ConfigError";
+    this.problems = problems;
+  }
+}
+
+/**
+ * `SVC_NODE_TIMEOUT_MS=5` sets `nodeTimeoutMs`; `SVC_NODE_TOKEN_FILE=path` sets `nodeToken` from a file.
+ * A variable with our prefix that no schema knows is an error (design.md §11).
+ */
+export function readConfig<S extends TObject>(
+  schema: S,
+  environment: NodeJS.ProcessEnv,
+  options: ConfigOptions = {},
+): Readonly<Static<S>> {
+  const problems: string[] = [];
+  const properties = schema.properties as Record<string, TSchema>;
+  const names = new Map(Object.keys(properties).map((property) => [toVariable(property), property]));
+  const given: Record<string, unknown> = {};
+  for (const [variable, text] of Object.entries(environment)) {
+    if (!variable.startsWith(PREFIX) || text === undefined) continue;
+    const property = names.get(variable);
+    const fileProperty = names.get(variable.replace(/_FILE$/, ""));
+    if (property !== undefined) given[property] = text;
+    else if (fileProperty !== undefined) given[fileProperty] = readSecret(variable, text, problems);
+    else if (!(options.ignore ?? []).includes(variable.slice(PREFIX.length))) problems.push(unknown(variable, names));
+  }
+  const value = Value.Default(schema, Value.Convert(schema, given));
+  const compiled = Compile(schema);
+  if (!compiled.Check(value)) {
+    for (const problem of compiled.Errors(value)) problems.push(describe(problem));
+  }
+  if (problems.length > 0) throw new ConfigError([...new Set(problems)]);
+  return Object.freeze(value as Static<S>);
+}
+
+/** One line a setting: variable, default, what it means. For `--help`. */
+export function describeConfig(schema: TObject): string {
+  const lines = Object.entries(schema.properties as Record<string, TSchema>).map(([property, setting]) => {
+    const facts = setting as { default?: unknown; description?: string };
+    const fallback = facts.default === undefined ? "" : ` (default ${JSON.stringify(facts.default)})`;
+    return `  ${toVariable(property)}${fallback}\n      ${facts.description ?? ""}`;
+  });
+  return lines.join("\n");
+}
+
+function toVariable(property: string): string {
+  return PREFIX + property.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+}
+
+function readSecret(variable: string, path: string, problems: string[]): string | undefined {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch {
+    problems.push(`${variable}: cannot read ${path}`);
+    return undefined;
+  }
+}
+
+function describe(problem: { instancePath: string; message: string; keyword: string; params: object }): string {
+  if (problem.keyword === "required" && "requiredProperties" in problem.params) {
+    return (problem.params.requiredProperties as string[]).map((name) => `${toVariable(name)} is required`).join("; ");
+  }
+  return `${toVariable(problem.instancePath.slice(1))} ${problem.message}`;
+}
+
+function unknown(variable: string, names: ReadonlyMap<string, string>): string {
+  const close = [...names.keys()].find((name) => distance(name, variable) <= 3);
+  return `${variable} is not a setting${close === undefined ? "" : ` (did you mean ${close}?)`}`;
+}
+
+// Levenshtein, one row: names are short and this runs only for a mistake.
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(substitution, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}

@@ -1,0 +1,76 @@
+/** What a route is: one plain object from which validation, types, client, fakes and OpenAPI are derived. Types only. */
+
+import type { Static, TSchema } from "typebox";
+
+/** Who may call. `project` = API key, or bearer/admin with a team header (wire-contract.md §0.4). */
+export type Access = "none" | "project" | "bearer" | "admin" | "node";
+
+export interface Route {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** `{name}` marks a path parameter: exactly one segment, percent-decoded after routing. */
+  readonly path: string;
+  readonly summary: string;
+  readonly tag: string;
+  readonly access: Access;
+  readonly deprecated?: boolean;
+  readonly params?: TSchema;
+  readonly query?: TSchema;
+  readonly body?: TSchema;
+  /** The body may be absent or empty; the handler then sees `{}`. */
+  readonly optionalBody?: boolean;
+  /** The success status; a handler may choose another of `alsoStatus`. */
+  readonly status: number;
+  readonly alsoStatus?: readonly number[];
+  readonly reply?: TSchema;
+  /** Documented error statuses, for OpenAPI. */
+  readonly errors?: readonly number[];
+}
+
+export type Contract = Readonly<Record<string, Route>>;
+
+type Part<R extends Route, K extends "params" | "query" | "body"> = R[K] extends TSchema ? Static<R[K]> : undefined;
+
+export interface Input<R extends Route> {
+  readonly params: Part<R, "params">;
+  readonly query: Part<R, "query">;
+  readonly body: Part<R, "body">;
+}
+
+export type Reply<R extends Route> = R["reply"] extends TSchema ? Static<R["reply"]> : void;
+
+/** What a handler knows beside its input. */
+export interface Context<Caller> {
+  readonly caller: Caller;
+  /** Aborted when the caller leaves before the reply is finished. */
+  readonly signal: AbortSignal;
+  readonly requestId: string;
+  /** Replaces the success status. */
+  status(code: number): void;
+  header(name: string, value: string): void;
+}
+
+export type Handlers<C extends Contract, Caller = undefined> = {
+  readonly [K in keyof C]: (input: Input<C[K]>, context: Context<Caller>) => Promise<Reply<C[K]>> | Reply<C[K]>;
+};
+
+type CallInput<R extends Route> = (R["params"] extends TSchema ? { params: Static<R["params"]> } : object) &
+  (R["query"] extends TSchema ? { query?: Static<R["query"]> } : object) &
+  (R["body"] extends TSchema
+    ? R["optionalBody"] extends true
+      ? { body?: Static<R["body"]> }
+      : { body: Static<R["body"]> }
+    : object);
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  readonly timeoutMs?: number;
+}
+
+export type Client<C extends Contract> = {
+  readonly [K in keyof C]: (input: CallInput<C[K]>, options?: CallOptions) => Promise<Reply<C[K]>>;
+};
+
+/** Keeps the literal types of the object it is given. */
+export function contract<const C extends Contract>(routes: C): C {
+  return routes;
+}

@@ -1,0 +1,137 @@
+/** The one error class and the catalogue of its codes; how an error leaves over HTTP and comes back. No I/O. */
+
+/**
+ * Code → HTTP status. The code travels as `error_code`, the status as `code` (wire-contract.md §0.3).
+ * Placement codes are spec.md "Errors".
+ */
+export const catalogue = {
+  bad_request: 400,
+  sandbox_memory_override_disabled: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  sandbox_not_found: 404,
+  template_not_found: 404,
+  conflict: 409,
+  invalid_transition: 409,
+  sandbox_start_in_flight: 409,
+  gone: 410,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  too_many_sandboxes: 429,
+  internal: 500,
+  sandbox_create_failed: 500,
+  snapshot_corrupt: 500,
+  snapshot_files_missing: 500,
+  not_implemented: 501,
+  node_unreachable: 503,
+  node_busy: 503,
+  cluster_at_capacity: 503,
+  no_compatible_node: 503,
+  unavailable: 503,
+  snapshot_incompatible: 503,
+  placement_timeout: 504,
+} as const satisfies Record<string, number>;
+
+export type ErrorCode = keyof typeof catalogue;
+
+export interface ErrorDetails {
+  readonly cause?: unknown;
+  /** For the log only: never sent to a caller. */
+  readonly details?: Readonly<Record<string, unknown>>;
+  /** Whole seconds, sent as `Retry-After`. */
+  readonly retryAfterSeconds?: number;
+}
+
+/** The error body of every platform operation (wire-contract.md §0.3). */
+export interface ErrorBody {
+  readonly code: number;
+  readonly message: string;
+  readonly error_code?: string;
+}
+
+/** Thrown for everything a caller may be told about. `message` is safe to send; `details` and `cause` are not. */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+  readonly details: Readonly<Record<string, unknown>> | undefined;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: ErrorCode, message: string, more: ErrorDetails = {}) {
+    super(message, more.cause === undefined ? undefined : { cause: more.cause });
+    this.name = "AppError";
+    this.code = code;
+    this.details = more.details;
+    this.retryAfterSeconds = more.retryAfterSeconds;
+  }
+
+  get status(): number {
+    return catalogue[this.code];
+  }
+
+  /** The single place where unknown things become errors. Their own message stays in `cause`, for the log. */
+  static from(reason: unknown): AppError {
+    if (reason instanceof AppError) return reason;
+    const refusal = refusedByFastify(reason);
+    if (refusal !== undefined) return new AppError(refusal.code, refusal.message, { cause: reason });
+    return new AppError("internal", "internal error", { cause: reason });
+  }
+}
+
+export function isError(reason: unknown, code: ErrorCode): reason is AppError {
+  return reason instanceof AppError && reason.code === code;
+}
+
+export function toBody(error: AppError): ErrorBody {
+  return { code: error.status, message: error.message, error_code: error.code };
+}
+
+/** An error reply of another of our programs, as the error it was there. Anything unreadable is `node_unreachable`. */
+export function fromBody(status: number, body: unknown, from: string): AppError {
+  if (isErrorBody(body)) {
+    const code = body.error_code;
+    if (code !== undefined && isErrorCode(code)) return new AppError(code, body.message);
+    return new AppError(codeForStatus(status), body.message);
+  }
+  return new AppError("node_unreachable", `${from} answered ${status} with an unreadable body`);
+}
+
+function isErrorBody(body: unknown): body is ErrorBody {
+  if (typeof body !== "object" || body === null) return false;
+  return "message" in body && typeof body.message === "string" && "code" in body && typeof body.code === "number";
+}
+
+function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(catalogue, code);
+}
+
+function codeForStatus(status: number): ErrorCode {
+  switch (status) {
+    case 400:
+      return "bad_request";
+    case 401:
+      return "unauthorized";
+    case 403:
+      return "forbidden";
+    case 404:
+      return "not_found";
+    case 409:
+      return "conflict";
+    case 429:
+      return "rate_limited";
+    case 503:
+      return "unavailable";
+    default:
+      return "internal";
+  }
+}
+
+// Malformed JSON, unknown media types and over-long bodies reach the error handler with a status below 500.
+function refusedByFastify(reason: unknown): { code: ErrorCode; message: string } | undefined {
+  if (!(reason instanceof Error) || !("statusCode" in reason) || typeof reason.statusCode !== "number")
+    return undefined;
+  if (reason.statusCode < 400 || reason.statusCode >= 500) return undefined;
+  if (reason.statusCode === 413) return { code: "payload_too_large", message: reason.message };
+  if (reason.statusCode === 415) return { code: "unsupported_media_type", message: reason.message };
+  return { code: "bad_request", message: reason.message };
+}

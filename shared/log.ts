@@ -1,0 +1,56 @@
+/** Structured logs: JSON lines on stdout, secrets redacted once, here. The only importer of pino. */
+
+import { type DestinationStream, type Logger, pino } from "pino";
+
+export type Log = Logger;
+
+export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** Names under which a secret may turn up in a logged object, at any of the depths listed below. */
+const SECRET_KEYS = [
+  "accessToken",
+  "adminToken",
+  "apiKey",
+  "authorization",
+  "controlToken",
+  "envdAccessToken",
+  "encryptionKey",
+  "envVars",
+  "envs",
+  "key",
+  "nodeToken",
+  "password",
+  "seed",
+  "token",
+  "trafficAccessToken",
+  '["x-access-token"]',
+  '["x-admin-token"]',
+  '["x-api-key"]',
+] as const;
+
+const DEPTHS = ["", "*.", "*.*."];
+
+export interface LogOptions {
+  /** The program's name, on every line. */
+  readonly component: string;
+  readonly level?: LogLevel;
+  readonly destination?: DestinationStream;
+}
+
+export function createLog({ component, level = "info", destination }: LogOptions): Log {
+  const options = {
+    level,
+    base: { component },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    redact: {
+      paths: SECRET_KEYS.flatMap((key) => DEPTHS.map((depth) => join(depth, key))),
+      censor: "[redacted]",
+    },
+  };
+  return destination === undefined ? pino(options) : pino(options, destination);
+}
+
+function join(depth: string, key: string): string {
+  return key.startsWith("[") ? `${depth.slice(0, -1)}${key}` : `${depth}${key}`;
+}

@@ -1,0 +1,50 @@
+/** The life of a sandbox as a table of legal moves (design.md §3). Pure. */
+
+import { type Static, Type } from "typebox";
+
+export const SandboxState = Type.Enum(["starting", "running", "pausing", "paused", "snapshotting", "killing", "gone"]);
+export type SandboxState = Static<typeof SandboxState>;
+
+/**
+ * `gone` is kept as history and never left. `starting` from `paused` is a resume; `paused` from `starting` is a resume
+ * that failed and left the snapshot as it was.
+ */
+const moves: Readonly<Record<SandboxState, readonly SandboxState[]>> = {
+  starting: ["running", "paused", "killing", "gone"],
+  running: ["pausing", "snapshotting", "killing", "gone"],
+  pausing: ["paused", "running", "killing", "gone"],
+  paused: ["starting", "killing", "gone"],
+  snapshotting: ["running", "killing", "gone"],
+  killing: ["gone"],
+  gone: [],
+};
+
+export function mayMove(from: SandboxState, to: SandboxState): boolean {
+  return moves[from].includes(to);
+}
+
+/** The states from which `to` may be reached: the condition of the compare-and-set that performs the move. */
+export function statesBefore(to: SandboxState): readonly SandboxState[] {
+  return (Object.keys(moves) as SandboxState[]).filter((from) => mayMove(from, to));
+}
+
+/** What an API read shows. A sandbox being paused already reads `paused`; a killed one is not shown at all. */
+export function shownState(state: SandboxState): "running" | "paused" | undefined {
+  switch (state) {
+    case "running":
+    case "snapshotting":
+      return "running";
+    case "pausing":
+    case "paused":
+      return "paused";
+    case "starting":
+    case "killing":
+    case "gone":
+      return undefined;
+  }
+}
+
+/** Someone is working on it: a caller with another aim waits (design.md §3). */
+export function isTransitional(state: SandboxState): boolean {
+  return state === "starting" || state === "pausing" || state === "snapshotting" || state === "killing";
+}
