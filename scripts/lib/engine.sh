@@ -1,0 +1,34 @@
+# Talking to the Docker engine of this machine over its socket, and to its process.
+# shellcheck shell=bash
+
+DOCKER_SOCKET=/var/run/docker.sock
+
+# The packaged client first: a stray one of another version may come earlier in PATH.
+docker_cli() { DOCKER_HOST="unix://$DOCKER_SOCKET" "$([ -x /usr/bin/docker ] && echo /usr/bin/docker || echo docker)" "$@"; }
+
+engine_answers() { curl -fsS -m 5 --unix-socket "$DOCKER_SOCKET" http://docker/_ping >/dev/null 2>&1; }
+
+# runs PID WORD: whether process PID exists and its command line contains WORD. A pid file alone
+# proves nothing: /run may survive a reboot, and numbers are used again.
+runs() {
+  [ -n "${1:-}" ] && [ -r "/proc/$1/cmdline" ] && tr '\0' ' ' <"/proc/$1/cmdline" | grep -qF -- "$2"
+}
+
+engine_pid() {
+  local pid
+  pid=$(cat /var/run/docker.pid 2>/dev/null || true)
+  if ! runs "$pid" dockerd; then pid=$(pgrep -o -x dockerd || true); fi
+  printf '%s' "$pid"
+}
+
+# The file the engine reads its settings from: --config-file on its command line, else the usual one.
+engine_config_file() {
+  local pid file=''
+  pid=$(engine_pid)
+  if [ -n "$pid" ]; then
+    file=$(tr '\0' '\n' <"/proc/$pid/cmdline" | sed -n -e 's/^--config-file=//p' -e '/^--config-file$/{n;p;}' | head -n 1)
+  fi
+  printf '%s' "${file:-/etc/docker/daemon.json}"
+}
+
+under_systemd() { [ -d /run/systemd/system ]; }

@@ -1,0 +1,83 @@
+# What a person sees while a script works: one line a step with its seconds, details in a log
+# file, and on failure what failed, the way out and the end of that log.
+# shellcheck shell=bash
+
+# Where steps send their details. Set by use_log; the host scripts run alone log to stderr.
+LOG_FILE=${LOG_FILE:-}
+
+# use_log FILE: details of every later step are appended to FILE (root only: it may name settings).
+use_log() {
+  LOG_FILE=$1
+  mkdir -p "$(dirname "$LOG_FILE")"
+  (umask 077 && : >>"$LOG_FILE")
+  export LOG_FILE
+}
+
+# note TEXT: the short remark a step leaves beside its name ("already running").
+note() {
+  if [ -n "${STEP_NOTE:-}" ]; then printf '%s' "$*" >"$STEP_NOTE"; else printf '%s\n' "$*"; fi
+}
+
+# fail WHAT WAY_OUT: ends a step; both texts reach the person.
+fail() {
+  if [ -n "${STEP_NOTE:-}" ]; then
+    printf '%s\n%s' "$1" "${2:-}" >"$STEP_NOTE.fail"
+  else
+    printf 'error: %s\n%s\n' "$1" "${2:-}" >&2
+  fi
+  exit 1
+}
+
+seconds_since() { # START in the form of $EPOCHREALTIME → "1.4"
+  awk -v a="${1/,/.}" -v b="${EPOCHREALTIME/,/.}" 'BEGIN { printf "%.1f", b - a }'
+}
+
+# step TITLE COMMAND…: runs COMMAND with its output in the log, shows progress while it runs.
+step() {
+  local title=$1 start=$EPOCHREALTIME status=0 notes pid
+  shift
+  notes=$(mktemp -d)
+  printf '\n== %s %s\n' "$(date -u +%FT%TZ)" "$title" >>"$LOG_FILE"
+  STEP_NOTE="$notes/note" "$@" >>"$LOG_FILE" 2>&1 </dev/null &
+  pid=$!
+  show_progress "$title" "$pid" "$start"
+  wait "$pid" || status=$?
+  if [ "$status" -eq 0 ]; then
+    printf '%s  ✓ %-22s %s (%s s)\n' "${CLEAR:-}" "$title" "$(cat "$notes/note" 2>/dev/null || true)" "$(seconds_since "$start")"
+    rm -rf "$notes"
+    return 0
+  fi
+  explain_failure "$title" "$notes" "$(seconds_since "$start")"
+  rm -rf "$notes"
+  return "$status"
+}
+
+# On a terminal one line that counts; in a log file a line every fifteen seconds.
+show_progress() {
+  local title=$1 pid=$2 start=$3 ticks=0
+  CLEAR=
+  if [ -t 1 ]; then CLEAR=$'\r\e[K'; fi
+  while kill -0 "$pid" 2>/dev/null; do
+    sleep 0.1 || true
+    ticks=$((ticks + 1))
+    if [ -t 1 ]; then
+      [ $((ticks % 5)) -ne 0 ] || printf '\r\e[K  … %-22s %s s' "$title" "$(seconds_since "$start")"
+    elif [ $((ticks % 150)) -eq 0 ]; then
+      printf '  … %-22s %s s\n' "$title" "$(seconds_since "$start")"
+    fi
+  done
+}
+
+explain_failure() {
+  local title=$1 notes=$2 elapsed=$3 what='' way_out=''
+  if [ -f "$notes/note.fail" ]; then
+    what=$(sed -n 1p "$notes/note.fail")
+    way_out=$(sed 1d "$notes/note.fail")
+  fi
+  {
+    printf '%s  ✗ %-22s %s (%s s)\n' "${CLEAR:-}" "$title" "${what:-failed}" "$elapsed"
+    printf '\n    last lines of %s:\n' "$LOG_FILE"
+    tail -n 25 "$LOG_FILE" | sed 's/^/    | /'
+    [ -z "$way_out" ] || printf '\n    what to do: %s\n' "$way_out"
+  } >&2
+}
