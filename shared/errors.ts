@@ -6,12 +6,14 @@
  */
 export const catalogue = {
   bad_request: 400,
+  failed_precondition: 400,
   sandbox_memory_override_disabled: 400,
   unauthorized: 401,
   forbidden: 403,
   not_found: 404,
   sandbox_not_found: 404,
   template_not_found: 404,
+  not_acceptable: 406,
   conflict: 409,
   invalid_transition: 409,
   sandbox_start_in_flight: 409,
@@ -20,11 +22,13 @@ export const catalogue = {
   unsupported_media_type: 415,
   rate_limited: 429,
   too_many_sandboxes: 429,
+  resource_exhausted: 429,
   internal: 500,
   sandbox_create_failed: 500,
   snapshot_corrupt: 500,
   snapshot_files_missing: 500,
   not_implemented: 501,
+  nothing_listening: 502,
   node_unreachable: 503,
   node_busy: 503,
   cluster_at_capacity: 503,
@@ -32,6 +36,7 @@ export const catalogue = {
   unavailable: 503,
   snapshot_incompatible: 503,
   placement_timeout: 504,
+  no_space: 507,
 } as const satisfies Record<string, number>;
 
 export type ErrorCode = keyof typeof catalogue;
