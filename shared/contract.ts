@@ -2,8 +2,11 @@
 
 import type { Static, TSchema } from "typebox";
 
-/** Who may call. `project` = API key, or bearer/admin with a team header (wire-contract.md §0.4). */
-export type Access = "none" | "project" | "bearer" | "admin" | "node";
+/**
+ * Who may call (wire-contract.md §0.4). `project` = API key, or bearer/admin with a team header; `team` = bearer/admin
+ * with a team header, no API key.
+ */
+export type Access = "none" | "project" | "team" | "bearer" | "admin" | "node";
 
 export interface Route {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";

@@ -3,10 +3,10 @@
 import { randomUUID } from "node:crypto";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { TSchema } from "typebox";
-import { Value } from "typebox/value";
 import type { Access, Context, Contract, Handlers, Input, Route } from "./contract.ts";
 import { AppError, toBody } from "./errors.ts";
 import type { Log } from "./log.ts";
+import { fromUrl } from "./url-values.ts";
 import { type Check, check } from "./validate.ts";
 
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -51,8 +51,16 @@ export function createServer(log: Log): FastifyInstance {
   return server;
 }
 
-/** Who is calling, or AppError `unauthorized` / `forbidden`. Runs before the body is checked. */
-export type Authenticate<Caller> = (access: Access, request: FastifyRequest, route: Route) => Promise<Caller> | Caller;
+/**
+ * Who is calling, or AppError `unauthorized` / `forbidden`. Runs before the body is checked. `reply` is for headers only
+ * (rate limits).
+ */
+export type Authenticate<Caller> = (
+  access: Access,
+  request: FastifyRequest,
+  route: Route,
+  reply: FastifyReply,
+) => Promise<Caller> | Caller;
 
 export function serve<const C extends Contract, Caller>(
   server: FastifyInstance,
@@ -81,7 +89,7 @@ function addRoute<Caller>(
     method: route.method,
     url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
     async handler(request, reply) {
-      const caller = await authenticate(route.access, request, route);
+      const caller = await authenticate(route.access, request, route, reply);
       const input = read(request);
       reply.status(route.status);
       const context: Context<Caller> = {
@@ -112,7 +120,7 @@ function reader(route: Route): (request: FastifyRequest) => Input<Route> {
   return (request) => {
     const given = {
       params: params?.parse(request.params),
-      query: query?.parse(converted(route.query, request.query)),
+      query: query?.parse(fromUrl(route.query, request.query)),
       body: body?.parse(request.body ?? (route.optionalBody === true ? {} : request.body)),
     };
     return given as Input<Route>;
@@ -121,11 +129,6 @@ function reader(route: Route): (request: FastifyRequest) => Input<Route> {
 
 function optionalCheck(schema: TSchema | undefined, where: string): Check<TSchema> | undefined {
   return schema === undefined ? undefined : check(schema, where);
-}
-
-// URL values are strings; bodies are never converted.
-function converted(schema: TSchema | undefined, query: unknown): unknown {
-  return schema === undefined ? query : Value.Convert(schema, query);
 }
 
 /** Aborted when the caller leaves early. From the reply: the request's own close fires once its body has been read. */

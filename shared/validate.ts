@@ -10,6 +10,9 @@ export interface Check<S extends TSchema> {
   passes(value: unknown): boolean;
 }
 
+/** A schema may bring its own sentence for a keyword, where the wire contract fixes the words. */
+export const MESSAGES = "x-messages";
+
 /** `where` is put before the field: "body", "query", "path". */
 export function check<S extends TSchema>(schema: S, where: string): Check<S> {
   const compiled = Compile(schema);
@@ -17,24 +20,26 @@ export function check<S extends TSchema>(schema: S, where: string): Check<S> {
     passes: (value) => compiled.Check(value),
     parse(value) {
       if (compiled.Check(value)) return value;
-      throw new AppError("bad_request", describe(compiled.Errors(value), where));
+      throw new AppError("bad_request", describe(compiled.Errors(value), schema, where));
     },
   };
 }
 
 interface Problem {
   readonly keyword: string;
+  readonly schemaPath: string;
   readonly instancePath: string;
   readonly message: string;
   readonly params: object;
 }
 
-function describe(problems: readonly Problem[], where: string): string {
-  // The last problem of a union is the union itself, which names the field; the first of anything else is the cause.
-  const problem = problems.find(({ keyword }) => keyword === "anyOf") ?? problems[0];
+function describe(problems: readonly Problem[], schema: TSchema, where: string): string {
+  const problem = cause(problems);
   if (problem === undefined) return `${where} is invalid`;
+  const own = ownMessage(problem, schema);
+  if (own !== undefined) return own;
   const field = problem.instancePath.split("/").slice(1).map(unescapePointer).join(".");
-  const at = field === "" ? where : `${where} field '${field}'`;
+  const at = field === "" ? where : `${where} field '${shortened(field)}'`;
   if (problem.keyword === "required" && "requiredProperties" in problem.params) {
     const missing = (problem.params.requiredProperties as string[]).join("', '");
     return field === ""
@@ -48,7 +53,33 @@ function describe(problems: readonly Problem[], where: string): string {
   if (problem.keyword === "enum" && "allowedValues" in problem.params) {
     return `${at} must be one of ${(problem.params.allowedValues as unknown[]).join(", ")}`;
   }
+  if (problem.keyword === "propertyNames") return `${at} has a name that is empty, too long or has illegal characters`;
   return `${at} ${problem.message}`;
+}
+
+// A union reports each failed branch, then itself. What lies deeper than the union came from the branch that was meant;
+// otherwise the union itself names the field. Of anything else the first problem is the cause.
+function cause(problems: readonly Problem[]): Problem | undefined {
+  const union = problems.find(({ keyword }) => keyword === "anyOf");
+  if (union !== undefined) {
+    return problems.find(({ instancePath }) => instancePath.length > union.instancePath.length) ?? union;
+  }
+  return problems.find(({ keyword }) => keyword === "propertyNames") ?? problems[0];
+}
+
+function ownMessage(problem: Problem, schema: TSchema): string | undefined {
+  let at: unknown = schema;
+  for (const part of problem.schemaPath.split("/").slice(1).map(unescapePointer)) {
+    if (typeof at !== "object" || at === null) return undefined;
+    at = (at as Readonly<Record<string, unknown>>)[part];
+  }
+  if (typeof at !== "object" || at === null || !(MESSAGES in at)) return undefined;
+  return (at[MESSAGES] as Readonly<Record<string, string>>)[problem.keyword];
+}
+
+// Names of map entries come from the caller and may be long.
+function shortened(field: string): string {
+  return field.length > 200 ? `${field.slice(0, 200)}…` : field;
 }
 
 function allowedValue(params: object): string {

@@ -1,0 +1,171 @@
+/** Operators' routes: rows 45–46 of wire-contract.md §1.1, and projects, which the wire contract leaves to us. */
+
+import { type Static, Type } from "typebox";
+import { contract } from "../contract.ts";
+import { Timestamp } from "./common.ts";
+import { byTeam, CreatedTeamApiKey, KeyName } from "./teams.ts";
+
+export const NodeStatus = Type.Enum(["ready", "draining", "connecting", "unhealthy", "standby"]);
+export type NodeStatus = Static<typeof NodeStatus>;
+
+const Disk = Type.Object({
+  mountPoint: Type.String(),
+  device: Type.String(),
+  filesystemType: Type.String(),
+  usedBytes: Type.Integer(),
+  totalBytes: Type.Integer(),
+});
+
+const nodeDetail = {
+  id: Type.String(),
+  serviceInstanceID: Type.String(),
+  clusterID: Type.String(),
+  version: Type.String(),
+  commit: Type.String(),
+  status: NodeStatus,
+  statusChangedAt: Timestamp,
+  sandboxCount: Type.Integer(),
+  createSuccesses: Type.Integer(),
+  createFails: Type.Integer(),
+  metrics: Type.Object({
+    allocatedCPU: Type.Integer(),
+    allocatedMemoryBytes: Type.Integer(),
+    cpuPercent: Type.Number(),
+    cpuCount: Type.Integer(),
+    memoryUsedBytes: Type.Integer(),
+    memoryTotalBytes: Type.Integer(),
+    disks: Type.Array(Disk),
+    hugePagesTotal: Type.Integer(),
+    hugePagesUsed: Type.Integer(),
+    hugePagesReserved: Type.Integer(),
+    hugePageSizeBytes: Type.Integer(),
+  }),
+  machineInfo: Type.Object({
+    cpuFamily: Type.String(),
+    cpuModel: Type.String(),
+    cpuModelName: Type.String(),
+    cpuArchitecture: Type.String(),
+  }),
+};
+
+export const NodeDetail = Type.Object(nodeDetail);
+export type NodeDetail = Static<typeof NodeDetail>;
+export const Node = Type.Object({ ...nodeDetail, sandboxStartingCount: Type.Integer() });
+
+const admin = { tag: "Admin", access: "admin" } as const;
+const clusterQuery = Type.Object({ clusterID: Type.Optional(Type.String({ format: "uuid" })) });
+const byNode = Type.Object({ nodeID: Type.String({ minLength: 1, maxLength: 64 }) });
+
+export const nodesApi = contract({
+  listNodes: {
+    ...admin,
+    method: "GET",
+    path: "/nodes",
+    summary: "List nodes",
+    query: clusterQuery,
+    status: 200,
+    reply: Type.Array(Node),
+    errors: [401],
+  },
+  getNode: {
+    ...admin,
+    method: "GET",
+    path: "/nodes/{nodeID}",
+    summary: "Read a node",
+    params: byNode,
+    query: clusterQuery,
+    status: 200,
+    reply: NodeDetail,
+    errors: [401, 404],
+  },
+  setNodeStatus: {
+    ...admin,
+    method: "POST",
+    path: "/nodes/{nodeID}",
+    summary: "Drain a node, stand it by, or take it back",
+    params: byNode,
+    body: Type.Object({ clusterID: Type.Optional(Type.String({ format: "uuid" })), status: NodeStatus }),
+    status: 204,
+    errors: [400, 401, 404, 409],
+  },
+});
+
+const Project = Type.Object({
+  teamID: Type.String({ description: "UUID" }),
+  projectID: Type.String({ description: "prj_ id" }),
+  name: Type.String(),
+  slug: Type.String(),
+  createdAt: Timestamp,
+});
+export type Project = Static<typeof Project>;
+
+export const adminApi = contract({
+  createProject: {
+    ...admin,
+    method: "POST",
+    path: "/admin/projects",
+    summary: "Create a project",
+    body: Type.Object({ name: Type.String({ minLength: 1, maxLength: 128 }) }),
+    status: 201,
+    reply: Project,
+    errors: [400, 401],
+  },
+  listProjects: {
+    ...admin,
+    method: "GET",
+    path: "/admin/projects",
+    summary: "List projects",
+    status: 200,
+    reply: Type.Array(Project),
+    errors: [401],
+  },
+  killTeamSandboxes: {
+    ...admin,
+    method: "POST",
+    path: "/admin/teams/{teamID}/sandboxes/kill",
+    summary: "Kill every sandbox of a project",
+    params: byTeam,
+    status: 200,
+    reply: Type.Object({ killedCount: Type.Integer(), failedCount: Type.Integer() }),
+    errors: [400, 401, 404],
+  },
+  runningCounts: {
+    ...admin,
+    method: "GET",
+    path: "/admin/sandboxes/running-counts",
+    summary: "Running sandboxes by project; projects without any are left out",
+    status: 200,
+    reply: Type.Record(Type.String(), Type.Integer()),
+    errors: [401],
+  },
+  cancelBuilds: {
+    ...admin,
+    method: "POST",
+    path: "/admin/teams/{teamID}/builds/cancel",
+    summary: "Cancel every running build of a project",
+    params: byTeam,
+    status: 200,
+    reply: Type.Object({ cancelledCount: Type.Integer(), failedCount: Type.Integer() }),
+    errors: [400, 401, 404],
+  },
+  createTeamKey: {
+    ...admin,
+    method: "POST",
+    path: "/admin/teams/{teamID}/api-keys",
+    summary: "Create an API key for a project",
+    params: byTeam,
+    body: KeyName,
+    status: 201,
+    reply: CreatedTeamApiKey,
+    errors: [400, 401, 404],
+  },
+  deleteTeamKey: {
+    ...admin,
+    method: "DELETE",
+    path: "/admin/teams/{teamID}/api-keys/{apiKeyID}",
+    summary: "Revoke an API key of a project, at once",
+    params: Type.Object({ ...byTeam.properties, apiKeyID: Type.String({ format: "uuid" }) }),
+    status: 204,
+    errors: [400, 401, 404],
+  },
+});

@@ -1,0 +1,80 @@
+/** Pieces of schemas that several nouns of the public API use. Public objects stay open: SDKs are newer than we are. */
+
+import { type Static, type TSchema, Type } from "typebox";
+import { MESSAGES } from "../validate.ts";
+
+/** Largest value of the wire's int32. */
+export const INT32 = 2_147_483_647;
+
+export function int32(options: {
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly description?: string;
+}) {
+  return Type.Integer({ maximum: INT32, minimum: -INT32, ...options });
+}
+
+/** Words of the wire contract for a keyword that fails. */
+export function messages(words: Readonly<Record<string, string>>) {
+  return { [MESSAGES]: words };
+}
+
+/** String → value. Its own kind, because a pattern over names would let a name with a line break escape the check. */
+export function map<S extends TSchema>(
+  value: S,
+  options: { readonly names: TSchema; readonly maxProperties: number; readonly description?: string },
+) {
+  const { names, ...rest } = options;
+  return Type.Unsafe<Record<string, Static<S>>>({
+    type: "object",
+    additionalProperties: value,
+    propertyNames: names,
+    ...rest,
+  });
+}
+
+export function nullable<S extends TSchema>(schema: S) {
+  return Type.Union([schema, Type.Null()]);
+}
+
+export const Timestamp = Type.String({ format: "date-time", description: "RFC 3339, UTC" });
+
+/** Unix seconds in a query. */
+export const UnixSeconds = Type.Integer({ minimum: 0, maximum: 99_999_999_999, description: "Unix time, seconds" });
+
+export const SandboxId = Type.String({ minLength: 1, maxLength: 128, description: "Sandbox id, or id-clientID" });
+export const bySandbox = Type.Object({ sandboxID: SandboxId });
+
+/** UUID or `prj_…`; which of the two is decided where it is resolved. */
+export const TeamId = Type.String({ minLength: 1, maxLength: 64, description: "Project: UUID or prj_ id" });
+
+export const TemplateReference = Type.String({
+  minLength: 1,
+  maxLength: 256,
+  description: "Template id or [namespace/]alias, with an optional :tag",
+});
+export const byTemplate = Type.Object({ templateID: TemplateReference });
+
+export const page = {
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 100 })),
+  nextToken: Type.Optional(Type.String({ maxLength: 512, description: "From X-Next-Token of the page before" })),
+};
+
+export const Metadata = map(Type.String({ maxLength: 16_384 }), {
+  names: Type.String({ minLength: 1, maxLength: 256 }),
+  maxProperties: 256,
+  description: "Free key–value pairs, returned as given; lists can be filtered by them",
+});
+
+export const cpuCount = Type.Integer({ minimum: 1, maximum: INT32, description: "CPU cores" });
+export const memoryMB = Type.Integer({ minimum: 128, maximum: INT32, description: "Memory in MiB" });
+
+export const LogLevel = Type.Enum(["debug", "info", "warn", "error"]);
+
+export const logQuery = {
+  cursor: Type.Optional(Type.Integer({ minimum: 0, maximum: 99_999_999_999_999, description: "Unix time, ms" })),
+  direction: Type.Optional(Type.Enum(["forward", "backward"])),
+  level: Type.Optional(LogLevel),
+};
+
+export const empty = Type.Object({});

@@ -1,0 +1,34 @@
+/** The whole public API, in the order of the documentation. */
+
+import type { Contract } from "../contract.ts";
+import { adminApi, nodesApi } from "./admin.ts";
+import { buildApi, removedApi } from "./builds.ts";
+import { eventApi, webhookApi } from "./events.ts";
+import { healthApi } from "./health.ts";
+import { sandboxApi, sandboxStateApi } from "./sandboxes.ts";
+import { secretApi } from "./secrets.ts";
+import { snapshotApi } from "./snapshots.ts";
+import { keyApi, teamApi, teamMetricsApi } from "./teams.ts";
+import { tagApi, templateApi, templateChangeApi } from "./templates.ts";
+import { volumeApi } from "./volumes.ts";
+
+export const publicApi = {
+  ...sandboxApi,
+  ...sandboxStateApi,
+  ...snapshotApi,
+  ...templateApi,
+  ...templateChangeApi,
+  ...buildApi,
+  ...tagApi,
+  ...volumeApi,
+  ...secretApi,
+  ...eventApi,
+  ...webhookApi,
+  ...teamApi,
+  ...teamMetricsApi,
+  ...keyApi,
+  ...nodesApi,
+  ...adminApi,
+  ...healthApi,
+  ...removedApi,
+} satisfies Contract;

@@ -1,0 +1,38 @@
+/** Snapshots on the public API: rows 23–24 of wire-contract.md §1.1. */
+
+import { Type } from "typebox";
+import { contract } from "../contract.ts";
+import { bySandbox, page, SandboxId } from "./common.ts";
+
+const SnapshotInfo = Type.Object({ snapshotID: Type.String(), names: Type.Array(Type.String()) });
+
+export const snapshotApi = contract({
+  createSnapshot: {
+    method: "POST",
+    path: "/sandboxes/{sandboxID}/snapshots",
+    summary: "Snapshot a running sandbox; it goes on running",
+    tag: "Snapshots",
+    access: "project",
+    params: bySandbox,
+    body: Type.Object({ name: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) }),
+    optionalBody: true,
+    status: 201,
+    reply: SnapshotInfo,
+    errors: [400, 401, 404, 409, 503],
+  },
+  listSnapshots: {
+    method: "GET",
+    path: "/snapshots",
+    summary: "List snapshots, newest first",
+    tag: "Snapshots",
+    access: "project",
+    query: Type.Object({
+      sandboxID: Type.Optional(SandboxId),
+      name: Type.Optional(Type.String({ maxLength: 256 })),
+      ...page,
+    }),
+    status: 200,
+    reply: Type.Array(SnapshotInfo),
+    errors: [400, 401],
+  },
+});

@@ -1,0 +1,67 @@
+/** Volumes on the public API: row 41 of wire-contract.md §1.1. */
+
+import { Type } from "typebox";
+import { contract } from "../contract.ts";
+import { messages } from "./common.ts";
+
+const VolumeWithToken = Type.Object({
+  volumeID: Type.String(),
+  name: Type.String(),
+  token: Type.String(),
+  domain: Type.Optional(Type.String()),
+});
+
+const common = { tag: "Volumes", access: "project" } as const;
+const byVolume = Type.Object({ volumeID: Type.String({ format: "uuid" }) });
+
+export const volumeApi = contract({
+  listVolumes: {
+    ...common,
+    method: "GET",
+    path: "/volumes",
+    summary: "List volumes",
+    status: 200,
+    reply: Type.Array(Type.Object({ volumeID: Type.String(), name: Type.String() })),
+    errors: [401],
+  },
+  createVolume: {
+    ...common,
+    method: "POST",
+    path: "/volumes",
+    summary: "Create a volume",
+    body: Type.Object({
+      name: Type.String({
+        minLength: 1,
+        maxLength: 128,
+        pattern: "^[a-zA-Z0-9_-]+$",
+        ...messages({
+          pattern: "Invalid volume name",
+          minLength: "Invalid volume name",
+          maxLength: "Invalid volume name",
+        }),
+      }),
+    }),
+    status: 201,
+    reply: VolumeWithToken,
+    errors: [400, 401, 409],
+  },
+  getVolume: {
+    ...common,
+    method: "GET",
+    path: "/volumes/{volumeID}",
+    summary: "Read a volume, with a fresh token",
+    params: byVolume,
+    status: 200,
+    reply: VolumeWithToken,
+    errors: [400, 401, 404],
+  },
+  deleteVolume: {
+    ...common,
+    method: "DELETE",
+    path: "/volumes/{volumeID}",
+    summary: "Delete a volume",
+    params: byVolume,
+    status: 204,
+    errors: [400, 401, 404],
+  },
+});

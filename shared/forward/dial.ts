@@ -1,0 +1,92 @@
+/** Opens connections: TCP, and TLS over what is open already. Every wait has a limit and ends with its signal. */
+
+import net from "node:net";
+import type { Duplex } from "node:stream";
+import tls from "node:tls";
+
+const KEEP_ALIVE_PROBE_MS = 60_000;
+
+export interface TcpTarget {
+  readonly host: string;
+  readonly port: number;
+  readonly timeoutMs: number;
+}
+
+/** @throws the socket's own error (`ECONNREFUSED`, `ETIMEDOUT`, …) or the signal's reason. */
+export function dialTcp({ host, port, timeoutMs }: TcpTarget, signal: AbortSignal): Promise<net.Socket> {
+  return new Promise((resolve, reject) => {
+    // Half-open: an upgraded connection ends each direction on its own.
+    const socket = net.connect({ host, port, noDelay: true, allowHalfOpen: true });
+    socket.setKeepAlive(true, KEEP_ALIVE_PROBE_MS);
+    const timer = setTimeout(() => fail(Object.assign(new Error("dial timed out"), { code: "ETIMEDOUT" })), timeoutMs);
+    const settle = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+      socket.removeListener("error", fail);
+      socket.removeListener("connect", done);
+    };
+    const done = () => {
+      settle();
+      resolve(socket);
+    };
+    const fail = (error: unknown) => {
+      settle();
+      // A late error of a socket that nobody waits for any more must not end the process.
+      socket.on("error", () => undefined);
+      socket.destroy();
+      reject(error instanceof Error ? error : new Error(String(error)));
+    };
+    const abort = () => fail(signal.reason);
+    socket.once("error", fail);
+    socket.once("connect", done);
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort);
+  });
+}
+
+/**
+ * TLS towards a server in a sandbox. The certificate is not verified: the address was assigned by us and nothing lies
+ * between. `serverName` is sent as SNI when it is a name.
+ */
+export function secure(
+  socket: Duplex,
+  serverName: string | undefined,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const named = serverName !== undefined && serverName !== "" && net.isIP(serverName) === 0;
+    const wrapped = tls.connect({
+      socket,
+      rejectUnauthorized: false,
+      ALPNProtocols: ["http/1.1"],
+      ...(named ? { servername: serverName } : {}),
+    });
+    const timer = setTimeout(() => fail(new Error("TLS handshake timed out")), timeoutMs);
+    const settle = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+      wrapped.removeListener("error", fail);
+      wrapped.removeListener("secureConnect", done);
+      wrapped.removeListener("close", closed);
+    };
+    const done = () => {
+      settle();
+      resolve(wrapped);
+    };
+    const fail = (error: unknown) => {
+      settle();
+      wrapped.on("error", () => undefined);
+      wrapped.destroy();
+      socket.destroy();
+      reject(error instanceof Error ? error : new Error(String(error)));
+    };
+    const abort = () => fail(signal.reason);
+    const closed = () => fail(new Error("closed during the TLS handshake"));
+    wrapped.once("error", fail);
+    wrapped.once("secureConnect", done);
+    wrapped.once("close", closed);
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort);
+  });
+}

@@ -1,0 +1,149 @@
+/** Header lists as Node's parser gives them (name, value, name, value, …): what may cross a hop, and how. Pure. */
+
+/**
+ * Never forwarded, in either direction (RFC 9110 §7.6.1). `te` and `upgrade` are added again by those who mean them;
+ * framing is written by whoever frames the body.
+ */
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  "connection",
+  "http2-settings",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** Taking these away because a `Connection` header names them would change the framing or the target of the message. */
+const NOT_NOMINATED: ReadonlySet<string> = new Set(["content-length", "content-type", "host"]);
+
+/** A trailer field may not frame, route or authenticate a message that has been acted on (RFC 9110 §6.5.1). */
+const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([
+  "authorization",
+  "content-encoding",
+  "content-length",
+  "content-range",
+  "content-type",
+  "cookie",
+  "host",
+  "set-cookie",
+  "trailer",
+]);
+
+export type BodyFraming = "none" | "length" | "chunked";
+
+export interface RequestHead {
+  readonly method: string;
+  /** Origin-form, or `*`. */
+  readonly path: string;
+  readonly rawHeaders: readonly string[];
+}
+
+export interface HeaderEdits {
+  /** True: this header (lower-case name) does not reach the next hop. */
+  readonly drops: (name: string, value: string) => boolean;
+  /** Put in place of every Host. */
+  readonly host?: string | undefined;
+  /** Ready-made header lines, each ending in CRLF, added last. */
+  readonly added: string;
+}
+
+/** Thrown for a request that cannot be forwarded with the meaning it has; safe to send. */
+export class UnforwardableError extends Error {
+  override readonly name = "UnforwardableError";
+}
+
+export interface OutgoingHead {
+  readonly text: string;
+  readonly framing: BodyFraming;
+  /** The client waits for 100 before it sends the body. */
+  readonly expectsContinue: boolean;
+}
+
+/**
+ * The head of the request for the next hop, as latin1 text, and how its body will be framed. Node's parser has checked
+ * every name and value; nothing here adds a line break to them.
+ * @throws UnforwardableError when the body has a transfer coding other than chunked.
+ */
+export function outgoingHead(request: RequestHead, edits: HeaderEdits, upgrade?: string): OutgoingHead {
+  const { rawHeaders } = request;
+  const nominated = nominatedBy(rawHeaders);
+  let text = `${request.method} ${request.path} HTTP/1.1\r\n`;
+  let framing: BodyFraming = "none";
+  let expectsContinue = false;
+  let hosted = false;
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? "";
+    const value = rawHeaders[at + 1] ?? "";
+    const lower = name.toLowerCase();
+    if (HOP_BY_HOP.has(lower)) {
+      if (lower === "transfer-encoding") framing = codingOf(value);
+      else if (lower === "te" && /\btrailers\b/i.test(value)) text += "TE: trailers\r\n";
+      continue;
+    }
+    if (nominated !== undefined && nominated.has(lower)) continue;
+    if (lower === "host" && edits.host !== undefined) {
+      if (!hosted) text += `Host: ${edits.host}\r\n`;
+      hosted = true;
+      continue;
+    }
+    if (edits.drops(lower, value)) continue;
+    if (lower === "content-length") framing = "length";
+    else if (lower === "expect") expectsContinue = value.toLowerCase() === "100-continue";
+    text += `${name}: ${value}\r\n`;
+  }
+  if (framing === "chunked") text += "Transfer-Encoding: chunked\r\n";
+  if (upgrade !== undefined) text += `Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`;
+  return { text: `${text}${edits.added}\r\n`, framing, expectsContinue };
+}
+
+function codingOf(value: string): BodyFraming {
+  if (value.trim().toLowerCase() !== "chunked") {
+    throw new UnforwardableError("only the chunked transfer coding is supported");
+  }
+  return "chunked";
+}
+
+/** Headers of a response that may go on to the client; `drops` is asked with the lower-case name. */
+export function endToEnd(rawHeaders: readonly string[], drops: (name: string) => boolean): string[] {
+  const nominated = nominatedBy(rawHeaders);
+  const kept: string[] = [];
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? "";
+    const lower = name.toLowerCase();
+    if (HOP_BY_HOP.has(lower) || nominated?.has(lower) === true || drops(lower)) continue;
+    kept.push(name, rawHeaders[at + 1] ?? "");
+  }
+  return kept;
+}
+
+/** Trailer fields that may go on. */
+export function forwardableTrailers(rawTrailers: readonly string[]): string[] {
+  return endToEnd(rawTrailers, (name) => NOT_IN_TRAILERS.has(name));
+}
+
+/** The first value of a header, or undefined. */
+export function headerValue(rawHeaders: readonly string[], lowerName: string): string | undefined {
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? "";
+    if (name.length === lowerName.length && name.toLowerCase() === lowerName) return rawHeaders[at + 1];
+  }
+  return undefined;
+}
+
+/** Lower-case names listed in `Connection`, other than the usual two; undefined for the usual case of none. */
+function nominatedBy(rawHeaders: readonly string[]): ReadonlySet<string> | undefined {
+  let names: Set<string> | undefined;
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    if (rawHeaders[at]?.length !== 10 || rawHeaders[at]?.toLowerCase() !== "connection") continue;
+    const value = (rawHeaders[at + 1] ?? "").toLowerCase();
+    if (value === "keep-alive" || value === "close") continue;
+    for (const part of value.split(",")) {
+      const name = part.trim();
+      if (name !== "" && !NOT_NOMINATED.has(name)) (names ??= new Set()).add(name);
+    }
+  }
+  return names;
+}

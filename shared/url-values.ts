@@ -1,0 +1,21 @@
+/** Query strings → the types their schema asks for. Exact: what is not wholly a number stays a string and is refused. */
+
+import type { TSchema } from "typebox";
+
+/** Repeated parameters are joined by commas: both spellings of a list are one (wire-contract.md §0.1). */
+export function fromUrl(schema: TSchema | undefined, query: unknown): unknown {
+  if (schema === undefined || typeof query !== "object" || query === null) return query;
+  const properties = "properties" in schema ? (schema.properties as Readonly<Record<string, { type?: unknown }>>) : {};
+  const entries = Object.entries(query).map(([name, value]: [string, unknown]) => {
+    const text = Array.isArray(value) ? value.join(",") : value;
+    return [name, typeof text === "string" ? typed(properties[name]?.type, text) : text] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+function typed(type: unknown, text: string): unknown {
+  if ((type === "integer" || type === "number") && /^-?\d{1,15}$/.test(text)) return Number(text);
+  if (type === "number" && /^-?\d{1,15}\.\d{1,15}$/.test(text)) return Number(text);
+  if (type === "boolean" && (text === "true" || text === "false")) return text === "true";
+  return text;
+}
