@@ -2,11 +2,24 @@
 // Usage: node merge-daemon-json.mjs FILE add PATH | remove
 // Everything else in the file stays; prints "changed" or "unchanged". A copy of the file as it was
 // before the first change is kept beside it.
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname } from "node:path";
 
-const [file, verb, path] = process.argv.slice(2);
-const existed = existsSync(file);
+const [named, verb, path] = process.argv.slice(2);
+const existed = existsSync(named);
+// A link stays a link.
+const file = existed ? realpathSync(named) : named;
+const mode = existed ? statSync(file).mode & 0o777 : 0o644;
 const before = existed ? readFileSync(file, "utf8") : "";
 const settings = before.trim() === "" ? {} : JSON.parse(before);
 const runtimes = { ...settings.runtimes };
@@ -21,9 +34,18 @@ if (JSON.stringify(runtimes.svc) === JSON.stringify(wanted)) {
   if (Object.keys(runtimes).length === 0) delete after.runtimes;
   if (existed && !existsSync(`${file}.before-svc`)) copyFileSync(file, `${file}.before-svc`);
   mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(`${file}.new`, `${JSON.stringify(after, null, 2)}\n`, { mode: 0o644 });
+  writeFileSync(`${file}.new`, `${JSON.stringify(after, null, 2)}\n`, { mode });
   renameSync(`${file}.new`, file);
-  // A file that held nothing but our entry was ours, or as good as absent.
-  if (!wanted && Object.keys(after).length === 0 && !existsSync(`${file}.before-svc`)) rmSync(file);
+  if (!wanted) restoreOriginal(after);
   process.stdout.write("changed\n");
+}
+
+// Without our entry the file may be what it was before us: then it is that, byte for byte, or gone.
+function restoreOriginal(after) {
+  const backup = `${file}.before-svc`;
+  if (existsSync(backup)) {
+    if (JSON.stringify(JSON.parse(readFileSync(backup, "utf8"))) === JSON.stringify(after)) renameSync(backup, file);
+  } else if (Object.keys(after).length === 0) {
+    rmSync(file);
+  }
 }

@@ -1,0 +1,98 @@
+/**
+ * `npm run build`: each program becomes one file in dist/, with what cannot be bundled beside it, so that dist/ runs
+ * without this checkout. `npm run build -- envd` builds only the named ones.
+ */
+
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type BuildOptions, build } from "esbuild";
+import { ENVD_VERSION } from "../shared/version.ts";
+
+const root = join(import.meta.dirname, "..");
+const dist = join(root, "dist");
+
+// Native addons and what they need at run time; everything else is bundled.
+const addons = ["better-sqlite3", "bindings", "file-uri-to-path"];
+const addonFiles = /^([^/]+\.js|package\.json|lib\/.*\.js|build\/Release\/better_sqlite3\.node)$/;
+// Optional accelerators of ssh2, which dockerode brings for engines reached over ssh: it does without them.
+const absent = ["cpu-features", "./crypto/build/Release/sshcrypto.node"];
+
+const common: BuildOptions = {
+  absWorkingDir: root,
+  bundle: true,
+  platform: "node",
+  target: "node20",
+  logLevel: "warning",
+};
+
+/** An ES module; packages in CommonJS find `require` and their own place as they expect. */
+async function bundleProgram(name: string): Promise<void> {
+  await build({
+    ...common,
+    entryPoints: [join(root, name, "main.ts")],
+    outfile: join(dist, `${name}.js`),
+    format: "esm",
+    sourcemap: "linked",
+    sourcesContent: false,
+    external: [...addons, ...absent],
+    banner: {
+      js: [
+        'import { createRequire as __createRequire } from "node:module";',
+        'import { fileURLToPath as __fileURLToPath } from "node:url";',
+        'import { dirname as __dirnameOf } from "node:path";',
+        "const require = __createRequire(import.meta.url);",
+        "const __filename = __fileURLToPath(import.meta.url);",
+        "const __dirname = __dirnameOf(__filename);",
+      ].join("\n"),
+    },
+  });
+  writeFileSync(join(dist, "package.json"), `${JSON.stringify({ type: "module" })}\n`);
+  copyAddons();
+}
+
+function copyAddons(): void {
+  for (const addon of addons) {
+    const from = join(root, "node_modules", addon);
+    for (const file of readdirSync(from, { recursive: true, encoding: "utf8" })) {
+      if (addonFiles.test(file)) cpSync(join(from, file), join(dist, "node_modules", addon, file));
+    }
+  }
+}
+
+/** CommonJS and without a source map: it is loaded at every start of a sandbox, over a read-only mount. */
+async function bundleEnvd(): Promise<void> {
+  const directory = join(dist, "envd");
+  mkdirSync(directory, { recursive: true });
+  await build({
+    ...common,
+    entryPoints: [join(root, "envd/main.ts")],
+    outfile: join(directory, "envd.js"),
+    format: "cjs",
+    minify: true,
+    keepNames: true,
+  });
+  const sources = readdirSync(join(root, "envd/exec")).filter((name) => name.endsWith(".c"));
+  const helper = join(directory, "svc-exec");
+  execFileSync("cc", ["-static", "-Os", "-s", "-Wall", "-o", helper, ...sources.toSorted()], {
+    cwd: join(root, "envd/exec"),
+    stdio: "inherit",
+  });
+  const { launchArgs } = await import("../envd/launch.ts");
+  writeFileSync(join(directory, "launch.json"), `${JSON.stringify({ args: launchArgs, version: ENVD_VERSION })}\n`);
+  writeFileSync(join(directory, "package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
+}
+
+const builders: Record<string, () => Promise<void>> = {
+  orchestrator: () => bundleProgram("orchestrator"),
+  agent: () => bundleProgram("agent"),
+  envd: bundleEnvd,
+};
+
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => builders[name] === undefined);
+if (unknown.length > 0)
+  throw new Error(`no such program: ${unknown.join(", ")}; there are ${Object.keys(builders).join(", ")}`);
+for (const [name, builder] of Object.entries(builders)) {
+  if (asked.length === 0 || asked.includes(name)) await builder();
+}

@@ -1,0 +1,26 @@
+// Exit status 0 when node_modules holds what package-lock.json asks for and the native add-on loads.
+// npm's own list of what it installed is compared; packages for other platforms are rightly absent.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const read = (file) => JSON.parse(readFileSync(file, "utf8")).packages;
+let reason;
+try {
+  const wanted = read("package-lock.json");
+  const installed = read("node_modules/.package-lock.json");
+  for (const [path, { version, optional }] of Object.entries(wanted)) {
+    if (path === "" || installed[path]?.version === version || (optional && !installed[path])) continue;
+    reason = `${path} is ${installed[path]?.version ?? "missing"}, not ${version}`;
+    break;
+  }
+  if (!reason) {
+    const Database = createRequire(`${process.cwd()}/package.json`)("better-sqlite3");
+    new Database(":memory:").close();
+  }
+} catch (error) {
+  reason = error.message;
+}
+if (reason) {
+  process.stdout.write(`${reason}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,62 @@
+# Names, places and numbers of one platform on this machine. SVC_INSTANCE (default: none) lets several
+# stand side by side, for example the tests' own beside the one a person uses. The engine's runtime,
+# CRIU, the base image and the installed versions are shared; everything named here is not.
+# shellcheck shell=bash disable=SC2034
+
+INSTANCE=${SVC_INSTANCE:-}
+# Six letters: the names of network interfaces (svcNAME-65535) have room for fifteen.
+if [[ -n $INSTANCE && ! $INSTANCE =~ ^[a-z][a-z0-9]{0,5}$ ]]; then
+  printf 'error: SVC_INSTANCE must be one to six lower-case letters or digits, beginning with a letter\n' >&2
+  exit 2
+fi
+SUFFIX=${INSTANCE:+-$INSTANCE}
+
+CHECKOUT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+OWN_DIR=$CHECKOUT/.svc$SUFFIX
+CONFIG_DIR=/etc/svc$SUFFIX
+STATE_DIR=/var/lib/svc$SUFFIX
+RUN_DIR=/run/svc$SUFFIX
+LOG_DIR=/var/log/svc$SUFFIX
+# Shared by all instances.
+SHARED_STATE=/var/lib/svc
+INSTALLED=/opt/svc
+APP=$INSTALLED/app/current$SUFFIX
+ENVD_RUNTIME=$INSTALLED/envd-runtime/current$SUFFIX
+
+NETWORK_NAME=svc$INSTANCE
+SERVICE_USER=svc
+PROGRAMS=(orchestrator agent)
+
+# The default instance has the documented ports and subnet; others are moved by an amount that only
+# depends on the name. A multiple of 100 keeps the ports of two instances apart in every case.
+if [ -z "$INSTANCE" ]; then
+  NUMBER=0
+else
+  NUMBER=$(($(printf '%s' "$INSTANCE" | cksum | cut -d ' ' -f 1) % 200 + 1))
+fi
+API_PORT=$((3000 + NUMBER * 100))
+EDGE_PORT=$((3002 + NUMBER * 100))
+AGENT_PORT=$((5010 + NUMBER * 100))
+PROXY_PORT=$((5011 + NUMBER * 100))
+if [ "$NUMBER" -eq 0 ]; then SUBNET=10.213.0.0/16; else SUBNET=10.$((NUMBER % 30 + 214)).0.0/16; fi
+
+# setting FILE NAME: the value of one line of a settings file that write_settings made.
+setting() {
+  sed -n "s/^$2=//p" "$1" 2>/dev/null | tail -n 1 | sed -e 's/^"\(.*\)"$/\1/' -e 's/\\\([\\"$`]\)/\1/g'
+}
+
+# The person who asked, also under sudo: what is left in the checkout belongs to them.
+INVOKER_UID=${SUDO_UID:-$(id -u)}
+INVOKER_GID=${SUDO_GID:-$(id -g)}
+
+# as_owner COMMAND…: npm and the build leave files in the checkout; they run as whoever owns it.
+as_owner() {
+  local owner
+  owner=$(stat -c %u "$CHECKOUT")
+  if [ "$owner" = "$(id -u)" ]; then
+    "$@"
+  else
+    setpriv --reuid "$owner" --regid "$(stat -c %g "$CHECKOUT")" --init-groups -- \
+      env HOME="$(getent passwd "$owner" | cut -d : -f 6)" "$@"
+  fi
+}

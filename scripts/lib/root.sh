@@ -1,0 +1,24 @@
+# Becoming root, by sudo where needed.
+# shellcheck shell=bash
+
+# become_root SCRIPT ARGUMENT…: returns when this is root already, otherwise starts SCRIPT again.
+# PATH is kept: Node may be installed for the person only.
+become_root() {
+  if [ "$(id -u)" -eq 0 ]; then return 0; fi
+  if ! command -v sudo >/dev/null; then
+    printf 'error: this must run as root, and there is no sudo on this machine: run it in a root shell (su -)\n' >&2
+    exit 1
+  fi
+  printf 'asking for root with sudo\n'
+  exec sudo env "PATH=$PATH" "SVC_INSTANCE=${SVC_INSTANCE:-}" "CI=${CI:-}" "$@"
+}
+
+# one_at_a_time COMMAND…: two set-ups at once would trip over each other; the second waits.
+one_at_a_time() {
+  mkdir -p /run/lock
+  exec 9>/run/lock/svc-setup.lock
+  if ! flock -n 9; then
+    printf 'waiting for another set-up on this machine to finish\n'
+    flock -w 2400 9 || { printf 'error: the other set-up did not finish in 40 minutes\n' >&2; exit 1; }
+  fi
+}

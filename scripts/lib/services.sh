@@ -1,0 +1,81 @@
+# The two programs as services: systemd units where systemd runs, supervised background processes
+# where it does not. Needs engine.sh (runs, under_systemd) and instance.sh.
+# shellcheck shell=bash
+
+unit_of() { printf 'svc-%s%s.service' "$1" "$SUFFIX"; }
+
+service_runs() { # PROGRAM
+  if under_systemd; then
+    systemctl is-active --quiet "$(unit_of "$1")"
+  else
+    runs "$(cat "$RUN_DIR/$1.supervisor.pid" 2>/dev/null)" "supervise $SUFFIX $1"
+  fi
+}
+
+# The process id of the program itself, for those who want to look at it or to kill it.
+service_pid() { # PROGRAM
+  if under_systemd; then
+    systemctl show --property MainPID --value "$(unit_of "$1")"
+  else
+    cat "$RUN_DIR/$1.pid" 2>/dev/null
+  fi
+}
+
+# Changes when the program or its settings change: then a running one must be started again.
+service_fingerprint() { # PROGRAM
+  { readlink "$APP" "$ENVD_RUNTIME"; cat "$CONFIG_DIR/$1.env" "$CONFIG_DIR/config.env"; } | sha256sum
+}
+
+service_start() { # PROGRAM
+  service_fingerprint "$1" >"$RUN_DIR/$1.fingerprint"
+  if under_systemd; then
+    systemctl enable --quiet "$(unit_of "$1")"
+    systemctl restart "$(unit_of "$1")"
+    return
+  fi
+  # A log that only grows fills the disk of a machine nobody looks after.
+  if [ "$(stat -c %s "$LOG_DIR/$1.log" 2>/dev/null || echo 0)" -gt 100000000 ]; then mv "$LOG_DIR/$1.log" "$LOG_DIR/$1.log.1"; fi
+  (umask 027 && : >>"$LOG_DIR/$1.log")
+  # Nothing of ours goes with it: not our environment, not the lock on descriptor 9.
+  env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
+    setsid "$APP/supervise" "$SUFFIX" "$1" >>"$LOG_DIR/$1.log" 2>&1 </dev/null 9>&- &
+  # Its pid file is there before anybody asks for it.
+  for _ in $(seq 1 100); do
+    if service_runs "$1"; then return 0; fi
+    sleep 0.02
+  done
+  return 1
+}
+
+service_stop() { # PROGRAM
+  local supervisor child
+  if under_systemd; then
+    systemctl disable --quiet --now "$(unit_of "$1")" 2>/dev/null || true
+    return 0
+  fi
+  supervisor=$(cat "$RUN_DIR/$1.supervisor.pid" 2>/dev/null || true)
+  runs "$supervisor" "supervise $SUFFIX $1" || return 0
+  child=$(cat "$RUN_DIR/$1.pid" 2>/dev/null || true)
+  kill -TERM "$supervisor"
+  for _ in $(seq 1 700); do
+    runs "$supervisor" "supervise $SUFFIX $1" || return 0
+    sleep 0.1
+  done
+  kill -KILL "$supervisor"
+  if runs "$child" "$1.js"; then kill -KILL "$child"; fi
+}
+
+# Where a program answers that it is ready.
+ready_url() { # PROGRAM
+  case $1 in
+    orchestrator) printf 'http://127.0.0.1:%s/readyz?verbose' "$(effective orchestrator SVC_API_PORT)" ;;
+    agent) printf 'http://127.0.0.1:%s/readyz?verbose' "$(effective agent SVC_AGENT_PORT)" ;;
+  esac
+}
+
+# effective PROGRAM NAME: a setting as the program sees it: the person's own file wins.
+effective() {
+  local value
+  value=$(setting "$CONFIG_DIR/config.env" "$2")
+  printf '%s' "${value:-$(setting "$CONFIG_DIR/$1.env" "$2")}"
+}
