@@ -1,0 +1,97 @@
+/** Settings of the orchestrator. One schema; every name carries its unit. */
+
+import { type Static, Type } from "typebox";
+import { LOG_LEVELS } from "../shared/log.ts";
+
+const port = (fallback: number, description: string) =>
+  Type.Integer({ default: fallback, minimum: 0, maximum: 65_535, description });
+const secret = (description: string) => Type.String({ minLength: 16, maxLength: 1024, description });
+const ms = (fallback: number, description: string) =>
+  Type.Integer({ default: fallback, minimum: 10, maximum: 86_400_000, description: `${description}, ms` });
+
+export const OrchestratorConfig = Type.Object({
+  apiHost: Type.String({ default: "127.0.0.1", description: "Address the platform API listens on" }),
+  apiPort: port(3000, "Port of the platform API; 0 picks a free one"),
+  edgeHost: Type.String({ default: "127.0.0.1", description: "Address the sandbox host (edge) listens on" }),
+  edgePort: port(3002, "Port of the sandbox host; 0 picks a free one"),
+  domain: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 253,
+      description: "Base domain of sandboxes, <port>-<id>.<domain>; may carry a port. Default: localhost:<edge port>",
+    }),
+  ),
+  database: Type.String({ default: "svc.db", description: "Path of the SQLite file" }),
+  adminToken: secret("Operators' token, X-Admin-Token"),
+  nodeToken: secret("Token that orchestrator and agents show each other"),
+  seed: secret("Seed of the sandboxes' access tokens; changing it locks out running sandboxes"),
+  encryptionKey: secret("Key that secrets are encrypted with in the database"),
+  logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Least level that is logged" }),
+
+  baseImage: Type.String({ default: "svc/base:latest", description: "Image of the base template" }),
+  baseCpuCount: Type.Integer({ default: 2, minimum: 1, maximum: 256, description: "CPU cores of the base template" }),
+  baseMemoryMb: Type.Integer({ default: 1024, minimum: 128, maximum: 1_048_576, description: "Memory, MiB" }),
+  baseDiskMb: Type.Integer({ default: 10_240, minimum: 0, maximum: 10_485_760, description: "Disk, MiB" }),
+  poolSize: Type.Integer({ default: 3, minimum: 0, maximum: 64, description: "Warm containers of base, all nodes" }),
+  poolCeiling: Type.Integer({ default: 8, minimum: 0, maximum: 64, description: "Most warm containers of a build" }),
+
+  maxSandboxHours: Type.Integer({ default: 24, minimum: 1, maximum: 8760, description: "Longest life of a sandbox" }),
+  maxSandboxes: Type.Integer({ default: 1000, minimum: 1, maximum: 1_000_000, description: "Running, per project" }),
+  historyDays: Type.Integer({ default: 30, minimum: 1, maximum: 3650, description: "Ended sandboxes are kept" }),
+
+  rateLimitCreatePerSecond: Type.Integer({ default: 100, minimum: 1, maximum: 1_000_000, description: "Per project" }),
+  rateLimitReadPerSecond: Type.Integer({ default: 1000, minimum: 1, maximum: 1_000_000, description: "Per project" }),
+  rateLimitWritePerSecond: Type.Integer({ default: 500, minimum: 1, maximum: 1_000_000, description: "Per project" }),
+  rateLimitFailedAuthPerMinute: Type.Integer({
+    default: 300,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: "Refused credentials per source address",
+  }),
+
+  startTimeoutMs: ms(20_000, "Limit of one start on one node"),
+  placementTimeoutMs: ms(45_000, "Limit of finding a node and starting there"),
+  stopTimeoutMs: ms(10_000, "Limit of one kill on one node"),
+  expiryEveryMs: ms(100, "Between two looks for expired sandboxes"),
+  expiryConcurrency: Type.Integer({ default: 32, minimum: 1, maximum: 1000, description: "Expired ones handled at once" }),
+  reconcileEveryMs: ms(5_000, "Between two comparisons of records and nodes"),
+  orphanGraceMs: ms(60_000, "A node may run what no record names this long"),
+  missingGraceMs: ms(10_000, "A record may name what its node does not report this long"),
+  nodeTimeoutMs: ms(20_000, "A silent node is unhealthy after this"),
+  nodeLostMs: ms(300_000, "The sandboxes of a silent node are lost after this"),
+  nodeCpuOvercommit: Type.Number({ default: 8, minimum: 1, maximum: 64, description: "Promised cores per real core" }),
+  nodeMemoryOvercommit: Type.Number({
+    default: 4,
+    minimum: 1,
+    maximum: 64,
+    description: "Promised memory per real byte; sandboxes rarely use their limit",
+  }),
+  shutdownGraceMs: ms(30_000, "A stopping orchestrator waits this long for work in flight"),
+  edgeConnectionLimit: Type.Integer({
+    default: 2048,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: "Open connections per sandbox through the edge",
+  }),
+});
+export type OrchestratorConfig = Static<typeof OrchestratorConfig>;
+
+/** Settings of the agent and of the scripts that may be in the same environment file. */
+export const FOREIGN_SETTINGS: readonly string[] = [
+  "AGENT_HOST",
+  "AGENT_PORT",
+  "PROXY_HOST",
+  "PROXY_PORT",
+  "ORCHESTRATOR_URL",
+  "NODE_ID",
+  "STATE_DIR",
+  "RUN_DIR",
+  "NETWORK_NAME",
+  "SUBNET",
+  "ENVD_RUNTIME",
+  "DNS_UPSTREAM",
+  "INSTANCE",
+  "API_URL",
+  "SANDBOX_URL",
+  "API_KEY",
+];

@@ -1,0 +1,59 @@
+/** Lifecycle events, written in the transaction of the move they tell of: exactly once a transition. */
+
+import { newUuid } from "../../shared/ids.ts";
+import type { EventType } from "../../shared/api/events.ts";
+import type { SandboxRecord } from "./sandboxes.ts";
+import type { Database, EventRow, Session } from "./tables.ts";
+
+export interface EventPage {
+  readonly offset: number;
+  readonly limit: number;
+  readonly ascending: boolean;
+  readonly sandboxId?: string;
+}
+
+export type EventStore = ReturnType<typeof eventStore>;
+
+export function eventStore(db: Database, now: () => number) {
+  // Orders events of one millisecond; across replicas the clock decides.
+  let last = 0;
+  return {
+    async add(
+      session: Session,
+      type: EventType,
+      sandbox: SandboxRecord,
+      data?: Readonly<Record<string, unknown>>,
+    ): Promise<void> {
+      last = Math.max(last + 1, now() * 1000);
+      await session
+        .insertInto("events")
+        .values({
+          id: newUuid(),
+          sequence: last,
+          type: `sandbox.lifecycle.${type}`,
+          project_id: sandbox.projectId,
+          sandbox_id: sandbox.id,
+          execution_id: sandbox.executionId,
+          template_id: sandbox.templateId,
+          build_id: sandbox.buildId,
+          data: data === undefined ? null : JSON.stringify(data),
+          created_at: now(),
+        })
+        .execute();
+    },
+
+    async list(projectId: string, page: EventPage): Promise<EventRow[]> {
+      let query = db.selectFrom("events").selectAll().where("project_id", "=", projectId);
+      if (page.sandboxId !== undefined) query = query.where("sandbox_id", "=", page.sandboxId);
+      return await query
+        .orderBy("sequence", page.ascending ? "asc" : "desc")
+        .limit(page.limit)
+        .offset(page.offset)
+        .execute();
+    },
+
+    async forget(before: number): Promise<void> {
+      await db.deleteFrom("events").where("created_at", "<", before).execute();
+    },
+  };
+}

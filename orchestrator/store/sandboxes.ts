@@ -1,0 +1,381 @@
+/** The only SQL on sandboxes. A state changes by one statement that checks and writes (design.md §3). */
+
+import { type ExpressionBuilder, type Selectable, sql, type Updateable } from "kysely";
+import type { NetworkOptions } from "../../shared/api/network.ts";
+import { type SandboxState, statesBefore } from "../../shared/sandbox-state.ts";
+import type { Database, SandboxRow, Session, Tables } from "./tables.ts";
+
+/** A sandbox as the orchestrator remembers it. Times are unix milliseconds. */
+export interface SandboxRecord {
+  readonly id: string;
+  readonly projectId: string;
+  readonly state: SandboxState;
+  readonly executionId: string;
+  readonly nodeId: string;
+  readonly address: string | undefined;
+  readonly templateId: string;
+  readonly buildId: string;
+  readonly alias: string | undefined;
+  readonly cpuCount: number;
+  readonly memoryMB: number;
+  readonly diskSizeMB: number;
+  readonly envdVersion: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly network: NetworkOptions | undefined;
+  /** `allow_internet_access` as the caller gave it. */
+  readonly internet: boolean | undefined;
+  readonly onTimeout: "kill" | "pause";
+  readonly autoResume: boolean;
+  /** The timeout asked for at create. */
+  readonly timeoutSeconds: number;
+  readonly createdAt: number;
+  readonly startedAt: number;
+  readonly endAt: number;
+  readonly endedAt: number | undefined;
+  readonly endReason: string | undefined;
+}
+
+/** `sealedEnvs`: see seal.ts. */
+export interface NewSandbox extends Omit<SandboxRecord, "state" | "address" | "endedAt" | "endReason"> {
+  readonly sealedEnvs: string;
+  readonly deadlineAt: number;
+}
+
+/** The condition of a move beyond the state: which life of the id, and that it is really over. */
+export interface MoveIf {
+  readonly executionId?: string;
+  readonly nodeId?: string;
+  readonly endAtMost?: number;
+  /** Narrower than what the table of moves allows. */
+  readonly from?: readonly SandboxState[];
+}
+
+export interface MoveSet {
+  readonly executionId?: string;
+  readonly nodeId?: string;
+  readonly address?: string;
+  readonly envdVersion?: string;
+  readonly startedAt?: number;
+  readonly endAt?: number;
+  readonly deadlineAt?: number;
+  readonly endedAt?: number;
+  readonly endReason?: string;
+}
+
+export interface SandboxFilter {
+  readonly projectId: string;
+  readonly states: readonly SandboxState[];
+  readonly metadata?: ReadonlyMap<string, string>;
+  readonly startedAfter?: number;
+  readonly templateId?: string;
+}
+
+export interface Position {
+  readonly startedAt: number;
+  readonly id: string;
+}
+
+/** What reads show (sandbox-state.ts `shownState`). */
+const LIVE: readonly SandboxState[] = ["starting", "running", "pausing", "snapshotting", "killing"];
+
+export type SandboxStore = ReturnType<typeof sandboxStore>;
+
+export function sandboxStore(db: Database) {
+  return {
+    /** False: the project already has `limit` sandboxes running. One statement, so that a burst cannot overshoot. */
+    async add(sandbox: NewSandbox, limit: number): Promise<boolean> {
+      if (Object.keys(sandbox.metadata).length === 0) return await insert(db, sandbox, limit);
+      return await db.transaction().execute(async (session) => {
+        if (!(await insert(session, sandbox, limit))) return false;
+        const rows = Object.entries(sandbox.metadata).map(([name, value]) => ({ sandbox_id: sandbox.id, name, value }));
+        await session.insertInto("sandbox_metadata").values(rows).execute();
+        return true;
+      });
+    },
+
+    async get(id: string): Promise<SandboxRecord | undefined> {
+      const row = await db.selectFrom("sandboxes").selectAll().where("id", "=", id).executeTakeFirst();
+      return row === undefined ? undefined : toRecord(row);
+    },
+
+    /** Sealed environment of a sandbox. */
+    async envs(id: string): Promise<string | undefined> {
+      return (await db.selectFrom("sandboxes").select("envs").where("id", "=", id).executeTakeFirst())?.envs;
+    },
+
+    /** The record after the move, or undefined: it was not in a state the table lets move there, or `when` failed. */
+    async move(
+      session: Session,
+      move: { readonly id: string; readonly to: SandboxState; readonly when?: MoveIf; readonly set?: MoveSet },
+    ): Promise<SandboxRecord | undefined> {
+      const { when = {}, set = {} } = move;
+      const allowed = statesBefore(move.to).filter((state) => when.from?.includes(state) ?? true);
+      if (allowed.length === 0) return undefined;
+      let query = session
+        .updateTable("sandboxes")
+        .set({ ...columns(set), state: move.to, deadline_at: set.deadlineAt ?? 0 })
+        .where("id", "=", move.id)
+        .where("state", "in", allowed);
+      if (when.executionId !== undefined) query = query.where("execution_id", "=", when.executionId);
+      if (when.nodeId !== undefined) query = query.where("node_id", "=", when.nodeId);
+      if (when.endAtMost !== undefined) query = query.where("end_at", "<=", when.endAtMost);
+      const row = await query.returningAll().executeTakeFirst();
+      return row === undefined ? undefined : toRecord(row);
+    },
+
+    /** A start goes to another node, as another execution, as long as nobody has ended it. */
+    async restart(id: string, from: string, to: { readonly executionId: string; readonly nodeId: string }): Promise<boolean> {
+      const result = await db
+        .updateTable("sandboxes")
+        .set({ execution_id: to.executionId, node_id: to.nodeId })
+        .where("id", "=", id)
+        .where("state", "=", "starting")
+        .where("execution_id", "=", from)
+        .executeTakeFirst();
+      return result.numUpdatedRows === 1n;
+    },
+
+    /** Sets the end of a running sandbox; `extendOnly` never shortens. Undefined: it is not running. */
+    async setEnd(
+      session: Session,
+      id: string,
+      end: { readonly at: number; readonly extendOnly: boolean },
+    ): Promise<SandboxRecord | undefined> {
+      const row = await session
+        .updateTable("sandboxes")
+        .set((update) => ({
+          end_at: end.extendOnly
+            ? update.case().when("end_at", "<", end.at).then(end.at).else(update.ref("end_at")).end()
+            : end.at,
+        }))
+        .where("id", "=", id)
+        .where("state", "=", "running")
+        .returningAll()
+        .executeTakeFirst();
+      return row === undefined ? undefined : toRecord(row);
+    },
+
+    async list(
+      filter: SandboxFilter,
+      page: { readonly order: "asc" | "desc"; readonly limit: number; readonly after?: Position },
+    ): Promise<SandboxRecord[]> {
+      let query = db.selectFrom("sandboxes").selectAll().where((where) => matches(where, filter));
+      const { after } = page;
+      if (after !== undefined) {
+        query = query.where((where) =>
+          where.or([
+            where("started_at", page.order === "asc" ? ">" : "<", after.startedAt),
+            where.and([where("started_at", "=", after.startedAt), where("id", ">", after.id)]),
+          ]),
+        );
+      }
+      const rows = await query.orderBy("started_at", page.order).orderBy("id", "asc").limit(page.limit).execute();
+      return rows.map(toRecord);
+    },
+
+    async count(filter: SandboxFilter): Promise<ReadonlyMap<SandboxState, number>> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .select((select) => ["state", select.fn.countAll<number>().as("count")])
+        .where((where) => matches(where, filter))
+        .groupBy("state")
+        .execute();
+      return new Map(rows.map(({ state, count }) => [state, Number(count)]));
+    },
+
+    /** Running and past their end, oldest first. */
+    async expired(now: number, limit: number): Promise<SandboxRecord[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .selectAll()
+        .where("state", "=", "running")
+        .where("end_at", "<=", now)
+        .orderBy("end_at")
+        .limit(limit)
+        .execute();
+      return rows.map(toRecord);
+    },
+
+    /** In a transition that should have ended before `deadline`. */
+    async stuck(deadline: number, limit: number): Promise<SandboxRecord[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .selectAll()
+        .where("state", "in", ["starting", "killing"])
+        .where("deadline_at", "<=", deadline)
+        .limit(limit)
+        .execute();
+      return rows.map(toRecord);
+    },
+
+    async onNode(nodeId: string): Promise<SandboxRecord[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .selectAll()
+        .where("node_id", "=", nodeId)
+        .where("state", "in", LIVE)
+        .execute();
+      return rows.map(toRecord);
+    },
+
+    /** Every sandbox that may have a route. */
+    async routable(): Promise<SandboxRecord[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .selectAll()
+        .where("state", "in", ["running", "snapshotting"])
+        .execute();
+      return rows.map(toRecord);
+    },
+
+    async getMany(ids: readonly string[]): Promise<SandboxRecord[]> {
+      if (ids.length === 0) return [];
+      return (await db.selectFrom("sandboxes").selectAll().where("id", "in", ids).execute()).map(toRecord);
+    },
+
+    async liveIds(projectId: string): Promise<string[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .select("id")
+        .where("project_id", "=", projectId)
+        .where("state", "in", [...LIVE, "paused"])
+        .execute();
+      return rows.map(({ id }) => id);
+    },
+
+    async runningByProject(): Promise<ReadonlyMap<string, number>> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .select((select) => ["project_id", select.fn.countAll<number>().as("count")])
+        .where("state", "in", ["running", "snapshotting"])
+        .groupBy("project_id")
+        .execute();
+      return new Map(rows.map((row) => [row.project_id, Number(row.count)]));
+    },
+
+    async countByState(): Promise<ReadonlyMap<SandboxState, number>> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .select((select) => ["state", select.fn.countAll<number>().as("count")])
+        .where("state", "!=", "gone")
+        .groupBy("state")
+        .execute();
+      return new Map(rows.map(({ state, count }) => [state, Number(count)]));
+    },
+
+    /** Deletes history that ended before `before`. */
+    async forget(before: number): Promise<number> {
+      const result = await db
+        .deleteFrom("sandboxes")
+        .where("state", "=", "gone")
+        .where("ended_at", "<", before)
+        .executeTakeFirst();
+      return Number(result.numDeletedRows);
+    },
+  };
+}
+
+async function insert(session: Session, sandbox: NewSandbox, limit: number): Promise<boolean> {
+  const row: Record<keyof SandboxRow, string | number | null> = {
+    id: sandbox.id,
+    project_id: sandbox.projectId,
+    state: "starting",
+    execution_id: sandbox.executionId,
+    node_id: sandbox.nodeId,
+    address: null,
+    template_id: sandbox.templateId,
+    build_id: sandbox.buildId,
+    alias: sandbox.alias ?? null,
+    cpu_count: sandbox.cpuCount,
+    memory_mb: sandbox.memoryMB,
+    disk_mb: sandbox.diskSizeMB,
+    envd_version: sandbox.envdVersion,
+    metadata: JSON.stringify(sandbox.metadata),
+    envs: sandbox.sealedEnvs,
+    network: sandbox.network === undefined ? null : JSON.stringify(sandbox.network),
+    internet: sandbox.internet === undefined ? null : Number(sandbox.internet),
+    on_timeout: sandbox.onTimeout,
+    auto_resume: Number(sandbox.autoResume),
+    timeout_s: sandbox.timeoutSeconds,
+    created_at: sandbox.createdAt,
+    started_at: sandbox.startedAt,
+    end_at: sandbox.endAt,
+    deadline_at: sandbox.deadlineAt,
+    ended_at: null,
+    end_reason: null,
+  };
+  const names = Object.keys(row) as (keyof SandboxRow)[];
+  // The inner limit keeps the count flat however many sandboxes a project has.
+  const { rows } = await sql<{ id: string }>`
+    insert into sandboxes (${sql.join(names.map((name) => sql.ref(name)))})
+    select ${sql.join(names.map((name) => sql`${row[name]}`))}
+    where (select count(*) from (
+      select 1 from sandboxes
+      where project_id = ${sandbox.projectId} and state in (${sql.join([...LIVE])})
+      limit ${limit}
+    ) as busy) < ${limit}
+    returning id`.execute(session);
+  return rows.length === 1;
+}
+
+function matches(where: ExpressionBuilder<Tables, "sandboxes">, filter: SandboxFilter) {
+  const conditions = [where("project_id", "=", filter.projectId), where("state", "in", filter.states)];
+  if (filter.startedAfter !== undefined) conditions.push(where("started_at", ">=", filter.startedAfter));
+  if (filter.templateId !== undefined) conditions.push(where("template_id", "=", filter.templateId));
+  for (const [name, value] of filter.metadata ?? []) {
+    conditions.push(
+      where.exists(
+        where
+          .selectFrom("sandbox_metadata")
+          .select("sandbox_id")
+          .whereRef("sandbox_metadata.sandbox_id", "=", "sandboxes.id")
+          .where("sandbox_metadata.name", "=", name)
+          .where("sandbox_metadata.value", "=", value),
+      ),
+    );
+  }
+  return where.and(conditions);
+}
+
+function columns(set: MoveSet): Updateable<SandboxRow> {
+  return {
+    ...(set.executionId === undefined ? {} : { execution_id: set.executionId }),
+    ...(set.nodeId === undefined ? {} : { node_id: set.nodeId }),
+    ...(set.address === undefined ? {} : { address: set.address }),
+    ...(set.envdVersion === undefined ? {} : { envd_version: set.envdVersion }),
+    ...(set.startedAt === undefined ? {} : { started_at: set.startedAt }),
+    ...(set.endAt === undefined ? {} : { end_at: set.endAt }),
+    ...(set.endedAt === undefined ? {} : { ended_at: set.endedAt }),
+    ...(set.endReason === undefined ? {} : { end_reason: set.endReason }),
+  };
+}
+
+// Our own writing, so trusted: JSON columns are not checked again.
+function toRecord(row: Selectable<SandboxRow>): SandboxRecord {
+  return {
+    id: row.id,
+    projectId: row.project_id,
+    state: row.state,
+    executionId: row.execution_id,
+    nodeId: row.node_id,
+    address: row.address ?? undefined,
+    templateId: row.template_id,
+    buildId: row.build_id,
+    alias: row.alias ?? undefined,
+    cpuCount: row.cpu_count,
+    memoryMB: row.memory_mb,
+    diskSizeMB: row.disk_mb,
+    envdVersion: row.envd_version,
+    metadata: JSON.parse(row.metadata) as Record<string, string>,
+    network: row.network === null ? undefined : (JSON.parse(row.network) as NetworkOptions),
+    internet: row.internet === null ? undefined : row.internet === 1,
+    onTimeout: row.on_timeout,
+    autoResume: row.auto_resume === 1,
+    timeoutSeconds: row.timeout_s,
+    createdAt: row.created_at,
+    startedAt: row.started_at,
+    endAt: row.end_at,
+    endedAt: row.ended_at ?? undefined,
+    endReason: row.end_reason ?? undefined,
+  };
+}

@@ -1,0 +1,39 @@
+/** The embedded database: one SQLite file. The only SQL of SQLite's own, and the only importer of better-sqlite3 here. */
+
+import { chmodSync } from "node:fs";
+import SQLite from "better-sqlite3";
+import { type Dialect, SqliteDialect } from "kysely";
+
+export interface OpenedSqlite {
+  readonly dialect: Dialect;
+  /** Runs alone among all processes that open this file. */
+  alone<T>(work: () => Promise<T>): Promise<T>;
+}
+
+const LOCK_WAIT_MS = 30_000;
+
+/** `path` may be `:memory:`. The file holds secrets (sealed) and is readable by its owner only. */
+export function openSqlite(path: string): OpenedSqlite {
+  const database = new SQLite(path);
+  if (path !== ":memory:") chmodSync(path, 0o600);
+  database.pragma("journal_mode = WAL");
+  // A crash of the machine may lose the last transactions, never consistency; a crash of the process loses nothing.
+  database.pragma("synchronous = NORMAL");
+  database.pragma("foreign_keys = ON");
+  database.pragma("busy_timeout = 5000");
+  database.pragma("cache_size = -65536");
+  return {
+    dialect: new SqliteDialect({ database }),
+    async alone(work) {
+      if (path === ":memory:") return await work();
+      // A lock on a file of its own: it dies with the process, and readers of the data are not kept waiting.
+      const lock = new SQLite(`${path}-lock`, { timeout: LOCK_WAIT_MS });
+      try {
+        lock.exec("begin exclusive");
+        return await work();
+      } finally {
+        lock.close();
+      }
+    },
+  };
+}

@@ -1,0 +1,146 @@
+/** The columns of every table, as Kysely sees them. Times are unix milliseconds, JSON is text, booleans are 0 and 1. */
+
+import type { Kysely, Transaction } from "kysely";
+import type { SandboxState } from "../../shared/sandbox-state.ts";
+
+export interface ProjectRow {
+  readonly id: string;
+  readonly public_id: string;
+  readonly name: string;
+  readonly slug: string;
+  readonly max_sandboxes: number | null;
+  readonly max_sandbox_hours: number | null;
+  readonly created_at: number;
+}
+
+export interface KeyRow {
+  readonly id: string;
+  readonly project_id: string;
+  readonly name: string;
+  readonly hash: string;
+  readonly mask_prefix: string;
+  readonly mask_suffix: string;
+  readonly value_length: number;
+  readonly created_at: number;
+  readonly last_used_at: number | null;
+}
+
+/** `project_id` null: the platform's own, public to all. */
+export interface TemplateRow {
+  readonly id: string;
+  readonly project_id: string | null;
+  readonly public: number;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly spawn_count: number;
+  readonly last_spawned_at: number | null;
+}
+
+/** `namespace` '': promoted names, which everybody resolves. */
+export interface AliasRow {
+  readonly namespace: string;
+  readonly alias: string;
+  readonly template_id: string;
+  readonly created_at: number;
+}
+
+export interface BuildRow {
+  readonly id: string;
+  readonly template_id: string;
+  readonly status: "waiting" | "building" | "ready" | "error";
+  readonly image: string;
+  readonly cpu_count: number;
+  readonly memory_mb: number;
+  readonly disk_mb: number;
+  readonly envd_version: string;
+  readonly default_user: string | null;
+  readonly default_workdir: string | null;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly finished_at: number | null;
+}
+
+export interface TagRow {
+  readonly template_id: string;
+  readonly tag: string;
+  readonly build_id: string;
+  readonly created_at: number;
+}
+
+export interface SandboxRow {
+  readonly id: string;
+  readonly project_id: string;
+  readonly state: SandboxState;
+  readonly execution_id: string;
+  readonly node_id: string;
+  readonly address: string | null;
+  readonly template_id: string;
+  readonly build_id: string;
+  readonly alias: string | null;
+  readonly cpu_count: number;
+  readonly memory_mb: number;
+  readonly disk_mb: number;
+  readonly envd_version: string;
+  readonly metadata: string;
+  /** Sealed (seal.ts). */
+  readonly envs: string;
+  readonly network: string | null;
+  /** What the caller said: null = nothing. */
+  readonly internet: number | null;
+  readonly on_timeout: "kill" | "pause";
+  readonly auto_resume: number;
+  readonly timeout_s: number;
+  readonly created_at: number;
+  readonly started_at: number;
+  readonly end_at: number;
+  /** Until when the transition under way must have ended; 0 in a state of rest. */
+  readonly deadline_at: number;
+  readonly ended_at: number | null;
+  readonly end_reason: string | null;
+}
+
+export interface SandboxMetadataRow {
+  readonly sandbox_id: string;
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface NodeRow {
+  readonly id: string;
+  readonly facts: string;
+  readonly load: string;
+  readonly wanted: "ready" | "draining" | "standby";
+  readonly wanted_at: number;
+  readonly first_seen_at: number;
+  readonly last_heartbeat_at: number;
+}
+
+export interface EventRow {
+  readonly id: string;
+  readonly sequence: number;
+  readonly type: string;
+  readonly project_id: string;
+  readonly sandbox_id: string;
+  readonly execution_id: string;
+  readonly template_id: string;
+  readonly build_id: string;
+  readonly data: string | null;
+  readonly created_at: number;
+}
+
+export interface Tables {
+  readonly projects: ProjectRow;
+  readonly api_keys: KeyRow;
+  readonly templates: TemplateRow;
+  readonly template_aliases: AliasRow;
+  readonly builds: BuildRow;
+  readonly build_tags: TagRow;
+  readonly sandboxes: SandboxRow;
+  readonly sandbox_metadata: SandboxMetadataRow;
+  readonly nodes: NodeRow;
+  readonly events: EventRow;
+}
+
+/** A store works inside a transaction as well as outside one. */
+export type Database = Kysely<Tables>;
+export type Session = Database | Transaction<Tables>;

@@ -1,0 +1,228 @@
+/** Templates, their builds, aliases and tags. The only SQL on them. */
+
+import { newTemplateId, newUuid } from "../../shared/ids.ts";
+import type { BuildRow, Database, Session, TemplateRow } from "./tables.ts";
+
+export interface Build {
+  readonly id: string;
+  readonly templateId: string;
+  readonly status: BuildRow["status"];
+  readonly image: string;
+  readonly cpuCount: number;
+  readonly memoryMB: number;
+  readonly diskSizeMB: number;
+  readonly envdVersion: string;
+  readonly defaultUser: string | undefined;
+  readonly defaultWorkdir: string | undefined;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly finishedAt: number | undefined;
+}
+
+export interface Template {
+  readonly id: string;
+  /** Undefined: the platform's own. */
+  readonly projectId: string | undefined;
+  readonly public: boolean;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly spawnCount: number;
+  readonly lastSpawnedAt: number | undefined;
+}
+
+export interface Alias {
+  /** '' for promoted names. */
+  readonly namespace: string;
+  readonly alias: string;
+}
+
+export interface BaseImage {
+  readonly image: string;
+  readonly cpuCount: number;
+  readonly memoryMB: number;
+  readonly diskSizeMB: number;
+  readonly envdVersion: string;
+}
+
+export type TemplateStore = ReturnType<typeof templateStore>;
+
+export function templateStore(db: Database, now: () => number) {
+  return {
+    async get(id: string): Promise<Template | undefined> {
+      const row = await db.selectFrom("templates").selectAll().where("id", "=", id).executeTakeFirst();
+      return row === undefined ? undefined : toTemplate(row);
+    },
+
+    /** Looked up in each namespace in turn. */
+    async findByAlias(alias: string, namespaces: readonly string[]): Promise<Template | undefined> {
+      const rows = await db
+        .selectFrom("template_aliases")
+        .innerJoin("templates", "templates.id", "template_aliases.template_id")
+        .selectAll("templates")
+        .select("template_aliases.namespace")
+        .where("alias", "=", alias)
+        .where("namespace", "in", namespaces)
+        .execute();
+      const row = namespaces.map((namespace) => rows.find((row) => row.namespace === namespace)).find(Boolean);
+      return row === undefined ? undefined : toTemplate(row);
+    },
+
+    async tagged(templateId: string, tag: string): Promise<Build | undefined> {
+      const row = await db
+        .selectFrom("build_tags")
+        .innerJoin("builds", "builds.id", "build_tags.build_id")
+        .selectAll("builds")
+        .where("build_tags.template_id", "=", templateId)
+        .where("build_tags.tag", "=", tag)
+        .where("builds.status", "=", "ready")
+        .executeTakeFirst();
+      return row === undefined ? undefined : toBuild(row);
+    },
+
+    async build(id: string): Promise<Build | undefined> {
+      const row = await db.selectFrom("builds").selectAll().where("id", "=", id).executeTakeFirst();
+      return row === undefined ? undefined : toBuild(row);
+    },
+
+    async aliases(templateId: string): Promise<Alias[]> {
+      return await db
+        .selectFrom("template_aliases")
+        .select(["namespace", "alias"])
+        .where("template_id", "=", templateId)
+        .orderBy("created_at")
+        .execute();
+    },
+
+    /** Newest first. */
+    async builds(templateId: string): Promise<Build[]> {
+      const rows = await db
+        .selectFrom("builds")
+        .selectAll()
+        .where("template_id", "=", templateId)
+        .orderBy("created_at", "desc")
+        .orderBy("id")
+        .execute();
+      return rows.map(toBuild);
+    },
+
+    /** The project's own and the platform's, newest first. */
+    async visible(projectId: string): Promise<Template[]> {
+      const rows = await db
+        .selectFrom("templates")
+        .selectAll()
+        .where((where) => where.or([where("project_id", "=", projectId), where("project_id", "is", null)]))
+        .orderBy("created_at", "desc")
+        .orderBy("id")
+        .execute();
+      return rows.map(toTemplate);
+    },
+
+    async countSpawns(id: string, count: number): Promise<void> {
+      await db
+        .updateTable("templates")
+        .set((update) => ({ spawn_count: update("spawn_count", "+", count), last_spawned_at: now() }))
+        .where("id", "=", id)
+        .execute();
+    },
+
+    /** The promoted template `alias` points to a ready build of exactly this image; made or renewed where it does not. */
+    async seed(alias: string, base: BaseImage): Promise<Build> {
+      return await db.transaction().execute(async (session) => {
+        const templateId = await promoted(session, alias, now());
+        const row: BuildRow = {
+          id: newUuid(),
+          template_id: templateId,
+          status: "ready",
+          image: base.image,
+          cpu_count: base.cpuCount,
+          memory_mb: base.memoryMB,
+          disk_mb: base.diskSizeMB,
+          envd_version: base.envdVersion,
+          default_user: null,
+          default_workdir: null,
+          created_at: now(),
+          updated_at: now(),
+          finished_at: now(),
+        };
+        const known = await session
+          .selectFrom("build_tags")
+          .innerJoin("builds", "builds.id", "build_tags.build_id")
+          .selectAll("builds")
+          .where("build_tags.template_id", "=", templateId)
+          .where("build_tags.tag", "=", "default")
+          .executeTakeFirst();
+        if (known !== undefined && sameBase(known, row)) return toBuild(known);
+        await session.insertInto("builds").values(row).execute();
+        await session
+          .insertInto("build_tags")
+          .values({ template_id: templateId, tag: "default", build_id: row.id, created_at: now() })
+          .onConflict((conflict) =>
+            conflict.columns(["template_id", "tag"]).doUpdateSet({ build_id: row.id, created_at: now() }),
+          )
+          .execute();
+        await session.updateTable("templates").set({ updated_at: now() }).where("id", "=", templateId).execute();
+        return toBuild(row);
+      });
+    },
+  };
+}
+
+async function promoted(session: Session, alias: string, at: number): Promise<string> {
+  const known = await session
+    .selectFrom("template_aliases")
+    .select("template_id")
+    .where("namespace", "=", "")
+    .where("alias", "=", alias)
+    .executeTakeFirst();
+  if (known !== undefined) return known.template_id;
+  const id = newTemplateId();
+  await session
+    .insertInto("templates")
+    .values({ id, project_id: null, public: 1, created_at: at, updated_at: at, spawn_count: 0, last_spawned_at: null })
+    .execute();
+  await session
+    .insertInto("template_aliases")
+    .values({ namespace: "", alias, template_id: id, created_at: at })
+    .execute();
+  return id;
+}
+
+function sameBase(a: BuildRow, b: BuildRow): boolean {
+  return (
+    a.image === b.image &&
+    a.cpu_count === b.cpu_count &&
+    a.memory_mb === b.memory_mb &&
+    a.disk_mb === b.disk_mb &&
+    a.envd_version === b.envd_version
+  );
+}
+
+function toTemplate(row: TemplateRow): Template {
+  return {
+    id: row.id,
+    projectId: row.project_id ?? undefined,
+    public: row.public === 1,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    spawnCount: row.spawn_count,
+    lastSpawnedAt: row.last_spawned_at ?? undefined,
+  };
+}
+
+function toBuild(row: BuildRow): Build {
+  return {
+    id: row.id,
+    templateId: row.template_id,
+    status: row.status,
+    image: row.image,
+    cpuCount: row.cpu_count,
+    memoryMB: row.memory_mb,
+    diskSizeMB: row.disk_mb,
+    envdVersion: row.envd_version,
+    defaultUser: row.default_user ?? undefined,
+    defaultWorkdir: row.default_workdir ?? undefined,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    finishedAt: row.finished_at ?? undefined,
+  };
+}
