@@ -32,7 +32,7 @@ if (JSON.stringify(runtimes.svc) === JSON.stringify(wanted)) {
   else delete runtimes.svc;
   const after = { ...settings, runtimes };
   if (Object.keys(runtimes).length === 0) delete after.runtimes;
-  if (existed && !existsSync(`${file}.before-svc`)) copyFileSync(file, `${file}.before-svc`);
+  if (existed && wanted && !existsSync(`${file}.before-svc`)) copyFileSync(file, `${file}.before-svc`);
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(`${file}.new`, `${JSON.stringify(after, null, 2)}\n`, { mode });
   renameSync(`${file}.new`, file);

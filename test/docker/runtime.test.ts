@@ -1,0 +1,175 @@
+/** svc-runc on the real engine: a namespace of ours, and a start out of a memory image. */
+
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+
+const run = promisify(execFile);
+const RUNTIME = "/opt/svc/bin/svc-runc";
+const RUNC_STATE = "/run/docker/runtime-runc/moby";
+const RUN_DIRECTORY = "/run/svc-rtest";
+// One that counts in memory and writes down how far it is: going on after a restore shows that memory came back.
+const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.05; done";
+const IMAGE = "svc/test-busybox:latest";
+
+async function output(command: string, ...parameters: string[]): Promise<string> {
+  const { stdout } = await run(command, parameters, { timeout: 30_000 });
+  return stdout.trim();
+}
+
+const docker = (...parameters: string[]) => output("docker", ...parameters);
+
+interface Namespace {
+  readonly path: string;
+  readonly address: string;
+}
+
+async function makeNamespace(name: string, number: number): Promise<Namespace> {
+  const address = `203.0.113.${number * 4 + 2}`;
+  await output("ip", "netns", "add", name);
+  onTestFinished(async () => void (await output("ip", "netns", "delete", name)));
+  await output("ip", "link", "add", `rtest${number}`, "type", "veth", "peer", "name", "eth0", "netns", name);
+  await output("ip", "-n", name, "address", "add", `${address}/30`, "dev", "eth0");
+  await output("ip", "-n", name, "link", "set", "eth0", "up");
+  return { path: `/run/netns/${name}`, address };
+}
+
+async function makeContainer(options: { image?: string; network?: string } = {}): Promise<string> {
+  const { image = IMAGE, network = "none" } = options;
+  const id = await docker("create", "--runtime", "svc", "--network", network, image, "/bin/sh", "-c", COUNTER);
+  onTestFinished(async () => {
+    await docker("rm", "-f", id);
+    await rm(join(RUN_DIRECTORY, "containers", id), { recursive: true, force: true });
+  });
+  return id;
+}
+
+async function mark(id: string, marks: { netns?: string; restore?: string }): Promise<void> {
+  const directory = join(RUN_DIRECTORY, "containers", id);
+  await mkdir(directory, { recursive: true });
+  if (marks.netns !== undefined) await writeFile(join(directory, "netns"), `${marks.netns}\n`);
+  if (marks.restore !== undefined) await symlink(marks.restore, join(directory, "restore"));
+}
+
+const countIn = async (id: string) => Number(await docker("exec", id, "cat", "/tmp/count"));
+
+async function checkpoint(id: string): Promise<string> {
+  const images = await mkdtemp(join(tmpdir(), "svc-checkpoint-"));
+  onTestFinished(() => rm(images, { recursive: true }));
+  await docker("pause", id);
+  await output(
+    RUNTIME,
+    "--root",
+    RUNC_STATE,
+    "checkpoint",
+    "--leave-running",
+    "--image-path",
+    images,
+    "--work-path",
+    images,
+    id,
+  );
+  await docker("unpause", id);
+  return images;
+}
+
+describe("the svc runtime", () => {
+  beforeAll(() => mkdir(RUN_DIRECTORY, { recursive: true }));
+  afterAll(() => rm(RUN_DIRECTORY, { recursive: true, force: true }));
+
+  test("starts a container without marks as runc does", async () => {
+    const id = await makeContainer();
+    await docker("start", id);
+    await expect.poll(() => countIn(id)).toBeGreaterThan(0);
+    expect(await docker("exec", id, "ip", "link")).not.toContain("eth0");
+  });
+
+  test("puts a marked container into the named network namespace", async () => {
+    const namespace = await makeNamespace("svc-rtest-1", 1);
+    const id = await makeContainer();
+    await mark(id, { netns: namespace.path });
+    await docker("start", id);
+    expect(await docker("exec", id, "ip", "address", "show", "eth0")).toContain(`${namespace.address}/30`);
+  });
+
+  test("leaves the namespace alone when the container goes", async () => {
+    const namespace = await makeNamespace("svc-rtest-2", 2);
+    const id = await makeContainer();
+    await mark(id, { netns: namespace.path });
+    await docker("start", id);
+    await docker("rm", "-f", id);
+    expect(await output("ip", "-n", "svc-rtest-2", "address", "show", "eth0")).toContain(namespace.address);
+  });
+
+  test.each([
+    { because: "the namespace does not exist", netns: "/run/netns/svc-none", network: "none", says: "does not exist" },
+    { because: "the mark is no path", netns: '/run/netns/x","a":"', network: "none", says: "is not a path" },
+    { because: "the mark leads elsewhere", netns: "/proc/1/ns/net", network: "none", says: "is not below /run/netns" },
+    {
+      because: "the container is on the host's network",
+      netns: "svc-rtest-3",
+      network: "host",
+      says: "network mode none",
+    },
+  ])("refuses to start when $because", async ({ netns, network, says }) => {
+    const real = netns === "svc-rtest-3" ? (await makeNamespace(netns, 3)).path : netns;
+    const id = await makeContainer({ network });
+    await mark(id, { netns: real });
+    await expect(docker("start", id)).rejects.toThrow(says);
+  });
+
+  test("starts the same container again out of its memory image", async () => {
+    const namespace = await makeNamespace("svc-rtest-4", 4);
+    const id = await makeContainer();
+    await mark(id, { netns: namespace.path });
+    await docker("start", id);
+    await expect.poll(() => countIn(id)).toBeGreaterThan(5);
+    const images = await checkpoint(id);
+    const before = await countIn(id);
+    await docker("kill", id);
+    await docker("wait", id);
+    await mark(id, { restore: images });
+    await docker("start", id);
+    await expect.poll(() => countIn(id)).toBeGreaterThan(before);
+    expect(await docker("exec", id, "ip", "address", "show", "eth0")).toContain(namespace.address);
+
+    // The image was used once: the next start begins anew.
+    await docker("kill", id);
+    await docker("wait", id);
+    await docker("start", id);
+    await expect.poll(() => countIn(id)).toBeLessThan(before);
+  });
+
+  test("starts another container, in another namespace, out of the same memory image", async () => {
+    const first = await makeNamespace("svc-rtest-5", 5);
+    const second = await makeNamespace("svc-rtest-6", 6);
+    const id = await makeContainer();
+    await mark(id, { netns: first.path });
+    await docker("start", id);
+    await expect.poll(() => countIn(id)).toBeGreaterThan(5);
+    const images = await checkpoint(id);
+    const layer = await docker("commit", "--pause=false", id);
+    onTestFinished(async () => void (await docker("image", "rm", "-f", layer)));
+    const fork = await makeContainer({ image: layer });
+    await mark(fork, { netns: second.path, restore: images });
+    await docker("start", fork);
+    const reached = await countIn(fork);
+    expect(reached).toBeGreaterThan(5);
+    await expect.poll(() => countIn(fork)).toBeGreaterThan(reached);
+    expect(await docker("exec", fork, "ip", "address", "show", "eth0")).toContain(second.address);
+    const source = await countIn(id);
+    await expect.poll(() => countIn(id)).toBeGreaterThan(source);
+  });
+
+  test("says why a restore cannot work", async () => {
+    const namespace = await makeNamespace("svc-rtest-7", 7);
+    const empty = await mkdtemp(join(tmpdir(), "svc-checkpoint-"));
+    onTestFinished(() => rm(empty, { recursive: true }));
+    const id = await makeContainer();
+    await mark(id, { netns: namespace.path, restore: empty });
+    await expect(docker("start", id)).rejects.toThrow("there are no CRIU images");
+  });
+});
