@@ -32,3 +32,15 @@ engine_config_file() {
 }
 
 under_systemd() { [ -d /run/systemd/system ]; }
+
+# detached COMMAND…: in the background for good, in a session of its own and with no open file of ours but
+# the three standard ones: not the lock of the set-up, not a pipe somebody waits on.
+detached() {
+  (
+    for open in /proc/"$BASHPID"/fd/*; do
+      open=${open##*/}
+      if [ "$open" -gt 2 ]; then eval "exec $open>&-"; fi
+    done
+    exec setsid "$@"
+  ) &
+}

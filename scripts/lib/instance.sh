@@ -40,9 +40,11 @@ AGENT_PORT=$((5010 + NUMBER * 100))
 PROXY_PORT=$((5011 + NUMBER * 100))
 if [ "$NUMBER" -eq 0 ]; then SUBNET=10.213.0.0/16; else SUBNET=10.$((NUMBER % 30 + 214)).0.0/16; fi
 
-# setting FILE NAME: the value of one line of a settings file that write_settings made.
+# setting FILE NAME: the value of one line of a settings file that host/settings made; nothing when
+# the file or the line is not there.
 setting() {
-  sed -n "s/^$2=//p" "$1" 2>/dev/null | tail -n 1 | sed -e 's/^"\(.*\)"$/\1/' -e 's/\\\([\\"$`]\)/\1/g'
+  [ -f "$1" ] || return 0
+  sed -n "s/^$2=//p" "$1" | tail -n 1 | sed -e 's/^"\(.*\)"$/\1/' -e 's/\\\([\\"$`]\)/\1/g'
 }
 
 # The person who asked, also under sudo: what is left in the checkout belongs to them.

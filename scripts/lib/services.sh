@@ -23,7 +23,7 @@ service_pid() { # PROGRAM
 
 # Changes when the program or its settings change: then a running one must be started again.
 service_fingerprint() { # PROGRAM
-  { readlink "$APP" "$ENVD_RUNTIME"; cat "$CONFIG_DIR/$1.env" "$CONFIG_DIR/config.env"; } | sha256sum
+  { readlink "$APP" "$ENVD_RUNTIME"; cat "$CONFIG_DIR/$1.env" "$CONFIG_DIR/$1.own.env"; } | sha256sum
 }
 
 service_start() { # PROGRAM
@@ -36,9 +36,9 @@ service_start() { # PROGRAM
   # A log that only grows fills the disk of a machine nobody looks after.
   if [ "$(stat -c %s "$LOG_DIR/$1.log" 2>/dev/null || echo 0)" -gt 100000000 ]; then mv "$LOG_DIR/$1.log" "$LOG_DIR/$1.log.1"; fi
   (umask 027 && : >>"$LOG_DIR/$1.log")
-  # Nothing of ours goes with it: not our environment, not the lock on descriptor 9.
-  env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
-    setsid "$APP/supervise" "$SUFFIX" "$1" >>"$LOG_DIR/$1.log" 2>&1 </dev/null 9>&- &
+  # Nothing of our environment goes with it.
+  detached env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
+    "$APP/supervise" "$SUFFIX" "$1" >>"$LOG_DIR/$1.log" 2>&1 </dev/null
   # Its pid file is there before anybody asks for it.
   for _ in $(seq 1 100); do
     if service_runs "$1"; then return 0; fi

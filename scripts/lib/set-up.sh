@@ -2,6 +2,8 @@
 # Needs ui.sh and $here, the directory scripts/.
 # shellcheck shell=bash
 
+: "${here:?}"
+
 set_up_host() {
   step 'machine' "$here/host/machine"
   step 'system packages' "$here/host/packages"
