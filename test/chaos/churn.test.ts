@@ -1,0 +1,77 @@
+/** Two hundred lives, ten at a time: every one works, and the host is afterwards as it was before. */
+
+import { Sandbox } from "e2b";
+import { beforeAll, expect, test } from "vitest";
+import { countHostObjects, findProblems, type HostObjects } from "../support/host-objects.ts";
+import { openPlatform } from "../support/platform.ts";
+import { untilReady } from "../support/programs.ts";
+
+const platform = openPlatform();
+
+beforeAll(() => untilReady(platform), 90_000);
+
+test("200 times create, run and kill succeed, and nothing of them is left on the host", async () => {
+  // What is made once, on first use, belongs to the base line.
+  await cycles(20);
+  const before = await atRest();
+  const failures = await cycles(200);
+  expect(failures).toEqual([]);
+  await expect
+    .poll(async () => excess(before, await countHostObjects(platform)), { timeout: 120_000, interval: 1000 })
+    .toEqual([]);
+  expect(await findProblems(platform)).toEqual([]);
+}, 900_000);
+
+async function cycles(total: number): Promise<readonly string[]> {
+  const failures: string[] = [];
+  let next = 0;
+  const worker = async () => {
+    while (next < total) {
+      const index = next++;
+      try {
+        const sandbox = await Sandbox.create({ timeoutMs: 120_000 });
+        const { stdout } = await sandbox.commands.run(`echo ${index}`);
+        if (stdout !== `${index}\n`) failures.push(`${index}: answered ${JSON.stringify(stdout)}`);
+        if (!(await sandbox.kill())) failures.push(`${index}: was gone before it was killed`);
+      } catch (error) {
+        failures.push(`${index}: ${String(error)}`);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: 10 }, worker));
+  return failures;
+}
+
+/** The counts when two looks, two seconds apart, agree: removals done, pool refilled, connections closed. */
+async function atRest(): Promise<HostObjects> {
+  let last = await countHostObjects(platform);
+  await expect
+    .poll(
+      async () => {
+        const now = await countHostObjects(platform);
+        const same = JSON.stringify(now) === JSON.stringify(last) && now.sandboxes === 0 && now.dead === 0;
+        last = now;
+        return same;
+      },
+      { timeout: 120_000, interval: 2000 },
+    )
+    .toBe(true);
+  return last;
+}
+
+/** Which counts are above the base line. Fewer is never a leak; more descriptors than a handful is. */
+function excess(before: HostObjects, now: HostObjects): readonly string[] {
+  const flat = (counts: HostObjects) => ({
+    ...counts,
+    "children of the agent": counts.children.agent,
+    "children of the orchestrator": counts.children.orchestrator,
+    "descriptors of the agent": counts.descriptors.agent,
+    "descriptors of the orchestrator": counts.descriptors.orchestrator,
+  });
+  const base: Record<string, unknown> = flat(before);
+  return Object.entries(flat(now)).flatMap(([name, count]) => {
+    const was = base[name];
+    if (typeof count !== "number" || typeof was !== "number") return [];
+    return count > was ? [`${name}: ${was} before, ${count} now`] : [];
+  });
+}

@@ -1,0 +1,192 @@
+/** kill -9 of the programs while sandboxes run: the same sandboxes answer afterwards, and nothing is left over. */
+
+import { Sandbox, SandboxNotFoundError } from "e2b";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { containersOf, countHostObjects, findProblems } from "../support/host-objects.ts";
+import { openPlatform } from "../support/platform.ts";
+import { killHard, type Program, run, service, untilReady } from "../support/programs.ts";
+import { ownSandbox, refusal } from "../support/sdk.ts";
+
+const platform = openPlatform();
+
+beforeAll(() => untilReady(platform), 90_000);
+beforeEach(() => untilReady(platform), 90_000);
+afterEach(() => untilReady(platform), 90_000);
+
+describe.each<readonly Program[][]>([[["agent"]], [["orchestrator"]], [["agent", "orchestrator"]]])(
+  "%j killed",
+  (programs) => {
+    test("running sandboxes go on: files, processes, network and new commands", async () => {
+      const sandboxes = await Promise.all(
+        [1, 2, 3].map((index) => ownSandbox({ timeoutMs: 600_000, metadata: { index: String(index) } })),
+      );
+      const lives = await Promise.all(sandboxes.map(start));
+      await Promise.all(programs.map((program) => killHard(platform, program)));
+      await untilReady(platform);
+      for (const { sandbox, pid, boot } of lives) {
+        const again = await Sandbox.connect(sandbox.sandboxId);
+        expect(await again.files.read("mark.txt")).toBe(sandbox.sandboxId);
+        expect((await again.commands.list()).map((process) => process.pid)).toContain(pid);
+        expect((await again.commands.run("cat /proc/sys/kernel/random/boot_id; hostname")).stdout).toBe(boot);
+        const ticks = async () => Number((await again.commands.run("wc -l < ticks")).stdout);
+        const then = await ticks();
+        await expect.poll(ticks).toBeGreaterThan(then);
+        // No gap: the sandbox never stood still while its keepers were away.
+        const { stdout } = await again.commands.run(
+          "awk 'NR > 1 && $1 - last > 1.5 { print $1 - last } { last = $1 }' ticks",
+        );
+        expect(stdout).toBe("");
+        expect((await again.getInfo()).metadata).toHaveProperty("index");
+        expect(await again.isRunning()).toBe(true);
+      }
+      const fresh = await ownSandbox();
+      expect((await fresh.commands.run("echo new")).stdout).toBe("new\n");
+      await expect.poll(() => findProblems(platform), { timeout: 30_000, interval: 500 }).toEqual([]);
+      expect(await sandboxes[0]?.kill()).toBe(true);
+      await expect
+        .poll(async () => (await containersOf(platform)).map((one) => one.name))
+        .not.toContain(`svc-${sandboxes[0]?.sandboxId}`);
+    }, 180_000);
+
+    test("a command that streams is not told a wrong end: it goes on, or ends with an error", async () => {
+      const sandbox = await ownSandbox({ timeoutMs: 600_000 });
+      const command = sandbox.commands.run("for i in $(seq 1 30); do echo $i; sleep 0.1; done; touch finished");
+      const outcome = command.then(
+        (result) => result.stdout,
+        (error: unknown) => error,
+      );
+      await Promise.all(programs.map((program) => killHard(platform, program)));
+      const end = await outcome;
+      if (typeof end === "string") expect(end.trim().split("\n").at(-1)).toBe("30");
+      else expect(end).toBeInstanceOf(Error);
+      await untilReady(platform);
+      // Whatever the client heard, the command itself was not disturbed.
+      await expect.poll(() => sandbox.files.exists("finished"), { timeout: 15_000 }).toBe(true);
+    }, 120_000);
+
+    test("what expired in the meantime is gone, and what was killed stays killed", async () => {
+      const short = await Sandbox.create({ timeoutMs: 1500 });
+      const dead = await Sandbox.create({ timeoutMs: 600_000 });
+      await dead.kill();
+      await Promise.all(programs.map((program) => killHard(platform, program)));
+      await untilReady(platform);
+      await expect
+        .poll(
+          () =>
+            Sandbox.getInfo(short.sandboxId).then(
+              () => "there",
+              (error: Error) => error.name,
+            ),
+          { timeout: 15_000 },
+        )
+        .toBe("SandboxNotFoundError");
+      expect(await refusal(Sandbox.connect(dead.sandboxId))).toBeInstanceOf(SandboxNotFoundError);
+      await expect.poll(() => findProblems(platform), { timeout: 30_000, interval: 500 }).toEqual([]);
+    }, 120_000);
+  },
+);
+
+describe("in the middle of a create", () => {
+  test.each<[Program, number]>([
+    ["agent", 12],
+    ["orchestrator", 12],
+  ])(
+    "%s killed at %i random moments: no half sandbox is left",
+    async (program, rounds) => {
+      const before = await countHostObjects(platform);
+      for (let round = 0; round < rounds; round++) {
+        const creating = Array.from({ length: 6 }, () =>
+          Sandbox.create({ timeoutMs: 300_000, requestTimeoutMs: 20_000 }),
+        );
+        const settled = Promise.allSettled(creating);
+        // The moment is random on purpose: rounds together cover the whole length of a start.
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * 700));
+        await killHard(platform, program);
+        const made = (await settled).flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+        await untilReady(platform);
+        // Who was told that it has a sandbox has one.
+        for (const sandbox of made) expect((await sandbox.commands.run("echo here")).stdout).toBe("here\n");
+      }
+      await killAll();
+      await expect.poll(() => findProblems(platform), { timeout: 120_000, interval: 1000 }).toEqual([]);
+      await expect
+        .poll(
+          async () => {
+            const now = await countHostObjects(platform);
+            return [now.sandboxes, now.dead, now.records, now.orphanShims, now.namespaces > before.namespaces + 2];
+          },
+          { timeout: 120_000, interval: 1000 },
+        )
+        .toEqual([0, 0, 0, before.orphanShims, false]);
+    },
+    600_000,
+  );
+});
+
+describe("an end that nobody asked for", () => {
+  test("the first process of a sandbox dies: the sandbox is reported gone", async () => {
+    const sandbox = await ownSandbox({ timeoutMs: 600_000 });
+    await run("docker", ["kill", `svc-${sandbox.sandboxId}`]);
+    await expectGone(sandbox);
+  }, 60_000);
+
+  test("its container is removed behind our back: the sandbox is reported gone", async () => {
+    const sandbox = await ownSandbox({ timeoutMs: 600_000 });
+    await run("docker", ["rm", "-f", `svc-${sandbox.sandboxId}`]);
+    await expectGone(sandbox);
+  }, 60_000);
+
+  test("it dies while the agent is away: the restarted agent reports it", async () => {
+    const sandbox = await ownSandbox({ timeoutMs: 600_000 });
+    await service(platform, "stop", "agent");
+    await run("docker", ["rm", "-f", `svc-${sandbox.sandboxId}`]);
+    await service(platform, "start", "agent");
+    await untilReady(platform);
+    await expectGone(sandbox);
+  }, 120_000);
+});
+
+test("without the orchestrator, the agent ends what is over by itself", async () => {
+  const sandbox = await Sandbox.create({ timeoutMs: 5000 });
+  await service(platform, "stop", "orchestrator");
+  try {
+    await expect
+      .poll(async () => (await containersOf(platform)).map((one) => one.name), { timeout: 60_000, interval: 500 })
+      .not.toContain(`svc-${sandbox.sandboxId}`);
+  } finally {
+    await service(platform, "start", "orchestrator");
+  }
+  await untilReady(platform);
+  await expectGone(sandbox);
+}, 180_000);
+
+async function expectGone(sandbox: Sandbox): Promise<void> {
+  await expect
+    .poll(
+      () =>
+        Sandbox.getInfo(sandbox.sandboxId).then(
+          () => "there",
+          (error: Error) => error.name,
+        ),
+      { timeout: 15_000 },
+    )
+    .toBe("SandboxNotFoundError");
+  expect(await sandbox.isRunning()).toBe(false);
+  await expect.poll(() => findProblems(platform), { timeout: 30_000, interval: 500 }).toEqual([]);
+}
+
+async function start(sandbox: Sandbox) {
+  await sandbox.files.write("mark.txt", sandbox.sandboxId);
+  const ticking = "while :; do date +%s.%N >> ticks; sleep 0.1; done";
+  const handle = await sandbox.commands.run(ticking, { background: true, timeoutMs: 0 });
+  handle.wait().catch(() => undefined);
+  const boot = (await sandbox.commands.run("cat /proc/sys/kernel/random/boot_id; hostname")).stdout;
+  return { sandbox, pid: handle.pid, boot };
+}
+
+async function killAll(): Promise<void> {
+  const pages = Sandbox.list();
+  while (pages.hasNext) {
+    await Promise.all((await pages.nextItems()).map((info) => Sandbox.kill(info.sandboxId)));
+  }
+}

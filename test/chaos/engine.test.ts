@@ -1,0 +1,47 @@
+/** The Docker engine itself is killed and started again: sandboxes are told gone, and new ones can be made. */
+
+import { Sandbox } from "e2b";
+import { expect, test } from "vitest";
+import { findProblems } from "../support/host-objects.ts";
+import { checkout, openPlatform } from "../support/platform.ts";
+import { run, untilReady } from "../support/programs.ts";
+
+const platform = openPlatform();
+// An engine that somebody else's containers depend on is not ours to kill.
+const allowed = process.env.SVC_TEST_KILL_ENGINE === "1";
+
+test.skipIf(!allowed)(
+  "dockerd is killed (only with SVC_TEST_KILL_ENGINE=1: it takes every container of the machine)",
+  async () => {
+    await untilReady(platform);
+    const sandbox = await Sandbox.create({ timeoutMs: 600_000 });
+    process.kill(Number((await run("cat", ["/var/run/docker.pid"])).trim()), "SIGKILL");
+    await run(`${checkout}scripts/host/docker-engine`, []);
+    await untilReady(platform);
+    await expect
+      .poll(
+        () =>
+          Sandbox.getInfo(sandbox.sandboxId).then(
+            () => "there",
+            (error: Error) => error.name,
+          ),
+        { timeout: 60_000 },
+      )
+      .toBe("SandboxNotFoundError");
+    await expect
+      .poll(
+        () =>
+          Sandbox.create({ timeoutMs: 60_000 }).then(
+            async (made) => made.kill(),
+            () => false,
+          ),
+        {
+          timeout: 60_000,
+          interval: 1000,
+        },
+      )
+      .toBe(true);
+    await expect.poll(() => findProblems(platform), { timeout: 90_000, interval: 1000 }).toEqual([]);
+  },
+  300_000,
+);

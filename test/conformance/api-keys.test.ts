@@ -1,0 +1,141 @@
+/** Keys and projects: who may do what, what a refusal says, and that a revoked key stops at once. */
+
+import { AuthenticationError, Sandbox, SandboxNotFoundError } from "e2b";
+import { beforeAll, describe, expect, test } from "vitest";
+import { api, asAdmin, openPlatform } from "../support/platform.ts";
+import { ownSandbox, refusal } from "../support/sdk.ts";
+
+const platform = openPlatform();
+
+interface Key {
+  readonly id: string;
+  readonly key: string;
+  readonly mask: Record<string, unknown>;
+}
+
+describe("a project of its own", () => {
+  let teamId = "";
+  let projectId = "";
+
+  beforeAll(async () => {
+    const name = `conformance ${Date.now()}`;
+    const reply = await api(platform, "POST", "/admin/projects", { ...asAdmin(platform), body: { name } });
+    expect(reply.status).toBe(201);
+    ({ teamID: teamId, projectID: projectId } = reply.json as { teamID: string; projectID: string });
+  });
+
+  test("has a UUID and a public id, and either is accepted", async () => {
+    expect(teamId).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-/);
+    expect(projectId).toMatch(/^prj_/);
+    for (const id of [teamId, projectId]) {
+      const headers = { "x-admin-token": platform.adminToken, "x-team-id": id };
+      expect((await api(platform, "GET", "/v2/sandboxes", { key: null, headers })).status).toBe(200);
+    }
+  });
+
+  test("a new key works, is shown once, and is masked from then on", async () => {
+    const key = await makeKey(teamId);
+    expect(key.key).toMatch(/^svc_\S{20,}$/);
+    expect(key.mask).toMatchObject({ prefix: "svc_" });
+    const headers = { "x-admin-token": platform.adminToken, "x-team-id": teamId };
+    const listed = await api(platform, "GET", "/api-keys", { key: null, headers });
+    expect(listed.status).toBe(200);
+    expect(listed.text).toContain(key.id);
+    expect(listed.text).not.toContain(key.key);
+    expect((await api(platform, "GET", "/v2/sandboxes", { key: key.key })).status).toBe(200);
+  });
+
+  test("a revoked key is refused from the same moment on, also by the SDK", async () => {
+    const key = await makeKey(teamId);
+    for (let round = 0; round < 5; round++) {
+      expect((await api(platform, "GET", "/v2/sandboxes", { key: key.key })).status).toBe(200);
+    }
+    const gone = await api(platform, "DELETE", `/admin/teams/${teamId}/api-keys/${key.id}`, asAdmin(platform));
+    expect(gone.status).toBe(204);
+    const reply = await api(platform, "GET", "/v2/sandboxes", { key: key.key });
+    expect([reply.status, reply.json]).toEqual([401, expect.objectContaining({ code: 401 })]);
+    expect(await refusal(Sandbox.create({ apiKey: key.key }))).toBeInstanceOf(AuthenticationError);
+  });
+
+  test("another project's sandbox does not exist for it", async () => {
+    const sandbox = await ownSandbox();
+    const key = await makeKey(teamId);
+    const options = { apiKey: key.key };
+    expect(await Sandbox.kill(sandbox.sandboxId, options)).toBe(false);
+    expect(await refusal(Sandbox.connect(sandbox.sandboxId, options))).toBeInstanceOf(SandboxNotFoundError);
+    expect(await refusal(Sandbox.getInfo(sandbox.sandboxId, options))).toBeInstanceOf(SandboxNotFoundError);
+    expect(await refusal(Sandbox.setTimeout(sandbox.sandboxId, 1000, options))).toBeInstanceOf(SandboxNotFoundError);
+    expect(await refusal(Sandbox.getMetrics(sandbox.sandboxId, options))).toBeInstanceOf(SandboxNotFoundError);
+    expect(await Sandbox.list(options).nextItems()).toEqual([]);
+    const path = `/sandboxes/metrics?sandbox_ids=${sandbox.sandboxId}`;
+    expect((await api(platform, "GET", path, { key: key.key })).json).toEqual({ sandboxes: {} });
+    expect(await sandbox.isRunning()).toBe(true);
+  });
+});
+
+describe("refusals", () => {
+  test("missing, malformed, unknown and discontinued have four different messages", async () => {
+    const unknown = `svc_${"0".repeat(platform.apiKey.length - 4)}`;
+    const replies = await Promise.all([
+      api(platform, "GET", "/v2/sandboxes", { key: null }),
+      api(platform, "GET", "/v2/sandboxes", { key: "not a key" }),
+      api(platform, "GET", "/v2/sandboxes", { key: unknown }),
+      api(platform, "GET", "/v2/sandboxes", {
+        key: null,
+        headers: { authorization: "Bearer sk_svc_0123456789abcdef" },
+      }),
+    ]);
+    for (const reply of replies) {
+      expect(reply.status).toBe(401);
+      expect(reply.json).toMatchObject({ code: 401, message: expect.any(String) as string });
+      expect(reply.headers.get("access-control-allow-origin")).toBe("*");
+    }
+    expect(new Set(replies.map((reply) => (reply.json as { message: string }).message)).size).toBe(4);
+  });
+
+  test("a key with the other prefix is a key too: unknown, not malformed", async () => {
+    const messages = await Promise.all(
+      ["svc_", "e2b_"].map(async (prefix) => {
+        const key = prefix + "0".repeat(platform.apiKey.length - 4);
+        return ((await api(platform, "GET", "/v2/sandboxes", { key })).json as { message: string }).message;
+      }),
+    );
+    expect(messages[0]).toBe(messages[1]);
+  });
+
+  test("the key itself is in no message", async () => {
+    const reply = await api(platform, "GET", "/v2/sandboxes", { key: `svc_${"f".repeat(40)}` });
+    expect(reply.text).not.toContain("f".repeat(40));
+  });
+
+  test("admin routes want the admin token", async () => {
+    for (const path of ["/nodes", "/admin/sandboxes/running-counts"]) {
+      expect((await api(platform, "GET", path)).status).toBe(401);
+      expect((await api(platform, "GET", path, { key: null, headers: { "x-admin-token": "wrong" } })).status).toBe(401);
+      expect((await api(platform, "GET", path, asAdmin(platform))).status).toBe(200);
+    }
+  });
+
+  test("a preflight needs no key, on any route", async () => {
+    for (const path of ["/v2/sandboxes", "/no/such/route"]) {
+      const headers = { origin: "http://page.example", "access-control-request-method": "POST" };
+      const reply = await api(platform, "OPTIONS", path, { key: null, headers });
+      expect(reply.status).toBe(204);
+      expect(reply.headers.get("access-control-allow-origin")).toBe("*");
+      expect(reply.headers.get("access-control-allow-headers")?.toLowerCase()).toContain("x-api-key");
+    }
+  });
+
+  test("health needs no key; an unknown route is a 404 with the error body", async () => {
+    expect((await api(platform, "GET", "/health", { key: null })).status).toBe(204);
+    const reply = await api(platform, "GET", "/no/such/route");
+    expect([reply.status, reply.json]).toEqual([404, expect.objectContaining({ code: 404 })]);
+  });
+});
+
+async function makeKey(teamId: string): Promise<Key> {
+  const path = `/admin/teams/${teamId}/api-keys`;
+  const reply = await api(platform, "POST", path, { ...asAdmin(platform), body: { name: "conformance" } });
+  expect(reply.status).toBe(201);
+  return reply.json as Key;
+}

@@ -1,0 +1,203 @@
+/**
+ * What an instance holds on the host, counted, and the invariants between those things (field.md §4.5): the one function
+ * that all crash and leak tests use.
+ */
+
+import { readdir, readFile, readlink } from "node:fs/promises";
+import { api, asAdmin, type Platform } from "./platform.ts";
+import { type Program, pidOf, run, settingOf } from "./programs.ts";
+
+export interface HostObjects {
+  /** Containers of sandboxes, of the warm pool, and those that do not run. */
+  readonly sandboxes: number;
+  readonly pooled: number;
+  readonly dead: number;
+  readonly namespaces: number;
+  readonly links: number;
+  /** Elements of the firewall's two sets. */
+  readonly pinned: number;
+  readonly open: number;
+  readonly marks: number;
+  /** Processes in all containers of the instance. */
+  readonly processes: number;
+  /** Shims and cgroups of containers that the engine does not know. */
+  readonly orphanShims: number;
+  readonly orphanCgroups: number;
+  /** Running sandboxes by the records of all projects, and by the node's last report. */
+  readonly records: number;
+  readonly reported: number;
+  readonly children: Readonly<Record<Program, number>>;
+  readonly descriptors: Readonly<Record<Program, number>>;
+}
+
+interface Container {
+  readonly id: string;
+  readonly name: string;
+  readonly state: string;
+}
+
+const CGROUPS = ["/sys/fs/cgroup/memory/docker", "/sys/fs/cgroup/docker", "/sys/fs/cgroup/system.slice"];
+
+export async function countHostObjects(platform: Platform): Promise<HostObjects> {
+  const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
+  const containers = await containersOf(platform);
+  const known = new Set((await run("docker", ["ps", "-aq", "--no-trunc"])).split("\n"));
+  const agent = await pidOf(platform, "agent");
+  const orchestrator = await pidOf(platform, "orchestrator");
+  return {
+    sandboxes: containers.filter((one) => isSandbox(one)).length,
+    pooled: containers.filter((one) => one.name.startsWith("svc-pool-") && one.state === "running").length,
+    dead: containers.filter((one) => one.state !== "running").length,
+    namespaces: (await namesIn("/run/netns", network)).length,
+    links: (await namesIn("/sys/class/net", network)).length,
+    pinned: (await setElements(network, "pinned")).length,
+    open: (await setElements(network, "open")).length,
+    marks: (await list(`${platform.paths.run}/containers`)).length,
+    processes: await processesIn(new Set(containers.map((one) => one.id))),
+    orphanShims: await orphanShims(known),
+    orphanCgroups: await orphanCgroups(known),
+    records: await recordCount(platform),
+    reported: await reportedCount(platform),
+    children: { agent: await childrenOf(agent), orchestrator: await childrenOf(orchestrator) },
+    descriptors: { agent: await descriptorsOf(agent), orchestrator: await descriptorsOf(orchestrator) },
+  };
+}
+
+/** Sentences about what does not fit together; empty when all is well. Meant to be polled after a disturbance. */
+export async function findProblems(platform: Platform): Promise<readonly string[]> {
+  const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
+  const containers = await containersOf(platform);
+  const listed = await listedSandboxes(platform);
+  const problems: string[] = [];
+  const running = new Map(containers.filter(isSandbox).map((one) => [one.name.slice("svc-".length), one]));
+  for (const { sandboxID: id, endAt } of listed) {
+    if (!running.has(id)) problems.push(`the record of ${id} says running, but it has no container`);
+    if (Date.parse(endAt) < Date.now() - 5000) problems.push(`${id} runs although its end was ${endAt}`);
+  }
+  const others = (await recordCount(platform)) - listed.length;
+  const unlisted = [...running.keys()].filter((id) => !listed.some((one) => one.sandboxID === id));
+  if (unlisted.length > others) problems.push(`containers without a record: ${unlisted.join(", ")}`);
+  for (const one of containers.filter((container) => container.state !== "running")) {
+    problems.push(`container ${one.name} is ${one.state}`);
+  }
+  const namespaces = new Set(await namesIn("/run/netns", network));
+  const links = new Set(await namesIn("/sys/class/net", network));
+  const pinned = (await setElements(network, "pinned")).join("\n");
+  for (const container of containers.filter((one) => one.state === "running")) {
+    const slot = await slotOf(platform, container);
+    if (slot === undefined) problems.push(`${container.name} has no mark of its namespace`);
+    else {
+      if (!namespaces.has(slot)) problems.push(`${container.name} names the namespace ${slot}, which does not exist`);
+      if (!links.has(slot)) problems.push(`${container.name} has no link ${slot}`);
+      if (!pinned.includes(slot)) problems.push(`${slot} of ${container.name} is not pinned in the firewall`);
+    }
+  }
+  const ids = new Set(containers.map((one) => one.id));
+  for (const mark of await list(`${platform.paths.run}/containers`)) {
+    if (!ids.has(mark)) problems.push(`a mark of a container that does not exist: ${mark}`);
+  }
+  return problems;
+}
+
+/** Everything that carries the node's label. */
+export async function containersOf(platform: Platform): Promise<readonly Container[]> {
+  const label = `label=svc.node=${settingOf(platform, "agent", "SVC_NODE_ID")}`;
+  const format = "{{.ID}} {{.Names}} {{.State}}";
+  const text = await run("docker", ["ps", "-a", "--no-trunc", "--filter", label, "--format", format]);
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => {
+      const [id = "", name = "", state = ""] = line.split(" ");
+      return { id, name, state };
+    });
+}
+
+function isSandbox(container: Container): boolean {
+  return container.name.startsWith("svc-") && !container.name.startsWith("svc-pool-") && container.state === "running";
+}
+
+async function listedSandboxes(platform: Platform): Promise<readonly { sandboxID: string; endAt: string }[]> {
+  const all: { sandboxID: string; endAt: string }[] = [];
+  for (let token: string | null = ""; token !== null; ) {
+    const reply = await api(platform, "GET", `/v2/sandboxes?state=running${token === "" ? "" : `&nextToken=${token}`}`);
+    all.push(...(reply.json as { sandboxID: string; endAt: string }[]));
+    token = reply.headers.get("x-next-token");
+  }
+  return all;
+}
+
+async function recordCount(platform: Platform): Promise<number> {
+  const reply = await api(platform, "GET", "/admin/sandboxes/running-counts", asAdmin(platform));
+  return Object.values(reply.json as Record<string, number>).reduce((sum, count) => sum + count, 0);
+}
+
+async function reportedCount(platform: Platform): Promise<number> {
+  const reply = await api(platform, "GET", "/nodes", asAdmin(platform));
+  const nodes = reply.json as { sandboxCount: number; sandboxStartingCount: number }[];
+  return nodes.reduce((sum, node) => sum + node.sandboxCount + node.sandboxStartingCount, 0);
+}
+
+async function slotOf(platform: Platform, container: Container): Promise<string | undefined> {
+  const path = `${platform.paths.run}/containers/${container.id}/netns`;
+  return (await readFile(path, "utf8").catch(() => undefined))?.trim().split("/").at(-1);
+}
+
+async function namesIn(directory: string, network: string): Promise<readonly string[]> {
+  return (await list(directory)).filter((name) => new RegExp(`^${network}-\\d+$`).test(name));
+}
+
+async function setElements(network: string, set: string): Promise<readonly string[]> {
+  const text = await run("nft", ["-j", "list", "set", "inet", network, set]);
+  const { nftables } = JSON.parse(text) as { nftables: { set?: { elem?: unknown[] } }[] };
+  return nftables.flatMap((one) => one.set?.elem ?? []).map((element) => JSON.stringify(element));
+}
+
+async function processesIn(ids: ReadonlySet<string>): Promise<number> {
+  let count = 0;
+  for (const pid of await pids()) {
+    const cgroups = await readFile(`/proc/${pid}/cgroup`, "utf8").catch(() => "");
+    const id = /[0-9a-f]{64}/.exec(cgroups)?.[0];
+    if (id !== undefined && ids.has(id)) count++;
+  }
+  return count;
+}
+
+async function orphanShims(known: ReadonlySet<string>): Promise<number> {
+  let count = 0;
+  for (const pid of await pids()) {
+    const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+    if (!command.includes("containerd-shim")) continue;
+    const id = /\0-id\0([0-9a-f]{64})\0/.exec(command)?.[1];
+    if (id !== undefined && !known.has(id)) count++;
+  }
+  return count;
+}
+
+async function orphanCgroups(known: ReadonlySet<string>): Promise<number> {
+  const names = (await Promise.all(CGROUPS.map(list))).flat();
+  const ids = names.map((name) => /^(?:docker-)?([0-9a-f]{64})(?:\.scope)?$/.exec(name)?.[1]);
+  return ids.filter((id) => id !== undefined && !known.has(id)).length;
+}
+
+async function childrenOf(pid: number): Promise<number> {
+  const tasks = await list(`/proc/${pid}/task`);
+  const lists = await Promise.all(
+    tasks.map((task) => readFile(`/proc/${pid}/task/${task}/children`, "utf8").catch(() => "")),
+  );
+  return lists.join(" ").split(" ").filter(Boolean).length;
+}
+
+async function descriptorsOf(pid: number): Promise<number> {
+  const names = await list(`/proc/${pid}/fd`);
+  const targets = await Promise.all(names.map((name) => readlink(`/proc/${pid}/fd/${name}`).catch(() => undefined)));
+  return targets.filter((target) => target !== undefined).length;
+}
+
+async function pids(): Promise<readonly string[]> {
+  return (await list("/proc")).filter((name) => /^\d+$/.test(name));
+}
+
+function list(directory: string): Promise<string[]> {
+  return readdir(directory).catch(() => []);
+}

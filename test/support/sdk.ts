@@ -1,0 +1,43 @@
+/** Sandboxes for tests, made with the published SDK and killed when their block is over. */
+
+import { Sandbox, type SandboxOpts } from "e2b";
+import { afterAll, beforeAll, onTestFinished } from "vitest";
+
+/** One sandbox for all tests of a `describe` block; those tests must not depend on each other. */
+export function sharedSandbox(options: SandboxOpts = {}): () => Sandbox {
+  let sandbox: Sandbox | undefined;
+  beforeAll(async () => {
+    sandbox = await Sandbox.create({ timeoutMs: 300_000, ...options });
+  });
+  afterAll(async () => {
+    await sandbox?.kill();
+  });
+  return () => {
+    if (sandbox === undefined) throw new Error("the sandbox of this block was not created");
+    return sandbox;
+  };
+}
+
+/** A sandbox of one test. */
+export async function ownSandbox(options: SandboxOpts = {}): Promise<Sandbox> {
+  const sandbox = await Sandbox.create({ timeoutMs: 120_000, ...options });
+  onTestFinished(async () => {
+    await sandbox.kill();
+  });
+  return sandbox;
+}
+
+/** What a promise was refused with; throws when it was not refused. */
+export async function refusal(promise: Promise<unknown>): Promise<Error> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof Error) return error;
+    throw new Error(`refused with ${String(error)}`, { cause: error });
+  }
+  throw new Error("was not refused");
+}
+
+export function text(value: Uint8Array): string {
+  return Buffer.from(value).toString("utf8");
+}
