@@ -54,9 +54,4 @@ export type WakeResult =
   | { readonly is: "limited"; readonly message: string };
 
 /** Resumes a paused sandbox whose policy says so; the visitor's request is held meanwhile. */
-export type Wake = (
-  sandboxId: string,
-  port: number,
-  tokens: WakeTokens,
-  signal: AbortSignal,
-) => Promise<WakeResult>;
+export type Wake = (sandboxId: string, port: number, tokens: WakeTokens, signal: AbortSignal) => Promise<WakeResult>;

@@ -54,7 +54,7 @@ export class ChunkedReader {
       }
       this.#line = undefined;
       at = lineEnd + 1;
-      const problem = this.#readLine(bytes.latin1Slice(0, bytes.length).replace(/\r$/, ""));
+      const problem = this.#readLine(bytes.toString("latin1").replace(/\r$/, ""));
       if (problem !== undefined) return problem;
     }
     return undefined;

@@ -91,7 +91,7 @@ export function outgoingHead(request: RequestHead, edits: HeaderEdits, upgrade?:
     }
     if (edits.drops(lower, value)) continue;
     if (lower === "content-length") framing = "length";
-    else if (lower === "expect") expectsContinue = value.toLowerCase() === "100-continue";
+    else if (lower === "expect") expectsContinue = /(?:^|\W)100-continue(?:$|\W)/i.test(value);
     text += `${name}: ${value}\r\n`;
   }
   if (framing === "chunked") text += "Transfer-Encoding: chunked\r\n";

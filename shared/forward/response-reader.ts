@@ -110,7 +110,7 @@ export class ResponseReader {
       this.#state = { is: "head", kept: bytes };
       return undefined;
     }
-    const { head, body } = parseHead(bytes.latin1Slice(0, end.headEnds), this.#bodiless);
+    const { head, body } = parseHead(bytes.toString("latin1", 0, end.headEnds), this.#bodiless);
     const rest = bytes.length > end.bodyAt ? bytes.subarray(end.bodyAt) : undefined;
     if (head.status < 200 && head.status !== 101) {
       this.#state = { is: "head", kept: undefined };
@@ -173,7 +173,7 @@ type Body = number | "none" | "chunked" | "to-the-end";
 function parseHead(text: string, bodiless: boolean): { head: ResponseHead; body: Body } {
   const firstEnd = text.indexOf("\n");
   const statusLine = (firstEnd < 0 ? text : text.slice(0, firstEnd)).replace(/\r$/, "");
-  const match = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: (.*))?$/.exec(statusLine);
+  const match = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: (.*))?$/.exec(statusLine);
   if (match === null) throw new MalformedResponseError("not an HTTP/1 response");
   const status = Number(match[2]);
   const rawHeaders = firstEnd < 0 ? [] : parseFields(text.slice(firstEnd + 1));

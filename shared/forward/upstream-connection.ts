@@ -8,6 +8,8 @@ export interface ConnectionUser {
   /** The connection is of no more use; `cause` is a MalformedResponseError or the socket's error. Called at most once. */
   onLost(cause: Error): void;
   onDrain(): void;
+  /** Everything that was read at once has been handed over: a good moment to flush. */
+  onPushed(): void;
 }
 
 export class UpstreamConnection {
@@ -93,6 +95,7 @@ export class UpstreamConnection {
     }
     try {
       user.reader.push(chunk);
+      user.onPushed();
     } catch (error) {
       this.#lose(error instanceof Error ? error : new MalformedResponseError(String(error)));
     }

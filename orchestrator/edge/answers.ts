@@ -1,0 +1,201 @@
+/** Every answer the edge makes itself: status, body for scripts, page for people (wire-contract.md §2.4). Pure. */
+
+import { PAGE_POLICY, type Page, renderPage } from "./pages.ts";
+
+export type Refusal =
+  | { readonly is: "not_found"; readonly sandboxId: string }
+  | { readonly is: "closed_port"; readonly sandboxId: string; readonly port: number }
+  | { readonly is: "bad_response"; readonly sandboxId: string; readonly port: number }
+  | { readonly is: "node_unreachable"; readonly sandboxId: string }
+  | { readonly is: "token_missing"; readonly sandboxId: string }
+  | { readonly is: "token_invalid"; readonly sandboxId: string; readonly header: string }
+  | { readonly is: "internal_route"; readonly sandboxId: string; readonly path: string }
+  | { readonly is: "too_many_connections"; readonly sandboxId: string; readonly connectionLimit: number }
+  | { readonly is: "resume_denied"; readonly sandboxId: string; readonly message: string }
+  | { readonly is: "transitioning"; readonly sandboxId: string }
+  | { readonly is: "limited"; readonly sandboxId: string; readonly message: string }
+  | { readonly is: "invalid_signature" }
+  | { readonly is: "text"; readonly status: number; readonly message: string };
+
+export interface Answer {
+  readonly status: number;
+  /** Name, value, name, value, … */
+  readonly headers: readonly string[];
+  readonly body: string;
+}
+
+const TOKEN_HEADER = "e2b-traffic-access-token";
+const EXPOSED = "*";
+const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/** CORS for whatever the edge answers; what a sandbox answers is the sandbox's own affair. */
+const CORS: readonly string[] = ["Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", EXPOSED];
+
+/** As header lines, for answers that are written without a response object. */
+export const CORS_LINES = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED}\r\n`;
+
+export function answerFor(refusal: Refusal, html: boolean): Answer {
+  if (refusal.is === "text") return answer(refusal.status, "text/plain; charset=utf-8", refusal.message);
+  if (refusal.is === "invalid_signature") return json(401, { code: 401, message: "invalid signature" });
+  const { status, message, page, more } = describe(refusal);
+  if (!html) return json(status, { sandboxId: refusal.sandboxId, message, ...more, code: status });
+  const text = renderPage({ ...page, sandboxId: refusal.sandboxId, status });
+  return answer(status, "text/html; charset=utf-8", text, ["Content-Security-Policy", PAGE_POLICY]);
+}
+
+/**
+ * The answer to a preflight that no sandbox can give. Not kept by browsers: the sandbox's own server may have another
+ * policy as soon as it is there.
+ */
+export function preflightAnswer(requestedHeaders: string | undefined): Answer {
+  const allowed = requestedHeaders !== undefined && /^[\w!#$%&'*+.^`|~, -]{1,4096}$/.test(requestedHeaders);
+  return {
+    status: 204,
+    headers: [
+      ...CORS,
+      "Access-Control-Allow-Methods",
+      METHODS,
+      "Access-Control-Allow-Headers",
+      allowed ? requestedHeaders : "*",
+      "Access-Control-Max-Age",
+      "0",
+      "Vary",
+      "Access-Control-Request-Headers",
+    ],
+    body: "",
+  };
+}
+
+function json(status: number, body: object): Answer {
+  return answer(status, "application/json; charset=utf-8", JSON.stringify(body));
+}
+
+function answer(status: number, type: string, body: string, more: readonly string[] = []): Answer {
+  const headers = [
+    ...CORS,
+    "Content-Type",
+    type,
+    "Content-Length",
+    String(Buffer.byteLength(body)),
+    "Cache-Control",
+    "no-store",
+    "X-Content-Type-Options",
+    "nosniff",
+    ...more,
+  ];
+  return { status, headers, body };
+}
+
+interface Described {
+  readonly status: number;
+  readonly message: string;
+  readonly more?: Readonly<Record<string, unknown>>;
+  readonly page: Pick<Page, "title" | "what" | "advice">;
+}
+
+type WithSandbox = Exclude<Refusal, { is: "text" } | { is: "invalid_signature" }>;
+
+function describe(refusal: WithSandbox): Described {
+  switch (refusal.is) {
+    case "not_found":
+      return {
+        status: 502,
+        message: "The sandbox was not found",
+        page: {
+          title: "Sandbox Not Found",
+          what: `The sandbox ${refusal.sandboxId} was not found.`,
+          advice: "It may have been stopped, have reached its end of life, or never have existed. Start a new one.",
+        },
+      };
+    case "closed_port":
+      return {
+        status: 502,
+        message: "The sandbox is running but port is not open",
+        more: { port: refusal.port },
+        page: {
+          title: "Closed Port",
+          what: `The sandbox is running, but there is no service running on port ${refusal.port}.`,
+          advice: "Start a server on this port inside the sandbox, then load this page again.",
+        },
+      };
+    case "bad_response":
+      return {
+        status: 502,
+        message: "The sandbox is running but the server on this port closed the connection or did not answer in HTTP",
+        more: { port: refusal.port },
+        page: {
+          title: "No Answer",
+          what: `The sandbox is running, but the server on port ${refusal.port} did not give a valid answer.`,
+          advice: "Look at the server's own output inside the sandbox, then load this page again.",
+        },
+      };
+    case "node_unreachable":
+      return {
+        status: 502,
+        message: "The sandbox cannot be reached at the moment",
+        page: {
+          title: "Sandbox Not Reachable",
+          what: "The machine that runs this sandbox cannot be reached at the moment.",
+          advice: "Try again in a few seconds.",
+        },
+      };
+    case "token_missing":
+      return forbidden(
+        `Sandbox is secured with traffic access token. Token header '${TOKEN_HEADER}' is missing`,
+        "This sandbox only answers requests that carry its traffic access token.",
+      );
+    case "token_invalid":
+      return forbidden(
+        `Sandbox is secured with traffic access token. Provided token in header '${refusal.header}' is invalid`,
+        "The traffic access token of this request is not the one of this sandbox.",
+      );
+    case "internal_route":
+      return {
+        status: 404,
+        message: "This route is reserved for the control plane",
+        more: { path: refusal.path },
+        page: {
+          title: "Not Found",
+          what: "This route is reserved for the control plane.",
+          advice: "Use another path.",
+        },
+      };
+    case "too_many_connections":
+      return {
+        status: 429,
+        message: "Too many connections to the sandbox",
+        more: { connectionLimit: refusal.connectionLimit },
+        page: {
+          title: "Too Many Connections",
+          what: `The sandbox has reached its limit of ${refusal.connectionLimit} connections.`,
+          advice: "Close some of them, or try again in a moment.",
+        },
+      };
+    case "resume_denied":
+      return forbidden(refusal.message, "The sandbox is paused, and this request may not wake it.");
+    case "transitioning":
+      return {
+        status: 409,
+        message: "The sandbox is still transitioning",
+        page: {
+          title: "Sandbox Is Changing State",
+          what: "The sandbox is being paused or resumed.",
+          advice: "Try again in a few seconds.",
+        },
+      };
+    case "limited":
+      return {
+        status: 429,
+        message: refusal.message,
+        page: { title: "Limit Reached", what: refusal.message, advice: "Stop another sandbox, then try again." },
+      };
+  }
+}
+
+function forbidden(message: string, what: string): Described {
+  return {
+    status: 403,
+    message,
+    page: { title: "Access Denied", what, advice: `Send the token in the header ${TOKEN_HEADER}.` },
+  };
+}

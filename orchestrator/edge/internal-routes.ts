@@ -1,0 +1,51 @@
+/** envd's routes that belong to the platform: refused to everybody who comes through the edge. Pure. */
+
+/** wire-contract.md §2.3 step 8, and our own. By first segment, so that nothing below them is reached either. */
+const INTERNAL: ReadonlySet<string> = new Set([
+  "collapse",
+  "connect",
+  "freeze",
+  "fsfreeze",
+  "fsthaw",
+  "init",
+  "logs",
+  "unfreeze",
+  "upgrade",
+  "warm",
+  "watches",
+]);
+
+const MAX_DECODINGS = 3;
+
+/**
+ * Looks at the path as any server could read it: decoded (more than once), slashes and dots resolved, in any case. A
+ * path that cannot be decoded, or is still encoded after that, is refused too.
+ */
+export function isInternalRoute(url: string): boolean {
+  const end = url.search(/[?#]/);
+  let path = end < 0 ? url : url.slice(0, end);
+  for (let decodings = 0; ; decodings++) {
+    if (INTERNAL.has(firstSegment(path))) return true;
+    if (!path.includes("%")) return false;
+    if (decodings === MAX_DECODINGS) return true;
+    try {
+      const decoded = decodeURIComponent(path);
+      if (decoded === path) return false;
+      path = decoded;
+    } catch {
+      return true;
+    }
+  }
+}
+
+function firstSegment(path: string): string {
+  const segments: string[] = [];
+  for (const segment of path.replaceAll("\\", "/").split("/")) {
+    // Parameters of a segment (`/init;v=1`) are no part of its name.
+    const name = (segment.split(";", 1)[0] ?? "").trim();
+    if (name === "" || name === ".") continue;
+    if (name === "..") segments.pop();
+    else segments.push(name);
+  }
+  return (segments[0] ?? "").toLowerCase();
+}

@@ -1,0 +1,20 @@
+/** Who asks: a person's browser opening a page, a script, or a preflight (wire-contract.md §2.4). Pure. */
+
+import { headerValue } from "../../shared/forward/raw-headers.ts";
+
+const SCRIPT_MODES: ReadonlySet<string> = new Set(["cors", "no-cors", "same-origin", "websocket"]);
+const BROWSER = /mozilla|chrome|safari|firefox|edge|opera|msie/i;
+
+/** True when an HTML page may be answered. Accept, Sec-Fetch-Mode and X-Requested-With come before the User-Agent. */
+export function isNavigation(rawHeaders: readonly string[]): boolean {
+  const accept = (headerValue(rawHeaders, "accept") ?? "").toLowerCase();
+  if (accept.includes("application/json") && !accept.includes("text/html")) return false;
+  const mode = (headerValue(rawHeaders, "sec-fetch-mode") ?? "").toLowerCase();
+  if (SCRIPT_MODES.has(mode)) return false;
+  if (mode !== "navigate" && headerValue(rawHeaders, "x-requested-with") !== undefined) return false;
+  return BROWSER.test(headerValue(rawHeaders, "user-agent") ?? "");
+}
+
+export function isPreflight(method: string | undefined, rawHeaders: readonly string[]): boolean {
+  return method === "OPTIONS" && headerValue(rawHeaders, "access-control-request-method") !== undefined;
+}

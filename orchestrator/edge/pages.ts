@@ -1,0 +1,42 @@
+/** What a person sees in a browser when a sandbox cannot answer: one small page, no scripts, nothing loaded. Pure. */
+
+export interface Page {
+  readonly title: string;
+  /** One sentence. */
+  readonly what: string;
+  /** What to do about it. */
+  readonly advice: string;
+  readonly sandboxId: string;
+  readonly status: number;
+}
+
+const STYLE = `
+:root{color-scheme:light dark;--ink:#1c2024;--soft:#60646c;--line:#d9d9e0;--paper:#fcfcfd}
+@media (prefers-color-scheme:dark){:root{--ink:#edeef0;--soft:#b0b4ba;--line:#43484e;--paper:#111113}}
+body{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--paper);color:var(--ink);
+font:1rem/1.5 system-ui,sans-serif}
+main{max-width:32rem;padding:2rem}
+h1{font-size:1.5rem;line-height:1.25;margin:0 0 .75rem}
+p{margin:0 0 .75rem}
+dl{display:grid;grid-template-columns:auto 1fr;gap:.25rem 1rem;margin:1.5rem 0 0;padding-top:1rem;
+border-top:1px solid var(--line);color:var(--soft);font-size:.875rem}
+dt{font-weight:600}dd{margin:0;overflow-wrap:anywhere;font-family:ui-monospace,monospace}`;
+
+/** The policy that goes with the page: our own style, and nothing else. */
+export const PAGE_POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors *";
+
+/** Starts with `<html` and ends with `</html>`: clients of the reference check for both. */
+export function renderPage(page: Page): string {
+  const { title, what, advice, sandboxId, status } = page;
+  return `<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><meta name="robots" content="noindex"><title>${escape(title)}</title><style>${STYLE}</style></head><body><main><h1>${escape(title)}</h1><p>${escape(what)}</p><p>${escape(advice)}</p><dl><dt>Sandbox</dt><dd>${escape(sandboxId)}</dd><dt>Status</dt><dd>${status}</dd></dl></main></body></html>`;
+}
+
+function escape(text: string): string {
+  return text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;")
+    .replaceAll("'", "&#39;");
+}

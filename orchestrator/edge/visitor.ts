@@ -1,0 +1,57 @@
+/** What the edge reads of a request, in one pass over its headers. Pure. */
+
+import type { Addressed } from "./target.ts";
+
+export interface Visitor extends Addressed {
+  /** Values of the traffic token headers, with the name each came under. */
+  readonly trafficTokens: readonly { readonly header: string; readonly value: string }[];
+  /** Origin-form, or `*`. */
+  readonly path: string;
+  /** Of an absolute-form target: replaces Host (RFC 9112 §3.2.2). */
+  readonly absoluteHost: string | undefined;
+}
+
+export const TRAFFIC_TOKEN_HEADERS: ReadonlySet<string> = new Set([
+  "e2b-traffic-access-token",
+  "svc-traffic-access-token",
+]);
+
+/** Undefined for a request target that is neither a path nor an absolute URL. */
+export function readVisitor(url: string, rawHeaders: readonly string[]): Visitor | undefined {
+  const hosts: string[] = [];
+  const ids: string[] = [];
+  const ports: string[] = [];
+  const trafficTokens: { header: string; value: string }[] = [];
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? "";
+    // The names that matter have one of these lengths; most headers are passed over without a copy.
+    if (name.length !== 4 && name.length !== 14 && name.length !== 16 && name.length !== 24) continue;
+    const value = rawHeaders[at + 1] ?? "";
+    switch (name.toLowerCase()) {
+      case "host":
+        hosts.push(value);
+        break;
+      case "e2b-sandbox-id":
+      case "svc-sandbox-id":
+        ids.push(value);
+        break;
+      case "e2b-sandbox-port":
+      case "svc-sandbox-port":
+        ports.push(value);
+        break;
+      case "e2b-traffic-access-token":
+      case "svc-traffic-access-token":
+        trafficTokens.push({ header: name.toLowerCase(), value });
+        break;
+    }
+  }
+  if (url.startsWith("/") || url === "*") {
+    return { hosts, ids, ports, trafficTokens, path: url, absoluteHost: undefined };
+  }
+  const absolute = /^https?:\/\/([^/?#@\\]+)([/?][^#]*)?$/i.exec(url);
+  if (absolute === null || hosts.length > 1) return undefined;
+  const rest = absolute[2] ?? "/";
+  const path = rest.startsWith("/") ? rest : `/${rest}`;
+  const host = absolute[1] ?? "";
+  return { hosts: [host], ids, ports, trafficTokens, path, absoluteHost: host };
+}

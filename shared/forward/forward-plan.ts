@@ -1,0 +1,48 @@
+/** What to do with one request: decided by the edge or the node proxy, carried out by an exchange. Types only. */
+
+import type { ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { HeaderEdits } from "./raw-headers.ts";
+
+/** One way to the server; the next one is tried when this one cannot be dialled. */
+export interface Way {
+  /** Connections with the same key, in one execution, lead to the same server. */
+  readonly key: string;
+  dial(signal: AbortSignal): Promise<Duplex>;
+  /** Header lines for the next hop only, each ending in CRLF. */
+  readonly added: string;
+  /** How long an idle connection is kept, milliseconds. Less than any server we know keeps it. */
+  readonly idleMs: number;
+  /**
+   * The server is ours and keeps idle connections for longer than `idleMs`. Elsewhere a request that must not be sent
+   * twice gets a fresh connection: a kept one may be closing at this moment.
+   */
+  readonly ours: boolean;
+  /** The next hop is a node proxy: its `Svc-Proxy-Error` is believed. */
+  readonly proxied: boolean;
+}
+
+export type Failure =
+  /** No way could be dialled, and the last answer is that nothing listens. */
+  | { readonly is: "closed" }
+  /** The next hop itself cannot be reached, so nothing is known of the server. */
+  | { readonly is: "unreachable" }
+  /** The server closed the connection, or sent something else than HTTP, before a response. */
+  | { readonly is: "bad_response" }
+  /** The execution is gone, or is not the one this hop knows. */
+  | { readonly is: "removed" }
+  | { readonly is: "unforwardable"; readonly message: string };
+
+export interface ForwardPlan {
+  readonly executionId: string;
+  /** Origin-form, or `*`. */
+  readonly path: string;
+  readonly edits: Omit<HeaderEdits, "added">;
+  readonly ways: readonly Way[];
+  /** Lower-case names of response headers that stop here. */
+  readonly keepsBack: (name: string) => boolean;
+  /** Connect streams that are cut off end with an error frame; false leaves them cut for the hop before to see. */
+  readonly framesErrors: boolean;
+  /** Writes the whole response for a request that got none. */
+  refuse(response: ServerResponse, failure: Failure): void;
+}

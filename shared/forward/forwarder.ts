@@ -1,0 +1,71 @@
+/** Every exchange under way and every connection kept, by execution: begins them, counts them, ends them. */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { StreamError } from "./connect-envelope.ts";
+import { Exchange, type ExchangeHost, type UpgradeRequest } from "./exchange.ts";
+import type { ForwardPlan } from "./forward-plan.ts";
+import { UpstreamPools } from "./upstream-pools.ts";
+
+/** A kill waits this long for a client to take the last frame. */
+const END_LIMIT_MS = 500;
+
+export interface ForwarderOptions {
+  /** How long a cut Connect stream waits to learn whether its sandbox was killed, milliseconds. */
+  readonly lossGraceMs: number;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+}
+
+export class Forwarder implements ExchangeHost {
+  readonly pools: UpstreamPools;
+  readonly lossGraceMs: number;
+  readonly #exchanges = new Map<string, Set<Exchange>>();
+
+  constructor(options: ForwarderOptions) {
+    this.pools = new UpstreamPools(options.now);
+    this.lossGraceMs = options.lossGraceMs;
+  }
+
+  /** Exchanges and upgraded connections of an execution now under way. */
+  active(executionId: string): number {
+    return this.#exchanges.get(executionId)?.size ?? 0;
+  }
+
+  get activeTotal(): number {
+    let total = 0;
+    for (const exchanges of this.#exchanges.values()) total += exchanges.size;
+    return total;
+  }
+
+  forward(plan: ForwardPlan, request: IncomingMessage, response: ServerResponse, upgrade?: UpgradeRequest): void {
+    const exchange = new Exchange(this, plan, request, response, upgrade);
+    let exchanges = this.#exchanges.get(plan.executionId);
+    if (exchanges === undefined) {
+      exchanges = new Set();
+      this.#exchanges.set(plan.executionId, exchanges);
+    }
+    exchanges.add(exchange);
+    exchange.start();
+  }
+
+  onDone(exchange: Exchange): void {
+    const { executionId } = exchange.plan;
+    const exchanges = this.#exchanges.get(executionId);
+    exchanges?.delete(exchange);
+    // Kept over a moment without requests would be kept for ever: executions are not counted anywhere else.
+    if (exchanges?.size === 0) this.#exchanges.delete(executionId);
+  }
+
+  /** Ends all traffic of an execution; resolves when its clients know, within a bounded time. */
+  async close(executionId: string, error: StreamError): Promise<void> {
+    const exchanges = [...(this.#exchanges.get(executionId) ?? [])];
+    const endings = exchanges.map((exchange) => exchange.end(error, END_LIMIT_MS));
+    this.pools.close(executionId);
+    await Promise.all(endings);
+  }
+
+  async stop(error: StreamError): Promise<void> {
+    await Promise.all([...this.#exchanges.keys()].map((executionId) => this.close(executionId, error)));
+    this.pools.stop();
+  }
+}

@@ -1,0 +1,39 @@
+/** What the edge and a node's proxy say to each other: header names and failures. No I/O. */
+
+/** Where envd listens in every sandbox (wire-contract.md §3). */
+export const ENVD_PORT = 49_983;
+
+/** Authenticates the edge to the node proxy, and the node proxy to envd. */
+export const NODE_TOKEN_HEADER = "Svc-Node-Token";
+export const EXECUTION_HEADER = "Svc-Execution-Id";
+export const SANDBOX_HEADER = "Svc-Sandbox-Id";
+export const PORT_HEADER = "Svc-Sandbox-Port";
+/** Present: the server speaks TLS. The value is the name for SNI, or `-`. */
+export const TLS_HEADER = "Svc-Upstream-Tls";
+/** On answers the node proxy makes itself; never let through from a sandbox. */
+export const PROXY_ERROR_HEADER = "svc-proxy-error";
+
+export const PROXY_ERRORS = ["closed", "bad_response", "removed", "unauthorized", "unforwardable"] as const;
+export type ProxyError = (typeof PROXY_ERRORS)[number];
+
+export function isProxyError(value: string): value is ProxyError {
+  return (PROXY_ERRORS as readonly string[]).includes(value);
+}
+
+/** Routing, for the edge and the node proxy: a user's server never sees it (behaviours.md §11 item 4). Lower case. */
+export const ROUTING_HEADERS: ReadonlySet<string> = new Set([
+  "e2b-sandbox-id",
+  "e2b-sandbox-port",
+  EXECUTION_HEADER.toLowerCase(),
+  NODE_TOKEN_HEADER.toLowerCase(),
+  PORT_HEADER.toLowerCase(),
+  PROXY_ERROR_HEADER,
+  SANDBOX_HEADER.toLowerCase(),
+  TLS_HEADER.toLowerCase(),
+]);
+
+/** One header line. Values are ids, numbers and tokens of ours; anything else is a bug and refused. */
+export function line(name: string, value: string): string {
+  if (!/^[\x21-\x7e]+$/.test(value)) throw new Error(`header ${name} has a value that cannot be sent`);
+  return `${name}: ${value}\r\n`;
+}
