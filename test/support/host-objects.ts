@@ -30,7 +30,7 @@ export interface HostObjects {
   readonly descriptors: Readonly<Record<Program, number>>;
 }
 
-interface Container {
+export interface ContainerInfo {
   readonly id: string;
   readonly name: string;
   readonly state: string;
@@ -100,7 +100,7 @@ export async function findProblems(platform: Platform): Promise<readonly string[
 }
 
 /** Everything that carries the node's label. */
-export async function containersOf(platform: Platform): Promise<readonly Container[]> {
+export async function containersOf(platform: Platform): Promise<readonly ContainerInfo[]> {
   const label = `label=svc.node=${settingOf(platform, "agent", "SVC_NODE_ID")}`;
   const format = "{{.ID}} {{.Names}} {{.State}}";
   const text = await run("docker", ["ps", "-a", "--no-trunc", "--filter", label, "--format", format]);
@@ -113,7 +113,7 @@ export async function containersOf(platform: Platform): Promise<readonly Contain
     });
 }
 
-function isSandbox(container: Container): boolean {
+function isSandbox(container: ContainerInfo): boolean {
   return container.name.startsWith("svc-") && !container.name.startsWith("svc-pool-") && container.state === "running";
 }
 
@@ -138,7 +138,7 @@ async function reportedCount(platform: Platform): Promise<number> {
   return nodes.reduce((sum, node) => sum + node.sandboxCount + node.sandboxStartingCount, 0);
 }
 
-async function slotOf(platform: Platform, container: Container): Promise<string | undefined> {
+async function slotOf(platform: Platform, container: ContainerInfo): Promise<string | undefined> {
   const path = `${platform.paths.run}/containers/${container.id}/netns`;
   return (await readFile(path, "utf8").catch(() => undefined))?.trim().split("/").at(-1);
 }

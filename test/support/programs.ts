@@ -2,8 +2,8 @@
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { expect } from "vitest";
 import { checkout, type Platform, readEnvFile } from "./platform.ts";
+import { until } from "./until.ts";
 
 export type Program = "orchestrator" | "agent";
 
@@ -48,12 +48,9 @@ export async function killHard(platform: Platform, program: Program): Promise<vo
 /** Both programs ready, and the node known to be. */
 export async function untilReady(platform: Platform): Promise<void> {
   const agent = `http://127.0.0.1:${settingOf(platform, "agent", "SVC_AGENT_PORT")}`;
-  await expect
-    .poll(async () => [await status(`${agent}/readyz`), await status(`${platform.apiUrl}/readyz`)], {
-      timeout: 60_000,
-      interval: 100,
-    })
-    .toEqual([200, 200]);
+  const ready = async () =>
+    (await status(`${agent}/readyz`)) === 200 && (await status(`${platform.apiUrl}/readyz`)) === 200;
+  await until(ready, { what: "both programs ready", timeoutMs: 60_000, everyMs: 100 });
 }
 
 function status(url: string): Promise<number> {

@@ -1,0 +1,47 @@
+/** What every measurement is given, and how it takes time. */
+
+import { readFile } from "node:fs/promises";
+import { type ContainerInfo, containersOf } from "../support/host-objects.ts";
+import type { Platform } from "../support/platform.ts";
+import { until } from "../support/until.ts";
+import type { Row } from "./numbers.ts";
+
+export interface Bench {
+  readonly platform: Platform;
+  /** Few samples: that it works, not how fast it is. */
+  readonly quick: boolean;
+  /** One line of progress. */
+  readonly say: (line: string) => void;
+}
+
+export type Measurement = (bench: Bench) => Promise<readonly Row[]>;
+
+/** Milliseconds that `action` took. */
+export async function timed(action: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await action();
+  return performance.now() - started;
+}
+
+/** Warm containers that wait, frozen, for somebody to claim them. */
+export async function untilPoolHolds(platform: Platform, wanted: number): Promise<void> {
+  const holds = async () => {
+    const pool = (await containersOf(platform)).filter((one) => one.name.startsWith("svc-pool-"));
+    const frozen = await Promise.all(pool.map(isFrozen));
+    return frozen.filter(Boolean).length >= wanted;
+  };
+  await until(holds, { what: `a warm pool of ${wanted}`, timeoutMs: 60_000 });
+}
+
+async function isFrozen({ id }: ContainerInfo): Promise<boolean> {
+  const candidates = [
+    `/sys/fs/cgroup/freezer/docker/${id}/freezer.state`,
+    `/sys/fs/cgroup/system.slice/docker-${id}.scope/cgroup.freeze`,
+    `/sys/fs/cgroup/docker/${id}/cgroup.freeze`,
+  ];
+  for (const path of candidates) {
+    const text = await readFile(path, "utf8").catch(() => undefined);
+    if (text !== undefined) return ["FROZEN", "1"].includes(text.trim());
+  }
+  return false;
+}

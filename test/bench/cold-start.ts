@@ -1,0 +1,70 @@
+/** A start that no pool can serve, beside `docker run -d` with the same limits. */
+
+import { randomUUID } from "node:crypto";
+import { agentApi } from "../../shared/agent-api.ts";
+import { connect } from "../../shared/client.ts";
+import { api } from "../support/platform.ts";
+import { settingOf } from "../support/programs.ts";
+import { type Bench, timed } from "./bench.ts";
+import { dockerRun, IMAGE } from "./docker-baseline.ts";
+import { type Row, row, summarise } from "./numbers.ts";
+
+// Pools are kept per resources: nobody keeps one for an odd amount of memory.
+const RESOURCES = { cpuCount: 2, memoryMB: 1023, diskSizeMB: 0 };
+
+export async function coldStart({ platform, quick, say }: Bench): Promise<readonly Row[]> {
+  const port = settingOf(platform, "agent", "SVC_AGENT_PORT");
+  const token = settingOf(platform, "agent", "SVC_NODE_TOKEN");
+  const agent = connect(agentApi, {
+    url: `http://127.0.0.1:${port}`,
+    name: "agent",
+    headers: { authorization: `Bearer ${token}` },
+  });
+  const templates = (await api(platform, "GET", "/templates")).json as Template[];
+  const base = templates.find(({ aliases }) => aliases.includes("base"));
+  if (base === undefined) throw new Error("there is no base template");
+  const build = { templateId: base.templateID, buildId: base.buildID, image: IMAGE };
+  const rounds = quick ? 3 : 15;
+  const mine: number[] = [];
+  const docker: number[] = [];
+  const started: (() => Promise<void>)[] = [];
+  try {
+    for (let round = 0; round < rounds; round++) {
+      say(`cold start: ${round + 1} of ${rounds}`);
+      const params = { executionId: randomUUID() };
+      const sandboxId = `i${params.executionId.replaceAll("-", "").slice(0, 19)}`;
+      const body = { sandboxId, build, resources: RESOURCES, egress: { internet: true }, envs: {} };
+      const rest = { accessToken: randomUUID(), endAt: Date.now() + 600_000, onTimeout: "kill" } as const;
+      mine.push(await timed(() => agent.call.startExecution({ params, body: { ...body, ...rest } })));
+      await agent.call.stopExecution({ params });
+      docker.push(
+        await timed(async () => {
+          const container = await dockerRun();
+          started.push(() => container.remove());
+        }),
+      );
+      await Promise.all(started.splice(0).map((remove) => remove()));
+    }
+  } finally {
+    await Promise.all(started.splice(0).map((remove) => remove()));
+    await agent.close();
+  }
+  const ours = summarise(mine);
+  const baseline = { name: "docker run -d", ...summarise(docker) };
+  const ratio = ours.p50 / baseline.p50;
+  return [
+    row({
+      name: "cold create, envd answering",
+      unit: "ms",
+      ours,
+      baseline,
+      budgets: [{ says: "≤ 1.15 x", value: ratio, limit: 1.15, better: "less" }],
+    }),
+  ];
+}
+
+interface Template {
+  readonly templateID: string;
+  readonly buildID: string;
+  readonly aliases: readonly string[];
+}

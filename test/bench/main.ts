@@ -1,0 +1,84 @@
+/** `npm run bench`: every budget of design.md §12 that this machine can measure, beside its raw baseline in the same run. */
+
+import { writeFile } from "node:fs/promises";
+import { cpus, release, totalmem } from "node:os";
+import { parseArgs } from "node:util";
+import { openPlatform } from "../support/platform.ts";
+import { run, untilReady } from "../support/programs.ts";
+import type { Bench, Measurement } from "./bench.ts";
+import { coldStart } from "./cold-start.ts";
+import { execRoundTrip } from "./exec.ts";
+import { firstCommand } from "./first-command.ts";
+import { idleSandbox } from "./idle.ts";
+import { met, type Row, table } from "./numbers.ts";
+import { SERVE, servePlain } from "./plain-server.ts";
+import { proxying } from "./proxying.ts";
+import { transfer } from "./transfer.ts";
+
+const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
+  start: firstCommand,
+  cold: coldStart,
+  exec: execRoundTrip,
+  files: transfer,
+  edge: proxying,
+  idle: idleSandbox,
+};
+
+const USAGE = `npm run bench -- [--quick] [--only ${Object.keys(MEASUREMENTS).join(",")}] [--out bench-results.json]
+Runs against the platform of .svc/env, or of SVC_INSTANCE. Needs root: it looks into cgroups and processes.`;
+
+if (process.argv[2] === SERVE) await servePlain(Number(process.argv[3]));
+else process.exitCode = await bench();
+
+async function bench(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: "boolean", default: false },
+      only: { type: "string", default: Object.keys(MEASUREMENTS).join(",") },
+      out: { type: "string", default: "bench-results.json" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  const chosen = values.only.split(",").map((name) => ({ name, measure: MEASUREMENTS[name] }));
+  const unknown = chosen.filter(({ measure }) => measure === undefined);
+  if (values.help || unknown.length > 0) {
+    console.log(USAGE);
+    return values.help ? 0 : 2;
+  }
+  const platform = openPlatform("");
+  await untilReady(platform);
+  const given: Bench = { platform, quick: values.quick, say };
+  const rows: Row[] = [];
+  const failures: string[] = [];
+  for (const { name, measure } of chosen) {
+    try {
+      rows.push(...((await measure?.(given)) ?? []));
+    } catch (error) {
+      // The other figures are still worth having; the exit code tells.
+      failures.push(`${name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+    }
+  }
+  say("");
+  console.log(`\n${table(rows)}\n`);
+  for (const failure of failures) console.log(`not measured: ${failure}`);
+  await writeFile(values.out, `${JSON.stringify(await record(rows, values.quick), null, 2)}\n`);
+  console.log(`Written to ${values.out}.`);
+  return failures.length === 0 ? 0 : 1;
+}
+
+async function record(rows: readonly Row[], quick: boolean) {
+  const engine = (await run("docker", ["version", "--format", "{{.Server.Version}}"])).trim();
+  const [processor] = cpus();
+  return {
+    at: new Date().toISOString(),
+    quick,
+    machine: { kernel: release(), cores: cpus().length, processor: processor?.model, memoryBytes: totalmem(), engine },
+    rows: rows.map((one) => ({ ...one, budgets: one.budgets.map((budget) => ({ ...budget, met: met(budget) })) })),
+  };
+}
+
+// One line that is written over, on a terminal; nothing that would end up in a file.
+function say(line: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001B[K${line}`);
+  else if (line !== "") process.stderr.write(`${line}\n`);
+}
