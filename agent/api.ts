@@ -1,0 +1,89 @@
+/** The agent's API: thin handlers over what does the work, and the pages for operators. */
+
+import type { FastifyInstance } from "fastify";
+import type { agentApi } from "../shared/agent-api.ts";
+import type { Handlers } from "../shared/contract.ts";
+import { AppError } from "../shared/errors.ts";
+import { sameSecret } from "../shared/ids.ts";
+import type { Authenticate } from "../shared/serve.ts";
+import type { Instruments } from "./instruments.ts";
+import type { Metrics } from "./metrics.ts";
+import type { SandboxLogs } from "./sandbox-logs.ts";
+import type { Sandboxes } from "./sandboxes.ts";
+import type { SampleStore } from "./store/samples.ts";
+
+export interface ApiDeps {
+  readonly sandboxes: Sandboxes;
+  readonly metrics: Pick<Metrics, "latest">;
+  readonly samples: Pick<SampleStore, "between">;
+  readonly logs: Pick<SandboxLogs, "read">;
+  readonly instruments: Pick<Instruments, "started" | "startFailed" | "stopped">;
+}
+
+export function handlers({ sandboxes, metrics, samples, logs, instruments }: ApiDeps): Handlers<typeof agentApi> {
+  return {
+    async startExecution({ params, body }) {
+      const begun = performance.now();
+      try {
+        const started = await sandboxes.start(params.executionId, body);
+        instruments.started(started.warm ? "warm" : "cold", seconds(begun));
+        return started;
+      } catch (error) {
+        instruments.startFailed();
+        throw error;
+      }
+    },
+    async stopExecution({ params }) {
+      const begun = performance.now();
+      await sandboxes.stop(params.executionId);
+      instruments.stopped(seconds(begun));
+    },
+    updateExecution: ({ params, body }) => sandboxes.setEndAt(params.executionId, body.endAt),
+    executionMetrics: ({ params, query }) =>
+      samples.between(params.executionId, query.start ?? 0, query.end ?? Number.MAX_SAFE_INTEGER),
+    latestMetrics: ({ body }) =>
+      Object.fromEntries(
+        body.executionIds.flatMap((id) => {
+          const sample = metrics.latest(id);
+          return sample === undefined ? [] : [[id, sample] as const];
+        }),
+      ),
+    executionLogs: ({ params, query }) => logs.read(params.executionId, sandboxes.get(params.executionId), query),
+  };
+}
+
+/** Everything on this API is for the orchestrator. */
+export function nodeTokenOnly(nodeToken: string): Authenticate<undefined> {
+  return (_access, request) => {
+    const given = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
+    if (!sameSecret(given, nodeToken)) throw new AppError("unauthorized", "the node token is missing or wrong");
+    return undefined;
+  };
+}
+
+/** Name of a check → undefined when it is well, else what is wrong. */
+export type Checks = () => Readonly<Record<string, string | undefined>>;
+
+/** Liveness, readiness and metrics, without a token: they say nothing about sandboxes. */
+export function addOperatorRoutes(server: FastifyInstance, instruments: Instruments, checks: Checks): void {
+  server.get("/livez", (_request, reply) => reply.type("text/plain").send("ok\n"));
+  server.get("/readyz", (request, reply) => {
+    const found = Object.entries(checks());
+    const well = found.every(([, problem]) => problem === undefined);
+    const lines = found.map(
+      ([name, problem]) =>
+        `${problem === undefined ? "ok  " : "fail"} ${name}${problem === undefined ? "" : `: ${problem}`}`,
+    );
+    const verbose = Object.hasOwn(request.query as object, "verbose");
+    const text = verbose || !well ? lines.join("\n") : "ok";
+    return reply
+      .status(well ? 200 : 503)
+      .type("text/plain")
+      .send(`${text}\n`);
+  });
+  server.get("/metrics", async (_request, reply) => reply.type(instruments.contentType).send(await instruments.text()));
+}
+
+function seconds(begun: number): number {
+  return (performance.now() - begun) / 1_000;
+}

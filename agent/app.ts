@@ -1,0 +1,293 @@
+/** Puts the agent together: the only file that constructs things. Firewall first, then what runs, proxies last. */
+
+import { randomUUID } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import { agentApi, type HeartbeatReply, nodeApi } from "../shared/agent-api.ts";
+import { connect } from "../shared/client.ts";
+import type { Log } from "../shared/log.ts";
+import { createServer, serve } from "../shared/serve.ts";
+import { Teardown } from "../shared/teardown.ts";
+import { addOperatorRoutes, handlers, nodeTokenOnly } from "./api.ts";
+import { boot } from "./boot.ts";
+import type { OpenCgroup } from "./cgroup.ts";
+import type { AgentConfig } from "./config.ts";
+import type { Containers } from "./containers.ts";
+import { createDisposal } from "./disposal.ts";
+import { watchEngine } from "./engine-watch.ts";
+import type { Envd } from "./envd.ts";
+import type { EnvdRuntime } from "./envd-runtime.ts";
+import { startExpiry } from "./expiry.ts";
+import { describeNode, type NodeIdentity } from "./heartbeat.ts";
+import { createInstruments } from "./instruments.ts";
+import { startJanitor } from "./janitor.ts";
+import { launch } from "./launch.ts";
+import type { LiveContainer } from "./live-container.ts";
+import type { Machine } from "./machine.ts";
+import type { Marks } from "./marks.ts";
+import { startMetrics } from "./metrics.ts";
+import type { Plan } from "./network/addresses.ts";
+import type { Dns } from "./network/dns.ts";
+import type { Firewall } from "./network/firewall.ts";
+import type { Links } from "./network/links.ts";
+import { createSlots } from "./network/slots.ts";
+import { createPool, type Pool } from "./pool.ts";
+import { createProvision } from "./provision.ts";
+import { startNodeProxy } from "./proxy.ts";
+import { recover } from "./recovery.ts";
+import { startReport } from "./report.ts";
+import { startSandboxLogs } from "./sandbox-logs.ts";
+import { createSandboxes, type Sandboxes } from "./sandboxes.ts";
+import { lockState } from "./store/lock.ts";
+import { openStores } from "./store/stores.ts";
+import { createTurns } from "./turns.ts";
+
+export interface AgentDeps {
+  readonly log: Log;
+  readonly plan: Plan;
+  readonly containers: Containers;
+  readonly openCgroup: OpenCgroup;
+  readonly links: Links;
+  readonly firewall: Firewall;
+  readonly marks: Marks;
+  readonly envd: Envd;
+  readonly runtime: () => Promise<EnvdRuntime>;
+  readonly machine: Machine;
+  readonly diskUsage: (directory: string) => Promise<number | undefined>;
+  readonly probe: () => Promise<NodeIdentity["capabilities"]>;
+  readonly startDns: () => Promise<Pick<Dns, "stop">>;
+  readonly lockPath: string;
+  readonly databasePath: string;
+  readonly now: () => number;
+}
+
+export interface Agent {
+  /** Where the agent API and the node proxy listen. */
+  readonly url: string;
+  readonly proxyUrl: string;
+  stop(): Promise<void>;
+}
+
+export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<Agent> {
+  const teardown = new Teardown(deps.log);
+  try {
+    const base = await takeOver(config, deps, teardown);
+    const supply = startSupply(config, deps, base, teardown);
+    const reached = await startSandboxes(config, deps, { ...base, ...supply }, teardown);
+    return { ...reached, stop: () => teardown.run() };
+  } catch (error) {
+    await teardown.run();
+    throw error;
+  }
+}
+
+/** State, firewall, and whatever still runs from before. */
+async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown) {
+  const { log, plan, containers, links, firewall, marks } = deps;
+  await mkdir(dirname(deps.databasePath), { recursive: true, mode: 0o700 });
+  const lock = lockState(deps.lockPath);
+  teardown.add("lock", () => lock.release());
+  const stores = openStores(deps.databasePath);
+  teardown.add("store", () => stores.close());
+  teardown.add("firewall shell", () => firewall.stop());
+
+  const found = await recover({ ...deps, containerStore: stores.containers, executionStore: stores.executions });
+  const cleared = found.cleared.catch((error: unknown) => log.warn({ err: error }, "leftovers not removed"));
+  teardown.add("leftovers", () => cleared);
+
+  const slots = createSlots({ plan, links, firewall, log, ahead: config.slotsAhead });
+  teardown.add("slots", () => slots.stop());
+  const kept = [...found.sandboxes.map(({ container }) => container), ...found.pooled];
+  slots.adopt(kept.map(({ slot }) => slot.number));
+
+  const disposal = createDisposal({ containers, slots, marks, store: stores.containers, log });
+  teardown.add("removals", () => disposal.settled());
+  const dns = await deps.startDns();
+  teardown.add("resolver", () => dns.stop());
+  return { stores, found, slots, disposal };
+}
+
+type Base = Awaited<ReturnType<typeof takeOver>>;
+
+/** Where containers for sandboxes come from: the warm pool and the cold line. */
+function startSupply(config: AgentConfig, deps: AgentDeps, base: Base, teardown: Teardown) {
+  const { plan, envd, runtime, machine, now, log } = deps;
+  const { stores, slots, disposal, found } = base;
+  const bootDeps = { ...deps, slots, store: stores.containers, resolver: plan.gateway };
+  const turns = createTurns(config.bootConcurrency);
+  const foreground = { last: 0 };
+  const pool = createPool({
+    boot: (flavour, signal) => boot({ ...flavour, name: `svc-pool-${randomUUID().slice(0, 8)}` }, bootDeps, signal),
+    dispose: async (container: LiveContainer) => {
+      await disposal.kill(container);
+      disposal.remove(container);
+    },
+    lastForeground: () => (turns.busy > 0 ? Number.POSITIVE_INFINITY : foreground.last),
+    freeMemory: () => machine.freeMemory(),
+    reservedMemory: config.poolReservedMb * 1024 * 1024,
+    envd,
+    runtime,
+    now,
+    log,
+  });
+  teardown.add("pool", () => pool.stop());
+  for (const container of found.pooled) pool.adopt(container);
+  const provision = createProvision({
+    boot: (spec, signal) => boot(spec, bootDeps, signal),
+    queueMs: config.bootQueueMs,
+    pool,
+    turns,
+    runtime,
+  });
+  return {
+    pool,
+    provision: (...request: Parameters<typeof provision>) => {
+      foreground.last = now();
+      return provision(...request);
+    },
+  };
+}
+
+type Supply = ReturnType<typeof startSupply>;
+
+/** The live set and everything that watches it. What the pieces tell each other is wired here and nowhere else. */
+async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base & Supply, teardown: Teardown) {
+  const { log, now, containers } = deps;
+  const { stores, disposal, pool, found, slots } = parts;
+  const launchDeps = { ...deps, ...parts, store: stores.executions };
+  const sandboxes = createSandboxes({
+    launch: (spec, signal) => launch(spec, launchDeps, signal),
+    store: stores.executions,
+    closeStreams: (executionId) => proxy.close(executionId),
+    beforeEnd: (sandbox) => logs.last(sandbox),
+    onStart: (sandbox) => metrics.begin(sandbox),
+    onChange: () => {
+      expiry.changed();
+      report.soon();
+    },
+    onExit: (reason) => {
+      instruments.exited(reason);
+      report.exited();
+    },
+    maxSandboxes: config.maxSandboxes,
+    startLimitMs: config.startLimitMs,
+    disposal,
+    now,
+    log,
+  });
+  for (const sandbox of found.sandboxes) sandboxes.adopt(sandbox);
+  const running = () => sandboxes.running();
+
+  const proxy = await startNodeProxy(
+    { host: config.proxyHost, port: config.proxyPort, nodeToken: config.nodeToken },
+    { log, route: (sandboxId) => sandboxes.route(sandboxId) },
+  );
+  teardown.add("proxy", () => proxy.stop());
+  const logs = startSandboxLogs({ ...deps, store: stores.logs, running });
+  teardown.add("logs", () => logs.stop());
+  const metrics = startMetrics({ ...deps, store: stores.samples, everyMs: config.metricsEveryMs, running });
+  teardown.add("metrics", () => metrics.stop());
+
+  const instruments = createInstruments({
+    nodeId: config.nodeId,
+    running: () => running().length,
+    starting: () => sandboxes.starting,
+    pools: () => pool.load(),
+    slots: () => slots.taken,
+    pendingRemovals: () => disposal.pending,
+    orchestratorReached: () => report.reached,
+  });
+  const server = createServer(log);
+  teardown.add("api", () => server.close());
+  serve(
+    server,
+    agentApi,
+    handlers({ sandboxes, metrics, logs, instruments, samples: stores.samples }),
+    nodeTokenOnly(config.nodeToken),
+  );
+  addOperatorRoutes(server, instruments, () => ({
+    engine: engine.connected ? undefined : "the container engine does not answer",
+    orchestrator: report.reached ? undefined : "the orchestrator does not answer",
+  }));
+  const url = await server.listen({ host: config.agentHost, port: config.agentPort });
+
+  const identity = await identify(config, deps, { apiUrl: url, proxyUrl: proxy.url });
+  const orchestrator = connect(nodeApi, {
+    url: config.orchestratorUrl,
+    name: "orchestrator",
+    headers: { authorization: `Bearer ${config.nodeToken}` },
+  });
+  teardown.add("orchestrator connection", () => orchestrator.close());
+  const report = startReport({
+    orchestrator: orchestrator.call,
+    nodeId: config.nodeId,
+    everyMs: config.heartbeatEveryMs,
+    describe: () =>
+      describeNode(config, identity, {
+        machine: deps.machine.load(),
+        pools: pool.load(),
+        running: running(),
+        starting: sandboxes.starting,
+      }),
+    exits: () => stores.executions.exits(),
+    acknowledge: (ids) => stores.executions.acknowledge(ids),
+    apply: (reply) => applyReply(reply, { pool, sandboxes, log }),
+    now,
+    log,
+  });
+  teardown.add("report", () => report.stop());
+  const expiry = startExpiry({
+    end: (executionId) => sandboxes.end(executionId, "expired"),
+    lastContact: () => report.lastContact,
+    graceMs: config.endGraceMs,
+    running,
+    now,
+    log,
+  });
+  teardown.add("expiry", () => expiry.stop());
+  expiry.changed();
+  const engine = watchEngine({
+    owned: () => [...running().map(({ container }) => container.id), ...pool.ids()],
+    onGone: (id, exit) => {
+      if (!pool.lost(id)) sandboxes.died(id, exit);
+    },
+    containers,
+    now,
+    log,
+  });
+  teardown.add("engine events", () => engine.stop());
+  const janitor = startJanitor({ ...deps, config, stores, disposal, instruments });
+  teardown.add("janitor", () => janitor.stop());
+  // First of all at a stop: no new starts, and those under way come to their end.
+  teardown.add("starts under way", () => sandboxes.drain());
+  log.info({ url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
+  return { url, proxyUrl: proxy.url };
+}
+
+async function identify(
+  config: AgentConfig,
+  deps: AgentDeps,
+  reached: Pick<NodeIdentity, "apiUrl" | "proxyUrl">,
+): Promise<NodeIdentity> {
+  return {
+    serviceInstanceId: randomUUID(),
+    capabilities: await deps.probe(),
+    machine: deps.machine.facts,
+    machineId: deps.machine.id,
+    apiUrl: config.agentUrl ?? reached.apiUrl,
+    proxyUrl: config.proxyUrl ?? reached.proxyUrl,
+  };
+}
+
+function applyReply(
+  { pools, stop, endAt }: HeartbeatReply,
+  { pool, sandboxes, log }: { pool: Pool; sandboxes: Sandboxes; log: Log },
+): void {
+  pool.setTargets(pools);
+  for (const executionId of stop) {
+    sandboxes.stop(executionId).catch((error: unknown) => log.error({ err: error, executionId }, "not stopped"));
+  }
+  for (const [executionId, at] of Object.entries(endAt)) {
+    if (sandboxes.get(executionId) !== undefined) sandboxes.setEndAt(executionId, at);
+  }
+}

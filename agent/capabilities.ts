@@ -1,0 +1,69 @@
+/** What this node can do, found out by asking rather than by version; told to the orchestrator and shown to operators. */
+
+import { existsSync, readFileSync } from "node:fs";
+import { release } from "node:os";
+import type { NodeFacts } from "../shared/agent-api.ts";
+import type { RunCommand } from "./command.ts";
+import type { Containers } from "./containers.ts";
+
+const CHECK_LIMIT_MS = 20_000;
+
+export async function probe(
+  containers: Pick<Containers, "facts">,
+  run: RunCommand,
+): Promise<NodeFacts["capabilities"]> {
+  const [engine, criu] = await Promise.all([containers.facts(), probeCriu(run)]);
+  return {
+    // Until pause and resume exist this is what a caller may count on.
+    memorySnapshots: false,
+    diskLimit: engine.diskLimit,
+    detail: {
+      ...criu,
+      memorySnapshots: "pause and resume are not implemented yet",
+      diskLimit: engine.diskLimit
+        ? "enforced by the storage driver"
+        : "reported only: the storage driver cannot limit a writable layer",
+      cgroup: existsSync("/sys/fs/cgroup/cgroup.controllers") ? "v2" : "v1",
+      engine: engine.version,
+      storageDriver: engine.storageDriver,
+      runc: engine.runcVersion,
+      seccomp: engine.seccomp ? "own profile" : "the engine has no seccomp: sandboxes cannot start",
+      kernel: release(),
+    },
+  };
+}
+
+async function probeCriu(run: RunCommand): Promise<Record<string, string>> {
+  // Where the set-up puts its own, if the distribution's does not work.
+  const program = existsSync("/opt/svc/bin/criu") ? "/opt/svc/bin/criu" : "criu";
+  const version = await run(program, ["--version"]).catch(() => undefined);
+  if (version === undefined) return { criu: "not installed" };
+  const number = /Version: (\S+)/.exec(version)?.[1] ?? "unknown";
+  const check = await run(program, ["check"], { timeoutMs: CHECK_LIMIT_MS }).then(
+    () => "works",
+    () => "does not work here",
+  );
+  return { criu: number, criuCheck: check };
+}
+
+/**
+ * How many files a sandbox may open. The engine cannot give more than it has, unless it may raise limits
+ * (CAP_SYS_RESOURCE); its own limit is found through its pid file.
+ */
+export function openFileLimit(wanted = 65_536, pidFile = "/var/run/docker.pid"): number {
+  const pid = tryRead(pidFile)?.trim() ?? "self";
+  const status = tryRead(`/proc/${pid}/status`) ?? tryRead("/proc/self/status") ?? "";
+  const limits = tryRead(`/proc/${pid}/limits`) ?? tryRead("/proc/self/limits") ?? "";
+  const capabilities = BigInt(`0x${/^CapEff:\s+([0-9a-f]+)$/m.exec(status)?.[1] ?? "0"}`);
+  const mayRaise = ((capabilities >> 24n) & 1n) === 1n;
+  const hard = /^Max open files +\S+ +(\S+)/m.exec(limits)?.[1] ?? "1024";
+  return mayRaise || hard === "unlimited" ? wanted : Math.min(wanted, Number(hard));
+}
+
+function tryRead(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}

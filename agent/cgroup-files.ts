@@ -1,0 +1,31 @@
+/** What the kernel's cgroup files say, as numbers. Pure. */
+
+export interface Usage {
+  /** Microseconds of processor time since the container began. */
+  readonly cpuUs: number;
+  /** Bytes, without what the kernel would give back when asked. */
+  readonly memory: number;
+  /** Bytes of file cache. */
+  readonly cache: number;
+}
+
+export function usageUsV2(cpuStat: string): number {
+  return field(cpuStat, "usage_usec");
+}
+
+export function memoryV2(current: string, stat: string): Pick<Usage, "memory" | "cache"> {
+  return split(Number(current), field(stat, "file"));
+}
+
+export function memoryV1(usageInBytes: string, stat: string): Pick<Usage, "memory" | "cache"> {
+  return split(Number(usageInBytes), field(stat, "total_cache"));
+}
+
+function split(total: number, cache: number): Pick<Usage, "memory" | "cache"> {
+  return { memory: Math.max(0, total - cache), cache };
+}
+
+function field(text: string, name: string): number {
+  const match = new RegExp(`^${name} (\\d+)$`, "m").exec(text);
+  return Number(match?.[1] ?? 0);
+}

@@ -1,0 +1,38 @@
+/** Runs a program of the host to its end: input on stdin, bounded output, a time limit. Never through a shell. */
+
+import { spawn } from "node:child_process";
+
+const MAX_OUTPUT_BYTES = 4 * 1024 * 1024;
+
+export interface CommandOptions {
+  readonly input?: string;
+  readonly timeoutMs?: number;
+}
+
+/** The output, or an Error that holds the command, its exit code and what it printed. */
+export type RunCommand = (program: string, args: readonly string[], options?: CommandOptions) => Promise<string>;
+
+export const runCommand: RunCommand = (program, args, { input = "", timeoutMs = 10_000 } = {}) =>
+  new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"], timeout: timeoutMs, killSignal: "SIGKILL" });
+    const output = collect(child.stdout);
+    const complaint = collect(child.stderr);
+    // A program that ends without reading its input must not take this one down.
+    child.stdin.on("error", () => undefined);
+    child.stdin.end(input);
+    child.once("error", (cause) => reject(new Error(`cannot run ${program}`, { cause })));
+    child.once("close", (code, signal) => {
+      if (code === 0) resolve(output());
+      else reject(new Error(`${[program, ...args].join(" ")} ended with ${code ?? signal}: ${complaint().trim()}`));
+    });
+  });
+
+function collect(stream: NodeJS.ReadableStream): () => string {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  stream.on("data", (chunk: Buffer) => {
+    size += chunk.length;
+    if (size <= MAX_OUTPUT_BYTES) chunks.push(chunk);
+  });
+  return () => Buffer.concat(chunks).toString("utf8");
+}

@@ -1,0 +1,114 @@
+/** Settings of the agent. One schema; every name carries its unit. */
+
+import { type Static, Type } from "typebox";
+import { LOG_LEVELS } from "../shared/log.ts";
+
+const port = (fallback: number, description: string) =>
+  Type.Integer({ default: fallback, minimum: 0, maximum: 65_535, description });
+const ms = (fallback: number, description: string) =>
+  Type.Integer({ default: fallback, minimum: 10, maximum: 86_400_000, description: `${description}, ms` });
+const path = (fallback: string, description: string) =>
+  Type.String({ default: fallback, pattern: "^/", maxLength: 4096, description });
+const url = (description: string) => Type.String({ pattern: "^https?://[^/]+$", maxLength: 1024, description });
+
+export const AgentConfig = Type.Object({
+  agentHost: Type.String({ default: "127.0.0.1", description: "Address the agent API listens on" }),
+  agentPort: port(5010, "Port of the agent API; 0 picks a free one"),
+  agentUrl: Type.Optional(url("The agent API as the orchestrator reaches it. Default: http://<host>:<port>")),
+  proxyHost: Type.String({ default: "127.0.0.1", description: "Address the node proxy listens on" }),
+  proxyPort: port(5011, "Port of the node proxy; 0 picks a free one"),
+  proxyUrl: Type.Optional(url("The node proxy as the edge reaches it. Default: http://<host>:<port>")),
+  orchestratorUrl: Type.String({ ...url("Where the orchestrator's API is"), default: "http://127.0.0.1:3000" }),
+  nodeId: Type.String({
+    default: "node-1",
+    pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+    description: "Name of this node, unique in the cluster",
+  }),
+  nodeToken: Type.String({
+    minLength: 16,
+    maxLength: 1024,
+    description: "Token that orchestrator and agents show each other",
+  }),
+  labels: Type.String({ default: "", maxLength: 4096, description: "Labels of this node: key=value,key=value" }),
+  logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Least level that is logged" }),
+
+  stateDir: path("/var/lib/svc", "Where the agent keeps what survives a reboot"),
+  runDir: path("/run/svc", "Where the agent and the OCI runtime keep what does not"),
+  envdRuntime: path("/opt/svc/envd-runtime/current", "Directory of the envd runtime, or a link to its newest version"),
+  dockerSocket: path("/var/run/docker.sock", "Socket of the Docker engine"),
+  ociRuntime: Type.String({ default: "svc", description: "Name of the OCI runtime as registered with Docker" }),
+
+  networkName: Type.String({
+    default: "svc",
+    pattern: "^[a-z][a-z0-9]{0,7}$",
+    description: "nftables table, and prefix of links and namespaces; unique on the machine",
+  }),
+  subnet: Type.String({ default: "10.213.0.0/16", description: "IPv4 subnet of the sandboxes, /8 to /28" }),
+  slotsAhead: Type.Integer({ default: 4, minimum: 0, maximum: 256, description: "Network slots prepared ahead" }),
+  dnsUpstream: Type.String({
+    default: "",
+    maxLength: 1024,
+    description: "Resolvers, host[:port],… Default: those of the machine's resolv.conf",
+  }),
+
+  maxSandboxes: Type.Integer({ default: 1000, minimum: 1, maximum: 100_000, description: "Running on this node" }),
+  bootConcurrency: Type.Integer({ default: 4, minimum: 1, maximum: 256, description: "Cold starts at a time" }),
+  bootQueueMs: ms(20_000, "A start that waited this long for its turn is refused"),
+  startLimitMs: ms(30_000, "Limit of one start"),
+  poolReservedMb: Type.Integer({
+    default: 768,
+    minimum: 0,
+    maximum: 10_485_760,
+    description: "The warm pool grows only while the machine has more than this free, MiB",
+  }),
+  endGraceMs: ms(30_000, "With the orchestrator away, a sandbox is ended this long after its end"),
+  heartbeatEveryMs: ms(5_000, "Between two reports to the orchestrator"),
+  metricsEveryMs: ms(5_000, "Between two samples of each sandbox"),
+  metricsKeepHours: Type.Integer({ default: 6, minimum: 1, maximum: 720, description: "Samples are kept" }),
+  logsKeepHours: Type.Integer({ default: 24, minimum: 1, maximum: 720, description: "Log lines are kept" }),
+  firewallCheckMs: ms(5_000, "Between two looks whether the firewall is as it should be"),
+  shutdownGraceMs: ms(20_000, "A stopping agent waits this long for starts in flight"),
+});
+export type AgentConfig = Static<typeof AgentConfig>;
+
+/** Settings of the orchestrator and of the scripts that may be in the same environment file. */
+export const FOREIGN_SETTINGS: readonly string[] = [
+  "API_HOST",
+  "API_KEY",
+  "API_PORT",
+  "API_URL",
+  "ADMIN_TOKEN",
+  "BASE_CPU_COUNT",
+  "BASE_DISK_MB",
+  "BASE_IMAGE",
+  "BASE_MEMORY_MB",
+  "DATABASE",
+  "DOMAIN",
+  "EDGE_CONNECTION_LIMIT",
+  "EDGE_HOST",
+  "EDGE_PORT",
+  "ENCRYPTION_KEY",
+  "EXPIRY_CONCURRENCY",
+  "EXPIRY_EVERY_MS",
+  "HISTORY_DAYS",
+  "INSTANCE",
+  "MAX_SANDBOX_HOURS",
+  "MISSING_GRACE_MS",
+  "NODE_CPU_OVERCOMMIT",
+  "NODE_LOST_MS",
+  "NODE_MEMORY_OVERCOMMIT",
+  "NODE_TIMEOUT_MS",
+  "ORPHAN_GRACE_MS",
+  "PLACEMENT_TIMEOUT_MS",
+  "POOL_CEILING",
+  "POOL_SIZE",
+  "RATE_LIMIT_CREATE_PER_SECOND",
+  "RATE_LIMIT_FAILED_AUTH_PER_MINUTE",
+  "RATE_LIMIT_READ_PER_SECOND",
+  "RATE_LIMIT_WRITE_PER_SECOND",
+  "RECONCILE_EVERY_MS",
+  "SANDBOX_URL",
+  "SEED",
+  "START_TIMEOUT_MS",
+  "STOP_TIMEOUT_MS",
+];

@@ -1,0 +1,128 @@
+/** A container's whole configuration from its spec: limits and hardening (field.md §4.2). Pure. */
+
+import type { ContainerSpec } from "./containers.ts";
+
+/** What sudo, apt, chown and servers inside need; never NET_RAW, NET_ADMIN, SYS_ADMIN, SYS_PTRACE, MKNOD. */
+export const CAPABILITIES = [
+  "AUDIT_WRITE",
+  "CHOWN",
+  "DAC_OVERRIDE",
+  "FOWNER",
+  "FSETID",
+  "KILL",
+  "NET_BIND_SERVICE",
+  "SETFCAP",
+  "SETGID",
+  "SETPCAP",
+  "SETUID",
+] as const;
+
+export const MASKED_PATHS = [
+  "/proc/acpi",
+  "/proc/asound",
+  "/proc/interrupts",
+  "/proc/kcore",
+  "/proc/keys",
+  "/proc/latency_stats",
+  "/proc/sched_debug",
+  "/proc/scsi",
+  "/proc/timer_list",
+  "/proc/timer_stats",
+  "/sys/devices/virtual/powercap",
+  "/sys/firmware",
+  "/sys/kernel/debug",
+  "/sys/kernel/security",
+  "/sys/kernel/tracing",
+] as const;
+
+export const READ_ONLY_PATHS = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"] as const;
+
+/** The host's name inside: the same for every sandbox, since a pooled container does not know yet whose it will be. */
+export const HOSTNAME = "sandbox";
+
+/** Where the runtime directory of envd is inside. */
+export const RUNTIME_MOUNT = "/svc";
+
+const PIDS = 4096;
+const SHM_BYTES = 64 * 1024 * 1024;
+// A sandbox is given up before the programs of the host; envd raises it further for what it starts.
+const OOM_SCORE = 100;
+
+export interface NodeOptions {
+  readonly nodeId: string;
+  /** The OCI runtime that honours the agent's marks. */
+  readonly runtime: string;
+  readonly seccomp: string;
+  /** What the engine itself may open: it cannot give more. */
+  readonly openFiles: number;
+  readonly diskLimit: boolean;
+  /** Images say so by the label svc.sudo=false. */
+  readonly sudo: boolean;
+}
+
+/** In the words of the Docker API; docker.ts passes it on as it is. */
+export function containerOptions(spec: ContainerSpec, node: NodeOptions) {
+  const memory = spec.resources.memoryMB * 1024 * 1024;
+  const [program = "", ...rest] = spec.command;
+  return {
+    name: spec.name,
+    Image: spec.build.image,
+    Hostname: HOSTNAME,
+    Entrypoint: [program],
+    Cmd: rest,
+    Env: [...spec.env],
+    User: "0:0",
+    WorkingDir: "/",
+    Tty: false,
+    OpenStdin: false,
+    AttachStdin: false,
+    AttachStdout: false,
+    AttachStderr: false,
+    StopSignal: "SIGKILL",
+    Labels: {
+      "svc.node": node.nodeId,
+      "svc.template": spec.build.templateId,
+      "svc.build": spec.build.buildId,
+    },
+    HostConfig: {
+      Runtime: node.runtime,
+      // The agent's own: svc-runc joins the namespace of the slot.
+      NetworkMode: "none",
+      Dns: [spec.resolver],
+      DnsSearch: ["."],
+      ExtraHosts: [`${HOSTNAME}:127.0.1.1`],
+      Memory: memory,
+      MemorySwap: memory,
+      NanoCpus: spec.resources.cpuCount * 1_000_000_000,
+      PidsLimit: PIDS,
+      ShmSize: SHM_BYTES,
+      OomScoreAdj: OOM_SCORE,
+      Ulimits: [
+        { Name: "nofile", Soft: node.openFiles, Hard: node.openFiles },
+        // A core pattern may be a program that the kernel starts on the host.
+        { Name: "core", Soft: 0, Hard: 0 },
+      ],
+      ...(node.diskLimit && spec.resources.diskSizeMB > 0
+        ? { StorageOpt: { size: `${spec.resources.diskSizeMB}M` } }
+        : {}),
+      IpcMode: "private",
+      CgroupnsMode: "private" as const,
+      Privileged: false,
+      CapDrop: ["ALL"],
+      CapAdd: [...CAPABILITIES],
+      SecurityOpt: [`seccomp=${node.seccomp}`, ...(node.sudo ? [] : ["no-new-privileges:true"])],
+      MaskedPaths: [...MASKED_PATHS],
+      ReadonlyPaths: [...READ_ONLY_PATHS],
+      Sysctls: {
+        // Again here: the engine would set its own, wider default for ICMP sockets.
+        "net.ipv4.ping_group_range": "1 0",
+        "net.ipv4.ip_unprivileged_port_start": "0",
+      },
+      Binds: [`${spec.runtimeDirectory}:${RUNTIME_MOUNT}:ro`],
+      LogConfig: { Type: "none", Config: {} },
+      RestartPolicy: { Name: "no" },
+      Init: false,
+      AutoRemove: false,
+    },
+  };
+}

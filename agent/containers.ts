@@ -1,0 +1,65 @@
+/** What the agent needs of a container engine, in its own words. Implemented on Docker by docker.ts, in tests by a fake. */
+
+import type { BuildReference, Resources } from "../shared/agent-api.ts";
+
+export interface ContainerSpec {
+  readonly name: string;
+  readonly build: BuildReference;
+  readonly resources: Resources;
+  /** First process and its arguments, as they are inside. */
+  readonly command: readonly string[];
+  readonly env: readonly string[];
+  /** Directory on the host, mounted read-only at /svc. */
+  readonly runtimeDirectory: string;
+  /** The only resolver it is told of. */
+  readonly resolver: string;
+}
+
+/** A container of this node as the engine knows it. */
+export interface FoundContainer {
+  readonly id: string;
+  readonly name: string;
+  readonly running: boolean;
+}
+
+export interface InspectedContainer {
+  readonly running: boolean;
+  /** Process id of its first process on the host; 0 when it does not run. */
+  readonly pid: number;
+  readonly exitCode: number;
+  readonly oomKilled: boolean;
+  /** Where the writable layer is on the host, if the storage driver says so. */
+  readonly upperDirectory: string | undefined;
+}
+
+export interface ContainerEvent {
+  readonly kind: "died" | "oom" | "removed";
+  readonly id: string;
+  readonly exitCode: number | undefined;
+}
+
+export interface EngineFacts {
+  readonly version: string;
+  readonly storageDriver: string;
+  /** The size of a writable layer can be limited. */
+  readonly diskLimit: boolean;
+  readonly seccomp: boolean;
+  readonly runcVersion: string;
+}
+
+export interface Containers {
+  /** Resolves to the container's id. Creates nothing that runs. */
+  create(spec: ContainerSpec): Promise<string>;
+  start(id: string): Promise<void>;
+  inspect(id: string): Promise<InspectedContainer | undefined>;
+  /** SIGKILL through the engine. Not running and unknown are success. */
+  kill(id: string): Promise<void>;
+  /** Running or not, with its writable layer. Unknown is success. */
+  remove(id: string): Promise<void>;
+  rename(id: string, name: string): Promise<void>;
+  /** All containers of this node, running or not. */
+  list(): Promise<FoundContainer[]>;
+  /** Calls back for each event since a time (unix ms) until the signal; rejects when the stream breaks. */
+  watch(since: number, onEvent: (event: ContainerEvent) => void, signal: AbortSignal): Promise<void>;
+  facts(): Promise<EngineFacts>;
+}

@@ -1,0 +1,200 @@
+/** Containers on Docker. The only file that imports dockerode or knows its status codes. */
+
+import { readFile } from "node:fs/promises";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import Docker from "dockerode";
+import { type Static, Type } from "typebox";
+import { AppError } from "../shared/errors.ts";
+import { check } from "../shared/validate.ts";
+import { containerOptions, type NodeOptions } from "./container-options.ts";
+import type { ContainerEvent, Containers } from "./containers.ts";
+
+export interface DockerOptions extends Omit<NodeOptions, "diskLimit" | "sudo"> {
+  readonly socketPath: string;
+}
+
+export function dockerContainers(options: DockerOptions): Containers {
+  const docker = new Docker({ socketPath: options.socketPath, version: "v1.41" });
+  const mine = [`svc.node=${options.nodeId}`];
+  const facts = once(() => readFacts(docker));
+  const sudo = perImage(async (image) => {
+    const { Config } = await docker.getImage(image).inspect();
+    return Config.Labels?.["svc.sudo"] !== "false";
+  });
+
+  return {
+    async create(spec) {
+      try {
+        const { diskLimit } = await facts();
+        const node: NodeOptions = { ...options, diskLimit, sudo: await sudo(spec.build.image) };
+        const container = await docker.createContainer(containerOptions(spec, node));
+        return container.id;
+      } catch (cause) {
+        if (statusOf(cause) === 404)
+          throw new AppError("template_not_found", "the node does not have the image", { cause });
+        throw new AppError("sandbox_create_failed", "the container could not be created", { cause });
+      }
+    },
+
+    async start(id) {
+      try {
+        await docker.getContainer(id).start();
+      } catch (cause) {
+        throw new AppError("sandbox_create_failed", "the container could not be started", { cause });
+      }
+    },
+
+    async inspect(id) {
+      const found = await orUndefined(docker.getContainer(id).inspect(), 404);
+      if (found === undefined) return undefined;
+      const { Running, Pid, ExitCode, OOMKilled } = found.State;
+      const upper: unknown = (found.GraphDriver?.Data as Record<string, unknown> | undefined)?.["UpperDir"];
+      return {
+        running: Running,
+        pid: Running ? Pid : 0,
+        exitCode: ExitCode,
+        oomKilled: OOMKilled,
+        upperDirectory: typeof upper === "string" ? upper : undefined,
+      };
+    },
+
+    async kill(id) {
+      // 409: it does not run.
+      await orUndefined(docker.getContainer(id).kill({ signal: "SIGKILL" }), 404, 409);
+    },
+
+    async remove(id) {
+      // 409: a removal is already under way.
+      await orUndefined(docker.getContainer(id).remove({ force: true, v: true }), 404, 409);
+    },
+
+    async rename(id, name) {
+      await docker.getContainer(id).rename({ name });
+    },
+
+    async list() {
+      const found = await docker.listContainers({ all: true, filters: { label: mine } });
+      return found.map(({ Id, Names, State }) => ({
+        id: Id,
+        name: Names[0]?.slice(1) ?? "",
+        running: State === "running",
+      }));
+    },
+
+    async watch(since, onEvent, signal) {
+      const filters = { type: ["container"], event: ["die", "oom", "destroy"], label: mine };
+      // Seconds with a fraction, as the engine reads them.
+      const stream = await events(docker, { since: Number((since / 1_000).toFixed(3)), filters });
+      const stop = () => stream.destroy();
+      signal.addEventListener("abort", stop, { once: true });
+      try {
+        for await (const line of createInterface({ input: stream })) {
+          const event = toEvent(line);
+          if (event !== undefined) onEvent(event);
+        }
+        if (!signal.aborted) throw new Error("the engine ended its event stream");
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      } finally {
+        signal.removeEventListener("abort", stop);
+        stop();
+      }
+    },
+
+    facts,
+  };
+}
+
+type EventFilter = { readonly since: number; readonly filters: Readonly<Record<string, string[]>> };
+
+async function events(docker: Docker, { since, filters }: EventFilter): Promise<Readable> {
+  const stream: NodeJS.ReadableStream = await docker.getEvents({ since, filters });
+  return stream as Readable;
+}
+
+const EventLine = Type.Object({
+  Action: Type.String(),
+  Actor: Type.Object({ ID: Type.String(), Attributes: Type.Optional(Type.Record(Type.String(), Type.Unknown())) }),
+});
+const eventLine = check(EventLine, "engine event");
+
+function toEvent(line: string): ContainerEvent | undefined {
+  let value: Static<typeof EventLine>;
+  try {
+    value = eventLine.parse(JSON.parse(line));
+  } catch {
+    return undefined;
+  }
+  const exitCode = Number(value.Actor.Attributes?.["exitCode"] ?? Number.NaN);
+  const kind = KINDS[value.Action];
+  if (kind === undefined) return undefined;
+  return { kind, id: value.Actor.ID, exitCode: Number.isInteger(exitCode) ? exitCode : undefined };
+}
+
+const KINDS: Readonly<Record<string, ContainerEvent["kind"]>> = { die: "died", oom: "oom", destroy: "removed" };
+
+async function readFacts(docker: Docker) {
+  const [info, version] = await Promise.all([docker.info(), docker.version()]);
+  const {
+    Driver,
+    DockerRootDir,
+    SecurityOptions = [],
+  } = info as {
+    Driver: string;
+    DockerRootDir: string;
+    SecurityOptions?: string[];
+  };
+  const runc = version.Components?.find(({ Name }) => Name === "runc");
+  return {
+    version: version.Version,
+    storageDriver: Driver,
+    diskLimit:
+      Driver === "btrfs" || Driver === "zfs" || (Driver === "overlay2" && (await hasProjectQuota(DockerRootDir))),
+    seccomp: SecurityOptions.some((option) => option.includes("seccomp")),
+    runcVersion: runc?.Version ?? "unknown",
+  };
+}
+
+// overlay2 limits the size of a layer on xfs with project quotas only.
+async function hasProjectQuota(directory: string): Promise<boolean> {
+  const mounts = (await readFile("/proc/self/mounts", "utf8")).split("\n").map((line) => line.split(" "));
+  const [, , type, options = ""] = mounts
+    .filter(([, point = ""]) => point === "/" || directory === point || directory.startsWith(`${point}/`))
+    .reduce((best, mount) => ((mount[1]?.length ?? 0) >= (best[1]?.length ?? 0) ? mount : best), [""]);
+  return type === "xfs" && /(^|,)(prjquota|pquota)(,|$)/.test(options);
+}
+
+async function orUndefined<T>(answer: Promise<T>, ...expected: readonly number[]): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (expected.includes(statusOf(error) ?? 0)) return undefined;
+    throw new AppError("internal", "the container engine refused", { cause: error });
+  }
+}
+
+function statusOf(error: unknown): number | undefined {
+  if (typeof error !== "object" || error === null || !("statusCode" in error)) return undefined;
+  return typeof error.statusCode === "number" ? error.statusCode : undefined;
+}
+
+function once<T>(read: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | undefined;
+  return () => {
+    answer ??= read().catch((error: unknown) => {
+      answer = undefined;
+      throw error;
+    });
+    return answer;
+  };
+}
+
+function perImage<T>(read: (image: string) => Promise<T>): (image: string) => Promise<T> {
+  const known = new Map<string, () => Promise<T>>();
+  return (image) => {
+    const answer = known.get(image) ?? once(() => read(image));
+    known.set(image, answer);
+    return answer();
+  };
+}

@@ -1,0 +1,46 @@
+/** Slow rounds: what failed is tried again, what was flushed is put back, what is old is dropped. */
+
+import type { Log } from "../shared/log.ts";
+import { loop } from "../shared/loop.ts";
+import type { AgentConfig } from "./config.ts";
+import type { Disposal } from "./disposal.ts";
+import type { Instruments } from "./instruments.ts";
+import type { Firewall } from "./network/firewall.ts";
+import type { Stores } from "./store/stores.ts";
+
+const HOUR_MS = 3_600_000;
+/** A stop is remembered, and an exit nobody asks for is kept, for so long. */
+const REMEMBER_MS = 24 * HOUR_MS;
+const RETRY_REMOVALS_MS = 10_000;
+const PRUNE_EVERY_MS = 600_000;
+
+export interface JanitorDeps {
+  readonly config: Pick<AgentConfig, "firewallCheckMs" | "metricsKeepHours" | "logsKeepHours">;
+  readonly firewall: Pick<Firewall, "repair">;
+  readonly disposal: Pick<Disposal, "retry">;
+  readonly stores: Pick<Stores, "samples" | "logs" | "executions">;
+  readonly instruments: Pick<Instruments, "firewallRepaired">;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export function startJanitor({ config, firewall, disposal, stores, instruments, now, log }: JanitorDeps) {
+  const rounds = [
+    loop({ name: "firewall", everyMs: config.firewallCheckMs, log }, async () => {
+      if (!(await firewall.repair())) return;
+      log.warn("the firewall was changed by somebody else and has been put back");
+      instruments.firewallRepaired();
+    }),
+    loop({ name: "removals", everyMs: RETRY_REMOVALS_MS, log }, () => disposal.retry()),
+    loop({ name: "prune", everyMs: PRUNE_EVERY_MS, log }, () => {
+      stores.samples.prune(now() - config.metricsKeepHours * HOUR_MS);
+      stores.logs.prune(now() - config.logsKeepHours * HOUR_MS);
+      stores.executions.prune(now() - REMEMBER_MS);
+    }),
+  ];
+  return {
+    async stop() {
+      await Promise.all(rounds.map((round) => round.stop()));
+    },
+  };
+}

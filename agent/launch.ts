@@ -1,0 +1,109 @@
+/** From a container to a sandbox: recorded, thawed, told who it is, let onto the network. Nothing is left when it fails. */
+
+import type { StartBody } from "../shared/agent-api.ts";
+import type { Log } from "../shared/log.ts";
+import { Teardown } from "../shared/teardown.ts";
+import type { Containers } from "./containers.ts";
+import type { Disposal } from "./disposal.ts";
+import type { Envd } from "./envd.ts";
+import type { LiveContainer } from "./live-container.ts";
+import type { Firewall } from "./network/firewall.ts";
+import type { Provision, Provisioned } from "./provision.ts";
+import type { ExecutionStore } from "./store/executions.ts";
+
+export interface LaunchSpec {
+  readonly executionId: string;
+  readonly body: StartBody;
+}
+
+export interface Launched {
+  readonly container: LiveContainer;
+  readonly startedAt: number;
+  readonly warm: boolean;
+}
+
+export interface LaunchDeps {
+  readonly provision: Provision;
+  readonly disposal: Pick<Disposal, "kill" | "remove">;
+  readonly firewall: Pick<Firewall, "open">;
+  readonly envd: Pick<Envd, "init">;
+  readonly store: Pick<ExecutionStore, "add" | "markRunning" | "remove">;
+  readonly containers: Pick<Containers, "rename">;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** A pooled container that does not wake up within this is given up for another one. */
+const WARM_INIT_LIMIT_MS = 3_000;
+
+export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSignal): Promise<Launched> {
+  for (;;) {
+    const provisioned = await deps.provision(spec.body, signal);
+    try {
+      return await claim(spec, provisioned, deps, signal);
+    } catch (error) {
+      if (!provisioned.warm || signal.aborted) throw error;
+      deps.log.warn({ err: error, containerId: provisioned.container.id }, "pooled container not usable, next one");
+    }
+  }
+}
+
+async function claim(
+  { executionId, body }: LaunchSpec,
+  { container, warm }: Provisioned,
+  { disposal, firewall, envd, store, containers, now, log }: LaunchDeps,
+  signal: AbortSignal,
+): Promise<Launched> {
+  const teardown = new Teardown(log);
+  const { sandboxId, egress, endAt } = body;
+  teardown.add("container", async () => {
+    await disposal.kill(container);
+    disposal.remove(container);
+  });
+  try {
+    signal.throwIfAborted();
+    const intended = { id: executionId, sandboxId, containerId: container.id, internet: egress.internet, endAt, warm };
+    store.add({ ...intended, startedAt: now(), running: false });
+    teardown.add("row", () => store.remove(executionId));
+
+    if (warm) container.cgroup.thaw();
+    const limit = warm ? AbortSignal.any([signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)]) : signal;
+    await Promise.all([
+      envd.init(
+        { address: container.slot.address, controlToken: container.controlToken },
+        toInit(executionId, body, now()),
+        limit,
+      ),
+      egress.internet ? firewall.open(container.slot) : undefined,
+    ]);
+    signal.throwIfAborted();
+
+    const startedAt = now();
+    store.markRunning(executionId, startedAt);
+    teardown.release();
+    if (warm) {
+      // For people who look at `docker ps`; nothing depends on it.
+      containers
+        .rename(container.id, `svc-${sandboxId}`)
+        .catch((error: unknown) => log.debug({ err: error }, "not renamed"));
+    }
+    return { container, startedAt, warm };
+  } catch (error) {
+    await teardown.run();
+    throw error;
+  }
+}
+
+function toInit(executionId: string, body: StartBody, now: number) {
+  const { sandboxId, build, envs, accessToken, defaultUser, defaultWorkdir } = body;
+  return {
+    accessToken,
+    envVars: envs,
+    timestamp: new Date(now).toISOString(),
+    sandboxId,
+    templateId: build.templateId,
+    executionId,
+    ...(defaultUser === undefined ? {} : { defaultUser }),
+    ...(defaultWorkdir === undefined ? {} : { defaultWorkdir }),
+  };
+}

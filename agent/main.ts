@@ -1,0 +1,28 @@
+/** The agent as a program: environment → configuration → log → run. */
+
+import { ConfigError, describeConfig, readConfig } from "../shared/config.ts";
+import { createLog } from "../shared/log.ts";
+import { run } from "../shared/run.ts";
+import { startAgent } from "./app.ts";
+import { AgentConfig, FOREIGN_SETTINGS } from "./config.ts";
+import { hostDeps } from "./host.ts";
+
+function main(): Promise<void> {
+  if (process.argv.includes("--help")) {
+    console.log(`svc agent: runs sandboxes on this machine. Settings (environment):\n${describeConfig(AgentConfig)}`);
+    return Promise.resolve();
+  }
+  try {
+    const config = readConfig(AgentConfig, process.env, { ignore: FOREIGN_SETTINGS });
+    if (process.argv.includes("--check")) return Promise.resolve();
+    process.umask(0o077);
+    const log = createLog({ component: "agent", level: config.logLevel });
+    return run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, hostDeps(config, log)));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    for (const problem of error.problems) console.error(problem);
+    process.exit(2);
+  }
+}
+
+await main();

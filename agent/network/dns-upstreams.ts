@@ -1,0 +1,48 @@
+/** Which resolvers the node's forwarder asks: those it was given, else the machine's own, read again when they change. */
+
+import { readFile, stat } from "node:fs/promises";
+import { isIP } from "node:net";
+
+export interface Upstream {
+  readonly host: string;
+  readonly port: number;
+}
+
+const DNS_PORT = 53;
+
+/** `host[:port],…` with IPv4 or [IPv6] literals. Throws on anything else. */
+export function parseUpstreams(text: string): Upstream[] {
+  return text
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== "")
+    .map((part) => {
+      const match = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(part);
+      const host = match?.[1] ?? match?.[2] ?? "";
+      const port = Number(match?.[3] ?? DNS_PORT);
+      if (isIP(host) === 0 || port < 1 || port > 65_535) throw new Error(`${part} is not an address of a resolver`);
+      return { host, port };
+    });
+}
+
+export function parseResolvConf(text: string): Upstream[] {
+  const hosts = [...text.matchAll(/^\s*nameserver\s+(\S+)/gm)].map((match) => (match[1] ?? "").split("%", 1)[0] ?? "");
+  return hosts.filter((host) => isIP(host) !== 0).map((host) => ({ host, port: DNS_PORT }));
+}
+
+/** `given` empty: from the file. Read again when the file's time changes. */
+export function upstreams(given: string, path = "/etc/resolv.conf"): () => Promise<readonly Upstream[]> {
+  const fixed = parseUpstreams(given);
+  if (fixed.length > 0) return () => Promise.resolve(fixed);
+  const seen = { at: -1, list: [] as readonly Upstream[] };
+  return async () => {
+    try {
+      const { mtimeMs } = await stat(path);
+      if (mtimeMs !== seen.at)
+        Object.assign(seen, { at: mtimeMs, list: parseResolvConf(await readFile(path, "utf8")) });
+    } catch {
+      // Between two versions of the file: the last one known is the best there is.
+    }
+    return seen.list;
+  };
+}

@@ -1,0 +1,135 @@
+/**
+ * The resolver of a node: forwards sandboxes' questions, over UDP and TCP, to the resolvers of the machine. It changes
+ * nothing in them. Everything is bounded: questions at a time, of all and of one sandbox, their size and their time.
+ */
+
+import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
+import type { Log } from "../../shared/log.ts";
+import { askTcp, askUdp } from "./dns-ask.ts";
+import { isQuestion } from "./dns-message.ts";
+import type { Upstream } from "./dns-upstreams.ts";
+
+const MAX_IN_FLIGHT = 1_024;
+const MAX_PER_SOURCE = 64;
+const MAX_TCP_PER_SOURCE = 8;
+const TCP_IDLE_MS = 10_000;
+
+export interface DnsOptions {
+  readonly address: string;
+  readonly port: number;
+  readonly upstreams: () => Promise<readonly Upstream[]>;
+  readonly log: Log;
+}
+
+export interface Dns {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+export async function startDns({ address, port, upstreams, log }: DnsOptions): Promise<Dns> {
+  const inFlight = limiter(MAX_IN_FLIGHT, MAX_PER_SOURCE);
+  const connections = limiter(MAX_IN_FLIGHT, MAX_TCP_PER_SOURCE);
+  const stopping = new AbortController();
+
+  const answerUdp = async (udp: UdpSocket, question: Buffer, from: RemoteInfo) => {
+    if (!isQuestion(question) || !inFlight.enter(from.address)) return;
+    try {
+      const answer = await askUdp(question, await upstreams(), stopping.signal);
+      if (answer !== undefined && !stopping.signal.aborted) udp.send(answer, from.port, from.address, () => undefined);
+    } finally {
+      inFlight.leave(from.address);
+    }
+  };
+
+  const udp = createSocket("udp4");
+  udp.on("message", (question, from) => {
+    answerUdp(udp, question, from).catch((error: unknown) => log.debug({ err: error }, "name not resolved"));
+  });
+  udp.bind(port, address);
+  await once(udp, "listening");
+  udp.on("error", (error) => log.warn({ err: error }, "resolver socket failed"));
+
+  const server = createServer((socket) => {
+    const source = socket.remoteAddress ?? "";
+    socket.on("error", () => socket.destroy());
+    if (!connections.enter(source)) return void socket.destroy();
+    socket.once("close", () => connections.leave(source));
+    socket.setTimeout(TCP_IDLE_MS, () => socket.destroy());
+    serveTcp(socket, async (question) =>
+      isQuestion(question) ? askTcp(question, await upstreams(), stopping.signal) : undefined,
+    );
+  });
+  const bound = udp.address().port;
+  server.listen(bound, address);
+  await once(server, "listening");
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+
+  return {
+    port: bound,
+    async stop() {
+      stopping.abort();
+      for (const socket of sockets) socket.destroy();
+      const closed = [once(udp, "close"), once(server, "close")];
+      udp.close();
+      server.close();
+      await Promise.all(closed);
+    },
+  };
+}
+
+/** One question at a time on a connection; each is preceded by its length. */
+function serveTcp(socket: Socket, answer: (question: Buffer) => Promise<Buffer | undefined>): void {
+  let pending = Buffer.alloc(0);
+  const take = () => {
+    if (pending.length < 2) return;
+    const length = pending.readUInt16BE(0);
+    if (pending.length < 2 + length) return;
+    const question = pending.subarray(2, 2 + length);
+    pending = pending.subarray(2 + length);
+    socket.pause();
+    answer(question).then(
+      (reply) => {
+        if (reply === undefined || socket.destroyed) {
+          socket.destroy();
+          return;
+        }
+        const size = Buffer.alloc(2);
+        size.writeUInt16BE(reply.length);
+        socket.write(Buffer.concat([size, reply]));
+        socket.resume();
+        take();
+      },
+      () => socket.destroy(),
+    );
+  };
+  socket.on("data", (chunk: Buffer) => {
+    pending = Buffer.concat([pending, chunk]);
+    take();
+  });
+}
+
+function limiter(most: number, mostPerSource: number) {
+  const counts = new Map<string, number>();
+  const state = { all: 0 };
+  return {
+    enter(source: string): boolean {
+      const count = counts.get(source) ?? 0;
+      if (state.all >= most || count >= mostPerSource) return false;
+      state.all++;
+      counts.set(source, count + 1);
+      return true;
+    },
+    leave(source: string) {
+      state.all--;
+      const count = (counts.get(source) ?? 1) - 1;
+      if (count === 0) counts.delete(source);
+      else counts.set(source, count);
+    },
+  };
+}

@@ -1,0 +1,105 @@
+/**
+ * Network namespaces and links of the host: a routed point-to-point link for each slot, no shared layer 2, so there is
+ * no neighbour to attack. As few processes as possible: this is most of what a slot costs.
+ */
+
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import type { RunCommand } from "../command.ts";
+import type { Plan, Slot } from "./addresses.ts";
+
+export interface Links {
+  /** Gateway address and forwarding; repeating it is harmless. */
+  prepare(): Promise<void>;
+  add(slot: Slot): Promise<void>;
+  /** Gone already is what we wanted. */
+  remove(slot: Slot): Promise<void>;
+  /** Slots that have a link or a namespace on this host, of this network only. */
+  list(): Promise<number[]>;
+}
+
+export function hostLinks(plan: Plan, run: RunCommand): Links {
+  return {
+    async prepare() {
+      const present = await isLink(plan.gatewayLink);
+      await run("ip", ["-batch", "-"], {
+        input: lines(
+          ...(present ? [] : [`link add ${plan.gatewayLink} type bridge`]),
+          `link set ${plan.gatewayLink} addrgenmode none up`,
+          `addr replace ${plan.gateway}/32 dev ${plan.gatewayLink}`,
+        ),
+      });
+      await ensureForwarding();
+    },
+
+    async add(slot) {
+      await run("ip", ["-batch", "-"], { input: hostSide(plan, slot) });
+      await run("nsenter", [`--net=${slot.netnsPath}`, "sh", "-c", INSIDE], { input: sandboxSide(plan, slot) });
+    },
+
+    async remove(slot) {
+      // The link goes with its namespace once the last process in it is gone, but that is not immediate.
+      if (await isLink(slot.link))
+        await run("ip", ["link", "delete", slot.link]).catch(unless(() => isLink(slot.link)));
+      const named = () => isNamespace(slot.link);
+      if (await named()) await run("ip", ["netns", "delete", slot.link]).catch(unless(named));
+    },
+
+    async list() {
+      const [links, named] = await Promise.all([readdir("/sys/class/net"), namespaces()]);
+      const numbers = [...links, ...named].map((name) => plan.numberOf(name)).filter((n) => n !== undefined);
+      return [...new Set(numbers)];
+    },
+  };
+}
+
+// IPv6 off, no ICMP sockets, and servers bound to the address of the container they were restored from may stay bound.
+const INSIDE =
+  "ip -batch - && cd /proc/sys/net && { [ ! -e ipv6 ] || echo 1 > ipv6/conf/all/disable_ipv6; } && " +
+  'echo "1 0" > ipv4/ping_group_range && echo 1 > ipv4/ip_nonlocal_bind';
+
+function hostSide(plan: Plan, { link, address, hostMac, sandboxMac }: Slot): string {
+  return lines(
+    `netns add ${link}`,
+    `link add ${link} address ${hostMac} type veth peer name eth0 address ${sandboxMac} netns ${link}`,
+    `link set ${link} addrgenmode none up`,
+    `neigh replace ${address} lladdr ${sandboxMac} dev ${link} nud permanent`,
+    `route replace ${address}/32 dev ${link} src ${plan.gateway}`,
+  );
+}
+
+function sandboxSide(plan: Plan, { address, hostMac }: Slot): string {
+  return lines(
+    "link set lo up",
+    "link set eth0 addrgenmode none up",
+    `addr add ${address}/32 dev eth0`,
+    `neigh replace ${plan.gateway} lladdr ${hostMac} dev eth0 nud permanent`,
+    `route add default via ${plan.gateway} dev eth0 onlink`,
+  );
+}
+
+function lines(...commands: string[]): string {
+  return `${commands.join("\n")}\n`;
+}
+
+async function ensureForwarding(): Promise<void> {
+  const path = "/proc/sys/net/ipv4/ip_forward";
+  if ((await readFile(path, "utf8")).trim() !== "1") await writeFile(path, "1");
+}
+
+function namespaces(): Promise<string[]> {
+  return readdir("/run/netns").catch(() => [] as string[]);
+}
+
+async function isLink(name: string): Promise<boolean> {
+  return (await readdir("/sys/class/net")).includes(name);
+}
+
+async function isNamespace(name: string): Promise<boolean> {
+  return (await namespaces()).includes(name);
+}
+
+function unless(stillThere: () => Promise<boolean>): (error: unknown) => Promise<void> {
+  return async (error) => {
+    if (await stillThere()) throw error;
+  };
+}

@@ -1,0 +1,107 @@
+/**
+ * The system calls a sandbox may make, as the JSON that Docker takes: an allow list, everything else is refused.
+ * Own, because the engines of distributions ship lists that are years old (field.md §4.2). Pure.
+ */
+
+import { ALLOWED_CALLS } from "./seccomp-calls.ts";
+
+const EPERM = 1;
+const ENOSYS = 38;
+const EAFNOSUPPORT = 97;
+
+/** Flags of `clone` that make namespaces: new user, mount, network… namespaces are how kernels get attacked. */
+const NAMESPACE_FLAGS = 0x7e020080;
+
+/** Families a sandbox may open: unix, IPv4, IPv6. Never AF_ALG (38), AF_VSOCK (40), AF_PACKET (17). */
+const SOCKET_FAMILIES = [1, 2, 10];
+const AF_NETLINK = 16;
+/** Routing (getifaddrs, `ip`) and socket diagnosis (`ss`); the rest of netlink is kernel surface nobody needs. */
+const NETLINK_PROTOCOLS = [0, 4];
+
+/** Personalities: Linux, Linux without address randomisation, and the question itself. */
+const PERSONALITIES = [0x0, 0x0008, 0x0040000, 0xffffffff];
+
+/** Programs ask for these and fall back when the kernel does not know them; "not permitted" would be fatal to them. */
+const UNKNOWN_TO_US = [
+  // Its flags are behind a pointer, where a filter cannot see them: the C library falls back to clone.
+  "clone3",
+  "io_uring_setup",
+  "io_uring_enter",
+  "io_uring_register",
+] as const;
+
+interface Rule {
+  readonly names: readonly string[];
+  readonly action: "SCMP_ACT_ALLOW" | "SCMP_ACT_ERRNO";
+  readonly errnoRet?: number;
+  readonly args?: readonly {
+    readonly index: number;
+    readonly value: number;
+    readonly valueTwo?: number;
+    readonly op: "SCMP_CMP_EQ" | "SCMP_CMP_MASKED_EQ" | "SCMP_CMP_GT";
+  }[];
+}
+
+export interface SeccompProfile {
+  readonly defaultAction: "SCMP_ACT_ERRNO";
+  readonly defaultErrnoRet: number;
+  readonly architectures: readonly string[];
+  readonly syscalls: readonly Rule[];
+}
+
+/** Only the machine's own word size: 32-bit programs do not run, and their second door to sockets does not exist. */
+export function seccompProfile(architecture: NodeJS.Architecture): SeccompProfile {
+  return {
+    defaultAction: "SCMP_ACT_ERRNO",
+    defaultErrnoRet: EPERM,
+    architectures: [architecture === "arm64" ? "SCMP_ARCH_AARCH64" : "SCMP_ARCH_X86_64"],
+    syscalls: [
+      { names: ALLOWED_CALLS, action: "SCMP_ACT_ALLOW" },
+      {
+        names: ["clone"],
+        action: "SCMP_ACT_ALLOW",
+        args: [{ index: 0, value: NAMESPACE_FLAGS, valueTwo: 0, op: "SCMP_CMP_MASKED_EQ" }],
+      },
+      ...SOCKET_FAMILIES.map((family): Rule => allowWhen(["socket"], [[0, family]])),
+      ...NETLINK_PROTOCOLS.map(
+        (protocol): Rule =>
+          allowWhen(
+            ["socket"],
+            [
+              [0, AF_NETLINK],
+              [2, protocol],
+            ],
+          ),
+      ),
+      // "Not supported" rather than "not permitted": programs that only try (PAM's audit, for one) carry on.
+      ...otherFamilies(),
+      ...PERSONALITIES.map((personality): Rule => allowWhen(["personality"], [[0, personality]])),
+      { names: UNKNOWN_TO_US, action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS },
+    ],
+  };
+}
+
+function allowWhen(names: readonly string[], equal: readonly (readonly [index: number, value: number])[]): Rule {
+  return {
+    names,
+    action: "SCMP_ACT_ALLOW",
+    args: equal.map(([index, value]) => ({ index, value, op: "SCMP_CMP_EQ" as const })),
+  };
+}
+
+function otherFamilies(): Rule[] {
+  const refuse = { names: ["socket"], action: "SCMP_ACT_ERRNO", errnoRet: EAFNOSUPPORT } as const;
+  const named = Array.from({ length: AF_NETLINK }, (_, family) => family).filter((n) => !SOCKET_FAMILIES.includes(n));
+  const audit = 9;
+  return [
+    ...named.map((family) => ({ ...refuse, args: [{ index: 0, value: family, op: "SCMP_CMP_EQ" as const }] })),
+    { ...refuse, args: [{ index: 0, value: AF_NETLINK, op: "SCMP_CMP_GT" }] },
+    {
+      ...refuse,
+      args: [
+        { index: 0, value: AF_NETLINK, op: "SCMP_CMP_EQ" },
+        { index: 2, value: audit, op: "SCMP_CMP_EQ" },
+      ],
+    },
+  ];
+}

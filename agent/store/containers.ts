@@ -1,0 +1,83 @@
+/** The containers this agent started and still owns. The only SQL on that table. */
+
+import type { BuildReference, Resources } from "../../shared/agent-api.ts";
+import type { LiveContainer } from "../live-container.ts";
+import type { Sqlite } from "./database.ts";
+
+/** What is needed to take a container over after a restart. */
+export interface KnownContainer {
+  readonly id: string;
+  readonly slot: number;
+  readonly pid: number;
+  readonly controlToken: string;
+  readonly build: BuildReference;
+  readonly resources: Resources;
+  readonly runtime: string;
+  readonly upperDirectory: string | undefined;
+  readonly createdAt: number;
+}
+
+export interface ContainerStore {
+  add(container: LiveContainer): void;
+  remove(id: string): void;
+  all(): KnownContainer[];
+}
+
+interface Row {
+  id: string;
+  slot: number;
+  pid: number;
+  control_token: string;
+  template_id: string;
+  build_id: string;
+  image: string;
+  cpu_count: number;
+  memory_mb: number;
+  disk_size_mb: number;
+  runtime: string;
+  upper_directory: string | null;
+  created_at: number;
+}
+
+export function containerStore(database: Sqlite): ContainerStore {
+  const insert = database.prepare<Row>(`insert into containers values (
+    @id, @slot, @pid, @control_token, @template_id, @build_id, @image, @cpu_count, @memory_mb, @disk_size_mb,
+    @runtime, @upper_directory, @created_at)`);
+  const remove = database.prepare<[string]>("delete from containers where id = ?");
+  const all = database.prepare<[], Row>("select * from containers");
+  return {
+    add({ id, slot, pid, controlToken, build, resources, runtime, upperDirectory, createdAt }) {
+      insert.run({
+        id,
+        slot: slot.number,
+        pid,
+        control_token: controlToken,
+        template_id: build.templateId,
+        build_id: build.buildId,
+        image: build.image,
+        cpu_count: resources.cpuCount,
+        memory_mb: resources.memoryMB,
+        disk_size_mb: resources.diskSizeMB,
+        runtime,
+        upper_directory: upperDirectory ?? null,
+        created_at: createdAt,
+      });
+    },
+    remove: (id) => void remove.run(id),
+    all: () => all.all().map(toContainer),
+  };
+}
+
+function toContainer(row: Row): KnownContainer {
+  return {
+    id: row.id,
+    slot: row.slot,
+    pid: row.pid,
+    controlToken: row.control_token,
+    build: { templateId: row.template_id, buildId: row.build_id, image: row.image },
+    resources: { cpuCount: row.cpu_count, memoryMB: row.memory_mb, diskSizeMB: row.disk_size_mb },
+    runtime: row.runtime,
+    upperDirectory: row.upper_directory ?? undefined,
+    createdAt: row.created_at,
+  };
+}

@@ -1,0 +1,83 @@
+/** The agent's SQLite file: schema, pragmas. Together with store/ the only importer of better-sqlite3. */
+
+import Database from "better-sqlite3";
+
+export type Sqlite = Database.Database;
+
+/** Appended to, never edited: `user_version` says how many have run. */
+const MIGRATIONS = [
+  `create table containers (
+     id text primary key,
+     slot integer not null unique,
+     pid integer not null,
+     control_token text not null,
+     template_id text not null,
+     build_id text not null,
+     image text not null,
+     cpu_count integer not null,
+     memory_mb integer not null,
+     disk_size_mb integer not null,
+     runtime text not null,
+     upper_directory text,
+     created_at integer not null
+   ) strict;
+   create table executions (
+     id text primary key,
+     sandbox_id text not null,
+     container_id text not null unique,
+     internet integer not null,
+     end_at integer not null,
+     started_at integer not null,
+     warm integer not null,
+     -- 0 until the sandbox was initialised: found so after a crash it is removed.
+     running integer not null default 0
+   ) strict;
+   create table stopped (
+     id text primary key,
+     at integer not null
+   ) strict;
+   create table exits (
+     id text primary key,
+     sandbox_id text not null,
+     reason text not null,
+     exit_code integer,
+     at integer not null
+   ) strict;
+   create table samples (
+     execution_id text not null,
+     at integer not null,
+     cpu_count integer not null,
+     cpu_used_pct real not null,
+     mem_used integer not null,
+     mem_total integer not null,
+     mem_cache integer not null,
+     disk_used integer not null,
+     disk_total integer not null,
+     primary key (execution_id, at)
+   ) strict, without rowid;
+   create index samples_at on samples (at);
+   create table logs (
+     execution_id text not null,
+     seq integer not null,
+     at integer not null,
+     level integer not null,
+     message text not null,
+     fields text not null,
+     primary key (execution_id, seq)
+   ) strict, without rowid;
+   create index logs_at on logs (at);`,
+];
+
+/** `path` is a file (made with mode 0600 by the umask of the program) or ":memory:". */
+export function openDatabase(path: string): Sqlite {
+  const database = new Database(path, { timeout: 5_000 });
+  database.pragma("journal_mode = WAL");
+  // What matters after a power cut is gone with the containers; a crash of the program loses nothing.
+  database.pragma("synchronous = NORMAL");
+  const done = database.pragma("user_version", { simple: true }) as number;
+  database.transaction(() => {
+    for (const migration of MIGRATIONS.slice(done)) database.exec(migration);
+    database.pragma(`user_version = ${MIGRATIONS.length}`);
+  })();
+  return database;
+}

@@ -1,0 +1,126 @@
+/** Executions, the memory of stopped ones, and exits the orchestrator has not heard of. The only SQL on those tables. */
+
+import type { ExitReport } from "../../shared/agent-api.ts";
+import type { Sqlite } from "./database.ts";
+
+export interface Execution {
+  readonly id: string;
+  readonly sandboxId: string;
+  readonly containerId: string;
+  readonly internet: boolean;
+  readonly endAt: number;
+  readonly startedAt: number;
+  readonly warm: boolean;
+  readonly running: boolean;
+}
+
+export interface ExecutionStore {
+  /** Before the sandbox is told who it is: a crash from here on leaves a trace. */
+  add(execution: Execution): void;
+  markRunning(id: string, startedAt: number): void;
+  setEndAt(id: string, endAt: number): void;
+  /** A start that failed: it may be tried again. */
+  remove(id: string): void;
+  /** Stopped on request: a start that arrives late is refused. */
+  stop(id: string, at: number): void;
+  /** Ended by itself: to be reported. One transaction. */
+  exit(report: ExitReport): void;
+  wasStopped(id: string): boolean;
+  all(): Execution[];
+  exits(): ExitReport[];
+  acknowledge(ids: readonly string[]): void;
+  /** Drops what was remembered before a time. */
+  prune(before: number): void;
+}
+
+interface Row {
+  id: string;
+  sandbox_id: string;
+  container_id: string;
+  internet: number;
+  end_at: number;
+  started_at: number;
+  warm: number;
+  running: number;
+}
+
+interface ExitRow {
+  id: string;
+  sandbox_id: string;
+  reason: ExitReport["reason"];
+  exit_code: number | null;
+  at: number;
+}
+
+export function executionStore(database: Sqlite): ExecutionStore {
+  const insert = database.prepare<Row>(`insert into executions values (
+    @id, @sandbox_id, @container_id, @internet, @end_at, @started_at, @warm, @running)`);
+  const markRunning = database.prepare<[number, string]>(
+    "update executions set running = 1, started_at = ? where id = ?",
+  );
+  const setEndAt = database.prepare<[number, string]>("update executions set end_at = ? where id = ?");
+  const remove = database.prepare<[string]>("delete from executions where id = ?");
+  const remember = database.prepare<[string, number]>("insert into stopped values (?, ?) on conflict do nothing");
+  const wasStopped = database.prepare<[string], { id: string }>("select id from stopped where id = ?");
+  const all = database.prepare<[], Row>("select * from executions");
+  const addExit = database.prepare<ExitRow>(`insert into exits values (
+    @id, @sandbox_id, @reason, @exit_code, @at) on conflict do nothing`);
+  const exits = database.prepare<[], ExitRow>("select * from exits order by at limit 1000");
+  const acknowledge = database.prepare<[string]>("delete from exits where id = ?");
+  const pruneStopped = database.prepare<[number]>("delete from stopped where at < ?");
+  const pruneExits = database.prepare<[number]>("delete from exits where at < ?");
+
+  return {
+    add({ id, sandboxId, containerId, internet, endAt, startedAt, warm, running }) {
+      insert.run({
+        id,
+        sandbox_id: sandboxId,
+        container_id: containerId,
+        internet: Number(internet),
+        end_at: endAt,
+        started_at: startedAt,
+        warm: Number(warm),
+        running: Number(running),
+      });
+    },
+    markRunning: (id, startedAt) => void markRunning.run(startedAt, id),
+    setEndAt: (id, endAt) => void setEndAt.run(endAt, id),
+    remove: (id) => void remove.run(id),
+    stop: database.transaction((id: string, at: number) => {
+      remove.run(id);
+      remember.run(id, at);
+    }),
+    exit: database.transaction(({ executionId, sandboxId, reason, exitCode, at }: ExitReport) => {
+      remove.run(executionId);
+      remember.run(executionId, at);
+      addExit.run({ id: executionId, sandbox_id: sandboxId, reason, exit_code: exitCode ?? null, at });
+    }),
+    wasStopped: (id) => wasStopped.get(id) !== undefined,
+    all: () => all.all().map(toExecution),
+    exits: () => exits.all().map(toExit),
+    acknowledge: database.transaction((ids: readonly string[]) => {
+      for (const id of ids) acknowledge.run(id);
+    }),
+    prune: database.transaction((before: number) => {
+      pruneStopped.run(before);
+      pruneExits.run(before);
+    }),
+  };
+}
+
+function toExecution(row: Row): Execution {
+  return {
+    id: row.id,
+    sandboxId: row.sandbox_id,
+    containerId: row.container_id,
+    internet: row.internet === 1,
+    endAt: row.end_at,
+    startedAt: row.started_at,
+    warm: row.warm === 1,
+    running: row.running === 1,
+  };
+}
+
+function toExit({ id, sandbox_id: sandboxId, reason, exit_code: exitCode, at }: ExitRow): ExitReport {
+  return { executionId: id, sandboxId, reason, at, ...(exitCode === null ? {} : { exitCode }) };
+}

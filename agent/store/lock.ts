@@ -1,0 +1,16 @@
+/** One agent per state directory: an exclusive lock on a file of its own, which the kernel drops when the process dies. */
+
+import Database from "better-sqlite3";
+
+/** Throws when another agent holds it. */
+export function lockState(path: string): { release(): void } {
+  const lock = new Database(path, { timeout: 0 });
+  try {
+    lock.pragma("locking_mode = EXCLUSIVE");
+    lock.exec("begin exclusive");
+  } catch (cause) {
+    lock.close();
+    throw new Error(`another agent uses ${path}`, { cause });
+  }
+  return { release: () => void lock.close() };
+}

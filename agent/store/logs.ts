@@ -1,0 +1,109 @@
+/** Log entries of sandboxes, bounded per sandbox, kept some hours after its end. The only SQL on that table. */
+
+import { LOG_LEVELS, type LogEntry } from "../../shared/sandbox-log.ts";
+import type { Sqlite } from "./database.ts";
+
+/** Oldest go first. */
+const MAX_ENTRIES_PER_SANDBOX = 5_000;
+
+export interface StoredEntry {
+  /** envd's own number of the line: pulling the same line twice changes nothing. */
+  readonly seq: number;
+  /** Unix milliseconds. */
+  readonly at: number;
+  readonly level: LogEntry["level"];
+  readonly message: string;
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+export interface LogQuery {
+  /** Inclusive, unix milliseconds. */
+  readonly cursor?: number;
+  readonly limit: number;
+  readonly direction: "forward" | "backward";
+  /** The least severe that is wanted. */
+  readonly level?: LogEntry["level"];
+  readonly search?: string;
+}
+
+export interface LogStore {
+  add(executionId: string, entries: readonly StoredEntry[]): void;
+  /** The `after` of the next pull. */
+  lastSeq(executionId: string): number;
+  read(executionId: string, query: LogQuery): LogEntry[];
+  prune(before: number): void;
+}
+
+interface Row {
+  execution_id: string;
+  seq: number;
+  at: number;
+  level: number;
+  message: string;
+  fields: string;
+}
+
+interface Bounds {
+  id: string;
+  from: number;
+  to: number;
+  level: number;
+  search: string;
+  limit: number;
+}
+
+export function logStore(database: Sqlite): LogStore {
+  const insert = database.prepare<Row>(
+    "insert into logs values (@execution_id, @seq, @at, @level, @message, @fields) on conflict do nothing",
+  );
+  const trim = database.prepare<[string, string, number]>(
+    "delete from logs where execution_id = ? and seq <= (select max(seq) from logs where execution_id = ?) - ?",
+  );
+  const last = database.prepare<[string], { seq: number | null }>(
+    "select max(seq) as seq from logs where execution_id = ?",
+  );
+  const where = `from logs where execution_id = @id and at between @from and @to and level >= @level
+    and (@search = '' or instr(message, @search) > 0)`;
+  const forward = database.prepare<Bounds, Row>(`select * ${where} order by at, seq limit @limit`);
+  const backward = database.prepare<Bounds, Row>(`select * ${where} order by at desc, seq desc limit @limit`);
+  const prune = database.prepare<[number]>("delete from logs where at < ?");
+
+  return {
+    add: database.transaction((executionId: string, entries: readonly StoredEntry[]) => {
+      for (const { seq, at, level, message, fields } of entries) {
+        insert.run({
+          execution_id: executionId,
+          seq,
+          at,
+          level: LOG_LEVELS.indexOf(level),
+          message,
+          fields: JSON.stringify(fields),
+        });
+      }
+      trim.run(executionId, executionId, MAX_ENTRIES_PER_SANDBOX);
+    }),
+    lastSeq: (executionId) => last.get(executionId)?.seq ?? 0,
+    read(executionId, { cursor, limit, direction, level, search }) {
+      const isForward = direction === "forward";
+      const bounds: Bounds = {
+        id: executionId,
+        from: isForward ? (cursor ?? 0) : 0,
+        to: isForward ? Number.MAX_SAFE_INTEGER : (cursor ?? Number.MAX_SAFE_INTEGER),
+        level: level === undefined ? 0 : LOG_LEVELS.indexOf(level),
+        search: search ?? "",
+        limit,
+      };
+      return (isForward ? forward : backward).all(bounds).map(toEntry);
+    },
+    prune: (before) => void prune.run(before),
+  };
+}
+
+function toEntry({ at, level, message, fields }: Row): LogEntry {
+  return {
+    timestamp: new Date(at).toISOString(),
+    level: LOG_LEVELS[level] ?? "info",
+    message,
+    fields: JSON.parse(fields) as Record<string, string>,
+  };
+}

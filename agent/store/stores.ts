@@ -1,0 +1,26 @@
+/** All tables of one file, opened and closed together. */
+
+import { type ContainerStore, containerStore } from "./containers.ts";
+import { openDatabase } from "./database.ts";
+import { type ExecutionStore, executionStore } from "./executions.ts";
+import { type LogStore, logStore } from "./logs.ts";
+import { type SampleStore, sampleStore } from "./samples.ts";
+
+export interface Stores {
+  readonly containers: ContainerStore;
+  readonly executions: ExecutionStore;
+  readonly samples: SampleStore;
+  readonly logs: LogStore;
+  close(): void;
+}
+
+export function openStores(path: string): Stores {
+  const database = openDatabase(path);
+  return {
+    containers: containerStore(database),
+    executions: executionStore(database),
+    samples: sampleStore(database),
+    logs: logStore(database),
+    close: () => void database.close(),
+  };
+}
