@@ -1,0 +1,18 @@
+/** Writes shared/openapi.json from the contract; `--check` only says whether it is fresh. */
+
+import { readFile, writeFile } from "node:fs/promises";
+import { publicApi } from "../shared/api/public.ts";
+import { toOpenApi } from "../shared/openapi.ts";
+
+const file = new URL("../shared/openapi.json", import.meta.url);
+const wanted = `${JSON.stringify(toOpenApi(publicApi), null, 2)}\n`;
+
+if (process.argv.includes("--check")) {
+  const found = await readFile(file, "utf8").catch(() => "");
+  if (found !== wanted) {
+    console.error("shared/openapi.json is stale: npm run openapi");
+    process.exitCode = 1;
+  }
+} else {
+  await writeFile(file, wanted);
+}
