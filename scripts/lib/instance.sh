@@ -4,9 +4,9 @@
 # shellcheck shell=bash disable=SC2034
 
 INSTANCE=${SVC_INSTANCE:-}
-# Six letters: the names of network interfaces (svcNAME-65535) have room for fifteen.
-if [[ -n $INSTANCE && ! $INSTANCE =~ ^[a-z][a-z0-9]{0,5}$ ]]; then
-  printf 'error: SVC_INSTANCE must be one to six lower-case letters or digits, beginning with a letter\n' >&2
+# Five letters: svcNAME is the prefix of network interfaces, whose names have room for fifteen.
+if [[ -n $INSTANCE && ! $INSTANCE =~ ^[a-z][a-z0-9]{0,4}$ ]]; then
+  printf 'error: SVC_INSTANCE must be one to five lower-case letters or digits, beginning with a letter\n' >&2
   exit 2
 fi
 SUFFIX=${INSTANCE:+-$INSTANCE}
