@@ -149,7 +149,9 @@ function sendError(reason: unknown, request: FastifyRequest, reply: FastifyReply
     method: request.method,
     path: pathOf(request),
   };
-  if (error.status >= 500 && error.code !== "not_implemented") request.log.error(facts, "request failed");
+  // 500 is ours to mend; 503 and 504 say how the cluster is, 501 what it cannot do.
+  if (error.status === 500) request.log.error(facts, "request failed");
+  else if (error.status > 501) request.log.warn(facts, "request could not be served");
   else request.log.debug(facts, "request refused");
   if (error.retryAfterSeconds !== undefined) reply.header("retry-after", String(Math.ceil(error.retryAfterSeconds)));
   return reply

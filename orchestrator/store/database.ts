@@ -23,9 +23,13 @@ export async function openDatabase(path: string): Promise<OpenedDatabase> {
   if (error !== undefined) {
     const step = results?.find(({ status }) => status === "Error")?.migrationName;
     await database.destroy();
-    throw new AppError("internal", `cannot bring the database schema up to date${step === undefined ? "" : ` (${step})`}`, {
-      cause: error,
-    });
+    throw new AppError(
+      "internal",
+      `cannot bring the database schema up to date${step === undefined ? "" : ` (${step})`}`,
+      {
+        cause: error,
+      },
+    );
   }
   const all = await migrator.getMigrations();
   return {

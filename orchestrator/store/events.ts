@@ -1,7 +1,7 @@
 /** Lifecycle events, written in the transaction of the move they tell of: exactly once a transition. */
 
-import { newUuid } from "../../shared/ids.ts";
 import type { EventType } from "../../shared/api/events.ts";
+import { newUuid } from "../../shared/ids.ts";
 import type { SandboxRecord } from "./sandboxes.ts";
 import type { Database, EventRow, Session } from "./tables.ts";
 

@@ -124,7 +124,11 @@ export function sandboxStore(db: Database) {
     },
 
     /** A start goes to another node, as another execution, as long as nobody has ended it. */
-    async restart(id: string, from: string, to: { readonly executionId: string; readonly nodeId: string }): Promise<boolean> {
+    async restart(
+      id: string,
+      from: string,
+      to: { readonly executionId: string; readonly nodeId: string },
+    ): Promise<boolean> {
       const result = await db
         .updateTable("sandboxes")
         .set({ execution_id: to.executionId, node_id: to.nodeId })
@@ -159,7 +163,10 @@ export function sandboxStore(db: Database) {
       filter: SandboxFilter,
       page: { readonly order: "asc" | "desc"; readonly limit: number; readonly after?: Position },
     ): Promise<SandboxRecord[]> {
-      let query = db.selectFrom("sandboxes").selectAll().where((where) => matches(where, filter));
+      let query = db
+        .selectFrom("sandboxes")
+        .selectAll()
+        .where((where) => matches(where, filter));
       const { after } = page;
       if (after !== undefined) {
         query = query.where((where) =>

@@ -1,0 +1,35 @@
+/** Stopping politely: no new connections, then wait for the requests under way. */
+
+import type { FastifyInstance } from "fastify";
+
+export interface Draining {
+  /** Resolves when every request has been answered, or after `limitMs`. */
+  drain(limitMs: number): Promise<void>;
+}
+
+/** To be called before the server listens. */
+export function drains(server: FastifyInstance): Draining {
+  let active = 0;
+  let idle: () => void = () => undefined;
+  server.addHook("onRequest", (_request, reply, done) => {
+    active++;
+    // Also fires for a caller that left; `finish` would not.
+    reply.raw.once("close", () => {
+      active--;
+      if (active === 0) idle();
+    });
+    done();
+  });
+  return {
+    async drain(limitMs) {
+      server.server.close();
+      if (active === 0) return;
+      let timer: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        idle = resolve;
+        timer = setTimeout(resolve, limitMs);
+      });
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,101 @@
+/** A create body → checked options with defaults, or the refusal of the contract. Pure. */
+
+import type { NetworkOptions } from "../shared/api/network.ts";
+import type { CreateBody } from "../shared/api/sandboxes.ts";
+import { AppError } from "../shared/errors.ts";
+import { ALL_TRAFFIC, checkNetwork } from "./network-options.ts";
+
+export interface SandboxOptions {
+  readonly timeoutSeconds: number;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly envs: Readonly<Record<string, string>>;
+  /** As the caller said; undefined: nothing. */
+  readonly internet: boolean | undefined;
+  /** What the node is told. */
+  readonly internetOpen: boolean;
+  readonly network: NetworkOptions | undefined;
+  readonly onTimeout: "kill" | "pause";
+  readonly autoResume: boolean;
+}
+
+export interface Limits {
+  readonly defaultTimeoutSeconds: number;
+  readonly maxHours: number;
+}
+
+/** AppError `bad_request`, or `not_implemented` naming the option that this version does not carry out. */
+export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
+  const timeoutSeconds = body.timeout ?? limits.defaultTimeoutSeconds;
+  checkTimeout(timeoutSeconds, limits.maxHours);
+  checkLifecycle(body);
+  if (body.network !== undefined) checkNetwork(body.network);
+  checkMounts(body.volumeMounts ?? []);
+  refuseLater(body);
+  const denyAll = body.network?.denyOut?.includes(ALL_TRAFFIC) ?? false;
+  return {
+    timeoutSeconds,
+    metadata: body.metadata ?? {},
+    envs: body.envVars ?? {},
+    internet: body.allow_internet_access,
+    internetOpen: body.allow_internet_access !== false && !denyAll,
+    network: body.network,
+    onTimeout: pauses(body) ? "pause" : "kill",
+    autoResume: body.autoResume?.enabled ?? false,
+  };
+}
+
+/** Above zero is the schema's; the most is the project's. */
+export function checkTimeout(seconds: number, maxHours: number): void {
+  if (seconds > maxHours * 3600) {
+    throw new AppError("bad_request", `Timeout cannot be greater than ${maxHours} hours`);
+  }
+}
+
+function pauses(body: CreateBody): boolean {
+  return body.autoPause ?? body.onTimeout === "pause";
+}
+
+function checkLifecycle(body: CreateBody): void {
+  if (body.autoPause !== undefined && body.onTimeout !== undefined && body.autoPause !== (body.onTimeout === "pause")) {
+    throw new AppError("bad_request", "body fields 'autoPause' and 'onTimeout' contradict each other");
+  }
+  if (body.autoPauseMemory === false) {
+    if (!pauses(body)) throw new AppError("bad_request", "body field 'autoPauseMemory' false requires autoPause true");
+    if (body.autoResume?.enabled === true) {
+      throw new AppError("bad_request", "body field 'autoPauseMemory' false cannot be combined with autoResume");
+    }
+  }
+}
+
+function checkMounts(mounts: readonly { readonly name: string; readonly path: string }[]): void {
+  const paths = new Set<string>();
+  for (const [index, { path }] of mounts.entries()) {
+    const at = `body field 'volumeMounts.${index}.path'`;
+    const parts = path.split("/").slice(1);
+    const clean = path.startsWith("/") && parts.every((part) => part !== "" && part !== "." && part !== "..");
+    if (!clean) throw new AppError("bad_request", `${at} must be an absolute, clean path`);
+    if (paths.has(path)) throw new AppError("bad_request", `${at} is used twice`);
+    paths.add(path);
+  }
+}
+
+// Nothing that changes what a sandbox may do or how it lives is silently ignored.
+function refuseLater(body: CreateBody): void {
+  const { network = {} } = body;
+  const partial = (network.denyOut ?? []).some((range) => range !== ALL_TRAFFIC);
+  const later = [
+    ["network.allowOut", (network.allowOut ?? []).length > 0],
+    ["network.denyOut", partial],
+    ["network.rules", Object.keys(network.rules ?? {}).length > 0],
+    ["network.egressProxy", network.egressProxy !== undefined && network.egressProxy !== null],
+    ["autoPause", pauses(body)],
+    ["autoResume", body.autoResume?.enabled === true],
+    ["onResume 'reboot'", body.onResume === "reboot"],
+    ["volumeMounts", (body.volumeMounts ?? []).length > 0],
+    ["iam", Object.keys(body.iam?.tokens ?? {}).length > 0],
+  ] as const;
+  const found = later.find(([, asked]) => asked);
+  if (found !== undefined) {
+    throw new AppError("not_implemented", `option ${found[0]} is not implemented by this version of the platform`);
+  }
+}

@@ -1,0 +1,190 @@
+/** Handlers of the sandbox routes that create, read, extend and kill. */
+
+import type { StartBody } from "../shared/agent-api.ts";
+import type { CreateBody, sandboxApi } from "../shared/api/sandboxes.ts";
+import type { Context, Handlers } from "../shared/contract.ts";
+import { AppError } from "../shared/errors.ts";
+import { envdToken, newSandboxId } from "../shared/ids.ts";
+import { shownState } from "../shared/sandbox-state.ts";
+import type { Background } from "./background.ts";
+import type { Ending } from "./ending.ts";
+import type { Launch } from "./launch.ts";
+import type { Lifetime } from "./lifetime.ts";
+import { checkedId, notFound } from "./not-found.ts";
+import type { Pools } from "./pools.ts";
+import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./sandbox-lists.ts";
+import { checkTimeout, readOptions } from "./sandbox-options.ts";
+import { toDetail, toListed, toSandbox, type ViewDeps } from "./sandbox-view.ts";
+import type { Project } from "./store/projects.ts";
+import type { SandboxFilter, SandboxRecord } from "./store/sandboxes.ts";
+import type { Seal } from "./store/seal.ts";
+import type { Store } from "./store/store.ts";
+import type { Resolved, TemplateNames } from "./template-names.ts";
+import { parseTemplateReference } from "./template-reference.ts";
+
+export interface SandboxesDeps extends ViewDeps {
+  readonly store: Store;
+  readonly launch: Launch;
+  readonly ending: Ending;
+  readonly lifetime: Lifetime;
+  readonly templates: TemplateNames;
+  readonly pools: Pools;
+  readonly background: Background;
+  readonly sealing: Seal;
+  readonly now: () => number;
+  readonly maxHours: (project: Project) => number;
+  readonly maxSandboxes: (project: Project) => number;
+}
+
+type Served = Omit<Handlers<typeof sandboxApi, Project>, "metricsOfMany" | "metrics" | "logsV1" | "logs">;
+
+/** API defaults (wire-contract.md §7 item 6). */
+const DEFAULT_TIMEOUT_S = 300;
+const DEFAULT_TIMEOUT_V1_S = 15;
+
+export function createSandboxHandlers(deps: SandboxesDeps): Served {
+  const { store } = deps;
+
+  async function create(project: Project, body: CreateBody, defaultTimeoutSeconds: number, context: Context<Project>) {
+    const options = readOptions(body, { defaultTimeoutSeconds, maxHours: deps.maxHours(project) });
+    const { template, build, alias } = await deps.templates.resolve(project, body.templateID);
+    const id = newSandboxId();
+    const resources = { cpuCount: build.cpuCount, memoryMB: build.memoryMB, diskSizeMB: build.diskSizeMB };
+    const start: Omit<StartBody, "endAt"> = {
+      sandboxId: id,
+      build: { templateId: template.id, buildId: build.id, image: build.image },
+      resources,
+      egress: { internet: options.internetOpen },
+      envs: { ...options.envs },
+      accessToken: envdToken(deps.seed, id),
+      ...(build.defaultUser === undefined ? {} : { defaultUser: build.defaultUser }),
+      ...(build.defaultWorkdir === undefined ? {} : { defaultWorkdir: build.defaultWorkdir }),
+      onTimeout: options.onTimeout,
+    };
+    const record = await deps.launch({
+      start,
+      limit: deps.maxSandboxes(project),
+      sandbox: {
+        id,
+        projectId: project.id,
+        templateId: template.id,
+        buildId: build.id,
+        alias,
+        ...resources,
+        envdVersion: build.envdVersion,
+        metadata: options.metadata,
+        network: options.network,
+        internet: options.internet,
+        onTimeout: options.onTimeout,
+        autoResume: options.autoResume,
+        timeoutSeconds: options.timeoutSeconds,
+        createdAt: deps.now(),
+        sealedEnvs: deps.sealing.close(JSON.stringify(options.envs), id),
+      },
+    });
+    noteUse({ template, build, alias });
+    if (context.signal.aborted) {
+      // Nobody will ever learn its id.
+      deps.background.run("kill unwanted sandbox", () => deps.ending.kill(id, "abandoned"));
+    }
+    return toSandbox(record, deps);
+  }
+
+  function noteUse({ template, build }: Resolved): void {
+    deps.pools.used(build);
+    deps.background.run("count spawn", () => store.templates.countSpawns(template.id, 1));
+  }
+
+  /** AppError `sandbox_not_found` for one that is unknown, gone, not there yet or another project's. */
+  async function visible(project: Project, reference: string): Promise<SandboxRecord> {
+    return await visibleSandbox(store, project, reference);
+  }
+
+  async function filterOf(project: Project, query: { metadata?: string; template?: string; startedAfter?: string }) {
+    const metadata = parseMetadata(query.metadata);
+    const filter: Omit<SandboxFilter, "states"> = {
+      projectId: project.id,
+      ...(metadata.size === 0 ? {} : { metadata }),
+      ...(query.startedAfter === undefined ? {} : { startedAfter: Date.parse(query.startedAfter) }),
+    };
+    if (query.template === undefined || query.template === "") return filter;
+    const reference = parseTemplateReference(query.template);
+    if (query.template.includes(":")) throw new AppError("bad_request", "query field 'template' must not have a tag");
+    const template = await deps.templates.find(project, reference);
+    // Unknown: an empty list, not an error.
+    return { ...filter, templateId: template?.id ?? "" };
+  }
+
+  return {
+    create: ({ body }, context) => create(context.caller, body, DEFAULT_TIMEOUT_S, context),
+    createV1: ({ body }, context) => create(context.caller, body, DEFAULT_TIMEOUT_V1_S, context),
+
+    async get({ params }, { caller }) {
+      return toDetail(await visible(caller, params.sandboxID), deps);
+    },
+
+    async kill({ params }, { caller }) {
+      const id = checkedId(params.sandboxID);
+      const record = await store.sandboxes.get(id);
+      if (record === undefined || record.projectId !== caller.id || !(await deps.ending.kill(id, "request"))) {
+        throw notFound(id);
+      }
+    },
+
+    async listRunning({ query }, { caller }) {
+      const filter = await filterOf(caller, query);
+      const records = await store.sandboxes.list(
+        { ...filter, states: STATES.running },
+        { order: "desc", limit: 10_000 },
+      );
+      return records.map(toListed);
+    },
+
+    async list({ query }, { caller, header }) {
+      const order: Order = query.order ?? "desc";
+      const limit = query.limit ?? 100;
+      const shown = parseStates(query.state);
+      const states = shown.flatMap((state) => STATES[state]);
+      const after = fromToken(query.nextToken, order);
+      const filter = { ...(await filterOf(caller, query)), states };
+      const counts = await store.sandboxes.count(filter);
+      const total = (of: readonly string[]) =>
+        [...counts].reduce((sum, [state, count]) => sum + (of.includes(state) ? count : 0), 0);
+      const records = await store.sandboxes.list(filter, {
+        order,
+        limit: limit + 1,
+        ...(after === undefined ? {} : { after }),
+      });
+      const page = records.slice(0, limit);
+      const last = page.at(-1);
+      if (records.length > limit && last !== undefined) header("x-next-token", toToken(last, order));
+      if (shown.includes("running")) header("x-total-running", String(total(STATES.running)));
+      header("x-total-count", String(total(states)));
+      return page.map(toListed);
+    },
+
+    async connect({ params, body }, { caller }) {
+      const timeout = body.timeout ?? DEFAULT_TIMEOUT_S;
+      checkTimeout(timeout, deps.maxHours(caller));
+      return toSandbox(await deps.lifetime.connect(caller, checkedId(params.sandboxID), timeout), deps);
+    },
+    async connectV1({ params, body }, { caller }) {
+      checkTimeout(body.timeout, deps.maxHours(caller));
+      return toSandbox(await deps.lifetime.connect(caller, checkedId(params.sandboxID), body.timeout), deps);
+    },
+    async setTimeout({ params, body }, { caller }) {
+      await deps.lifetime.set(caller, checkedId(params.sandboxID), Math.max(0, body.timeout));
+    },
+    async refresh({ params, body }, { caller }) {
+      await deps.lifetime.refresh(caller, checkedId(params.sandboxID), body.duration);
+    },
+  };
+}
+
+export async function visibleSandbox(store: Store, project: Project, reference: string): Promise<SandboxRecord> {
+  const id = checkedId(reference);
+  const record = await store.sandboxes.get(id);
+  const seen = record !== undefined && record.projectId === project.id && shownState(record.state) !== undefined;
+  if (!seen) throw notFound(id);
+  return record;
+}

@@ -1,0 +1,87 @@
+/** The platform API on one fastify server: every contract, CORS, documents, metrics. */
+
+import type { FastifyInstance } from "fastify";
+import { nodeApi } from "../shared/agent-api.ts";
+import { adminApi, nodesApi } from "../shared/api/admin.ts";
+import { buildApi, removedApi } from "../shared/api/builds.ts";
+import { eventApi, webhookApi } from "../shared/api/events.ts";
+import { healthApi } from "../shared/api/health.ts";
+import { publicApi } from "../shared/api/public.ts";
+import { sandboxApi, sandboxStateApi } from "../shared/api/sandboxes.ts";
+import { secretApi } from "../shared/api/secrets.ts";
+import { snapshotApi } from "../shared/api/snapshots.ts";
+import { keyApi, teamApi, teamMetricsApi } from "../shared/api/teams.ts";
+import { tagApi, templateApi, templateChangeApi } from "../shared/api/templates.ts";
+import { volumeApi } from "../shared/api/volumes.ts";
+import type { Handlers } from "../shared/contract.ts";
+import type { Log } from "../shared/log.ts";
+import { toOpenApi } from "../shared/openapi.ts";
+import { createServer, serve } from "../shared/serve.ts";
+import type { Auth } from "./auth.ts";
+import { addCors } from "./cors.ts";
+import { docsPage } from "./docs.ts";
+import { notYet, removed } from "./later.ts";
+import type { Metrics } from "./metrics.ts";
+import type { Project } from "./store/projects.ts";
+
+export interface ApiHandlers {
+  readonly sandboxes: Handlers<typeof sandboxApi, Project>;
+  readonly templates: Handlers<typeof templateApi, Project>;
+  readonly keys: Handlers<typeof keyApi, Project>;
+  readonly teams: Handlers<typeof teamApi>;
+  readonly events: Handlers<typeof eventApi, Project>;
+  readonly admin: Handlers<typeof adminApi>;
+  readonly nodes: Handlers<typeof nodesApi>;
+  readonly reports: Handlers<typeof nodeApi>;
+  readonly health: Handlers<typeof healthApi>;
+}
+
+export function createApiServer(deps: {
+  readonly log: Log;
+  readonly auth: Auth;
+  readonly metrics: Metrics;
+  readonly handlers: ApiHandlers;
+}): FastifyInstance {
+  const { auth, handlers, metrics } = deps;
+  const server = createServer(deps.log);
+  addCors(server);
+  metrics.watch(server);
+
+  serve(server, sandboxApi, handlers.sandboxes, auth.project);
+  serve(server, templateApi, handlers.templates, auth.project);
+  serve(server, keyApi, handlers.keys, auth.project);
+  serve(server, eventApi, handlers.events, auth.project);
+  serve(server, teamApi, handlers.teams, auth.operator);
+  serve(server, adminApi, handlers.admin, auth.operator);
+  serve(server, nodesApi, handlers.nodes, auth.operator);
+  serve(server, nodeApi, handlers.reports, auth.node);
+  serve(server, healthApi, handlers.health, auth.open);
+  serve(server, removedApi, removed(), auth.open);
+
+  for (const later of [sandboxStateApi, snapshotApi, templateChangeApi, tagApi, buildApi]) {
+    serve(server, later, notYet(later), auth.project);
+  }
+  for (const later of [volumeApi, secretApi, webhookApi, teamMetricsApi]) {
+    serve(server, later, notYet(later), auth.project);
+  }
+  addDocuments(server, metrics);
+  return server;
+}
+
+function addDocuments(server: FastifyInstance, metrics: Metrics): void {
+  const document = toOpenApi(publicApi);
+  const text = JSON.stringify(document);
+  const { html, contentSecurityPolicy } = docsPage(document);
+  server.get("/openapi.json", (_request, reply) => reply.type("application/json; charset=utf-8").send(text));
+  server.get("/docs", (_request, reply) =>
+    reply
+      .headers({
+        "content-security-policy": contentSecurityPolicy,
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+      })
+      .type("text/html; charset=utf-8")
+      .send(html),
+  );
+  server.get("/metrics", async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
+}

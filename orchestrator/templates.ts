@@ -1,0 +1,121 @@
+/** Handlers that read templates. Builds come with a later version; `base` is there from the start. */
+
+import { type Template as ShownTemplate, type TemplateWithBuilds, type templateApi } from "../shared/api/templates.ts";
+import type { Handlers } from "../shared/contract.ts";
+import { AppError } from "../shared/errors.ts";
+import { iso } from "./sandbox-view.ts";
+import type { Project } from "./store/projects.ts";
+import type { Alias, Template, TemplateStore } from "./store/templates.ts";
+import { mayUse, type TemplateNames } from "./template-names.ts";
+import { parseTemplateReference } from "./template-reference.ts";
+
+export interface TemplatesDeps {
+  readonly templates: TemplateStore;
+  readonly names: TemplateNames;
+}
+
+export function createTemplateHandlers({ templates, names }: TemplatesDeps): Handlers<typeof templateApi, Project> {
+  async function shown(template: Template): Promise<ShownTemplate | undefined> {
+    const [builds, aliases] = await Promise.all([templates.builds(template.id), templates.aliases(template.id)]);
+    const build = (await templates.tagged(template.id, "default")) ?? builds[0];
+    if (build === undefined) return undefined;
+    return {
+      templateID: template.id,
+      buildID: build.id,
+      cpuCount: build.cpuCount,
+      memoryMB: build.memoryMB,
+      diskSizeMB: build.diskSizeMB,
+      public: template.public,
+      createdAt: iso(template.createdAt),
+      updatedAt: iso(template.updatedAt),
+      createdBy: null,
+      lastSpawnedAt: template.lastSpawnedAt === undefined ? null : iso(template.lastSpawnedAt),
+      spawnCount: template.spawnCount,
+      buildCount: builds.length,
+      envdVersion: build.envdVersion,
+      aliases: aliases.map(({ alias }) => alias),
+      names: aliases.map(qualified),
+      buildStatus: build.status,
+    };
+  }
+
+  async function list(caller: Project, teamId: string | undefined): Promise<ShownTemplate[]> {
+    if (teamId !== undefined && teamId !== caller.id && teamId !== caller.publicId) {
+      throw new AppError("forbidden", "query field 'teamID' names another project than the caller's");
+    }
+    const all = await Promise.all((await templates.visible(caller.id)).map(shown));
+    return all.filter((template) => template !== undefined);
+  }
+
+  return {
+    listTemplatesV1: ({ query }, { caller }) => list(caller, query.teamID),
+
+    async listTemplates({ query }, { caller, header }) {
+      const all = await list(caller, query.teamID);
+      return page(all, { ...query, idOf: ({ templateID }) => templateID }, header);
+    },
+
+    async findAlias({ params }, { caller }) {
+      const template = await names.findAny(caller, parseTemplateReference(params.alias));
+      if (template === undefined) throw noTemplate(params.alias);
+      // Exists, but is somebody else's: SDKs read 403 as "the name is taken".
+      if (!mayUse(caller, template)) throw new AppError("forbidden", `no access to template '${params.alias}'`);
+      return { templateID: template.id, public: template.public };
+    },
+
+    async getTemplate({ params, query }, { caller, header }): Promise<TemplateWithBuilds> {
+      const template = await names.find(caller, parseTemplateReference(params.templateID));
+      if (template === undefined) throw noTemplate(params.templateID);
+      const [builds, aliases] = await Promise.all([templates.builds(template.id), templates.aliases(template.id)]);
+      return {
+        templateID: template.id,
+        public: template.public,
+        aliases: aliases.map(({ alias }) => alias),
+        names: aliases.map(qualified),
+        createdAt: iso(template.createdAt),
+        updatedAt: iso(template.updatedAt),
+        lastSpawnedAt: template.lastSpawnedAt === undefined ? null : iso(template.lastSpawnedAt),
+        spawnCount: template.spawnCount,
+        builds: page(builds, { ...query, idOf: ({ id }) => id }, header).map((build) => ({
+          buildID: build.id,
+          status: build.status,
+          createdAt: iso(build.createdAt),
+          updatedAt: iso(build.updatedAt),
+          ...(build.finishedAt === undefined ? {} : { finishedAt: iso(build.finishedAt) }),
+          cpuCount: build.cpuCount,
+          memoryMB: build.memoryMB,
+          diskSizeMB: build.diskSizeMB,
+          envdVersion: build.envdVersion,
+        })),
+      };
+    },
+  };
+}
+
+interface Paged<T> {
+  readonly limit?: number;
+  readonly nextToken?: string;
+  readonly idOf: (item: T) => string;
+}
+
+/** A page after the item the token names; the header only when there is another. */
+function page<T>(items: readonly T[], paged: Paged<T>, header: (name: string, value: string) => void): T[] {
+  const { limit = 100, nextToken = "", idOf } = paged;
+  const id = Buffer.from(nextToken, "base64url").toString("utf8");
+  const before = nextToken === "" ? -1 : items.findIndex((item) => idOf(item) === id);
+  if (nextToken !== "" && before < 0) throw new AppError("bad_request", "Invalid next token");
+  const found = items.slice(before + 1, before + 1 + limit);
+  const last = found.at(-1);
+  if (last !== undefined && before + 1 + limit < items.length) {
+    header("x-next-token", Buffer.from(idOf(last)).toString("base64url"));
+  }
+  return found;
+}
+
+function qualified({ namespace, alias }: Alias): string {
+  return namespace === "" ? alias : `${namespace}/${alias}`;
+}
+
+function noTemplate(reference: string): AppError {
+  return new AppError("template_not_found", `template '${reference}' not found`);
+}

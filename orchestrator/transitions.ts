@@ -1,0 +1,85 @@
+/**
+ * One transition at a time for each sandbox: who wants the same joins and gets its result, who wants something else
+ * waits and tries again (design.md §3). The compare-and-set on the row is what decides; this saves callers from racing.
+ */
+
+import { AppError } from "../shared/errors.ts";
+import type { SandboxState } from "../shared/sandbox-state.ts";
+
+/** The state of rest that a transition is for; a snapshot ends where it began and is an aim of its own. */
+export type Aim = Extract<SandboxState, "running" | "paused" | "gone" | "snapshotting">;
+
+export interface Transition<T> {
+  readonly sandboxId: string;
+  readonly aim: Aim;
+  /** How long to wait for transitions with another aim before giving up. */
+  readonly waitMs: number;
+  /** Called when nothing stands in the way. It reads and checks the row itself: what was true before waiting may not be. */
+  work(): Promise<T>;
+}
+
+export interface Transitions {
+  /** AppError `conflict` when others kept the sandbox busy for `waitMs`. */
+  perform<T>(transition: Transition<T>): Promise<T>;
+  /** What is under way for a sandbox here. */
+  current(sandboxId: string): Aim | undefined;
+}
+
+interface Running {
+  readonly aim: Aim;
+  readonly done: Promise<unknown>;
+}
+
+export function createTransitions(): Transitions {
+  const running = new Map<string, Running>();
+
+  function begin<T>({ sandboxId, aim, work }: Transition<T>): Promise<T> {
+    const done = work();
+    const mine: Running = { aim, done };
+    running.set(sandboxId, mine);
+    const end = () => {
+      if (running.get(sandboxId) === mine) running.delete(sandboxId);
+    };
+    done.then(end, end);
+    return done;
+  }
+
+  return {
+    current: (sandboxId) => running.get(sandboxId)?.aim,
+
+    async perform<T>(transition: Transition<T>): Promise<T> {
+      const limit = AbortSignal.timeout(transition.waitMs);
+      for (;;) {
+        const current = running.get(transition.sandboxId);
+        if (current === undefined) return await begin(transition);
+        // Callers of one aim are of one kind: the same aim means the same type of result.
+        if (current.aim === transition.aim) return await (current.done as Promise<T>);
+        // A kill does not wait for a start: the start finds its row moved and gives up.
+        if (transition.aim === "gone" && current.aim === "running") return await begin(transition);
+        await settled(current.done, limit);
+      }
+    },
+  };
+}
+
+/** Waits for the end of a transition, however it ends. */
+async function settled(done: Promise<unknown>, limit: AbortSignal): Promise<void> {
+  let stop: () => void = () => undefined;
+  const late = new Promise<never>((_, reject) => {
+    const refuse = () => reject(new AppError("conflict", "the sandbox is busy with another transition; try again"));
+    if (limit.aborted) refuse();
+    limit.addEventListener("abort", refuse, { once: true });
+    stop = () => limit.removeEventListener("abort", refuse);
+  });
+  try {
+    await Promise.race([
+      done.then(
+        () => undefined,
+        () => undefined,
+      ),
+      late,
+    ]);
+  } finally {
+    stop();
+  }
+}

@@ -1,0 +1,149 @@
+/** A whole platform in one process: the real orchestrator on a temporary database, and fake agents. */
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Orchestrator, startOrchestrator } from "../../orchestrator/app.ts";
+import { OrchestratorConfig } from "../../orchestrator/config.ts";
+import { readConfig } from "../../shared/config.ts";
+import { createLog, type LogLevel } from "../../shared/log.ts";
+import { type FakeAgent, type FakeAgentOptions, startFakeAgent } from "./fake-agent.ts";
+
+export const ADMIN_TOKEN = "test-admin-token-0001";
+export const NODE_TOKEN = "test-node-token-0001";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Parsed; undefined when there is none or it is no JSON. */
+  readonly body: unknown;
+}
+
+export interface Ask {
+  readonly key?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}
+
+export interface Cluster {
+  readonly url: string;
+  readonly edgeUrl: string;
+  readonly agents: readonly FakeAgent[];
+  /** The first agent. */
+  readonly agent: FakeAgent;
+  readonly key: string;
+  readonly teamId: string;
+  readonly projectId: string;
+  /** With the cluster's API key unless told otherwise. */
+  ask(method: string, path: string, ask?: Ask): Promise<Answer>;
+  /** Another project, and a key for it. */
+  addProject(name: string): Promise<{ key: string; teamId: string; projectId: string; slug: string }>;
+  /** Stops the orchestrator and starts it again on the same file and ports. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface ClusterOptions {
+  readonly agents?: number;
+  /** Settings, by property name. */
+  readonly config?: Partial<OrchestratorConfig>;
+  readonly agent?: Partial<FakeAgentOptions>;
+  readonly logLevel?: LogLevel;
+}
+
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  const folder = await mkdtemp(join(tmpdir(), "svc-cluster-"));
+  const log = createLog({ component: "test", level: options.logLevel ?? "silent" });
+  const defaults = readConfig(OrchestratorConfig, {
+    SVC_DATABASE: join(folder, "svc.db"),
+    SVC_ADMIN_TOKEN: ADMIN_TOKEN,
+    SVC_NODE_TOKEN: NODE_TOKEN,
+    SVC_SEED: "test-seed-0000000001",
+    SVC_ENCRYPTION_KEY: "test-encryption-key-1",
+    SVC_API_PORT: "0",
+    SVC_EDGE_PORT: "0",
+    SVC_EXPIRY_EVERY_MS: "20",
+    SVC_RECONCILE_EVERY_MS: "100",
+  });
+  let config: OrchestratorConfig = { ...defaults, ...options.config };
+  const deps = { log, now: Date.now, random: Math.random, machineId: "fake-machine" };
+  let orchestrator: Orchestrator = await startOrchestrator(config, deps);
+  config = { ...config, apiPort: portOf(orchestrator.url), edgePort: portOf(orchestrator.edgeUrl) };
+
+  const agents: FakeAgent[] = [];
+  for (let index = 1; index <= (options.agents ?? 1); index++) {
+    const given = { orchestratorUrl: orchestrator.url, nodeToken: NODE_TOKEN, nodeId: `n${index}` };
+    agents.push(await startFakeAgent({ ...given, ...options.agent }));
+  }
+
+  async function ask(method: string, path: string, { key, headers, body }: Ask = {}): Promise<Answer> {
+    const response = await fetch(`${orchestrator.url}${path}`, {
+      method,
+      headers: {
+        ...(key === null ? {} : { "x-api-key": key ?? first.key }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text, body: parse(text) };
+  }
+
+  async function addProject(name: string) {
+    const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
+    const project = (await ask("POST", "/admin/projects", { ...admin, body: { name } })).body as {
+      teamID: string;
+      projectID: string;
+      slug: string;
+    };
+    const path = `/admin/teams/${project.teamID}/api-keys`;
+    const { key } = (await ask("POST", path, { ...admin, body: { name: "test" } })).body as { key: string };
+    return { key, teamId: project.teamID, projectId: project.projectID, slug: project.slug };
+  }
+
+  let first = { key: "", teamId: "", projectId: "", slug: "" };
+  first = await addProject("Test Project");
+  const [agent] = agents;
+
+  return {
+    get url() {
+      return orchestrator.url;
+    },
+    get edgeUrl() {
+      return orchestrator.edgeUrl;
+    },
+    agents,
+    get agent() {
+      if (agent === undefined) throw new Error("this cluster has no agent");
+      return agent;
+    },
+    key: first.key,
+    teamId: first.teamId,
+    projectId: first.projectId,
+    ask,
+    addProject,
+    async restart() {
+      await orchestrator.stop();
+      orchestrator = await startOrchestrator(config, deps);
+    },
+    async stop() {
+      await Promise.all(agents.map((each) => each.stop()));
+      await orchestrator.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function portOf(url: string): number {
+  return Number(new URL(url).port);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

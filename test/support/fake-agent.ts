@@ -1,0 +1,220 @@
+/** An agent without containers: the real contract served over a real socket, with faults to order. */
+
+import { randomUUID } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import {
+  agentApi,
+  type ExitReport,
+  type Heartbeat,
+  type HeartbeatReply,
+  type LiveExecution,
+  type MetricSample,
+  type NodeFacts,
+  nodeApi,
+  type PoolTarget,
+  type StartBody,
+} from "../../shared/agent-api.ts";
+import { connect } from "../../shared/client.ts";
+import { AppError } from "../../shared/errors.ts";
+import { createLog } from "../../shared/log.ts";
+import type { LogEntry } from "../../shared/sandbox-log.ts";
+import { createServer, serve } from "../../shared/serve.ts";
+import { ENVD_VERSION } from "../../shared/version.ts";
+
+export interface Started {
+  readonly executionId: string;
+  readonly body: StartBody;
+  endAt: number;
+  readonly startedAt: number;
+}
+
+export interface FakeAgent {
+  readonly nodeId: string;
+  readonly url: string;
+  /** What runs, by execution id. */
+  readonly live: Map<string, Started>;
+  /** Every start that was asked for, in order. */
+  readonly starts: Started[];
+  readonly stops: string[];
+  readonly replies: HeartbeatReply[];
+  pools(): readonly PoolTarget[];
+  /** Replaces what a start does; call `run` for the usual. */
+  onStart: (start: Started, run: () => void) => Promise<void> | void;
+  onStop: (executionId: string) => Promise<void> | void;
+  metrics: MetricSample[];
+  logs: LogEntry[];
+  /** Sends a report now. Stops and ends of the reply are carried out. */
+  beat(): Promise<HeartbeatReply>;
+  reportExit(executionId: string, reason: ExitReport["reason"]): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface FakeAgentOptions {
+  readonly orchestratorUrl: string;
+  readonly nodeToken: string;
+  readonly nodeId?: string;
+  readonly facts?: Partial<NodeFacts>;
+  readonly load?: Partial<Heartbeat["load"]>;
+  /** Address every sandbox gets; where a fake envd may listen. */
+  readonly address?: string;
+  readonly proxyUrl?: string;
+  /** 0: only when `beat` is called. */
+  readonly heartbeatMs?: number;
+}
+
+const MIB = 1024 * 1024;
+
+export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAgent> {
+  const { nodeToken, nodeId = `node-${randomUUID().slice(0, 8)}`, address = "127.0.0.1" } = options;
+  const log = createLog({ component: "fake-agent", level: "silent" });
+  const server = createServer(log);
+  const live = new Map<string, Started>();
+  const ended = new Set<string>();
+  let pools: readonly PoolTarget[] = [];
+  const serviceInstanceId = randomUUID();
+
+  serve(
+    server,
+    agentApi,
+    {
+      async startExecution({ params, body }) {
+        const { executionId } = params;
+        const start: Started = { executionId, body, endAt: body.endAt, startedAt: Date.now() };
+        agent.starts.push(start);
+        const run = () => {
+          if (ended.has(executionId)) throw new AppError("conflict", "the execution was stopped");
+          live.set(executionId, start);
+        };
+        if (!live.has(executionId)) await agent.onStart(start, run);
+        return {
+          executionId,
+          sandboxId: body.sandboxId,
+          address,
+          envdVersion: ENVD_VERSION,
+          startedAt: start.startedAt,
+          warm: true,
+        };
+      },
+      async stopExecution({ params }) {
+        agent.stops.push(params.executionId);
+        ended.add(params.executionId);
+        await agent.onStop(params.executionId);
+        live.delete(params.executionId);
+      },
+      updateExecution({ params, body }) {
+        const started = live.get(params.executionId);
+        if (started === undefined) throw new AppError("not_found", "no such execution");
+        started.endAt = body.endAt;
+      },
+      executionMetrics: ({ query }) =>
+        agent.metrics.filter(({ at }) => at >= (query.start ?? 0) && at <= (query.end ?? Number.MAX_SAFE_INTEGER)),
+      latestMetrics: ({ body }) => {
+        const last = agent.metrics.at(-1);
+        const found = body.executionIds.filter((id) => live.has(id) && last !== undefined);
+        return Object.fromEntries(found.map((id) => [id, last as MetricSample]));
+      },
+      executionLogs: ({ query }) => agent.logs.slice(0, query.limit),
+    },
+    (_access, request) => {
+      if (request.headers.authorization !== `Bearer ${nodeToken}`)
+        throw new AppError("unauthorized", "wrong node token");
+    },
+  );
+  await server.listen({ host: "127.0.0.1", port: 0 });
+  const url = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
+  const orchestrator = connect(nodeApi, {
+    url: options.orchestratorUrl,
+    name: "orchestrator",
+    headers: { authorization: `Bearer ${nodeToken}` },
+  });
+
+  function report(): Heartbeat {
+    const running = [...live.values()];
+    const executions: LiveExecution[] = running.map(({ executionId, body, startedAt, endAt }) => ({
+      executionId,
+      sandboxId: body.sandboxId,
+      address,
+      startedAt,
+      endAt,
+    }));
+    return {
+      node: {
+        nodeId,
+        serviceInstanceId,
+        version: "0.1.0",
+        commit: "fake",
+        apiUrl: url,
+        proxyUrl: options.proxyUrl ?? url,
+        machineId: "fake-machine",
+        labels: {},
+        machine: { cpuFamily: "6", cpuModel: "1", cpuModelName: "Fake", cpuArchitecture: "x64" },
+        capabilities: { memorySnapshots: false, diskLimit: false, detail: {} },
+        maxSandboxes: 10_000,
+        ...options.facts,
+      },
+      load: {
+        cpuCount: 64,
+        cpuPercent: 0,
+        memoryTotalBytes: 256 * 1024 * MIB,
+        memoryUsedBytes: 0,
+        allocatedCpu: running.reduce((sum, { body }) => sum + body.resources.cpuCount, 0),
+        allocatedMemoryBytes: running.reduce((sum, { body }) => sum + body.resources.memoryMB * MIB, 0),
+        sandboxCount: running.length,
+        sandboxStartingCount: 0,
+        disks: [],
+        pools: [],
+        ...options.load,
+      },
+      executions,
+      exits: [],
+    };
+  }
+
+  const agent: FakeAgent = {
+    nodeId,
+    url,
+    live,
+    starts: [],
+    stops: [],
+    replies: [],
+    pools: () => pools,
+    onStart: (_start, run) => run(),
+    onStop: () => undefined,
+    metrics: [],
+    logs: [],
+    async beat() {
+      const reply = await orchestrator.call.heartbeat({ body: report() });
+      agent.replies.push(reply);
+      pools = reply.pools;
+      for (const executionId of reply.stop) {
+        agent.stops.push(executionId);
+        live.delete(executionId);
+      }
+      for (const [executionId, endAt] of Object.entries(reply.endAt)) {
+        const started = live.get(executionId);
+        if (started !== undefined) started.endAt = endAt;
+      }
+      return reply;
+    },
+    async reportExit(executionId, reason) {
+      const started = live.get(executionId);
+      live.delete(executionId);
+      const sandboxId = started?.body.sandboxId ?? "unknown";
+      await orchestrator.call.reportExits({
+        params: { nodeId },
+        body: { exits: [{ executionId, sandboxId, reason, at: Date.now() }] },
+      });
+    },
+    async stop() {
+      clearInterval(beating);
+      await server.close();
+      await orchestrator.close();
+    },
+  };
+  await agent.beat();
+  const beating =
+    options.heartbeatMs === 0
+      ? undefined
+      : setInterval(() => void agent.beat().catch(() => undefined), options.heartbeatMs ?? 1_000);
+  return agent;
+}

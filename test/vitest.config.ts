@@ -1,0 +1,30 @@
+/** Four kinds of test; README.md says which goes where. */
+
+import { defineConfig } from "vitest/config";
+
+const root = new URL("..", import.meta.url).pathname;
+const project = (name: string, limits: { testTimeout: number; hookTimeout: number; alone?: boolean }) => ({
+  root,
+  test: {
+    name,
+    root,
+    include: [`test/${name}/**/*.test.ts`],
+    pool: "forks" as const,
+    testTimeout: limits.testTimeout,
+    hookTimeout: limits.hookTimeout,
+    // One engine and one platform: files that use them take turns.
+    fileParallelism: limits.alone !== true,
+    passWithNoTests: false,
+  },
+});
+
+export default defineConfig({
+  test: {
+    projects: [
+      project("unit", { testTimeout: 5_000, hookTimeout: 10_000 }),
+      project("integration", { testTimeout: 20_000, hookTimeout: 20_000 }),
+      project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true }),
+      project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true }),
+    ],
+  },
+});
