@@ -98,7 +98,11 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown
   const slots = createSlots({ plan, links, firewall, log, ahead: config.slotsAhead });
   teardown.add("slots", () => slots.stop());
   const kept = [...found.sandboxes.map(({ container }) => container), ...found.pooled];
-  slots.adopt(kept.map(({ slot }) => slot.number));
+  slots.adopt(
+    kept.map(({ slot }) => slot.number),
+    found.leftoverSlots,
+    cleared,
+  );
 
   const disposal = createDisposal({ containers, slots, marks, store: stores.containers, log });
   teardown.add("removals", () => disposal.settled());

@@ -1,7 +1,6 @@
 /** Containers on Docker. The only file that imports dockerode or knows its status codes. */
 
 import { readFile } from "node:fs/promises";
-import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import Docker from "dockerode";
 import { type Static, Type } from "typebox";
@@ -89,9 +88,11 @@ export function dockerContainers(options: DockerOptions): Containers {
       const stop = () => stream.destroy();
       signal.addEventListener("abort", stop, { once: true });
       try {
-        for await (const line of createInterface({ input: stream })) {
-          const event = toEvent(line);
-          if (event !== undefined) onEvent(event);
+        let rest = "";
+        for await (const chunk of stream) {
+          const lines = `${rest}${String(chunk)}`.split("\n");
+          rest = lines.pop() ?? "";
+          for (const event of lines.map(toEvent)) if (event !== undefined) onEvent(event);
         }
         if (!signal.aborted) throw new Error("the engine ended its event stream");
       } catch (error) {

@@ -30,6 +30,8 @@ export interface RecoveryDeps {
 export interface Recovered {
   readonly sandboxes: readonly Sandbox[];
   readonly pooled: readonly LiveContainer[];
+  /** Slots that nobody owns; free once `cleared`. */
+  readonly leftoverSlots: readonly number[];
   /** What is no longer wanted, removed in the background: nobody waits for it. */
   readonly cleared: Promise<void>;
 }
@@ -80,7 +82,6 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
   const clear = async () => {
     for (const id of steps.removeContainers) await containers.remove(id);
     for (const id of steps.removeMarks) await marks.remove(id);
-    for (const slot of steps.removeSlots) await links.remove(plan.slot(slot));
     for (const id of steps.forgetContainers) containerStore.remove(id);
   };
   const { sandboxes, pooled, ended, removeContainers } = steps;
@@ -99,6 +100,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
       endAt: execution.endAt,
     })),
     pooled: pooled.map(live),
+    leftoverSlots: steps.removeSlots,
     cleared: clear(),
   };
 }

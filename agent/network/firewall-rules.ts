@@ -91,9 +91,6 @@ ${elements(all.filter(({ open }) => open).map(({ link }) => `"${link}"`))}  }
 `;
 }
 
-/** Chains whose text is compared to find out whether somebody else changed them. */
-export const CHAINS = ["forward", "out", "input", "local", "output", "postrouting"] as const;
-
 export function pinCommand(plan: Plan, slot: SlotPolicy): string {
   return `add element inet ${plan.network} pinned { ${pin(slot)} }`;
 }

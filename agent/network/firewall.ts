@@ -5,15 +5,7 @@
 
 import type { RunCommand } from "../command.ts";
 import type { Plan, Slot } from "./addresses.ts";
-import {
-  CHAINS,
-  closeCommand,
-  forgetCommand,
-  openCommand,
-  pinCommand,
-  type SlotPolicy,
-  tableText,
-} from "./firewall-rules.ts";
+import { closeCommand, forgetCommand, openCommand, pinCommand, type SlotPolicy, tableText } from "./firewall-rules.ts";
 import { nftShell } from "./nft-shell.ts";
 
 export interface Firewall {
@@ -37,11 +29,13 @@ export function hostFirewall(plan: Plan, run: RunCommand): Firewall {
     `table inet ${plan.network} {\n\tset empty {\n\t\ttype ifname\n\t}\n}\n`,
   );
 
-  const rebuild = async () => {
-    await run("nft", ["-f", "-"], { input: tableText(plan, slots.values()) });
-    await allowInDocker(plan, run);
-    expected.chains = await chains(plan, run);
-  };
+  // In line with the changes, so that none is overwritten by a table that was written down before it.
+  const rebuild = () =>
+    shell.inLine(async () => {
+      await run("nft", ["-f", "-"], { input: tableText(plan, slots.values()) });
+      await allowInDocker(plan, run);
+      expected.chains = parseTable(await run("nft", ["list", "table", "inet", plan.network])).chains;
+    });
 
   const change = async (command: string) => {
     try {
@@ -80,13 +74,14 @@ export function hostFirewall(plan: Plan, run: RunCommand): Firewall {
       await change(forgetCommand(plan, slot));
     },
     async repair() {
-      const [now, known] = await Promise.all([
-        chains(plan, run).catch(() => "missing"),
-        pinned(plan, run).catch(() => new Set<string>()),
+      // What is in `slots` now has been asked for already, so the answer to this must show it.
+      const links = [...slots.keys()];
+      const [table] = await Promise.all([
+        shell.run(`list table inet ${plan.network}`).catch(() => ""),
+        allowInDocker(plan, run),
       ]);
-      await allowInDocker(plan, run);
-      // A change that is under way shows as a difference: rebuilding is harmless then, it states the same.
-      const same = now === expected.chains && [...slots.keys()].every((link) => known.has(link));
+      const { chains, pinned } = parseTable(table);
+      const same = chains === expected.chains && links.every((link) => pinned.has(link) || !slots.has(link));
       if (same) return false;
       await rebuild();
       return true;
@@ -95,14 +90,12 @@ export function hostFirewall(plan: Plan, run: RunCommand): Firewall {
   };
 }
 
-async function chains(plan: Plan, run: RunCommand): Promise<string> {
-  const input = CHAINS.map((chain) => `list chain inet ${plan.network} ${chain}\n`).join("");
-  return run("nft", ["-s", "-f", "-"], { input });
-}
-
-async function pinned(plan: Plan, run: RunCommand): Promise<Set<string>> {
-  const text = await run("nft", ["list", "set", "inet", plan.network, "pinned"]);
-  return new Set([...text.matchAll(/"([^"]+)" \. /g)].map((match) => match[1] ?? ""));
+/** The text of all chains, and the links that are pinned. */
+function parseTable(text: string): { chains: string; pinned: ReadonlySet<string> } {
+  // Sets come first; of those only `pinned` has pairs.
+  const start = text.indexOf("\tchain ");
+  const pinned = [...text.slice(0, start).matchAll(/"([^"]+)" \. /g)].map((match) => match[1] ?? "");
+  return { chains: text.slice(start), pinned: new Set(pinned) };
 }
 
 /**

@@ -12,6 +12,8 @@ const LINES_PER_PROCESS = 1_000;
 export interface NftShell {
   /** What the line printed; rejects with nft's complaint. One line is one transaction. */
   run(line: string): Promise<string>;
+  /** Work of another process on the same table, in line with the lines. */
+  inLine<T>(work: () => Promise<T>): Promise<T>;
   stop(): void;
 }
 
@@ -83,12 +85,15 @@ export function nftShell(sentinel: string, sentinelOutput: string): NftShell {
     });
   };
 
+  const inLine = <T>(work: () => Promise<T>): Promise<T> => {
+    const answer = state.queue.then(work);
+    state.queue = answer.catch(() => undefined);
+    return answer;
+  };
+
   return {
-    run(line) {
-      const answer = state.queue.then(() => ask(line));
-      state.queue = answer.catch(() => undefined);
-      return answer;
-    },
+    run: (line) => inLine(() => ask(line)),
+    inLine,
     stop: end,
   };
 }

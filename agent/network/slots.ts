@@ -17,8 +17,8 @@ export interface Slots {
   take(): Promise<Slot>;
   /** Traffic ends at once; link and namespace go in the background. */
   give(slot: Slot): Promise<void>;
-  /** At start, before the first `take`: these are in use. */
-  adopt(numbers: readonly number[]): void;
+  /** At start, before the first `take`: what is in use, and what nobody owns, which is destroyed when `free` says so. */
+  adopt(used: readonly number[], leftovers: readonly number[], free: Promise<void>): void;
   /** In use or resting, without the prepared ones. */
   readonly taken: number;
   /** Finishes what is under way and destroys the prepared slots. */
@@ -109,8 +109,14 @@ export function createSlots({ plan, links, firewall, log, ahead, restMs = REST_M
       const done = destroy(slot).finally(() => givingBack.delete(done));
       givingBack.add(done);
     },
-    adopt(numbers) {
-      for (const number of numbers) used.add(number);
+    adopt(kept, leftovers, free) {
+      for (const number of [...kept, ...leftovers]) used.add(number);
+      const cleared = free
+        .then(async () => {
+          for (const number of leftovers) await destroy(plan.slot(number));
+        })
+        .finally(() => givingBack.delete(cleared));
+      givingBack.add(cleared);
       prepare();
     },
     get taken() {
