@@ -1,0 +1,109 @@
+/** The agent's live set on a fake machine, put together as app.ts does, without servers and loops. */
+
+import { boot } from "../../agent/boot.ts";
+import { createDisposal } from "../../agent/disposal.ts";
+import { launch } from "../../agent/launch.ts";
+import { createSlots } from "../../agent/network/slots.ts";
+import { createPool } from "../../agent/pool.ts";
+import { createProvision } from "../../agent/provision.ts";
+import { createSandboxes } from "../../agent/sandboxes.ts";
+import { openStores, type Stores } from "../../agent/store/stores.ts";
+import { createTurns } from "../../agent/turns.ts";
+import type { PoolTarget, StartBody } from "../../shared/agent-api.ts";
+import { newSandboxId } from "../../shared/ids.ts";
+import { createLog } from "../../shared/log.ts";
+import type { FakeEngine } from "./fake-engine.ts";
+
+const log = createLog({ component: "test", level: "silent" });
+
+export const build = { templateId: "base", buildId: "b1", image: "svc/base" };
+export const resources = { cpuCount: 2, memoryMB: 512, diskSizeMB: 1024 };
+
+export function startBody(more: Partial<StartBody> = {}): StartBody {
+  return {
+    sandboxId: newSandboxId(),
+    build,
+    resources,
+    egress: { internet: true },
+    envs: {},
+    accessToken: "a".repeat(32),
+    endAt: 2 ** 50,
+    onTimeout: "kill",
+    ...more,
+  };
+}
+
+export interface Parts {
+  readonly sandboxes: ReturnType<typeof createSandboxes>;
+  readonly pool: ReturnType<typeof createPool>;
+  readonly stores: Stores;
+  /** Exits, starts and stream closings in order. */
+  readonly told: string[];
+  /** Everything in the background has come to rest. */
+  settled(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface PartsOptions {
+  readonly targets?: readonly PoolTarget[];
+  readonly maxSandboxes?: number;
+  readonly coldAtOnce?: number;
+  readonly queueMs?: number;
+}
+
+export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
+  const stores = openStores(":memory:");
+  const machine = engine.deps();
+  const told: string[] = [];
+  const now = Date.now;
+  const common = { ...machine, now, log };
+  const slots = createSlots({ ...common, ahead: 0, restMs: 1 });
+  const disposal = createDisposal({ ...common, slots, store: stores.containers });
+  const bootDeps = { ...common, slots, store: stores.containers, resolver: machine.plan.gateway };
+  const pool = createPool({
+    ...common,
+    boot: (flavour, signal) => boot({ ...flavour, name: "svc-pool" }, bootDeps, signal),
+    dispose: async (container) => {
+      await disposal.kill(container);
+      disposal.remove(container);
+    },
+    freeMemory: () => engine.freeMemory,
+    reservedMemory: 0,
+    lastForeground: () => 0,
+  });
+  const provision = createProvision({
+    ...common,
+    pool,
+    boot: (spec, signal) => boot(spec, bootDeps, signal),
+    turns: createTurns(options.coldAtOnce ?? 4),
+    queueMs: options.queueMs ?? 1_000,
+  });
+  const launchDeps = { ...common, provision, disposal, store: stores.executions };
+  const sandboxes = createSandboxes({
+    ...common,
+    disposal,
+    launch: (spec, signal) => launch(spec, launchDeps, signal),
+    store: stores.executions,
+    closeStreams: (id) => Promise.resolve(void told.push(`close ${id}`)),
+    beforeEnd: () => Promise.resolve(),
+    onChange: () => undefined,
+    onStart: ({ executionId }) => void told.push(`start ${executionId}`),
+    onExit: (reason) => void told.push(`exit ${reason}`),
+    maxSandboxes: options.maxSandboxes ?? 100,
+    startLimitMs: 5_000,
+  });
+  pool.setTargets(options.targets ?? []);
+  return {
+    sandboxes,
+    pool,
+    stores,
+    told,
+    settled: () => disposal.settled(),
+    async stop() {
+      await pool.stop();
+      await disposal.settled();
+      await slots.stop();
+      stores.close();
+    },
+  };
+}

@@ -1,0 +1,278 @@
+/**
+ * A machine in memory: engine, links, firewall, marks, cgroups and envd, with faults. What is in it outlives the agent
+ * that made it, so a test can let one agent go and look what the next one makes of what is left.
+ */
+
+import type { AgentDeps } from "../../agent/app.ts";
+import type { Cgroup } from "../../agent/cgroup.ts";
+import type { ContainerEvent, ContainerSpec, Containers } from "../../agent/containers.ts";
+import type { Envd, EnvdInit } from "../../agent/envd.ts";
+import { type Plan, planNetwork } from "../../agent/network/addresses.ts";
+import type { Firewall } from "../../agent/network/firewall.ts";
+import type { SlotPolicy } from "../../agent/network/firewall-rules.ts";
+import type { Links } from "../../agent/network/links.ts";
+import { AppError } from "../../shared/errors.ts";
+
+/** Every operation asks here first, by name: throw to fail it, wait to delay it. */
+export type Fault = (step: string) => unknown;
+
+export interface FakeContainer {
+  readonly id: string;
+  readonly spec: ContainerSpec;
+  name: string;
+  pid: number;
+  running: boolean;
+  frozen: boolean;
+  netns: string | undefined;
+  init: EnvdInit | undefined;
+  cpuUs: number;
+}
+
+export interface FakeEngine {
+  readonly plan: Plan;
+  readonly containers: ReadonlyMap<string, FakeContainer>;
+  readonly slots: ReadonlySet<number>;
+  readonly marks: ReadonlyMap<string, string>;
+  readonly firewall: ReadonlyMap<string, SlotPolicy>;
+  /** The names of all operations, in order. */
+  readonly steps: readonly string[];
+  /** What a sandbox says when its logs are asked for. */
+  logs: unknown;
+  freeMemory: number;
+  fail(fault: Fault): void;
+  /** Its first process ends by itself. */
+  die(id: string, exit?: { code?: number; oom?: boolean }): void;
+  deps(): Pick<
+    AgentDeps,
+    "plan" | "containers" | "links" | "firewall" | "marks" | "openCgroup" | "envd" | "runtime" | "machine" | "diskUsage"
+  >;
+}
+
+export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
+  const plan = planNetwork("t", "10.99.0.0/24");
+  const containers = new Map<string, FakeContainer>();
+  const slots = new Set<number>();
+  const marks = new Map<string, string>();
+  const rules = new Map<string, SlotPolicy>();
+  const steps: string[] = [];
+  const listeners = new Set<(event: ContainerEvent) => void>();
+  const exits = new Map<string, { exitCode: number; oomKilled: boolean }>();
+  const state = { fault: (() => undefined) as Fault, pid: 1_000, logs: { entries: [] } as unknown, free: 2 ** 34 };
+
+  const step = async (name: string) => {
+    steps.push(name);
+    await state.fault(name);
+  };
+  const known = (id: string): FakeContainer => {
+    const container = containers.get(id);
+    if (container === undefined) throw new AppError("internal", "no such container");
+    return container;
+  };
+  const end = (container: FakeContainer, exitCode: number, oomKilled: boolean) => {
+    if (!container.running) return;
+    Object.assign(container, { running: false, pid: 0 });
+    exits.set(container.id, { exitCode, oomKilled });
+    for (const listener of listeners) listener({ kind: "died", id: container.id, exitCode });
+  };
+
+  const engine: Containers = {
+    async create(spec) {
+      await step("create");
+      const id = `c${containers.size}-${steps.length}`;
+      const fresh = { pid: 0, running: false, frozen: false, netns: undefined, init: undefined, cpuUs: 0 };
+      containers.set(id, { id, spec, name: spec.name, ...fresh });
+      return id;
+    },
+    async start(id) {
+      await step("start");
+      const container = known(id);
+      if (!marks.has(id)) throw new Error("a container was started without its network");
+      Object.assign(container, { running: true, pid: state.pid++, netns: marks.get(id) });
+    },
+    async inspect(id) {
+      await step("inspect");
+      const container = containers.get(id);
+      if (container === undefined) return undefined;
+      const exit = exits.get(id) ?? { exitCode: 0, oomKilled: false };
+      return { running: container.running, pid: container.pid, upperDirectory: `/layers/${id}`, ...exit };
+    },
+    async kill(id) {
+      await step("kill");
+      const container = containers.get(id);
+      if (container !== undefined) end(container, 137, false);
+    },
+    async remove(id) {
+      await step("remove");
+      const container = containers.get(id);
+      if (container === undefined) return;
+      end(container, 137, false);
+      containers.delete(id);
+    },
+    async rename(id, name) {
+      await step("rename");
+      known(id).name = name;
+    },
+    async list() {
+      await step("list");
+      return [...containers.values()].map(({ id, name, running }) => ({ id, name, running }));
+    },
+    async watch(_since, onEvent, signal) {
+      listeners.add(onEvent);
+      await new Promise<void>((resolve) => {
+        if (signal.aborted) resolve();
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+      listeners.delete(onEvent);
+    },
+    facts: () =>
+      Promise.resolve({ version: "0", storageDriver: "fake", diskLimit: false, seccomp: true, runcVersion: "0" }),
+  };
+
+  const links: Links = {
+    prepare: () => step("prepare"),
+    async add({ number }) {
+      await step("link");
+      if (slots.has(number)) throw new Error(`slot ${number} exists already`);
+      slots.add(number);
+    },
+    async remove({ number }) {
+      await step("unlink");
+      slots.delete(number);
+    },
+    list: () => Promise.resolve([...slots]),
+  };
+
+  const firewall: Firewall = {
+    async rebuild(given) {
+      await step("rebuild");
+      rules.clear();
+      for (const slot of given) rules.set(slot.link, slot);
+    },
+    async pin({ link, address }) {
+      await step("pin");
+      rules.set(link, { link, address, open: false });
+    },
+    async open({ link, address }) {
+      await step("open");
+      if (!rules.has(link)) throw new Error("opened before it was pinned");
+      rules.set(link, { link, address, open: true });
+    },
+    async close({ link, address }) {
+      await step("close");
+      rules.set(link, { link, address, open: false });
+    },
+    async forget({ link }) {
+      await step("forget");
+      rules.delete(link);
+    },
+    repair: () => Promise.resolve(false),
+    stop: () => undefined,
+  };
+
+  const at = (address: string): FakeContainer | undefined =>
+    [...containers.values()].find(
+      ({ running, netns }) =>
+        running && netns !== undefined && plan.slot(Number(netns.split("-").at(-1))).address === address,
+    );
+  const awake = (address: string): FakeContainer => {
+    const container = at(address);
+    if (container === undefined || container.frozen) throw new AppError("unavailable", "the sandbox did not answer");
+    return container;
+  };
+
+  const envd: Envd = {
+    async ready({ address }) {
+      await step("ready");
+      awake(address);
+    },
+    async warm({ address }) {
+      await step("warm");
+      awake(address);
+    },
+    async init({ address }, body) {
+      await step("init");
+      awake(address).init = body;
+    },
+    async logs({ address }) {
+      await step("logs");
+      awake(address);
+      return state.logs;
+    },
+  };
+
+  const cgroup = (container: FakeContainer, pid: number): Cgroup => ({
+    async freeze() {
+      await step("freeze");
+      container.frozen = true;
+    },
+    thaw() {
+      steps.push("thaw");
+      container.frozen = false;
+    },
+    alive: () => container.running && container.pid === pid,
+    async kill() {
+      await step("signal");
+      end(container, 137, false);
+    },
+    usage() {
+      if (!container.running) throw new Error("no cgroup");
+      return { cpuUs: container.cpuUs, memory: 10_000_000, cache: 1_000 };
+    },
+  });
+
+  return {
+    plan,
+    containers,
+    slots,
+    marks,
+    firewall: rules,
+    steps,
+    get logs() {
+      return state.logs;
+    },
+    set logs(logs) {
+      state.logs = logs;
+    },
+    get freeMemory() {
+      return state.free;
+    },
+    set freeMemory(bytes) {
+      state.free = bytes;
+    },
+    fail(fault) {
+      state.fault = fault;
+    },
+    die: (id, { code = 1, oom = false } = {}) => end(known(id), code, oom),
+    deps: () => ({
+      plan,
+      containers: engine,
+      links,
+      firewall,
+      marks: {
+        async joinNetwork(id, path) {
+          await step("mark");
+          marks.set(id, path);
+        },
+        async remove(id) {
+          await step("unmark");
+          marks.delete(id);
+        },
+        list: () => Promise.resolve([...marks.keys()]),
+      },
+      openCgroup(pid, id) {
+        const container = containers.get(id);
+        if (container === undefined || container.pid !== pid) throw new Error("the first process is gone");
+        return cgroup(container, pid);
+      },
+      envd,
+      runtime: () => Promise.resolve({ directory: runtime, command: ["/svc/tini"] }),
+      machine: {
+        facts: { cpuFamily: "", cpuModel: "", cpuModelName: "", cpuArchitecture: "" },
+        id: "fake",
+        load: () => ({ cpuCount: 2, cpuPercent: 0, memoryTotalBytes: 2 ** 34, memoryUsedBytes: 0, disks: [] }),
+        freeMemory: () => state.free,
+      },
+      diskUsage: () => Promise.resolve(4_096),
+    }),
+  };
+}

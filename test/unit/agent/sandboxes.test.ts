@@ -1,0 +1,264 @@
+import { randomUUID } from "node:crypto";
+import { afterEach, expect, test } from "vitest";
+import { agentParts, build, type Parts, type PartsOptions, resources, startBody } from "../../support/agent-parts.ts";
+import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
+
+const started: Parts[] = [];
+
+function setup(options: PartsOptions = {}): { engine: FakeEngine; parts: Parts } {
+  const engine = fakeEngine();
+  const parts = agentParts(engine, options);
+  started.push(parts);
+  return { engine, parts };
+}
+
+afterEach(async () => {
+  for (const parts of started.splice(0)) await parts.stop();
+});
+
+function nothingLeft(engine: FakeEngine, { stores }: Parts): void {
+  expect({
+    containers: [...engine.containers.keys()],
+    slots: [...engine.slots],
+    marks: [...engine.marks.keys()],
+    rules: [...engine.firewall.keys()],
+    containerRows: stores.containers.all(),
+    executionRows: stores.executions.all(),
+  }).toEqual({ containers: [], slots: [], marks: [], rules: [], containerRows: [], executionRows: [] });
+}
+
+const COLD_STEPS = ["link", "pin", "create", "mark", "start", "inspect", "ready", "init", "open"];
+
+test.each(COLD_STEPS)("a cold start that fails at %s leaves nothing behind", async (failing) => {
+  const { engine, parts } = setup();
+  engine.fail((step) => {
+    if (step === failing) throw new Error(`planned failure of ${step}`);
+  });
+  const id = randomUUID();
+  await expect(parts.sandboxes.start(id, startBody())).rejects.toThrow();
+  await parts.settled();
+  await expect.poll(() => engine.slots.size).toBe(0);
+  nothingLeft(engine, parts);
+  expect(parts.sandboxes.get(id)).toBeUndefined();
+});
+
+test.each(COLD_STEPS)("a stop while the start is at %s wins and leaves nothing behind", async (during) => {
+  const { engine, parts } = setup();
+  const id = randomUUID();
+  const body = startBody();
+  let stopping: Promise<void> | undefined;
+  engine.fail((step) => {
+    if (step === during) stopping ??= parts.sandboxes.stop(id);
+  });
+  await expect(parts.sandboxes.start(id, body)).rejects.toMatchObject({ code: "conflict" });
+  await stopping;
+  await parts.settled();
+  await expect.poll(() => engine.slots.size).toBe(0);
+  nothingLeft(engine, parts);
+  expect(parts.sandboxes.route(body.sandboxId)).toBeUndefined();
+  await expect(parts.sandboxes.start(id, body)).rejects.toMatchObject({ code: "conflict" });
+});
+
+test("the address is pinned before the container starts and opened only for its owner", async () => {
+  const { engine, parts } = setup();
+  await parts.sandboxes.start(randomUUID(), startBody());
+  const order = engine.steps.filter((step) => ["pin", "start", "init", "open"].includes(step));
+  expect(order.indexOf("pin")).toBeLessThan(order.indexOf("start"));
+  expect(order.indexOf("start")).toBeLessThan(order.indexOf("open"));
+  expect([...engine.firewall.values()].map(({ open }) => open)).toEqual([true]);
+});
+
+test("without internet access the network is never opened", async () => {
+  const { engine, parts } = setup();
+  await parts.sandboxes.start(randomUUID(), startBody({ egress: { internet: false } }));
+  expect(engine.steps).not.toContain("open");
+  expect([...engine.firewall.values()].map(({ open }) => open)).toEqual([false]);
+});
+
+test("the same execution started twice is one container and one answer", async () => {
+  const { engine, parts } = setup();
+  const id = randomUUID();
+  const body = startBody();
+  const [first, second] = await Promise.all([parts.sandboxes.start(id, body), parts.sandboxes.start(id, body)]);
+  const third = await parts.sandboxes.start(id, body);
+  expect(second).toEqual(first);
+  expect(third).toEqual(first);
+  expect(engine.containers.size).toBe(1);
+});
+
+test("an execution id cannot be used for another sandbox, nor a sandbox run twice", async () => {
+  const { parts } = setup();
+  const id = randomUUID();
+  const body = startBody();
+  await parts.sandboxes.start(id, body);
+  await expect(parts.sandboxes.start(id, startBody())).rejects.toMatchObject({ code: "conflict" });
+  await expect(parts.sandboxes.start(randomUUID(), body)).rejects.toMatchObject({ code: "conflict" });
+});
+
+test("a stopped execution is unroutable at once, its streams end before its processes, and it never comes back", async () => {
+  const { engine, parts } = setup();
+  const id = randomUUID();
+  const body = startBody();
+  await parts.sandboxes.start(id, body);
+  const stopped = parts.sandboxes.stop(id);
+  expect(parts.sandboxes.route(body.sandboxId)).toBeUndefined();
+  await stopped;
+  expect(parts.told).toEqual([`start ${id}`, `close ${id}`]);
+  expect([...engine.containers.values()].every(({ running }) => !running)).toBe(true);
+  await parts.settled();
+  await expect.poll(() => engine.slots.size).toBe(0);
+  nothingLeft(engine, parts);
+  await expect(parts.sandboxes.start(id, body)).rejects.toMatchObject({ code: "conflict" });
+});
+
+test("stopping what is unknown succeeds, and a start that arrives after it is refused", async () => {
+  const { parts } = setup();
+  const id = randomUUID();
+  await parts.sandboxes.stop(id);
+  await expect(parts.sandboxes.start(id, startBody())).rejects.toMatchObject({ code: "conflict" });
+});
+
+test("two stops share one kill", async () => {
+  const { engine, parts } = setup();
+  const id = randomUUID();
+  await parts.sandboxes.start(id, startBody());
+  await Promise.all([parts.sandboxes.stop(id), parts.sandboxes.stop(id)]);
+  expect(engine.steps.filter((step) => step === "signal")).toHaveLength(1);
+});
+
+test("a container that the signal does not kill is killed through the engine", async () => {
+  const { engine, parts } = setup();
+  const id = randomUUID();
+  await parts.sandboxes.start(id, startBody());
+  engine.fail((step) => {
+    if (step === "signal") throw new Error("it hangs");
+  });
+  await parts.sandboxes.stop(id);
+  expect(engine.steps).toContain("kill");
+  expect(parts.sandboxes.get(id)).toBeUndefined();
+});
+
+test("a removal that fails is kept for later and does not hold up the stop", async () => {
+  const { engine, parts } = setup();
+  const id = randomUUID();
+  await parts.sandboxes.start(id, startBody());
+  engine.fail((step) => {
+    if (step === "remove") throw new Error("the engine is away");
+  });
+  await parts.sandboxes.stop(id);
+  await parts.settled();
+  expect(engine.containers.size).toBe(1);
+  expect(engine.slots.size).toBe(1);
+});
+
+test("a sandbox that ends by itself is recorded with its reason and cleaned up", async () => {
+  const { engine, parts } = setup();
+  const id = randomUUID();
+  const body = startBody();
+  await parts.sandboxes.start(id, body);
+  const [container] = engine.containers.values();
+  engine.die(container?.id ?? "", { code: 3 });
+  parts.sandboxes.died(container?.id ?? "", { reason: "exited", exitCode: 3 });
+  await expect
+    .poll(() => parts.stores.executions.exits())
+    .toMatchObject([{ executionId: id, reason: "exited", exitCode: 3 }]);
+  expect(parts.sandboxes.route(body.sandboxId)).toBeUndefined();
+  await parts.settled();
+  await expect.poll(() => engine.containers.size).toBe(0);
+});
+
+test("the node refuses more than it may run", async () => {
+  const { parts } = setup({ maxSandboxes: 1 });
+  await parts.sandboxes.start(randomUUID(), startBody());
+  await expect(parts.sandboxes.start(randomUUID(), startBody())).rejects.toMatchObject({ code: "node_busy" });
+});
+
+test("a start that waits too long for its turn is refused as busy", async () => {
+  const { engine, parts } = setup({ coldAtOnce: 1, queueMs: 30 });
+  const gate = gateway();
+  engine.fail((step) => (step === "create" ? gate.promise : undefined));
+  const first = parts.sandboxes.start(randomUUID(), startBody());
+  await expect(parts.sandboxes.start(randomUUID(), startBody())).rejects.toMatchObject({ code: "node_busy" });
+  gate.resolve();
+  await first;
+});
+
+const target = (size: number) => [{ build, resources, size }];
+
+test("the pool keeps frozen, closed containers, and a claim thaws one and tells it who it is", async () => {
+  const { engine, parts } = setup({ targets: target(2) });
+  await expect.poll(() => parts.pool.load()).toEqual([{ buildId: "b1", wanted: 2, ready: 2 }]);
+  expect([...engine.containers.values()].map(({ frozen }) => frozen)).toEqual([true, true]);
+  expect([...engine.firewall.values()].map(({ open }) => open)).toEqual([false, false]);
+  const body = startBody({ envs: { A: "1" } });
+  const answer = await parts.sandboxes.start(randomUUID(), body);
+  expect(answer.warm).toBe(true);
+  const mine = [...engine.containers.values()].find(({ init }) => init !== undefined);
+  expect(mine).toMatchObject({ frozen: false, init: { sandboxId: body.sandboxId, envVars: { A: "1" } } });
+});
+
+test("two claims at once never get the same container", async () => {
+  const { parts } = setup({ targets: target(3) });
+  await expect.poll(() => parts.pool.load()[0]?.ready).toBe(3);
+  const answers = await Promise.all(Array.from({ length: 6 }, () => parts.sandboxes.start(randomUUID(), startBody())));
+  expect(new Set(answers.map(({ address }) => address)).size).toBe(6);
+});
+
+test("a pooled container that does not wake up is thrown away and the start still succeeds", async () => {
+  const { engine, parts } = setup({ targets: target(1) });
+  await expect.poll(() => parts.pool.load()[0]?.ready).toBe(1);
+  const [pooled] = engine.containers.keys();
+  let refused = false;
+  engine.fail((step) => {
+    if (step !== "init" || refused) return;
+    refused = true;
+    throw new Error("it hangs");
+  });
+  const id = randomUUID();
+  await parts.sandboxes.start(id, startBody());
+  expect(parts.sandboxes.get(id)?.container.id).not.toBe(pooled);
+  await parts.settled();
+  expect(engine.containers.has(pooled ?? "")).toBe(false);
+});
+
+test("a sandbox's container never goes back to the pool", async () => {
+  const { engine, parts } = setup({ targets: target(1) });
+  await expect.poll(() => parts.pool.load()[0]?.ready).toBe(1);
+  const id = randomUUID();
+  await parts.sandboxes.start(id, startBody());
+  const used = parts.sandboxes.get(id)?.container.id ?? "";
+  await parts.sandboxes.stop(id);
+  await expect.poll(() => parts.pool.load()[0]?.ready).toBe(1);
+  await parts.settled();
+  expect(parts.pool.ids()).not.toContain(used);
+  await expect.poll(() => engine.containers.has(used)).toBe(false);
+});
+
+test("a start in the cold line takes a pooled container that becomes ready first", async () => {
+  const { engine, parts } = setup({ coldAtOnce: 1 });
+  const gate = gateway();
+  let creates = 0;
+  engine.fail((step) => (step === "create" && ++creates === 1 ? gate.promise : undefined));
+  const first = parts.sandboxes.start(randomUUID(), startBody());
+  await expect.poll(() => creates).toBe(1);
+  const second = parts.sandboxes.start(randomUUID(), startBody());
+  parts.pool.setTargets(target(1));
+  expect((await second).warm).toBe(true);
+  gate.resolve();
+  expect((await first).warm).toBe(false);
+});
+
+test("the pool shrinks when less is wanted", async () => {
+  const { engine, parts } = setup({ targets: target(3) });
+  await expect.poll(() => parts.pool.load()[0]?.ready).toBe(3);
+  parts.pool.setTargets(target(1));
+  await expect.poll(() => engine.containers.size).toBe(1);
+});
+
+function gateway(): { promise: Promise<void>; resolve: () => void } {
+  let resolve: () => void = () => undefined;
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
