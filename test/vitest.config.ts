@@ -1,4 +1,4 @@
-/** Four kinds of test; README.md says which goes where. */
+/** Five kinds of test; README.md says which goes where. */
 
 import { defineConfig } from "vitest/config";
 
@@ -15,6 +15,8 @@ const project = (name: string, limits: { testTimeout: number; hookTimeout: numbe
     // One engine and one platform: files that use them take turns.
     fileParallelism: limits.alone !== true,
     passWithNoTests: false,
+    // A busy machine of two cores: the limit of a wait is not what a test is about.
+    expect: { poll: { timeout: 10_000, interval: 50 } },
   },
 });
 
@@ -25,6 +27,7 @@ export default defineConfig({
       project("integration", { testTimeout: 20_000, hookTimeout: 20_000 }),
       project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true }),
       project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true }),
+      project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true }),
     ],
   },
 });
