@@ -58,7 +58,7 @@ export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> 
       await project(params.teamID);
       return { cancelledCount: 0, failedCount: 0 };
     },
-    createTeamKey: async ({ params, body }) => await deps.keys.create(await project(params.teamID), body.name),
+    createTeamKey: async ({ params, body }) => deps.keys.create(await project(params.teamID), body.name),
     deleteTeamKey: async ({ params }) => {
       await deps.keys.delete(await project(params.teamID), params.apiKeyID);
     },

@@ -113,8 +113,8 @@ export function createAuth(deps: AuthDeps): Auth {
 
   async function projectOf(access: Access, request: FastifyRequest): Promise<Project> {
     const key = header(request, "x-api-key");
-    if (access === "project" && key !== undefined) return await byKey(request, key);
-    if (isBearer(request) || isAdmin(request)) return await namedProject(request);
+    if (access === "project" && key !== undefined) return byKey(request, key);
+    if (isBearer(request) || isAdmin(request)) return namedProject(request);
     if (access === "project") throw new AppError("unauthorized", "Missing API key: send it in the X-API-Key header");
     throw new AppError("unauthorized", "Missing credentials: send a bearer or X-Admin-Token, and X-Team-ID");
   }
@@ -126,16 +126,16 @@ export function createAuth(deps: AuthDeps): Auth {
       return project;
     },
     operator: async (access, request) =>
-      await guarded(request, async () => {
-        if (access === "bearer" ? isBearer(request) : isAdmin(request)) return await Promise.resolve(undefined);
+      guarded(request, async () => {
+        if (access === "bearer" ? isBearer(request) : isAdmin(request)) return Promise.resolve(undefined);
         throw access === "bearer"
           ? new AppError("unauthorized", "Missing bearer token: send Authorization: Bearer <token>")
           : new AppError("unauthorized", "Missing admin token: send it in the X-Admin-Token header");
       }),
     node: async (_access, request) =>
-      await guarded(request, async () => {
+      guarded(request, async () => {
         const token = /^bearer\s+(\S+)$/i.exec(header(request, "authorization") ?? "")?.[1];
-        if (token !== undefined && sameSecret(token, deps.nodeToken)) return await Promise.resolve(undefined);
+        if (token !== undefined && sameSecret(token, deps.nodeToken)) return Promise.resolve(undefined);
         throw new AppError("unauthorized", "Invalid node token");
       }),
     open: () => undefined,

@@ -12,7 +12,7 @@ export interface Background {
 export function createBackground(log: Log): Background {
   const running = new Set<Promise<void>>();
 
-  async function attempt(name: string, work: () => Promise<unknown>): Promise<void> {
+  async function tried(name: string, work: () => Promise<unknown>): Promise<void> {
     try {
       await work();
     } catch (error) {
@@ -22,9 +22,9 @@ export function createBackground(log: Log): Background {
 
   return {
     run(name, work) {
-      const done = attempt(name, work);
+      const done = tried(name, work);
       running.add(done);
-      void done.then(() => running.delete(done));
+      void done.finally(() => running.delete(done));
     },
     async settled() {
       while (running.size > 0) await Promise.all(running);

@@ -4,7 +4,7 @@ import type { ExitReport } from "../shared/agent-api.ts";
 import type { Log } from "../shared/log.ts";
 import type { Nodes } from "./nodes.ts";
 import type { Routes } from "./routes.ts";
-import type { SandboxRecord } from "./store/sandboxes.ts";
+import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { Store } from "./store/store.ts";
 import type { Transitions } from "./transitions.ts";
 

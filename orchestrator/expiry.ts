@@ -3,7 +3,8 @@
 import type { Log } from "../shared/log.ts";
 import { loop } from "../shared/loop.ts";
 import type { Ending } from "./ending.ts";
-import type { SandboxRecord, SandboxStore } from "./store/sandboxes.ts";
+import type { SandboxRecord } from "./store/sandbox-record.ts";
+import type { SandboxStore } from "./store/sandboxes.ts";
 
 export interface Expiry {
   /** An end was set: look then, not only at the next round. */

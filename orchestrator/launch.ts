@@ -9,7 +9,7 @@ import type { Background } from "./background.ts";
 import type { Nodes } from "./nodes.ts";
 import { type Choice, choose, type Demand, type PlacementPolicy } from "./placement.ts";
 import type { Routes } from "./routes.ts";
-import type { NewSandbox, SandboxRecord } from "./store/sandboxes.ts";
+import type { NewSandbox, SandboxRecord } from "./store/sandbox-record.ts";
 import type { Store } from "./store/store.ts";
 
 /** What is to be started, without what the launch itself decides. */

@@ -7,7 +7,7 @@ import type { Expiry } from "./expiry.ts";
 import type { Nodes } from "./nodes.ts";
 import { notFound } from "./not-found.ts";
 import type { Project } from "./store/projects.ts";
-import type { SandboxRecord } from "./store/sandboxes.ts";
+import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { Store } from "./store/store.ts";
 
 export interface Lifetime {

@@ -78,16 +78,18 @@ export function createMetrics(sources: MetricsSources): Metrics {
     buckets: SECONDS,
     registers,
   });
-  new Gauge({
-    name: "svc_sandboxes",
-    help: "Sandboxes by state",
-    labelNames: ["state"],
-    registers,
-    async collect() {
-      this.reset();
-      for (const [state, count] of await sources.sandboxesByState()) this.set({ state }, count);
-    },
-  });
+  registry.registerMetric(
+    new Gauge({
+      name: "svc_sandboxes",
+      help: "Sandboxes by state",
+      labelNames: ["state"],
+      registers: [],
+      async collect() {
+        this.reset();
+        for (const [state, count] of await sources.sandboxesByState()) this.set({ state }, count);
+      },
+    }),
+  );
   nodeGauges(registers, sources);
 
   return {

@@ -9,7 +9,21 @@ const ENVD_PORT = 49_983;
 
 /** AppError `bad_request` in the words of the contract. */
 export function checkNetwork(network: NetworkOptions): void {
-  const { allowOut = [], denyOut = [], egressProxy, rules = {}, httpsPorts = [], maskRequestHost } = network;
+  checkDestinations(network.allowOut ?? [], network.denyOut ?? []);
+  for (const host of Object.keys(network.rules ?? {})) {
+    if (!isDomain(host.toLowerCase())) refuse(`invalid rule host ${shown(host)}: expected a DNS name or *.name`);
+  }
+  const { egressProxy, httpsPorts, maskRequestHost } = network;
+  if (egressProxy && !isHostPort(egressProxy.address)) {
+    refuse("body field 'network.egressProxy.address' must be host:port");
+  }
+  if (httpsPorts?.includes(ENVD_PORT)) refuse(`body field 'network.httpsPorts' must not contain ${ENVD_PORT}`);
+  if (maskRequestHost !== undefined && !isMask(maskRequestHost)) {
+    refuse("body field 'network.maskRequestHost' must be host[:port] in ASCII, with an optional ${PORT} placeholder");
+  }
+}
+
+function checkDestinations(allowOut: readonly string[], denyOut: readonly string[]): void {
   for (const entry of denyOut) {
     if (!isRange(entry) || isUnspecified(entry)) refuse(`invalid denied CIDR ${shown(entry)}`);
   }
@@ -21,16 +35,6 @@ export function checkNetwork(network: NetworkOptions): void {
     refuse(
       "When specifying allowed domains in allow out, you must include 'ALL_TRAFFIC' in deny out to block all other traffic.",
     );
-  }
-  for (const host of Object.keys(rules)) {
-    if (!isDomain(host.toLowerCase())) refuse(`invalid rule host ${shown(host)}: expected a DNS name or *.name`);
-  }
-  if (egressProxy !== undefined && egressProxy !== null && !isHostPort(egressProxy.address)) {
-    refuse("body field 'network.egressProxy.address' must be host:port");
-  }
-  if (httpsPorts.includes(ENVD_PORT)) refuse(`body field 'network.httpsPorts' must not contain ${ENVD_PORT}`);
-  if (maskRequestHost !== undefined && !isMask(maskRequestHost)) {
-    refuse("body field 'network.maskRequestHost' must be host[:port] in ASCII, with an optional ${PORT} placeholder");
   }
 }
 

@@ -2,7 +2,8 @@
 
 import type { MetricSample } from "../shared/agent-api.ts";
 import type { eventApi, SandboxEvent } from "../shared/api/events.ts";
-import type { SandboxMetric, sandboxApi } from "../shared/api/sandboxes.ts";
+import type { SandboxMetric } from "../shared/api/sandbox-shapes.ts";
+import type { sandboxApi } from "../shared/api/sandboxes.ts";
 import type { Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
@@ -12,7 +13,7 @@ import { checkedId } from "./not-found.ts";
 import { iso } from "./sandbox-view.ts";
 import { visibleSandbox } from "./sandboxes.ts";
 import type { Project } from "./store/projects.ts";
-import type { SandboxRecord } from "./store/sandboxes.ts";
+import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { Store } from "./store/store.ts";
 import type { EventRow } from "./store/tables.ts";
 
@@ -108,7 +109,7 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
       readonly search?: string;
     },
   ): Promise<LogEntry[]> {
-    return await nodes.agent(nodeId).executionLogs({ params: { executionId }, query }, NODE_LIMIT);
+    return nodes.agent(nodeId).executionLogs({ params: { executionId }, query }, NODE_LIMIT);
   }
 }
 

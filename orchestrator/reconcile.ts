@@ -1,7 +1,7 @@
 /** What a node reports + what the records say → what to repair. Pure; grace periods live in the memory it hands back. */
 
 import type { LiveExecution } from "../shared/agent-api.ts";
-import type { SandboxRecord } from "./store/sandboxes.ts";
+import type { SandboxRecord } from "./store/sandbox-record.ts";
 
 export interface Sides {
   readonly nodeId: string;

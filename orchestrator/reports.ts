@@ -8,7 +8,8 @@ import type { Nodes } from "./nodes.ts";
 import type { Pools } from "./pools.ts";
 import { type Grace, noSuspicions, reconcile, type Suspicions } from "./reconcile.ts";
 import type { Routes } from "./routes.ts";
-import type { SandboxRecord, SandboxStore } from "./store/sandboxes.ts";
+import type { SandboxRecord } from "./store/sandbox-record.ts";
+import type { SandboxStore } from "./store/sandboxes.ts";
 
 export interface ReportsDeps {
   readonly store: Pick<SandboxStore, "onNode" | "getMany">;

@@ -2,7 +2,7 @@
 
 import { envdToken, trafficToken } from "../shared/ids.ts";
 import type { EdgeRoute, EdgeRoutes, RemovalListener, RemovalReason } from "./edge/edge-routes.ts";
-import type { SandboxRecord } from "./store/sandboxes.ts";
+import type { SandboxRecord } from "./store/sandbox-record.ts";
 
 /** Where a node's sandboxes are reached. */
 export interface NodePlace {
@@ -59,7 +59,7 @@ export function createRoutes(deps: RoutesDeps): Routes {
       remember(executionId);
       if (routes.get(sandboxId)?.executionId !== executionId) return;
       routes.delete(sandboxId);
-      await Promise.all([...listeners].map(async (listener) => await listener(executionId, sandboxId, reason)));
+      await Promise.all([...listeners].map(async (listener) => listener(executionId, sandboxId, reason)));
     },
     refreshNode(nodeId) {
       const place = deps.place(nodeId);

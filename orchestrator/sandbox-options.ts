@@ -1,7 +1,7 @@
 /** A create body → checked options with defaults, or the refusal of the contract. Pure. */
 
 import type { NetworkOptions } from "../shared/api/network.ts";
-import type { CreateBody } from "../shared/api/sandboxes.ts";
+import type { CreateBody } from "../shared/api/sandbox-shapes.ts";
 import { AppError } from "../shared/errors.ts";
 import { ALL_TRAFFIC, checkNetwork } from "./network-options.ts";
 

@@ -1,10 +1,10 @@
 /** A record → what the API shows of it. Pure. */
 
 import type { NetworkOptions } from "../shared/api/network.ts";
-import type { ListedSandbox, Sandbox, SandboxDetail } from "../shared/api/sandboxes.ts";
+import type { ListedSandbox, Sandbox, SandboxDetail } from "../shared/api/sandbox-shapes.ts";
 import { envdToken, trafficToken } from "../shared/ids.ts";
 import { shownState } from "../shared/sandbox-state.ts";
-import type { SandboxRecord } from "./store/sandboxes.ts";
+import type { SandboxRecord } from "./store/sandbox-record.ts";
 
 export interface ViewDeps {
   readonly seed: string;

@@ -1,7 +1,8 @@
 /** Handlers of the sandbox routes that create, read, extend and kill. */
 
 import type { StartBody } from "../shared/agent-api.ts";
-import type { CreateBody, sandboxApi } from "../shared/api/sandboxes.ts";
+import type { CreateBody } from "../shared/api/sandbox-shapes.ts";
+import type { sandboxApi } from "../shared/api/sandboxes.ts";
 import type { Context, Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
 import { envdToken, newSandboxId } from "../shared/ids.ts";
@@ -16,7 +17,8 @@ import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } fr
 import { checkTimeout, readOptions } from "./sandbox-options.ts";
 import { toDetail, toListed, toSandbox, type ViewDeps } from "./sandbox-view.ts";
 import type { Project } from "./store/projects.ts";
-import type { SandboxFilter, SandboxRecord } from "./store/sandboxes.ts";
+import type { SandboxRecord } from "./store/sandbox-record.ts";
+import type { SandboxFilter } from "./store/sandboxes.ts";
 import type { Seal } from "./store/seal.ts";
 import type { Store } from "./store/store.ts";
 import type { Resolved, TemplateNames } from "./template-names.ts";
@@ -97,7 +99,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
 
   /** AppError `sandbox_not_found` for one that is unknown, gone, not there yet or another project's. */
   async function visible(project: Project, reference: string): Promise<SandboxRecord> {
-    return await visibleSandbox(store, project, reference);
+    return visibleSandbox(store, project, reference);
   }
 
   async function filterOf(project: Project, query: { metadata?: string; template?: string; startedAfter?: string }) {

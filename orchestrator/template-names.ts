@@ -23,7 +23,7 @@ export interface TemplateNames {
 
 export function createTemplateNames(store: TemplateStore): TemplateNames {
   async function findAny(project: Project, { namespace, name }: TemplateReference): Promise<Template | undefined> {
-    if (namespace !== undefined) return await store.findByAlias(name, [namespace]);
+    if (namespace !== undefined) return store.findByAlias(name, [namespace]);
     // Own names come before promoted ones, names before ids.
     return (await store.findByAlias(name, [project.slug, ""])) ?? (await store.get(name));
   }

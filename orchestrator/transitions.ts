@@ -15,7 +15,7 @@ export interface Transition<T> {
   /** How long to wait for transitions with another aim before giving up. */
   readonly waitMs: number;
   /** Called when nothing stands in the way. It reads and checks the row itself: what was true before waiting may not be. */
-  work(): Promise<T>;
+  readonly work: () => Promise<T>;
 }
 
 export interface Transitions {
@@ -51,11 +51,11 @@ export function createTransitions(): Transitions {
       const limit = AbortSignal.timeout(transition.waitMs);
       for (;;) {
         const current = running.get(transition.sandboxId);
-        if (current === undefined) return await begin(transition);
+        if (current === undefined) return begin(transition);
         // Callers of one aim are of one kind: the same aim means the same type of result.
-        if (current.aim === transition.aim) return await (current.done as Promise<T>);
+        if (current.aim === transition.aim) return current.done as Promise<T>;
         // A kill does not wait for a start: the start finds its row moved and gives up.
-        if (transition.aim === "gone" && current.aim === "running") return await begin(transition);
+        if (transition.aim === "gone" && current.aim === "running") return begin(transition);
         await settled(current.done, limit);
       }
     },

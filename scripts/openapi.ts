@@ -10,7 +10,7 @@ const wanted = `${JSON.stringify(toOpenApi(publicApi), null, 2)}\n`;
 if (process.argv.includes("--check")) {
   const found = await readFile(file, "utf8").catch(() => "");
   if (found !== wanted) {
-    console.error("shared/openapi.json is stale: npm run openapi");
+    process.stderr.write("shared/openapi.json is stale: npm run openapi\n");
     process.exitCode = 1;
   }
 } else {

@@ -48,8 +48,8 @@ export interface Context<Caller> {
   readonly signal: AbortSignal;
   readonly requestId: string;
   /** Replaces the success status. */
-  status(code: number): void;
-  header(name: string, value: string): void;
+  readonly status: (code: number) => void;
+  readonly header: (name: string, value: string) => void;
 }
 
 export type Handlers<C extends Contract, Caller = undefined> = {

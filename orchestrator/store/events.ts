@@ -2,7 +2,7 @@
 
 import type { EventType } from "../../shared/api/events.ts";
 import { newUuid } from "../../shared/ids.ts";
-import type { SandboxRecord } from "./sandboxes.ts";
+import type { SandboxRecord } from "./sandbox-record.ts";
 import type { Database, EventRow, Session } from "./tables.ts";
 
 export interface EventPage {
@@ -45,7 +45,7 @@ export function eventStore(db: Database, now: () => number) {
     async list(projectId: string, page: EventPage): Promise<EventRow[]> {
       let query = db.selectFrom("events").selectAll().where("project_id", "=", projectId);
       if (page.sandboxId !== undefined) query = query.where("sandbox_id", "=", page.sandboxId);
-      return await query
+      return query
         .orderBy("sequence", page.ascending ? "asc" : "desc")
         .limit(page.limit)
         .offset(page.offset)

@@ -44,7 +44,7 @@ export function keyStore(db: Database, now: () => number) {
     },
 
     async list(projectId: string): Promise<KeyRow[]> {
-      return await db
+      return db
         .selectFrom("api_keys")
         .selectAll()
         .where("project_id", "=", projectId)

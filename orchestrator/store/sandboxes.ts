@@ -1,45 +1,9 @@
 /** The only SQL on sandboxes. A state changes by one statement that checks and writes (design.md §3). */
 
-import { type ExpressionBuilder, type Selectable, sql, type Updateable } from "kysely";
-import type { NetworkOptions } from "../../shared/api/network.ts";
+import { type ExpressionBuilder, sql } from "kysely";
 import { type SandboxState, statesBefore } from "../../shared/sandbox-state.ts";
+import { type MoveSet, type NewSandbox, type SandboxRecord, toColumns, toRecord, toRow } from "./sandbox-record.ts";
 import type { Database, SandboxRow, Session, Tables } from "./tables.ts";
-
-/** A sandbox as the orchestrator remembers it. Times are unix milliseconds. */
-export interface SandboxRecord {
-  readonly id: string;
-  readonly projectId: string;
-  readonly state: SandboxState;
-  readonly executionId: string;
-  readonly nodeId: string;
-  readonly address: string | undefined;
-  readonly templateId: string;
-  readonly buildId: string;
-  readonly alias: string | undefined;
-  readonly cpuCount: number;
-  readonly memoryMB: number;
-  readonly diskSizeMB: number;
-  readonly envdVersion: string;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly network: NetworkOptions | undefined;
-  /** `allow_internet_access` as the caller gave it. */
-  readonly internet: boolean | undefined;
-  readonly onTimeout: "kill" | "pause";
-  readonly autoResume: boolean;
-  /** The timeout asked for at create. */
-  readonly timeoutSeconds: number;
-  readonly createdAt: number;
-  readonly startedAt: number;
-  readonly endAt: number;
-  readonly endedAt: number | undefined;
-  readonly endReason: string | undefined;
-}
-
-/** `sealedEnvs`: see seal.ts. */
-export interface NewSandbox extends Omit<SandboxRecord, "state" | "address" | "endedAt" | "endReason"> {
-  readonly sealedEnvs: string;
-  readonly deadlineAt: number;
-}
 
 /** The condition of a move beyond the state: which life of the id, and that it is really over. */
 export interface MoveIf {
@@ -48,18 +12,6 @@ export interface MoveIf {
   readonly endAtMost?: number;
   /** Narrower than what the table of moves allows. */
   readonly from?: readonly SandboxState[];
-}
-
-export interface MoveSet {
-  readonly executionId?: string;
-  readonly nodeId?: string;
-  readonly address?: string;
-  readonly envdVersion?: string;
-  readonly startedAt?: number;
-  readonly endAt?: number;
-  readonly deadlineAt?: number;
-  readonly endedAt?: number;
-  readonly endReason?: string;
 }
 
 export interface SandboxFilter {
@@ -84,8 +36,8 @@ export function sandboxStore(db: Database) {
   return {
     /** False: the project already has `limit` sandboxes running. One statement, so that a burst cannot overshoot. */
     async add(sandbox: NewSandbox, limit: number): Promise<boolean> {
-      if (Object.keys(sandbox.metadata).length === 0) return await insert(db, sandbox, limit);
-      return await db.transaction().execute(async (session) => {
+      if (Object.keys(sandbox.metadata).length === 0) return insert(db, sandbox, limit);
+      return db.transaction().execute(async (session) => {
         if (!(await insert(session, sandbox, limit))) return false;
         const rows = Object.entries(sandbox.metadata).map(([name, value]) => ({ sandbox_id: sandbox.id, name, value }));
         await session.insertInto("sandbox_metadata").values(rows).execute();
@@ -113,7 +65,7 @@ export function sandboxStore(db: Database) {
       if (allowed.length === 0) return undefined;
       let query = session
         .updateTable("sandboxes")
-        .set({ ...columns(set), state: move.to, deadline_at: set.deadlineAt ?? 0 })
+        .set({ ...toColumns(set), state: move.to, deadline_at: set.deadlineAt ?? 0 })
         .where("id", "=", move.id)
         .where("state", "in", allowed);
       if (when.executionId !== undefined) query = query.where("execution_id", "=", when.executionId);
@@ -183,7 +135,7 @@ export function sandboxStore(db: Database) {
     async count(filter: SandboxFilter): Promise<ReadonlyMap<SandboxState, number>> {
       const rows = await db
         .selectFrom("sandboxes")
-        .select((select) => ["state", select.fn.countAll<number>().as("count")])
+        .select((select) => ["state", select.fn.countAll<number | string>().as("count")])
         .where((where) => matches(where, filter))
         .groupBy("state")
         .execute();
@@ -253,7 +205,7 @@ export function sandboxStore(db: Database) {
     async runningByProject(): Promise<ReadonlyMap<string, number>> {
       const rows = await db
         .selectFrom("sandboxes")
-        .select((select) => ["project_id", select.fn.countAll<number>().as("count")])
+        .select((select) => ["project_id", select.fn.countAll<number | string>().as("count")])
         .where("state", "in", ["running", "snapshotting"])
         .groupBy("project_id")
         .execute();
@@ -263,7 +215,7 @@ export function sandboxStore(db: Database) {
     async countByState(): Promise<ReadonlyMap<SandboxState, number>> {
       const rows = await db
         .selectFrom("sandboxes")
-        .select((select) => ["state", select.fn.countAll<number>().as("count")])
+        .select((select) => ["state", select.fn.countAll<number | string>().as("count")])
         .where("state", "!=", "gone")
         .groupBy("state")
         .execute();
@@ -283,34 +235,7 @@ export function sandboxStore(db: Database) {
 }
 
 async function insert(session: Session, sandbox: NewSandbox, limit: number): Promise<boolean> {
-  const row: Record<keyof SandboxRow, string | number | null> = {
-    id: sandbox.id,
-    project_id: sandbox.projectId,
-    state: "starting",
-    execution_id: sandbox.executionId,
-    node_id: sandbox.nodeId,
-    address: null,
-    template_id: sandbox.templateId,
-    build_id: sandbox.buildId,
-    alias: sandbox.alias ?? null,
-    cpu_count: sandbox.cpuCount,
-    memory_mb: sandbox.memoryMB,
-    disk_mb: sandbox.diskSizeMB,
-    envd_version: sandbox.envdVersion,
-    metadata: JSON.stringify(sandbox.metadata),
-    envs: sandbox.sealedEnvs,
-    network: sandbox.network === undefined ? null : JSON.stringify(sandbox.network),
-    internet: sandbox.internet === undefined ? null : Number(sandbox.internet),
-    on_timeout: sandbox.onTimeout,
-    auto_resume: Number(sandbox.autoResume),
-    timeout_s: sandbox.timeoutSeconds,
-    created_at: sandbox.createdAt,
-    started_at: sandbox.startedAt,
-    end_at: sandbox.endAt,
-    deadline_at: sandbox.deadlineAt,
-    ended_at: null,
-    end_reason: null,
-  };
+  const row = toRow(sandbox);
   const names = Object.keys(row) as (keyof SandboxRow)[];
   // The inner limit keeps the count flat however many sandboxes a project has.
   const { rows } = await sql<{ id: string }>`
@@ -342,47 +267,4 @@ function matches(where: ExpressionBuilder<Tables, "sandboxes">, filter: SandboxF
     );
   }
   return where.and(conditions);
-}
-
-function columns(set: MoveSet): Updateable<SandboxRow> {
-  return {
-    ...(set.executionId === undefined ? {} : { execution_id: set.executionId }),
-    ...(set.nodeId === undefined ? {} : { node_id: set.nodeId }),
-    ...(set.address === undefined ? {} : { address: set.address }),
-    ...(set.envdVersion === undefined ? {} : { envd_version: set.envdVersion }),
-    ...(set.startedAt === undefined ? {} : { started_at: set.startedAt }),
-    ...(set.endAt === undefined ? {} : { end_at: set.endAt }),
-    ...(set.endedAt === undefined ? {} : { ended_at: set.endedAt }),
-    ...(set.endReason === undefined ? {} : { end_reason: set.endReason }),
-  };
-}
-
-// Our own writing, so trusted: JSON columns are not checked again.
-function toRecord(row: Selectable<SandboxRow>): SandboxRecord {
-  return {
-    id: row.id,
-    projectId: row.project_id,
-    state: row.state,
-    executionId: row.execution_id,
-    nodeId: row.node_id,
-    address: row.address ?? undefined,
-    templateId: row.template_id,
-    buildId: row.build_id,
-    alias: row.alias ?? undefined,
-    cpuCount: row.cpu_count,
-    memoryMB: row.memory_mb,
-    diskSizeMB: row.disk_mb,
-    envdVersion: row.envd_version,
-    metadata: JSON.parse(row.metadata) as Record<string, string>,
-    network: row.network === null ? undefined : (JSON.parse(row.network) as NetworkOptions),
-    internet: row.internet === null ? undefined : row.internet === 1,
-    onTimeout: row.on_timeout,
-    autoResume: row.auto_resume === 1,
-    timeoutSeconds: row.timeout_s,
-    createdAt: row.created_at,
-    startedAt: row.started_at,
-    endAt: row.end_at,
-    endedAt: row.ended_at ?? undefined,
-    endReason: row.end_reason ?? undefined,
-  };
 }

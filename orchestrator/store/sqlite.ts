@@ -7,7 +7,7 @@ import { type Dialect, SqliteDialect } from "kysely";
 export interface OpenedSqlite {
   readonly dialect: Dialect;
   /** Runs alone among all processes that open this file. */
-  alone<T>(work: () => Promise<T>): Promise<T>;
+  readonly alone: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
 const LOCK_WAIT_MS = 30_000;
@@ -25,7 +25,7 @@ export function openSqlite(path: string): OpenedSqlite {
   return {
     dialect: new SqliteDialect({ database }),
     async alone(work) {
-      if (path === ":memory:") return await work();
+      if (path === ":memory:") return work();
       // A lock on a file of its own: it dies with the process, and readers of the data are not kept waiting.
       const lock = new SQLite(`${path}-lock`, { timeout: LOCK_WAIT_MS });
       try {

@@ -6,7 +6,8 @@ import { eventStore } from "./events.ts";
 import { keyStore } from "./keys.ts";
 import { nodeStore } from "./nodes.ts";
 import { projectStore } from "./projects.ts";
-import { type MoveIf, type MoveSet, type SandboxRecord, sandboxStore } from "./sandboxes.ts";
+import type { MoveSet, SandboxRecord } from "./sandbox-record.ts";
+import { type MoveIf, sandboxStore } from "./sandboxes.ts";
 import type { Database } from "./tables.ts";
 import { templateStore } from "./templates.ts";
 
@@ -37,8 +38,8 @@ export function createStore(db: Database, now: () => number) {
 
     /** The record after the move, or undefined: another state, another execution, or not over yet. */
     async move(move: Move, told?: Told): Promise<SandboxRecord | undefined> {
-      if (told === undefined) return await sandboxes.move(db, move);
-      return await db.transaction().execute(async (session) => {
+      if (told === undefined) return sandboxes.move(db, move);
+      return db.transaction().execute(async (session) => {
         const moved = await sandboxes.move(session, move);
         if (moved !== undefined) await events.add(session, told.type, moved, told.data);
         return moved;
@@ -51,7 +52,7 @@ export function createStore(db: Database, now: () => number) {
       end: { readonly at: number; readonly extendOnly: boolean },
       told: Told,
     ): Promise<SandboxRecord | undefined> {
-      return await db.transaction().execute(async (session) => {
+      return db.transaction().execute(async (session) => {
         const record = await sandboxes.setEnd(session, id, end);
         if (record !== undefined) await events.add(session, told.type, record, told.data);
         return record;

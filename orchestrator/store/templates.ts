@@ -85,7 +85,7 @@ export function templateStore(db: Database, now: () => number) {
     },
 
     async aliases(templateId: string): Promise<Alias[]> {
-      return await db
+      return db
         .selectFrom("template_aliases")
         .select(["namespace", "alias"])
         .where("template_id", "=", templateId)
@@ -127,7 +127,7 @@ export function templateStore(db: Database, now: () => number) {
 
     /** The promoted template `alias` points to a ready build of exactly this image; made or renewed where it does not. */
     async seed(alias: string, base: BaseImage): Promise<Build> {
-      return await db.transaction().execute(async (session) => {
+      return db.transaction().execute(async (session) => {
         const templateId = await promoted(session, alias, now());
         const row: BuildRow = {
           id: newUuid(),

@@ -1,0 +1,131 @@
+/** Bodies and replies of the sandbox routes (wire-contract.md §1.2–1.4). */
+
+import { type Static, Type } from "typebox";
+import { INT32, Metadata, map, messages, nullable, TemplateReference, Timestamp } from "./common.ts";
+import { NetworkOptions, NetworkShown } from "./network.ts";
+
+/** Only above zero, in the contract's words (create, connect v2, resume, fork). */
+export const timeout = Type.Integer({
+  minimum: 1,
+  maximum: INT32,
+  description: "Seconds from now until the sandbox expires",
+  ...messages({ minimum: "Timeout must be greater than 0" }),
+});
+
+const EnvVars = map(Type.String({ maxLength: 131_071, pattern: "^[^\\u0000]*$" }), {
+  names: Type.String({ minLength: 1, maxLength: 256, pattern: "^[^=\\u0000]+$" }),
+  maxProperties: 1024,
+  description: "Environment of every process of the sandbox",
+});
+
+const VolumeMount = Type.Object({
+  name: Type.String({ minLength: 1, maxLength: 128 }),
+  path: Type.String({ minLength: 1, maxLength: 4096 }),
+});
+
+const Iam = Type.Object({
+  tokens: Type.Optional(
+    map(
+      Type.Object({
+        audience: Type.String({ minLength: 1, maxLength: 2048 }),
+        tokenType: Type.Enum(["JWT-SVID"]),
+      }),
+      {
+        names: Type.String({ minLength: 1, maxLength: 128, pattern: "^[^{}\\u0000-\\u001f\\u007f]+$" }),
+        maxProperties: 5,
+      },
+    ),
+  ),
+});
+
+export const CreateBody = Type.Object({
+  templateID: TemplateReference,
+  metadata: Type.Optional(Metadata),
+  mcp: Type.Optional(nullable(Type.Object({}))),
+  envVars: Type.Optional(EnvVars),
+  timeout: Type.Optional(timeout),
+  allow_internet_access: Type.Optional(Type.Boolean()),
+  network: Type.Optional(NetworkOptions),
+  iam: Type.Optional(Iam),
+  autoPause: Type.Optional(Type.Boolean()),
+  autoPauseMemory: Type.Optional(Type.Boolean({ description: "false needs autoPause and excludes autoResume" })),
+  autoResume: Type.Optional(Type.Object({ enabled: Type.Boolean() })),
+  onTimeout: Type.Optional(Type.Enum(["kill", "pause"], { description: "The same as autoPause, as a word" })),
+  onResume: Type.Optional(Type.Enum(["restore", "reboot"], { description: "What a later connect restores" })),
+  volumeMounts: Type.Optional(Type.Array(VolumeMount, { maxItems: 64 })),
+  secure: Type.Optional(Type.Boolean({ description: "Accepted and ignored: every sandbox is secured" })),
+});
+export type CreateBody = Static<typeof CreateBody>;
+
+export const Sandbox = Type.Object({
+  templateID: Type.String(),
+  sandboxID: Type.String(),
+  clientID: Type.String({ deprecated: true }),
+  envdVersion: Type.String(),
+  alias: Type.Optional(Type.String()),
+  envdAccessToken: Type.Optional(Type.String()),
+  trafficAccessToken: Type.Optional(nullable(Type.String())),
+  domain: Type.Optional(nullable(Type.String())),
+});
+export type Sandbox = Static<typeof Sandbox>;
+
+export const ShownState = Type.Enum(["running", "paused"]);
+
+const listed = {
+  templateID: Type.String(),
+  alias: Type.Optional(Type.String()),
+  sandboxID: Type.String(),
+  clientID: Type.String({ deprecated: true }),
+  startedAt: Timestamp,
+  endAt: Timestamp,
+  cpuCount: Type.Integer(),
+  memoryMB: Type.Integer(),
+  diskSizeMB: Type.Integer(),
+  state: ShownState,
+  envdVersion: Type.String(),
+  metadata: Type.Optional(Metadata),
+  volumeMounts: Type.Optional(Type.Array(VolumeMount)),
+};
+
+export const ListedSandbox = Type.Object(listed);
+export type ListedSandbox = Static<typeof ListedSandbox>;
+
+export const SandboxDetail = Type.Object({
+  ...listed,
+  envdAccessToken: Type.Optional(Type.String()),
+  domain: Type.Optional(nullable(Type.String())),
+  allowInternetAccess: Type.Optional(nullable(Type.Boolean())),
+  network: Type.Optional(NetworkShown),
+  lifecycle: Type.Optional(Type.Object({ autoResume: Type.Boolean(), onTimeout: Type.Enum(["kill", "pause"]) })),
+});
+export type SandboxDetail = Static<typeof SandboxDetail>;
+
+export const SandboxMetric = Type.Object({
+  timestamp: Timestamp,
+  timestampUnix: Type.Integer(),
+  cpuCount: Type.Integer(),
+  cpuUsedPct: Type.Number(),
+  memUsed: Type.Integer(),
+  memTotal: Type.Integer(),
+  memCache: Type.Integer(),
+  diskUsed: Type.Integer(),
+  diskTotal: Type.Integer(),
+});
+export type SandboxMetric = Static<typeof SandboxMetric>;
+
+export const ConnectBody = Type.Object({
+  timeout: Type.Optional(timeout),
+  memory: Type.Optional(Type.Boolean({ default: true, description: "false: from disk only, when paused" })),
+  onResume: Type.Optional(Type.Enum(["restore", "reboot"])),
+  onTimeout: Type.Optional(Type.Enum(["kill", "pause"])),
+});
+
+export const ConnectBodyV1 = Type.Object({
+  timeout: Type.Integer({ minimum: 0, maximum: INT32 }),
+  memory: Type.Optional(Type.Boolean()),
+});
+
+export const ForkResult = Type.Object({
+  sandbox: Type.Optional(Sandbox),
+  error: Type.Optional(Type.Object({ code: Type.Integer(), message: Type.String() })),
+});
