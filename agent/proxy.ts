@@ -3,10 +3,10 @@
  * is just starting, reaches servers on the sandbox's loopback, and says whether a port is closed or a sandbox is gone.
  */
 
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import type { ClientResponse } from "../shared/forward/client.ts";
 import { dialTcp, secure } from "../shared/forward/dial.ts";
-import type { UpgradeRequest } from "../shared/forward/exchange.ts";
+import type { Client } from "../shared/forward/exchange.ts";
 import type { Failure, ForwardPlan, Way } from "../shared/forward/forward-plan.ts";
 import { Forwarder } from "../shared/forward/forwarder.ts";
 import {
@@ -69,11 +69,12 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
   const forwarder = new Forwarder({ lossGraceMs: 0, now: () => performance.now() });
   const inbound = await listen(config.host, config.port, {
     refusalHeaders: "",
-    handle: (request, response, upgrade) => serve(request, response, upgrade),
+    handle: (request, response, upgrade) => serve({ request, response, upgrade }),
   });
   deps.log.info({ host: config.host, port: inbound.port }, "node proxy listening");
 
-  function serve(request: IncomingMessage, response: ServerResponse, upgrade: UpgradeRequest | undefined): void {
+  function serve(client: Client): void {
+    const { request, response } = client;
     const { rawHeaders } = request;
     if (!sameSecret(headerValue(rawHeaders, NODE_TOKEN_LOWER) ?? "", config.nodeToken)) {
       answer(response, "unauthorized");
@@ -90,7 +91,7 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
       return;
     }
     const tlsName = headerValue(rawHeaders, TLS_LOWER);
-    forwarder.forward(planFor(route, port, tlsName, request.url ?? "/"), request, response, upgrade);
+    forwarder.forward(planFor(route, port, tlsName, request.url), client);
   }
 
   return {
@@ -180,8 +181,8 @@ function errorOf(failure: Failure): ProxyError {
 }
 
 /** The edge turns these into what clients see; nobody else is meant to call. */
-function answer(response: ServerResponse, error: ProxyError): void {
+function answer(response: ClientResponse, error: ProxyError): void {
   const status = error === "unauthorized" ? 401 : error === "removed" ? 421 : error === "unforwardable" ? 501 : 502;
-  response.writeHead(status, { [PROXY_ERROR_HEADER]: error, "Content-Length": "0" });
+  response.writeHead(status, "", [PROXY_ERROR_HEADER, error, "Content-Length", "0"]);
   response.end();
 }

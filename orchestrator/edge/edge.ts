@@ -3,9 +3,9 @@
  * Everything it answers itself comes from `answers.ts`.
  */
 
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { STATUS_CODES } from "node:http";
+import type { ClientRequest, ClientResponse, UpgradeRequest } from "../../shared/forward/client.ts";
 import type { StreamError } from "../../shared/forward/connect-envelope.ts";
-import type { UpgradeRequest } from "../../shared/forward/exchange.ts";
 import type { Failure, ForwardPlan } from "../../shared/forward/forward-plan.ts";
 import { Forwarder } from "../../shared/forward/forwarder.ts";
 import { ENVD_PORT, line } from "../../shared/forward/hop-contract.ts";
@@ -64,8 +64,8 @@ export interface Edge {
 
 /** One request on its way through the checks. */
 interface Visit {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly request: ClientRequest;
+  readonly response: ClientResponse;
   readonly upgrade: UpgradeRequest | undefined;
   readonly visitor: Visitor;
 }
@@ -80,8 +80,8 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   const forget = routes.onRemove((executionId, _sandboxId, reason) => forwarder.close(executionId, endingOf(reason)));
   log.info({ host: config.host, port: inbound.port }, "edge listening");
 
-  function handle(request: IncomingMessage, response: ServerResponse, upgrade?: UpgradeRequest): void {
-    const visitor = readVisitor(request.url ?? "", request.rawHeaders);
+  function handle(request: ClientRequest, response: ClientResponse, upgrade?: UpgradeRequest): void {
+    const visitor = readVisitor(request.url, request.rawHeaders);
     if (visitor === undefined) {
       refuse(request, response, { is: "text", status: 400, message: "Invalid request target" });
       return;
@@ -103,7 +103,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
 
   function visitSigned(visit: Visit, message: string): void {
     const { request, response, visitor } = visit;
-    const signed = readSigned(request.method ?? "GET", visitor.path);
+    const signed = readSigned(request.method, visitor.path);
     if (signed === undefined) {
       refuse(request, response, { is: "text", status: 400, message });
       return;
@@ -150,7 +150,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     const { request, response, upgrade, visitor } = visit;
     const refusal = admission(route, port, visitor) ?? limit(route);
     if (refusal !== undefined) refuse(request, response, refusal);
-    else forwarder.forward(planFor(visit, route, port), request, response, upgrade);
+    else forwarder.forward(planFor(visit, route, port), { request, response, upgrade });
   }
 
   function limit(route: EdgeRoute): Refusal | undefined {
@@ -244,21 +244,21 @@ function admission(route: EdgeRoute, port: number, visitor: Visitor): Refusal | 
 }
 
 /** A refusal that a preflight never sees: the browser has to be let through to read the real answer. */
-function refuse(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
+function refuse(request: ClientRequest, response: ClientResponse, refusal: Refusal): void {
   if (!isPreflight(request.method, request.rawHeaders)) {
     send(request, response, refusal);
     return;
   }
   const answer = preflightAnswer(headerValue(request.rawHeaders, "access-control-request-headers"));
-  response.writeHead(answer.status, [...answer.headers]);
+  response.writeHead(answer.status, STATUS_CODES[answer.status] ?? "", [...answer.headers]);
   response.end();
 }
 
-function send(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
+function send(request: ClientRequest, response: ClientResponse, refusal: Refusal): void {
   const answer = answerFor(refusal, isNavigation(request.rawHeaders));
   // The client will not send the body it announced: its connection cannot carry another request.
   if (headerValue(request.rawHeaders, "expect") !== undefined) response.shouldKeepAlive = false;
-  response.writeHead(answer.status, [...answer.headers]);
+  response.writeHead(answer.status, STATUS_CODES[answer.status] ?? "", [...answer.headers]);
   response.end(answer.body);
 }
 
@@ -269,7 +269,7 @@ function tokensOf({ request, visitor }: Visit): WakeTokens {
   };
 }
 
-function hasBody(request: IncomingMessage): boolean {
+function hasBody(request: ClientRequest): boolean {
   const { rawHeaders } = request;
   const length = headerValue(rawHeaders, "content-length");
   return headerValue(rawHeaders, "transfer-encoding") !== undefined || (length !== undefined && length !== "0");

@@ -16,8 +16,20 @@ export const TRAFFIC_TOKEN_HEADERS: ReadonlySet<string> = new Set([
   "svc-traffic-access-token",
 ]);
 
+type Collected = Pick<Visitor, "hosts" | "ids" | "ports" | "trafficTokens">;
+
 /** Undefined for a request target that is neither a path nor an absolute URL. */
 export function readVisitor(url: string, rawHeaders: readonly string[]): Visitor | undefined {
+  const collected = collect(rawHeaders);
+  if (url.startsWith("/") || url === "*") return { ...collected, path: url, absoluteHost: undefined };
+  const absolute = /^https?:\/\/([^/?#@\\]+)([/?][^#]*)?$/i.exec(url);
+  if (absolute === null || collected.hosts.length > 1) return undefined;
+  const rest = absolute[2] ?? "/";
+  const host = absolute[1] ?? "";
+  return { ...collected, hosts: [host], path: rest.startsWith("/") ? rest : `/${rest}`, absoluteHost: host };
+}
+
+function collect(rawHeaders: readonly string[]): Collected {
   const hosts: string[] = [];
   const ids: string[] = [];
   const ports: string[] = [];
@@ -27,31 +39,11 @@ export function readVisitor(url: string, rawHeaders: readonly string[]): Visitor
     // The names that matter have one of these lengths; most headers are passed over without a copy.
     if (name.length !== 4 && name.length !== 14 && name.length !== 16 && name.length !== 24) continue;
     const value = rawHeaders[at + 1] ?? "";
-    switch (name.toLowerCase()) {
-      case "host":
-        hosts.push(value);
-        break;
-      case "e2b-sandbox-id":
-      case "svc-sandbox-id":
-        ids.push(value);
-        break;
-      case "e2b-sandbox-port":
-      case "svc-sandbox-port":
-        ports.push(value);
-        break;
-      case "e2b-traffic-access-token":
-      case "svc-traffic-access-token":
-        trafficTokens.push({ header: name.toLowerCase(), value });
-        break;
-    }
+    const lower = name.toLowerCase();
+    if (lower === "host") hosts.push(value);
+    else if (lower === "e2b-sandbox-id" || lower === "svc-sandbox-id") ids.push(value);
+    else if (lower === "e2b-sandbox-port" || lower === "svc-sandbox-port") ports.push(value);
+    else if (TRAFFIC_TOKEN_HEADERS.has(lower)) trafficTokens.push({ header: lower, value });
   }
-  if (url.startsWith("/") || url === "*") {
-    return { hosts, ids, ports, trafficTokens, path: url, absoluteHost: undefined };
-  }
-  const absolute = /^https?:\/\/([^/?#@\\]+)([/?][^#]*)?$/i.exec(url);
-  if (absolute === null || hosts.length > 1) return undefined;
-  const rest = absolute[2] ?? "/";
-  const path = rest.startsWith("/") ? rest : `/${rest}`;
-  const host = absolute[1] ?? "";
-  return { hosts: [host], ids, ports, trafficTokens, path, absoluteHost: host };
+  return { hosts, ids, ports, trafficTokens };
 }

@@ -1,21 +1,15 @@
-/** One request of a client carried to a server and its response carried back: streaming both ways, nothing kept. */
+/** One request of a client carried to a server: which way, on which connection, what if that fails, and how it ends. */
 
-import { type IncomingMessage, type ServerResponse, validateHeaderName, validateHeaderValue } from "node:http";
-import type { Duplex } from "node:stream";
-import { EnvelopeTracker, errorFrame, isConnectStream, type StreamError } from "./connect-envelope.ts";
+import { type ClientRequest, type ClientResponse, type UpgradeRequest } from "./client.ts";
+import { errorFrame, type StreamError } from "./connect-envelope.ts";
 import type { Failure, ForwardPlan, Way } from "./forward-plan.ts";
 import { isProxyError, PROXY_ERROR_HEADER } from "./hop-contract.ts";
-import {
-  endToEnd,
-  forwardableTrailers,
-  headerValue,
-  type OutgoingHead,
-  outgoingHead,
-  UnforwardableError,
-} from "./raw-headers.ts";
+import { headerValue, type OutgoingHead, outgoingHead, UnforwardableError } from "./raw-headers.ts";
 import { RequestBody } from "./request-body.ts";
 import { MalformedResponseError, type ResponseHead, ResponseReader, type ResponseSink } from "./response-reader.ts";
+import { ResponseRelay } from "./response-relay.ts";
 import { type Splice, splice } from "./splice.ts";
+import { switchingHead } from "./switching-head.ts";
 import { type ConnectionUser, UpstreamConnection } from "./upstream-connection.ts";
 import type { UpstreamPools } from "./upstream-pools.ts";
 
@@ -37,24 +31,17 @@ export interface ExchangeHost {
   onDone(exchange: Exchange): void;
 }
 
-/** The client side of a request to upgrade. */
-export interface UpgradeRequest {
-  readonly protocol: string;
-  readonly socket: Duplex;
-  /**
-   * Lets go of the socket. Returns what the client has sent behind its request: nothing of it may reach the server
-   * before the server agrees, or it would be a second request that nobody has looked at.
-   */
-  takeOver(): Buffer;
+export interface Client {
+  readonly request: ClientRequest;
+  readonly response: ClientResponse;
+  readonly upgrade: UpgradeRequest | undefined;
 }
 
 export class Exchange implements ResponseSink, ConnectionUser {
   readonly plan: ForwardPlan;
-  readonly #request: IncomingMessage;
-  readonly #response: ServerResponse;
+  readonly #client: Client;
   readonly #host: ExchangeHost;
-  readonly #upgrade: UpgradeRequest | undefined;
-  readonly #method: string;
+  readonly #relay: ResponseRelay;
   reader: ResponseReader;
   #way = 0;
   #outgoing: OutgoingHead | undefined;
@@ -64,38 +51,29 @@ export class Exchange implements ResponseSink, ConnectionUser {
   #continueTimer: NodeJS.Timeout | undefined;
   #lossTimer: NodeJS.Timeout | undefined;
   #head: ResponseHead | undefined;
-  #unflushed = false;
-  #final: Buffer | undefined;
-  #tracker: EnvelopeTracker | undefined;
   #splice: Splice | undefined;
   #retried = false;
   #done = false;
 
-  constructor(
-    host: ExchangeHost,
-    plan: ForwardPlan,
-    request: IncomingMessage,
-    response: ServerResponse,
-    upgrade?: UpgradeRequest,
-  ) {
+  constructor(host: ExchangeHost, plan: ForwardPlan, client: Client) {
     this.#host = host;
     this.plan = plan;
-    this.#request = request;
-    this.#response = response;
-    this.#upgrade = upgrade;
-    this.#method = request.method ?? "GET";
-    this.reader = new ResponseReader(this.#method, this);
+    this.#client = client;
+    this.#relay = new ResponseRelay(client.request, client.response, plan);
+    this.reader = new ResponseReader(client.request.method, this);
   }
 
   start(): void {
-    this.#response.on("close", () => this.#onClientGone());
+    this.#client.response.on("close", () => {
+      if (this.#splice === undefined) this.#finish();
+    });
     this.#take();
   }
 
   /** Ends it now, whatever it is doing; resolves when the client has the last of it, or after `limitMs`. */
   end(error: StreamError, limitMs: number): Promise<void> {
     if (this.#done) return Promise.resolve();
-    const response = this.#response;
+    const { response } = this.#client;
     this.#finish();
     if (this.#splice !== undefined) {
       this.#splice.destroy();
@@ -103,13 +81,11 @@ export class Exchange implements ResponseSink, ConnectionUser {
     }
     if (!response.headersSent) {
       this.plan.refuse(response, { is: "removed" });
-      return ended(response, limitMs);
-    }
-    if (this.#tracker?.mayAppend !== true || response.writableEnded) {
+    } else if (this.#relay.mayAppendError) {
+      response.end(errorFrame(error));
+    } else {
       response.destroy();
-      return Promise.resolve();
     }
-    response.end(errorFrame(error));
     return ended(response, limitMs);
   }
 
@@ -117,33 +93,36 @@ export class Exchange implements ResponseSink, ConnectionUser {
 
   #take(fresh = false): void {
     const way = this.plan.ways[this.#way];
-    if (way === undefined) {
-      this.#fail({ is: "closed" });
-      return;
-    }
-    try {
-      const { edits, path } = this.plan;
-      const head = { method: this.#method, path, rawHeaders: this.#request.rawHeaders };
-      this.#outgoing = outgoingHead(head, { ...edits, added: way.added }, this.#upgrade?.protocol);
-    } catch (error) {
-      if (!(error instanceof UnforwardableError)) throw error;
-      this.#fail({ is: "unforwardable", message: error.message });
-      return;
-    }
-    if (this.#upgrade === undefined && !fresh) {
+    const outgoing = way === undefined ? undefined : this.#compose(way);
+    if (way === undefined || outgoing === undefined) return;
+    if (this.#client.upgrade === undefined && !fresh) {
       const kept = this.#host.pools.take(this.plan.executionId, way.key);
-      if (kept !== undefined && (way.ours || this.#repeatable(this.#outgoing))) {
-        this.#send(kept, this.#outgoing);
+      if (kept !== undefined && (way.ours || this.#repeatable(outgoing))) {
+        this.#send(kept, outgoing);
         return;
       }
       // A server that serves one connection at a time would not look at a fresh one while it holds this.
       kept?.destroy();
     }
-    this.#dial(way, this.#outgoing);
+    this.#dial(way, outgoing);
+  }
+
+  #compose(way: Way): OutgoingHead | undefined {
+    try {
+      const { edits, path } = this.plan;
+      const { method, rawHeaders } = this.#client.request;
+      const hop = { added: way.added, upgrade: this.#client.upgrade?.protocol };
+      this.#outgoing = outgoingHead({ method, path, rawHeaders }, edits, hop);
+      return this.#outgoing;
+    } catch (error) {
+      if (!(error instanceof UnforwardableError)) throw error;
+      this.#fail({ is: "unforwardable", message: error.message });
+      return undefined;
+    }
   }
 
   #repeatable(outgoing: OutgoingHead): boolean {
-    return outgoing.framing === "none" && IDEMPOTENT.has(this.#method);
+    return outgoing.framing === "none" && IDEMPOTENT.has(this.#client.request.method);
   }
 
   #dial(way: Way, outgoing: OutgoingHead): void {
@@ -163,34 +142,37 @@ export class Exchange implements ResponseSink, ConnectionUser {
       },
       () => {
         this.#dialing = undefined;
-        if (this.#done) return;
-        const last = this.#way + 1 >= this.plan.ways.length;
-        if (!last) {
-          this.#way++;
-          this.#take();
-        } else {
-          // A proxy that cannot be dialled says nothing of the server, unless the server itself was tried before.
-          this.#fail({ is: way.proxied && this.#way === 0 ? "unreachable" : "closed" });
-        }
+        if (!this.#done) this.#onUndialable(way);
       },
     );
   }
 
+  #onUndialable(way: Way): void {
+    if (this.#way + 1 < this.plan.ways.length) {
+      this.#way++;
+      this.#take();
+      return;
+    }
+    // A proxy that cannot be dialled says nothing of the server, unless the server itself was tried before.
+    this.#fail({ is: way.proxied && this.#way === 0 ? "unreachable" : "closed" });
+  }
+
   #send(connection: UpstreamConnection, outgoing: OutgoingHead): void {
+    const { body, httpVersionMinor } = this.#client.request;
     this.#connection = connection;
     connection.begin(this);
     connection.write(outgoing.text);
-    if (outgoing.framing === "none" || this.#upgrade !== undefined) return;
-    this.#body = new RequestBody(this.#request, connection, outgoing.framing);
-    if (!outgoing.expectsContinue || this.#request.httpVersionMinor === 0) this.#body.start();
+    if (outgoing.framing === "none" || body === undefined) return;
+    this.#body = new RequestBody(body, connection, outgoing.framing);
+    if (!outgoing.expectsContinue || httpVersionMinor === 0) this.#body.start();
     else this.#continueTimer = setTimeout(() => this.#continue(), CONTINUE_WAIT_MS);
   }
 
   #continue(): void {
     clearTimeout(this.#continueTimer);
-    this.#continueTimer = undefined;
-    if (this.#body === undefined || this.#body.started || this.#response.headersSent) return;
-    this.#response.writeContinue();
+    const { response } = this.#client;
+    if (this.#body === undefined || this.#body.started || response.headersSent) return;
+    response.writeContinue();
     this.#body.start();
   }
 
@@ -202,84 +184,40 @@ export class Exchange implements ResponseSink, ConnectionUser {
 
   onInformational(head: ResponseHead): void {
     if (head.status === 100 && this.#outgoing?.expectsContinue === true) this.#continue();
-    else if (head.status === 102 && this.#request.httpVersionMinor > 0) this.#response.writeProcessing();
-    else if (head.status === 103 && this.#request.httpVersionMinor > 0) this.#earlyHints(head);
-  }
-
-  #earlyHints(head: ResponseHead): void {
-    const link = headerValue(head.rawHeaders, "link");
-    if (link === undefined) return;
-    try {
-      this.#response.writeEarlyHints({ link });
-    } catch {
-      // A hint that Node finds malformed is only a hint.
-    }
+    else this.#relay.informational(head);
   }
 
   onHead(head: ResponseHead): boolean {
-    const way = this.plan.ways[this.#way];
-    const failure = way?.proxied === true ? proxyFailure(head) : undefined;
-    if (failure !== undefined) throw failure;
+    if (this.plan.ways[this.#way]?.proxied === true) throwProxyFailure(head);
     this.#head = head;
     if (head.status === 101) {
-      if (this.#upgrade === undefined) throw new MalformedResponseError("an upgrade nobody asked for");
+      if (this.#client.upgrade === undefined) throw new MalformedResponseError("an upgrade nobody asked for");
       return true;
     }
-    if (this.#body !== undefined && !this.#body.started) {
-      // The body will not be asked for: the client's connection cannot be used for another request.
-      this.#response.shouldKeepAlive = false;
-    }
-    this.#writeHead(head);
+    // A body that will not be asked for any more makes the client's connection useless for another request.
+    if (this.#body?.started === false) this.#client.response.shouldKeepAlive = false;
+    this.#relay.head(head);
     return false;
   }
 
-  #writeHead(head: ResponseHead): void {
-    const sized = head.contentLength !== undefined;
-    const bodiless = this.#method === "HEAD" || head.status === 204 || head.status === 304;
-    const chunks = !sized && !bodiless && this.#request.httpVersionMinor > 0;
-    const headers = endToEnd(
-      head.rawHeaders,
-      (name) => name === "content-length" || (name === "trailer" && !chunks) || this.plan.keepsBack(name),
-    );
-    if (sized && head.status !== 204) headers.push("Content-Length", String(head.contentLength));
-    try {
-      this.#response.writeHead(head.status, head.reason, headers);
-    } catch {
-      throw new MalformedResponseError("a header cannot be passed on");
-    }
-    if (this.plan.framesErrors && chunks && isConnectStream(head.contentType)) this.#tracker = new EnvelopeTracker();
-    this.#unflushed = true;
-  }
-
   onData(chunk: Buffer, last: boolean): void {
-    this.#unflushed = false;
-    this.#tracker?.push(chunk);
-    if (last) {
-      this.#final = chunk;
-      return;
-    }
-    if (this.#response.write(chunk)) return;
+    if (this.#relay.data(chunk, last)) return;
     this.#connection?.pause();
-    this.#response.once("drain", () => this.#connection?.resume());
+    this.#client.response.once("drain", () => this.#connection?.resume());
   }
 
   onPushed(): void {
-    if (!this.#unflushed || this.#done) return;
-    this.#unflushed = false;
-    this.#response.flushHeaders();
+    if (!this.#done) this.#relay.flush();
   }
 
   onEnd(rawTrailers: readonly string[], surplus: boolean): void {
     const connection = this.#connection;
     const whole = this.#body === undefined || this.#body.sent;
-    const reusable = this.#head?.keepAlive === true && !surplus && whole;
     this.#connection = undefined;
     this.#finish();
-    if (rawTrailers.length > 0) this.#addTrailers(rawTrailers);
-    if (this.#final === undefined) this.#response.end();
-    else this.#response.end(this.#final);
+    this.#relay.end(rawTrailers);
     if (connection === undefined) return;
-    if (reusable) this.#keep(connection);
+    if (whole && !surplus && this.#head?.keepAlive === true) this.#keep(connection);
     else connection.destroy();
   }
 
@@ -295,23 +233,11 @@ export class Exchange implements ResponseSink, ConnectionUser {
     this.#host.pools.give(this.plan.executionId, way.key, connection, idleMs);
   }
 
-  #addTrailers(rawTrailers: readonly string[]): void {
-    const kept = forwardableTrailers(rawTrailers);
-    const pairs: [string, string][] = [];
-    for (let at = 0; at + 1 < kept.length; at += 2) pairs.push([kept[at] ?? "", kept[at + 1] ?? ""]);
-    try {
-      this.#response.addTrailers(pairs);
-    } catch {
-      // The body was whole; a trailer that cannot be written is left out.
-    }
-  }
-
   onTakeover(rest: Buffer): void {
-    const upgrade = this.#upgrade;
+    const { upgrade } = this.#client;
     const connection = this.#connection;
-    const head = this.#head;
-    if (upgrade === undefined || connection === undefined || head === undefined) return;
-    const text = switchingHead(head, this.plan.keepsBack);
+    if (upgrade === undefined || connection === undefined || this.#head === undefined) return;
+    const text = switchingHead(this.#head, this.plan.keepsBack);
     const server = connection.takeOver();
     this.#connection = undefined;
     const early = upgrade.takeOver();
@@ -325,42 +251,39 @@ export class Exchange implements ResponseSink, ConnectionUser {
 
   onLost(cause: Error): void {
     if (this.#done) return;
-    const connection = this.#connection;
+    const reused = this.#connection !== undefined && this.#connection.uses > 1;
     this.#connection = undefined;
     this.#body?.stop();
+    const { response } = this.#client;
     if (cause instanceof ProxyFailureError) {
       this.#fail(cause.failure);
-      return;
-    }
-    const outgoing = this.#outgoing;
-    const reused = connection !== undefined && connection.uses > 1;
-    if (reused && !this.#retried && this.reader.untouched && outgoing !== undefined && this.#repeatable(outgoing)) {
+    } else if (reused && this.#mayRetry()) {
       this.#retried = true;
-      this.reader = new ResponseReader(this.#method, this);
+      this.reader = new ResponseReader(this.#client.request.method, this);
       this.#take(true);
-      return;
-    }
-    if (!this.#response.headersSent) {
+    } else if (!response.headersSent) {
       this.#fail({ is: "bad_response" });
-    } else if (this.#tracker?.mayAppend === true) {
+    } else if (this.#relay.mayAppendError) {
       // The sandbox may be dying: whoever knows calls `end` with the reason, else this was only a lost connection.
       this.#lossTimer = setTimeout(() => void this.end(LOST, 0), this.#host.lossGraceMs);
     } else {
       this.#finish();
-      this.#response.destroy();
+      response.destroy();
     }
+  }
+
+  /** A kept connection may have been closed by the server just before the request was written. */
+  #mayRetry(): boolean {
+    if (this.#retried || !this.reader.untouched || this.#outgoing === undefined) return false;
+    return this.#repeatable(this.#outgoing);
   }
 
   #fail(failure: Failure): void {
     if (this.#done) return;
     this.#finish();
-    if (this.#response.headersSent) this.#response.destroy();
-    else this.plan.refuse(this.#response, failure);
-  }
-
-  #onClientGone(): void {
-    if (this.#done || this.#splice !== undefined) return;
-    this.#finish();
+    const { response } = this.#client;
+    if (response.headersSent) response.destroy();
+    else this.plan.refuse(response, failure);
   }
 
   /** Gives back everything but the response itself. */
@@ -385,37 +308,17 @@ class ProxyFailureError extends Error {
   }
 }
 
-function proxyFailure(head: ResponseHead): ProxyFailureError | undefined {
+function throwProxyFailure(head: ResponseHead): void {
   const value = headerValue(head.rawHeaders, PROXY_ERROR_HEADER);
-  if (value === undefined || !isProxyError(value)) return undefined;
+  if (value === undefined || !isProxyError(value)) return;
   if (value === "unforwardable") {
-    return new ProxyFailureError({ is: "unforwardable", message: "the request cannot be forwarded" });
+    throw new ProxyFailureError({ is: "unforwardable", message: "the request cannot be forwarded" });
   }
-  return new ProxyFailureError({ is: value === "unauthorized" ? "unreachable" : value });
-}
-
-/** The 101 head for the client's raw socket, checked as Node checks every other response. */
-function switchingHead(head: ResponseHead, keepsBack: (name: string) => boolean): string {
-  const upgrade = headerValue(head.rawHeaders, "upgrade");
-  const headers = ["Connection", "Upgrade", ...(upgrade === undefined ? [] : ["Upgrade", upgrade])];
-  headers.push(...endToEnd(head.rawHeaders, (name) => name === "content-length" || keepsBack(name)));
-  let text = "HTTP/1.1 101 Switching Protocols\r\n";
-  try {
-    for (let at = 0; at + 1 < headers.length; at += 2) {
-      const name = headers[at] ?? "";
-      const value = headers[at + 1] ?? "";
-      validateHeaderName(name);
-      validateHeaderValue(name, value);
-      text += `${name}: ${value}\r\n`;
-    }
-  } catch {
-    throw new MalformedResponseError("a header cannot be passed on");
-  }
-  return `${text}\r\n`;
+  throw new ProxyFailureError({ is: value === "unauthorized" ? "unreachable" : value });
 }
 
 /** Resolves when the response has left, or its socket is gone; destroys it after `limitMs`. */
-function ended(response: ServerResponse, limitMs: number): Promise<void> {
+function ended(response: ClientResponse, limitMs: number): Promise<void> {
   return new Promise((resolve) => {
     if (response.writableFinished || response.destroyed) {
       resolve();

@@ -1,7 +1,7 @@
 /** What to do with one request: decided by the edge or the node proxy, carried out by an exchange. Types only. */
 
-import type { ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import type { ClientResponse } from "./client.ts";
 import type { HeaderEdits } from "./raw-headers.ts";
 
 /** One way to the server; the next one is tried when this one cannot be dialled. */
@@ -37,12 +37,12 @@ export interface ForwardPlan {
   readonly executionId: string;
   /** Origin-form, or `*`. */
   readonly path: string;
-  readonly edits: Omit<HeaderEdits, "added">;
+  readonly edits: HeaderEdits;
   readonly ways: readonly Way[];
   /** Lower-case names of response headers that stop here. */
   readonly keepsBack: (name: string) => boolean;
   /** Connect streams that are cut off end with an error frame; false leaves them cut for the hop before to see. */
   readonly framesErrors: boolean;
   /** Writes the whole response for a request that got none. */
-  refuse(response: ServerResponse, failure: Failure): void;
+  refuse(response: ClientResponse, failure: Failure): void;
 }

@@ -1,8 +1,7 @@
 /** Every exchange under way and every connection kept, by execution: begins them, counts them, ends them. */
 
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { StreamError } from "./connect-envelope.ts";
-import { Exchange, type ExchangeHost, type UpgradeRequest } from "./exchange.ts";
+import { type Client, Exchange, type ExchangeHost } from "./exchange.ts";
 import type { ForwardPlan } from "./forward-plan.ts";
 import { UpstreamPools } from "./upstream-pools.ts";
 
@@ -37,8 +36,8 @@ export class Forwarder implements ExchangeHost {
     return total;
   }
 
-  forward(plan: ForwardPlan, request: IncomingMessage, response: ServerResponse, upgrade?: UpgradeRequest): void {
-    const exchange = new Exchange(this, plan, request, response, upgrade);
+  forward(plan: ForwardPlan, client: Client): void {
+    const exchange = new Exchange(this, plan, client);
     let exchanges = this.#exchanges.get(plan.executionId);
     if (exchanges === undefined) {
       exchanges = new Set();
@@ -64,8 +63,10 @@ export class Forwarder implements ExchangeHost {
     await Promise.all(endings);
   }
 
-  async stop(error: StreamError): Promise<void> {
-    await Promise.all([...this.#exchanges.keys()].map((executionId) => this.close(executionId, error)));
+  async stop(reason: StreamError): Promise<void> {
+    const closing: Promise<void>[] = [];
+    for (const executionId of this.#exchanges.keys()) closing.push(this.close(executionId, reason));
+    await Promise.all(closing);
     this.pools.stop();
   }
 }

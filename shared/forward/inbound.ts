@@ -6,7 +6,8 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { UpgradeRequest } from "./exchange.ts";
+import type { ClientRequest, Handler } from "./client.ts";
+import { FrontConnection } from "./front-connection.ts";
 import { headerValue } from "./raw-headers.ts";
 
 const HEADERS_TIMEOUT_MS = 60_000;
@@ -18,8 +19,7 @@ const MAX_HEADER_BYTES = 64 * 1024;
 const MAX_EARLY_BYTES = 64 * 1024;
 
 export interface InboundHandlers {
-  /** `upgrade` is there when the client asks for one; `response` then still answers if it is refused. */
-  handle(request: IncomingMessage, response: ServerResponse, upgrade?: UpgradeRequest): void;
+  readonly handle: Handler;
   /** Header lines (each ending in CRLF) of the answer to bytes that are not HTTP. */
   readonly refusalHeaders: string;
 }
@@ -34,7 +34,7 @@ export interface Inbound {
 }
 
 export async function listen(host: string, port: number, handlers: InboundHandlers): Promise<Inbound> {
-  const sockets = new Set<Socket>();
+  const fronts = new Map<Socket, FrontConnection>();
   const server = createServer({
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
@@ -48,16 +48,22 @@ export async function listen(host: string, port: number, handlers: InboundHandle
   server.timeout = 0;
   // Bounded by size already; a count would drop headers without a word.
   server.maxHeadersCount = 0;
+  const parse = server.listeners("connection") as ((this: Server, socket: Socket) => void)[];
+  server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {
-    sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
+    fronts.set(
+      socket,
+      new FrontConnection(socket, handlers.handle, () => parse.forEach((on) => on.call(server, socket))),
+    );
+    socket.once("close", () => fronts.delete(socket));
   });
-  const handle = (request: IncomingMessage, response: ServerResponse) => handlers.handle(request, response);
+  const handle = (request: IncomingMessage, response: ServerResponse) => handlers.handle(requestOf(request), response);
   server.on("request", handle);
   server.on("checkContinue", handle);
   server.on("checkExpectation", handle);
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, early: Buffer) => {
-    if (isPlain(request)) handBack(server, request, socket, early);
+    if (isPlain(request))
+      handBack(request, socket, early, () => parse.forEach((on) => on.call(server, socket as Socket)));
     else upgrade(request, socket, early, handlers);
   });
   server.on("clientError", (error, socket) => refuse(error, socket, handlers.refusalHeaders));
@@ -73,15 +79,16 @@ export async function listen(host: string, port: number, handlers: InboundHandle
   return {
     port: address.port,
     get connections() {
-      return sockets.size;
+      return fronts.size;
     },
     close() {
       closing ??= new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();
+      for (const front of fronts.values()) front.closeIfIdle();
       return closing;
     },
     destroy() {
-      for (const socket of sockets) socket.destroy();
+      for (const socket of fronts.keys()) socket.destroy();
     },
   };
 }
@@ -98,7 +105,7 @@ function isPlain(request: IncomingMessage): boolean {
   return /^\s*h2c?\s*(,|$)/i.test(headerValue(rawHeaders, "upgrade") ?? "");
 }
 
-function handBack(server: Server, request: IncomingMessage, socket: Duplex, early: Buffer): void {
+function handBack(request: IncomingMessage, socket: Duplex, early: Buffer, parse: () => void): void {
   const { rawHeaders } = request;
   let text = `${request.method ?? "GET"} ${request.url ?? "/"} HTTP/1.1\r\n`;
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
@@ -109,7 +116,7 @@ function handBack(server: Server, request: IncomingMessage, socket: Duplex, earl
     }
   }
   socket.unshift(Buffer.concat([Buffer.from(`${text}\r\n`, "latin1"), early]));
-  server.emit("connection", socket);
+  parse();
 }
 
 function upgrade(request: IncomingMessage, socket: Duplex, early: Buffer, handlers: InboundHandlers): void {
@@ -136,7 +143,7 @@ function upgrade(request: IncomingMessage, socket: Duplex, early: Buffer, handle
   socket.on("data", collect);
   socket.on("end", leave);
   const protocol = headerValue(request.rawHeaders, "upgrade") ?? "";
-  handlers.handle(request, response, {
+  handlers.handle(requestOf(request), response, {
     protocol,
     socket,
     takeOver() {
@@ -149,6 +156,16 @@ function upgrade(request: IncomingMessage, socket: Duplex, early: Buffer, handle
       return bytes;
     },
   });
+}
+
+function requestOf(request: IncomingMessage): ClientRequest {
+  return {
+    method: request.method ?? "GET",
+    url: request.url ?? "/",
+    httpVersionMinor: request.httpVersionMinor,
+    rawHeaders: request.rawHeaders,
+    body: request,
+  };
 }
 
 function refuse(error: NodeJS.ErrnoException, socket: Duplex, headers: string): void {

@@ -41,13 +41,20 @@ export interface RequestHead {
   readonly rawHeaders: readonly string[];
 }
 
+/** What a request looks like to its server, whichever way it takes. */
 export interface HeaderEdits {
   /** True: this header (lower-case name) does not reach the next hop. */
   readonly drops: (name: string, value: string) => boolean;
-  /** Put in place of every Host. */
+  /** Put in place of Host. */
   readonly host?: string | undefined;
+}
+
+/** What is said to the next hop only. */
+export interface HopHeaders {
   /** Ready-made header lines, each ending in CRLF, added last. */
   readonly added: string;
+  /** The protocol the client asks to switch to. */
+  readonly upgrade: string | undefined;
 }
 
 /** Thrown for a request that cannot be forwarded with the meaning it has; safe to send. */
@@ -67,43 +74,42 @@ export interface OutgoingHead {
  * every name and value; nothing here adds a line break to them.
  * @throws UnforwardableError when the body has a transfer coding other than chunked.
  */
-export function outgoingHead(request: RequestHead, edits: HeaderEdits, upgrade?: string): OutgoingHead {
+export function outgoingHead(request: RequestHead, edits: HeaderEdits, hop: HopHeaders): OutgoingHead {
   const { rawHeaders } = request;
   const nominated = nominatedBy(rawHeaders);
+  const facts: BodyFacts = { framing: "none", expectsContinue: false };
   let text = `${request.method} ${request.path} HTTP/1.1\r\n`;
-  let framing: BodyFraming = "none";
-  let expectsContinue = false;
-  let hosted = false;
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? "";
     const value = rawHeaders[at + 1] ?? "";
     const lower = name.toLowerCase();
-    if (HOP_BY_HOP.has(lower)) {
-      if (lower === "transfer-encoding") framing = codingOf(value);
-      else if (lower === "te" && /\btrailers\b/i.test(value)) text += "TE: trailers\r\n";
-      continue;
+    if (HOP_BY_HOP.has(lower)) text += crossingAnyway(lower, value, facts);
+    else if (nominated?.has(lower) === true) continue;
+    else if (lower === "host" && edits.host !== undefined) text += `Host: ${edits.host}\r\n`;
+    else if (!edits.drops(lower, value)) {
+      if (lower === "content-length") facts.framing = "length";
+      else if (lower === "expect") facts.expectsContinue = /(?:^|\W)100-continue(?:$|\W)/i.test(value);
+      text += `${name}: ${value}\r\n`;
     }
-    if (nominated !== undefined && nominated.has(lower)) continue;
-    if (lower === "host" && edits.host !== undefined) {
-      if (!hosted) text += `Host: ${edits.host}\r\n`;
-      hosted = true;
-      continue;
-    }
-    if (edits.drops(lower, value)) continue;
-    if (lower === "content-length") framing = "length";
-    else if (lower === "expect") expectsContinue = /(?:^|\W)100-continue(?:$|\W)/i.test(value);
-    text += `${name}: ${value}\r\n`;
   }
-  if (framing === "chunked") text += "Transfer-Encoding: chunked\r\n";
-  if (upgrade !== undefined) text += `Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n`;
-  return { text: `${text}${edits.added}\r\n`, framing, expectsContinue };
+  if (hop.upgrade !== undefined) text += `Connection: Upgrade\r\nUpgrade: ${hop.upgrade}\r\n`;
+  return { text: `${text}${hop.added}\r\n`, framing: facts.framing, expectsContinue: facts.expectsContinue };
 }
 
-function codingOf(value: string): BodyFraming {
-  if (value.trim().toLowerCase() !== "chunked") {
+interface BodyFacts {
+  framing: BodyFraming;
+  expectsContinue: boolean;
+}
+
+/** The part of a hop-by-hop header that the next hop has to be told, in our own words. */
+function crossingAnyway(lower: string, value: string, facts: BodyFacts): string {
+  if (lower === "te") return /\btrailers\b/i.test(value) ? "TE: trailers\r\n" : "";
+  if (lower !== "transfer-encoding") return "";
+  if (value.trim().toLowerCase() !== "chunked" || facts.framing === "chunked") {
     throw new UnforwardableError("only the chunked transfer coding is supported");
   }
-  return "chunked";
+  facts.framing = "chunked";
+  return "Transfer-Encoding: chunked\r\n";
 }
 
 /** Headers of a response that may go on to the client; `drops` is asked with the lower-case name. */

@@ -88,7 +88,7 @@ export class UpstreamPools {
 
   stop(): void {
     clearInterval(this.#sweeper);
-    for (const executionId of [...this.#open.keys()]) this.close(executionId);
+    for (const executionId of this.#open.keys()) this.close(executionId);
   }
 
   #sweep(): void {
