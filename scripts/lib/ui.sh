@@ -57,6 +57,10 @@ show_progress() {
   local title=$1 pid=$2 start=$3 ticks=0
   CLEAR=
   if [ -t 1 ]; then CLEAR=$'\r\e[K'; fi
+  # Most steps find nothing to do and take a moment: those are not kept waiting.
+  for _ in 1 2 3 4 5; do
+    if kill -0 "$pid" 2>/dev/null; then sleep 0.02 || true; fi
+  done
   while kill -0 "$pid" 2>/dev/null; do
     sleep 0.1 || true
     ticks=$((ticks + 1))
