@@ -1,6 +1,7 @@
 /** Contract → fastify routes: validation, statuses, error bodies, abort signals. One way of serving for every program. */
 
 import { randomUUID } from "node:crypto";
+import type { Socket } from "node:net";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { TSchema } from "typebox";
 import type { Access, Context, Contract, Handlers, Input, Route } from "./contract.ts";
@@ -26,6 +27,7 @@ export function createServer(log: Log): FastifyInstance {
     requestTimeout: 0,
     routerOptions: { maxParamLength: 512, ignoreTrailingSlash: false },
     genReqId: (request) => requestId(request.headers[REQUEST_ID]),
+    clientErrorHandler: refuseUnparsed,
   });
   // SDKs send JSON chunked, without Content-Length, and DELETE with or without a body (wire-contract.md §0.1).
   server.removeAllContentTypeParsers();
@@ -159,6 +161,23 @@ function sendError(reason: unknown, request: FastifyRequest, reply: FastifyReply
     .header(REQUEST_ID, request.id)
     .type("application/json; charset=utf-8")
     .send(JSON.stringify(toBody(error)));
+}
+
+/** What Node's parser refuses never becomes a request; it gets the one error body all the same. */
+function refuseUnparsed(error: Error & { readonly code?: string }, socket: Socket): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const tooLong = error.code === "HPE_HEADER_OVERFLOW";
+  const status = tooLong ? 431 : 400;
+  const message = tooLong ? "request line or headers are too long" : "not an HTTP request that can be understood";
+  const body = JSON.stringify({ code: status, message, error_code: "bad_request" });
+  socket.end(
+    `HTTP/1.1 ${status} ${tooLong ? "Request Header Fields Too Large" : "Bad Request"}\r\n` +
+      "content-type: application/json; charset=utf-8\r\naccess-control-allow-origin: *\r\n" +
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
 }
 
 // Without the query: it may carry a signature.

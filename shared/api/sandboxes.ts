@@ -18,7 +18,7 @@ import {
 } from "./sandbox-shapes.ts";
 
 const metadataFilter = Type.Optional(
-  Type.String({ maxLength: 65_536, description: "k=v pairs joined by &, each part percent-encoded" }),
+  Type.String({ maxLength: 8192, description: "k=v pairs joined by &, each part percent-encoded" }),
 );
 
 const one = { tag: "Sandboxes", access: "project", params: bySandbox } as const;
@@ -82,7 +82,7 @@ export const sandboxApi = contract({
     query: Type.Object({
       sandbox_ids: Type.String({
         minLength: 1,
-        maxLength: 16_384,
+        maxLength: 8192,
         description: "Comma-separated, at most 100, unique",
       }),
     }),

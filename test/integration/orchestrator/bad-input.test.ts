@@ -1,0 +1,168 @@
+/** Every field of every body and query of the public contract, made wrong in every way its schema can tell. */
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { publicApi } from "../../../shared/api/public.ts";
+import type { Route } from "../../../shared/contract.ts";
+import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/cluster.ts";
+import { bad, good, pathOf, type Schema, withField } from "../../support/samples.ts";
+
+let cluster: Cluster;
+beforeAll(async () => {
+  cluster = await startCluster({ config: { rateLimitWritePerSecond: 100_000, rateLimitCreatePerSecond: 100_000 } });
+});
+afterAll(() => cluster.stop());
+
+const routes: [string, Route][] = Object.entries(publicApi);
+
+function credentials(route: Route): Ask {
+  if (route.access === "project") return {};
+  return { key: null, headers: { "x-admin-token": ADMIN_TOKEN, "x-team-id": cluster.teamId } };
+}
+
+describe("bodies", () => {
+  const table = routes.filter(([, route]) => route.body !== undefined);
+  test.each(table)("%s refuses each wrong field by name", async (_name, route) => {
+    const schema = route.body as Schema;
+    const cases = bad(schema);
+    expect(cases.length).toBeGreaterThan(0);
+    for (const { what, field, value, message } of cases) {
+      const body = withField(good(schema), field, value);
+      const answer = await cluster.ask(route.method, pathOf(route), { ...credentials(route), body });
+      const said = (answer.body as { message?: string }).message ?? "";
+      const name = field.split(".").at(-1) ?? "";
+      const context = `${what} as '${field}' answered ${answer.status} ${said}`;
+      expect(answer.status, context).toBe(400);
+      expect(answer.body, context).toMatchObject({ code: 400, error_code: "bad_request" });
+      if (message === undefined) expect(said, context).toContain(name);
+      else expect(said, context).toBe(message);
+    }
+  });
+
+  test.each(table)("%s refuses a body that is no object, and broken JSON", async (_name, route) => {
+    for (const body of ["[]", '"text"', "5", "{", "\u0000"]) {
+      const answer = await cluster.ask(route.method, pathOf(route), { ...credentials(route), body });
+      expect(answer.status, body).toBe(400);
+    }
+  });
+
+  test.each(table)("%s ignores unknown properties", async (_name, route) => {
+    const body = { ...(good(route.body as Schema) as object), no_such_property: { deep: true } };
+    const answer = await cluster.ask(route.method, pathOf(route), { ...credentials(route), body });
+    expect(answer.text).not.toContain("no_such_property");
+  });
+});
+
+describe("queries", () => {
+  const table = routes.filter(([, route]) => route.query !== undefined);
+  test.each(table)("%s refuses each wrong value by name", async (_name, route) => {
+    const required = good(route.query as Schema) as Record<string, unknown>;
+    for (const { what, field, value } of bad(route.query as Schema)) {
+      // In a URL everything is text: a number is wrong only where it is no number or out of range.
+      if (typeof value !== "string" && typeof value !== "number") continue;
+      if (what === "a number" || (what === "text" && /^(5|true)$/.test(String(value)))) continue;
+      const pairs = Object.entries({ ...required, [field]: value }).map(([k, v]): [string, string] => [k, String(v)]);
+      const query = new URLSearchParams(pairs);
+      const answer = await cluster.ask(route.method, `${pathOf(route)}?${query.toString()}`, credentials(route));
+      const context = `${what} as '${field}' answered ${answer.status} ${answer.text.slice(0, 200)}`;
+      expect(answer.status, context).toBe(400);
+      expect((answer.body as { message: string }).message, context).toContain(field);
+    }
+  });
+
+  test.each(["abc", "1.5", "", " 5", "0", "101", "-1", "1e2", "99999999999999999999"])(
+    "limit=%s is refused",
+    async (limit) => {
+      const answer = await cluster.ask("GET", `/v2/sandboxes?limit=${encodeURIComponent(limit)}`);
+      expect(answer.status).toBe(400);
+      expect((answer.body as { message: string }).message).toContain("limit");
+    },
+  );
+});
+
+describe("words of the contract", () => {
+  const create = (body: object) => cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base", ...body } });
+
+  test.each([0, -1])("timeout %i is not above zero", async (timeout) => {
+    expect((await create({ timeout })).body).toMatchObject({ code: 400, message: "Timeout must be greater than 0" });
+  });
+
+  test("a timeout beyond the project's limit is refused in hours, before the sandbox is looked for", async () => {
+    expect((await create({ timeout: 25 * 3600 })).body).toMatchObject({
+      code: 400,
+      message: "Timeout cannot be greater than 24 hours",
+    });
+    const answer = await cluster.ask("POST", "/v2/sandboxes/inosuchsandbox/connect", { body: { timeout: 25 * 3600 } });
+    expect(answer.status).toBe(400);
+  });
+
+  test.each([
+    [{ network: { allowOut: ["example.com"] } }, "ALL_TRAFFIC"],
+    [{ network: { denyOut: ["example.com"] } }, "invalid denied CIDR 'example.com'"],
+    [{ network: { denyOut: ["0.0.0.0"] } }, "invalid denied CIDR"],
+    [{ network: { denyOut: ["10.0.0.0/33"] } }, "invalid denied CIDR"],
+    [{ network: { allowOut: ["exa mple.com"], denyOut: ["0.0.0.0/0"] } }, "invalid allowed destination"],
+    [{ network: { httpsPorts: [49983] } }, "httpsPorts"],
+    [{ network: { httpsPorts: [0] } }, "httpsPorts"],
+    [{ network: { httpsPorts: [65536] } }, "httpsPorts"],
+    [{ network: { maskRequestHost: "exämple.com" } }, "maskRequestHost"],
+    [{ network: { maskRequestHost: "a b" } }, "maskRequestHost"],
+    [{ network: { egressProxy: { address: "no-port" } } }, "egressProxy.address"],
+    [{ network: { rules: { "*": [{}] } } }, "invalid rule host"],
+    [{ network: { rules: { "a.*.com": [{}] } } }, "invalid rule host"],
+    [{ network: { rules: { "a.com": [{ transform: { headers: { "bad header": "v" } } }] } } }, "headers"],
+    [{ autoPauseMemory: false }, "autoPauseMemory"],
+    [{ autoPause: true, autoPauseMemory: false, autoResume: { enabled: true } }, "autoPauseMemory"],
+    [{ autoPause: false, onTimeout: "pause" }, "onTimeout"],
+    [{ onTimeout: "explode" }, "onTimeout"],
+    [{ onResume: "explode" }, "onResume"],
+    [{ volumeMounts: [{ name: "v", path: "relative" }] }, "volumeMounts.0.path"],
+    [{ volumeMounts: [{ name: "v", path: "/a/../b" }] }, "volumeMounts.0.path"],
+    [{ volumeMounts: [{ name: "v", path: "/a" }, { name: "w", path: "/a" }] }, "volumeMounts.1.path"],
+    [{ iam: { tokens: { "{x}": { audience: "a", tokenType: "JWT-SVID" } } } }, "tokens"],
+    [{ iam: { tokens: { x: { audience: "a", tokenType: "JWT" } } } }, "tokenType"],
+    [{ envVars: { "A=B": "x" } }, "envVars"],
+    [{ envVars: { A: "x\u0000y" } }, "A"],
+    [{ metadata: { "a\nb": 5 } }, "metadata"],
+    [{ templateID: "a/b/c" }, "template reference"],
+    [{ templateID: "base:tag:tag" }, "template reference"],
+  ])("%j is refused", async (body, words) => {
+    const before = cluster.agent.starts.length;
+    const answer = await create(body);
+    expect(answer.status).toBe(400);
+    expect((answer.body as { message: string }).message).toContain(words);
+    expect(cluster.agent.starts.length).toBe(before);
+  });
+
+  test.each([
+    [{ network: { allowOut: ["1.1.1.1"] } }, "network.allowOut"],
+    [{ network: { denyOut: ["10.0.0.0/8"] } }, "network.denyOut"],
+    [{ network: { rules: { "a.com": [{}] } } }, "network.rules"],
+    [{ network: { egressProxy: { address: "10.0.0.1:1080" } } }, "network.egressProxy"],
+    [{ autoPause: true }, "autoPause"],
+    [{ onTimeout: "pause" }, "autoPause"],
+    [{ autoResume: { enabled: true } }, "autoResume"],
+    [{ volumeMounts: [{ name: "v", path: "/a" }] }, "volumeMounts"],
+    [{ iam: { tokens: { x: { audience: "a", tokenType: "JWT-SVID" } } } }, "iam"],
+  ])("%j is not carried out and says so", async (body, option) => {
+    const answer = await create(body);
+    expect(answer.status).toBe(501);
+    expect(answer.body).toMatchObject({ code: 501, error_code: "not_implemented" });
+    expect((answer.body as { message: string }).message).toContain(option);
+  });
+
+  test.each(["-", "Ab", "../etc", "%2e%2e", "i_x", "i x"])("'%s' is no sandbox id", async (id) => {
+    const answer = await cluster.ask("GET", `/sandboxes/${encodeURIComponent(id)}`);
+    expect(answer.body).toMatchObject({ code: 400, message: "Invalid sandbox ID" });
+  });
+
+  test("an unknown template and an unknown tag are 404 in the contract's words", async () => {
+    expect((await create({ templateID: "no-such" })).body).toMatchObject({
+      code: 404,
+      message: "template 'no-such' not found",
+    });
+    expect((await create({ templateID: "base:v9" })).body).toMatchObject({
+      code: 404,
+      message: "tag 'v9' does not exist for template 'base'",
+    });
+  });
+});

@@ -1,0 +1,155 @@
+/** Starts that fail in every way leave nothing: no execution, no record that claims to run, the reason for the caller. */
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { AppError } from "../../../shared/errors.ts";
+import type { FakeAgent } from "../../support/fake-agent.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/cluster.ts";
+
+let cluster: Cluster;
+const never = () => new Promise<void>(() => undefined);
+const create = (body: object = {}) => cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base", ...body } });
+
+async function nothingRuns(agents: readonly FakeAgent[]): Promise<void> {
+  expect((await cluster.ask("GET", "/v2/sandboxes")).body).toEqual([]);
+  // The node is told in the background, after the caller has its answer.
+  await expect.poll(() => agents.reduce((sum, { live }) => sum + live.size, 0)).toBe(0);
+}
+
+describe("one node", () => {
+  beforeEach(async () => {
+    cluster = await startCluster({ config: { startTimeoutMs: 300, placementTimeoutMs: 800, stopTimeoutMs: 300 } });
+  });
+  afterEach(() => cluster.stop());
+
+  test("a node that fails: 500 sandbox_create_failed naming the reason", async () => {
+    cluster.agent.onStart = () => {
+      throw new AppError("sandbox_create_failed", "envd did not answer in time");
+    };
+    const answer = await create();
+    expect(answer.status).toBe(500);
+    expect(answer.body).toMatchObject({
+      error_code: "sandbox_create_failed",
+      message: "Failed to place sandbox: envd did not answer in time",
+    });
+    await nothingRuns(cluster.agents);
+  });
+
+  test("a node that hangs: 504 placement_timeout, and a late start finds itself refused", async () => {
+    let late: () => void = never;
+    cluster.agent.onStart = async (_start, run) => {
+      late = run;
+      await never();
+    };
+    const answer = await create();
+    expect(answer.body).toMatchObject({ code: 504, error_code: "placement_timeout" });
+    await expect.poll(() => cluster.agent.stops.length).toBeGreaterThan(0);
+    expect(late).toThrow("stopped");
+    await nothingRuns(cluster.agents);
+  });
+
+  test("an answer that is lost: the node is told to stop what it started", async () => {
+    cluster.agent.onStart = async (_start, run) => {
+      run();
+      await never();
+    };
+    expect((await create()).status).toBe(504);
+    await nothingRuns(cluster.agents);
+  });
+
+  test("a node that stays busy: 503 cluster_at_capacity", async () => {
+    cluster.agent.onStart = () => {
+      throw new AppError("node_busy", "busy");
+    };
+    const answer = await create();
+    expect(answer.body).toMatchObject({ code: 503, error_code: "cluster_at_capacity" });
+    expect(cluster.agent.starts.length).toBeGreaterThan(1);
+    await nothingRuns(cluster.agents);
+  });
+
+  test("a node that is busy for a moment is asked again", async () => {
+    let refusals = 2;
+    cluster.agent.onStart = (_start, run) => {
+      if (refusals-- > 0) throw new AppError("node_busy", "busy");
+      run();
+    };
+    expect((await create()).status).toBe(201);
+    expect(cluster.agent.live.size).toBe(1);
+  });
+
+  test("a killed node process: 500 naming the node, and its report later is cleaned up", async () => {
+    await cluster.agent.stop();
+    const answer = await create();
+    expect(answer.body).toMatchObject({ code: 500, error_code: "sandbox_create_failed" });
+    expect(answer.text).toContain("node n1 did not answer");
+    expect((await cluster.ask("GET", "/v2/sandboxes")).body).toEqual([]);
+  });
+
+  test("kill wins over a start: the creator gets 409, nothing runs", async () => {
+    let run: () => void = () => undefined;
+    let resume: () => void = () => undefined;
+    cluster.agent.onStart = async (_start, go) => {
+      run = go;
+      await new Promise<void>((resolve) => {
+        resume = resolve;
+      });
+    };
+    const creating: Promise<Answer> = create();
+    await expect.poll(() => cluster.agent.starts.length).toBe(1);
+    const killed = await cluster.ask("POST", `/admin/teams/${cluster.teamId}/sandboxes/kill`, {
+      key: null,
+      headers: { "x-admin-token": "test-admin-token-0001" },
+    });
+    expect(killed.body).toEqual({ killedCount: 1, failedCount: 0 });
+    expect(run).toThrow("stopped");
+    resume();
+    expect((await creating).body).toMatchObject({ code: 409 });
+    await nothingRuns(cluster.agents);
+  });
+
+  test("a kill whose node does not answer is still a kill; the next report ends the execution", async () => {
+    const { sandboxID } = (await create()).body as { sandboxID: string };
+    cluster.agent.onStop = never;
+    expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).status).toBe(204);
+    expect(cluster.agent.live.size).toBe(1);
+    await cluster.agent.beat();
+    expect(cluster.agent.live.size).toBe(0);
+  });
+});
+
+describe("three nodes", () => {
+  beforeEach(async () => {
+    cluster = await startCluster({ agents: 3, config: { startTimeoutMs: 2_000 } });
+  });
+  afterEach(() => cluster.stop());
+
+  test("a node that fails is passed over, under another execution id", async () => {
+    const [bad] = cluster.agents;
+    if (bad === undefined) throw new Error("no agent");
+    bad.onStart = (_start, run) => {
+      run();
+      throw new AppError("internal", "disk broken");
+    };
+    for (let index = 0; index < 20; index++) expect((await create()).status).toBe(201);
+    await expect.poll(() => bad.live.size).toBe(0);
+    const ids = cluster.agents.flatMap(({ starts }) => starts.map(({ executionId }) => executionId));
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(bad.stops).toHaveLength(bad.starts.length);
+  });
+
+  test("three failures are the end: repeated create failures", async () => {
+    for (const agent of cluster.agents) {
+      agent.onStart = () => {
+        throw new AppError("internal", "disk broken");
+      };
+    }
+    const answer = await create();
+    expect(answer.body).toMatchObject({ code: 500, error_code: "sandbox_create_failed" });
+    expect(answer.text).toContain("repeated create failures (3): disk broken");
+    await nothingRuns(cluster.agents);
+  });
+
+  test("a burst is spread before any report has come in", async () => {
+    await Promise.all(Array.from({ length: 30 }, () => create()));
+    for (const { live } of cluster.agents) expect(live.size).toBeGreaterThan(4);
+  });
+});

@@ -1,0 +1,112 @@
+/** A restart loses no sandbox, and finishes what a crash cut short. */
+
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type Cluster, startCluster } from "../../support/cluster.ts";
+
+let cluster: Cluster;
+beforeEach(async () => {
+  cluster = await startCluster({ config: { orphanGraceMs: 200, missingGraceMs: 200, nodeTimeoutMs: 500, nodeLostMs: 1_000 } });
+});
+afterEach(() => cluster.stop());
+
+async function create(body: object = {}): Promise<string> {
+  const answer = await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base", ...body } });
+  expect(answer.status, answer.text).toBe(201);
+  return (answer.body as { sandboxID: string }).sandboxID;
+}
+
+test("running sandboxes stay, with their routes, tokens and ends; expired ones are gone", async () => {
+  const id = await create({ metadata: { a: "1" } });
+  const short = await create({ timeout: 1 });
+  const before = (await cluster.ask("GET", `/sandboxes/${id}`)).body;
+  await cluster.restart();
+  expect((await cluster.ask("GET", `/sandboxes/${id}`)).body).toEqual(before);
+  await expect.poll(async () => (await cluster.ask("GET", `/sandboxes/${short}`)).status, { timeout: 5_000 }).toBe(404);
+  await expect.poll(() => cluster.agent.live.size).toBe(1);
+  // Routed, not merely remembered: the fake address refuses, the edge knows the sandbox.
+  const routed = await fetch(`${cluster.edgeUrl}/`, { headers: { "svc-sandbox-id": id, "svc-sandbox-port": "1" } });
+  expect(await routed.text()).not.toContain("The sandbox was not found");
+  expect((await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).status).toBe(201);
+});
+
+test("an execution nobody knows is stopped after its grace, and not before", async () => {
+  const { agent } = cluster;
+  const template = agent.pools()[0]?.build ?? { templateId: "t", buildId: "b", image: "i" };
+  agent.live.set("00000000-0000-4000-8000-000000000001", {
+    executionId: "00000000-0000-4000-8000-000000000001",
+    startedAt: Date.now(),
+    endAt: Date.now() + 60_000,
+    body: {
+      sandboxId: "iorphan",
+      build: template,
+      resources: { cpuCount: 1, memoryMB: 128, diskSizeMB: 0 },
+      egress: { internet: true },
+      envs: {},
+      accessToken: "0000000000000000",
+      endAt: Date.now() + 60_000,
+      onTimeout: "kill",
+    },
+  });
+  expect((await agent.beat()).stop).toEqual([]);
+  await expect.poll(async () => (await agent.beat()).stop, { timeout: 3_000 }).toEqual([
+    "00000000-0000-4000-8000-000000000001",
+  ]);
+});
+
+test("a sandbox its node no longer reports is lost, with an event", async () => {
+  const id = await create();
+  cluster.agent.live.clear();
+  await expect
+    .poll(
+      async () => {
+        await cluster.agent.beat();
+        return (await cluster.ask("GET", `/sandboxes/${id}`)).status;
+      },
+      { timeout: 3_000 },
+    )
+    .toBe(404);
+  const events = (await cluster.ask("GET", `/events/sandboxes/${id}`)).body as { eventData: unknown }[];
+  expect(events[0]?.eventData).toEqual({ reason: "lost" });
+});
+
+test("a silent node is unhealthy, then its sandboxes are lost; when it returns it is told to stop them", async () => {
+  const id = await create();
+  const admin = { key: null, headers: { "x-admin-token": "test-admin-token-0001" } };
+  const silent = await startCluster({ agents: 0 });
+  await silent.stop();
+  await cluster.agent.stop();
+  const status = async () => ((await cluster.ask("GET", "/nodes/n1", admin)).body as { status: string }).status;
+  await expect.poll(status, { timeout: 5_000 }).toBe("unhealthy");
+  expect((await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).body).toMatchObject({
+    code: 503,
+    error_code: "no_compatible_node",
+  });
+  await expect.poll(async () => (await cluster.ask("GET", `/sandboxes/${id}`)).status, { timeout: 5_000 }).toBe(404);
+});
+
+test("a node that is drained takes nothing new and keeps what it has", async () => {
+  const id = await create();
+  const admin = { key: null, headers: { "x-admin-token": "test-admin-token-0001" } };
+  const want = async (status: string) =>
+    (await cluster.ask("POST", "/nodes/n1", { ...admin, body: { status } })).status;
+  expect(await want("draining")).toBe(204);
+  expect((await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).status).toBe(503);
+  expect((await cluster.ask("GET", `/sandboxes/${id}`)).status).toBe(200);
+  expect(await want("standby")).toBe(409);
+  expect(await want("unhealthy")).toBe(409);
+  await cluster.restart();
+  await cluster.agent.beat();
+  expect((await cluster.ask("GET", "/nodes/n1", admin)).body).toMatchObject({ status: "draining" });
+  expect(await want("ready")).toBe(204);
+  await create();
+});
+
+test("an end the node has wrong is corrected by its next report", async () => {
+  const id = await create();
+  const started = [...cluster.agent.live.values()][0];
+  if (started === undefined) throw new Error("nothing runs");
+  started.endAt = 5;
+  await cluster.agent.beat();
+  const { endAt } = (await cluster.ask("GET", `/sandboxes/${id}`)).body as { endAt: string };
+  expect(started.endAt).toBe(Date.parse(endAt));
+});
