@@ -104,7 +104,7 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown
     cleared,
   );
 
-  const disposal = createDisposal({ containers, slots, marks, store: stores.containers, log });
+  const disposal = createDisposal({ containers, slots, firewall, marks, store: stores.containers, log });
   teardown.add("removals", () => disposal.settled());
   const dns = await deps.startDns();
   teardown.add("resolver", () => dns.stop());

@@ -4,6 +4,7 @@ import type { Log } from "../shared/log.ts";
 import type { Containers } from "./containers.ts";
 import type { LiveContainer } from "./live-container.ts";
 import type { Marks } from "./marks.ts";
+import type { Firewall } from "./network/firewall.ts";
 import type { Slots } from "./network/slots.ts";
 import type { ContainerStore } from "./store/containers.ts";
 import { createTurns } from "./turns.ts";
@@ -14,6 +15,7 @@ const REMOVALS_AT_ONCE = 2;
 export interface DisposalDeps {
   readonly containers: Pick<Containers, "kill" | "remove">;
   readonly slots: Pick<Slots, "give">;
+  readonly firewall: Pick<Firewall, "close">;
   readonly marks: Pick<Marks, "remove">;
   readonly store: Pick<ContainerStore, "remove">;
   readonly log: Log;
@@ -33,7 +35,7 @@ export interface Disposal {
   settled(): Promise<void>;
 }
 
-export function createDisposal({ containers, slots, marks, store, log }: DisposalDeps): Disposal {
+export function createDisposal({ containers, slots, firewall, marks, store, log }: DisposalDeps): Disposal {
   const turns = createTurns(REMOVALS_AT_ONCE);
   const running = new Map<string, Promise<void>>();
   const failed = new Map<string, Doomed>();
@@ -64,13 +66,15 @@ export function createDisposal({ containers, slots, marks, store, log }: Disposa
   };
 
   return {
-    async kill({ id, cgroup }) {
+    async kill({ id, slot, cgroup }) {
+      const closed = firewall.close(slot).catch((error: unknown) => log.error({ err: error }, "slot not closed"));
       try {
         await cgroup.kill();
       } catch (error) {
         log.warn({ err: error, containerId: id }, "container did not die by signal, asking the engine");
         await containers.kill(id);
       }
+      await closed;
     },
     remove: begin,
     retry() {

@@ -76,10 +76,9 @@ export function hostFirewall(plan: Plan, run: RunCommand): Firewall {
     async repair() {
       // What is in `slots` now has been asked for already, so the answer to this must show it.
       const links = [...slots.keys()];
-      const [table] = await Promise.all([
-        shell.run(`list table inet ${plan.network}`).catch(() => ""),
-        allowInDocker(plan, run),
-      ]);
+      // A process of its own: the shell might remember a table that is no longer there.
+      const table = await shell.inLine(() => run("nft", ["list", "table", "inet", plan.network]).catch(() => ""));
+      await allowInDocker(plan, run);
       const { chains, pinned } = parseTable(table);
       const same = chains === expected.chains && links.every((link) => pinned.has(link) || !slots.has(link));
       if (same) return false;
