@@ -1,7 +1,9 @@
 // Adds the `svc` runtime to the settings file of the Docker engine, or takes it out again.
-// Usage: node merge-daemon-json.mjs FILE add PATH | remove
+// Usage: node merge-daemon-json.mjs FILE add PATH | remove | tidy
 // Everything else in the file stays; prints "changed" or "unchanged". A copy of the file as it was
-// before the first change is kept beside it.
+// before the first change is kept beside it. An engine forgets a runtime only when it reads a list
+// without it, so `remove` leaves a list, be it empty; after the engine read that, `tidy` takes an
+// empty one away.
 import {
   copyFileSync,
   existsSync,
@@ -22,30 +24,38 @@ const file = existed ? realpathSync(named) : named;
 const mode = existed ? statSync(file).mode & 0o777 : 0o644;
 const before = existed ? readFileSync(file, "utf8") : "";
 const settings = before.trim() === "" ? {} : JSON.parse(before);
-const runtimes = { ...settings.runtimes };
-const wanted = verb === "add" ? { path } : undefined;
+const backup = `${file}.before-svc`;
 
-if (JSON.stringify(runtimes.svc) === JSON.stringify(wanted)) {
-  process.stdout.write("unchanged\n");
-} else {
+process.stdout.write(verb === "tidy" ? tidy() : merge(verb === "add" ? { path } : undefined));
+
+function merge(wanted) {
+  const runtimes = { ...settings.runtimes };
+  if (JSON.stringify(runtimes.svc) === JSON.stringify(wanted)) return "unchanged\n";
   if (wanted) runtimes.svc = wanted;
   else delete runtimes.svc;
-  const after = { ...settings, runtimes };
-  if (Object.keys(runtimes).length === 0) delete after.runtimes;
-  if (existed && wanted && !existsSync(`${file}.before-svc`)) copyFileSync(file, `${file}.before-svc`);
+  if (existed && wanted && !existsSync(backup)) copyFileSync(file, backup);
   mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(`${file}.new`, `${JSON.stringify(after, null, 2)}\n`, { mode });
-  renameSync(`${file}.new`, file);
-  if (!wanted) restoreOriginal(after);
-  process.stdout.write("changed\n");
+  write({ ...settings, runtimes });
+  return "changed\n";
 }
 
 // Without our entry the file may be what it was before us: then it is that, byte for byte, or gone.
-function restoreOriginal(after) {
-  const backup = `${file}.before-svc`;
+function tidy() {
+  const after = { ...settings };
+  if (Object.keys(after.runtimes ?? {}).length === 0) delete after.runtimes;
   if (existsSync(backup)) {
-    if (JSON.stringify(JSON.parse(readFileSync(backup, "utf8"))) === JSON.stringify(after)) renameSync(backup, file);
+    const original = JSON.parse(readFileSync(backup, "utf8").trim() || "{}");
+    if (JSON.stringify(original) === JSON.stringify(after)) renameSync(backup, file);
+    else write(after);
   } else if (Object.keys(after).length === 0) {
-    rmSync(file);
+    rmSync(file, { force: true });
+  } else {
+    write(after);
   }
+  return "tidied\n";
+}
+
+function write(after) {
+  writeFileSync(`${file}.new`, `${JSON.stringify(after, null, 2)}\n`, { mode });
+  renameSync(`${file}.new`, file);
 }

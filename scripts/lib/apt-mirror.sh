@@ -66,5 +66,5 @@ one_line() { # OWN SUITE COMPONENTS FILE…
 # keyrings_of SOURCE: the files its Signed-By names.
 keyrings_of() {
   printf '%s\n' "$1" | grep -ioE '(^signed-by:|signed-by=)[^] ]*( *[^] ]+)*' | sed -E 's/^[^:=]*[:=] *//' |
-    tr -s ', ' '\n' | grep '^/' || true
+    tr -s ', ' '\n' | grep '^/' | sort -u || true
 }

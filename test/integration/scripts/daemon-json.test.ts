@@ -43,6 +43,7 @@ describe("the svc runtime in daemon.json", () => {
     const { file, merge } = settingsFile(text);
     merge("add", "/svc-runc");
     expect(merge("remove")).toBe("changed");
+    merge("tidy");
     expect(readFileSync(file, "utf8")).toBe(text);
     expect(existsSync(`${file}.before-svc`)).toBe(false);
   });
@@ -52,6 +53,7 @@ describe("the svc runtime in daemon.json", () => {
     merge("add", "/svc-runc");
     writeFileSync(file, JSON.stringify({ ...(read() as object), debug: true }));
     merge("remove");
+    merge("tidy");
     expect(read()).toEqual({ "log-driver": "local", debug: true });
   });
 
@@ -60,6 +62,8 @@ describe("the svc runtime in daemon.json", () => {
     merge("add", "/svc-runc");
     expect(read()).toEqual({ runtimes: { svc: { path: "/svc-runc" } } });
     merge("remove");
+    expect(read()).toEqual({ runtimes: {} });
+    merge("tidy");
     expect(existsSync(file)).toBe(false);
   });
 
