@@ -135,6 +135,7 @@ int main(void) {
   sigset_t none, child;
   struct sigaction action = {.sa_handler = woken, .sa_flags = SA_NOCLDSTOP};
 
+  close_range(CONTROL_FD + 1, ~0u, 0);
   fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
   /* Node hands over a socket that does not block; frames are sent and read whole. */
   fcntl(CONTROL_FD, F_SETFL, fcntl(CONTROL_FD, F_GETFL) & ~O_NONBLOCK);

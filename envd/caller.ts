@@ -1,0 +1,11 @@
+/** Who an RPC is for: the user named by Basic authentication, without a password (wire-contract.md §3.1). */
+
+import type { HandlerContext } from "@connectrpc/connect";
+
+/** Undefined where the request names nobody. Header values that make no sense name nobody. */
+export function callerName(context: Pick<HandlerContext, "requestHeader">): string | undefined {
+  const [scheme, credentials] = context.requestHeader.get("authorization")?.split(" ", 2) ?? [];
+  if (scheme?.toLowerCase() !== "basic" || credentials === undefined) return undefined;
+  const [name] = Buffer.from(credentials, "base64").toString("utf8").split(":", 1);
+  return name === "" ? undefined : name;
+}

@@ -1,0 +1,66 @@
+/** Pure: the Range header, and whether a conditional request is already answered. Times are whole seconds, as HTTP has them. */
+
+export interface Span {
+  readonly from: number;
+  /** Last byte, included. */
+  readonly to: number;
+}
+
+/** `all`: send everything (no range, several, or nonsense). `none`: nothing of it exists. */
+export type RangeChoice = Span | "all" | "none";
+
+export function chooseRange(header: string | undefined, size: number): RangeChoice {
+  const match = /^bytes=\s*(\d*)-(\d*)\s*$/.exec(header ?? "");
+  const [first, last] = [match?.[1], match?.[2]];
+  if (first === undefined || last === undefined || (first === "" && last === "")) return "all";
+  if (first === "") {
+    const length = Math.min(Number(last), size);
+    return length === 0 ? "none" : { from: size - length, to: size - 1 };
+  }
+  const from = Number(first);
+  const to = last === "" ? size - 1 : Math.min(Number(last), size - 1);
+  if (last !== "" && Number(last) < from) return "all";
+  return from >= size ? "none" : { from, to };
+}
+
+export interface Version {
+  readonly etag: string;
+  readonly modifiedMs: number;
+}
+
+export interface Conditions {
+  readonly ifMatch?: string | undefined;
+  readonly ifNoneMatch?: string | undefined;
+  readonly ifModifiedSince?: string | undefined;
+  readonly ifUnmodifiedSince?: string | undefined;
+}
+
+/** RFC 9110 §13.2.2, for GET. */
+export function checkConditions(conditions: Conditions, version: Version): "send" | "not modified" | "failed" {
+  const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
+  if (ifMatch !== undefined) {
+    if (!listsTag(ifMatch, version.etag)) return "failed";
+  } else if (ifUnmodifiedSince !== undefined && isLater(version.modifiedMs, ifUnmodifiedSince)) return "failed";
+  if (ifNoneMatch !== undefined) return listsTag(ifNoneMatch, version.etag) ? "not modified" : "send";
+  if (ifModifiedSince !== undefined && isLater(version.modifiedMs, ifModifiedSince) === false) return "not modified";
+  return "send";
+}
+
+/** Whether If-Range (a tag or a date) still names this version. */
+export function rangeApplies(ifRange: string | undefined, version: Version): boolean {
+  if (ifRange === undefined) return true;
+  if (ifRange.startsWith('"')) return ifRange === version.etag;
+  const date = Date.parse(ifRange);
+  return !Number.isNaN(date) && Math.floor(version.modifiedMs / 1_000) === Math.floor(date / 1_000);
+}
+
+function listsTag(header: string, etag: string): boolean {
+  const tags = header.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
+  return tags.includes("*") || tags.includes(etag);
+}
+
+/** Undefined for a date that is none. */
+function isLater(modifiedMs: number, date: string): boolean | undefined {
+  const ms = Date.parse(date);
+  return Number.isNaN(ms) ? undefined : Math.floor(modifiedMs / 1_000) > Math.floor(ms / 1_000);
+}

@@ -1,0 +1,103 @@
+/** POST /files/compose: several files become one, all at once, and are then removed (wire-contract.md §3.2). */
+
+import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { posix } from "node:path";
+import { AppError } from "../../shared/errors.ts";
+import { fileError } from "../errno.ts";
+import { makeDirectories } from "../filesystem/tree.ts";
+import { readJson } from "../http/body.ts";
+import { sendJson } from "../http/reply.ts";
+import type { Session } from "../session.ts";
+import type { User } from "../users.ts";
+import { restUser } from "./upload.ts";
+
+const LARGEST_BODY_BYTES = 4 * 1024 * 1024;
+const CHUNK_BYTES = 1024 * 1024;
+
+interface Composition {
+  readonly sources: readonly string[];
+  readonly destination: string;
+  readonly user: User;
+}
+
+/** @throws {AppError} bad_request, unauthorized, not_found, no_space; then neither sources nor destination have changed */
+export async function composeFiles(
+  request: IncomingMessage,
+  response: ServerResponse,
+  query: URLSearchParams,
+  session: Session,
+): Promise<void> {
+  const composition = read(await readJson(request, LARGEST_BODY_BYTES), query, session);
+  for (const source of composition.sources) await checkSource(source);
+  const { destination } = composition;
+  await compose(composition).catch((error: unknown) => {
+    throw fileError(error, destination);
+  });
+  for (const source of new Set(composition.sources)) await rm(source, { force: true });
+  sendJson(response, 200, { name: posix.basename(destination), path: destination, type: "file" });
+}
+
+function read(body: Record<string, unknown>, query: URLSearchParams, session: Session): Composition {
+  const { source_paths: sources, destination, username } = body;
+  if (
+    !Array.isArray(sources) ||
+    sources.length === 0 ||
+    !sources.every((path) => typeof path === "string" && path !== "")
+  )
+    throw new AppError("bad_request", "source_paths must be a list of paths with at least one entry");
+  if (typeof destination !== "string" || destination === "")
+    throw new AppError("bad_request", "destination is required");
+  if (username !== undefined && username !== null && typeof username !== "string")
+    throw new AppError("bad_request", "username must be a text");
+  const named = new URLSearchParams(query);
+  if (typeof username === "string") named.set("username", username);
+  const user = restUser(session, named);
+  const target = session.path(destination, user);
+  const paths = sources.map((path: string) => session.path(path, user));
+  if (paths.includes(target)) throw new AppError("bad_request", "destination is one of the sources");
+  return { sources: paths, destination: target, user };
+}
+
+async function checkSource(path: string): Promise<void> {
+  const stats = await stat(path).catch((error: unknown) => {
+    throw fileError(error, path);
+  });
+  if (!stats.isFile()) throw new AppError("bad_request", `path '${path}' is not a regular file`);
+}
+
+async function compose({ sources, destination, user }: Composition): Promise<void> {
+  await makeDirectories(posix.dirname(destination), user);
+  if ((await stat(destination).catch(() => undefined))?.isDirectory() === true)
+    throw new AppError("bad_request", `path is a directory: '${destination}'`);
+  const beside = posix.join(posix.dirname(destination), `.svc-${randomBytes(8).toString("hex")}`);
+  try {
+    const out = await open(beside, "wx", 0o644);
+    try {
+      for (const source of sources) await append(source, out);
+      await out.chown(user.uid, user.gid);
+    } finally {
+      await out.close();
+    }
+    await rename(beside, destination);
+  } catch (error) {
+    await rm(beside, { force: true });
+    throw error;
+  }
+}
+
+async function append(source: string, out: FileHandle): Promise<void> {
+  const file = await open(source, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, CHUNK_BYTES, null);
+      if (bytesRead === 0) return;
+      await out.appendFile(buffer.subarray(0, bytesRead));
+    }
+  } finally {
+    await file.close();
+  }
+}

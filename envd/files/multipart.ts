@@ -1,0 +1,141 @@
+/** Pure: multipart/form-data read part by part as it arrives; holds no more than a chunk and a part's headers. */
+
+import { AppError } from "../../shared/errors.ts";
+
+export interface Part {
+  readonly name: string | undefined;
+  /** With its directories, as the client wrote it. */
+  readonly filename: string | undefined;
+  /** Has to be read, or left, before the next part. */
+  readonly body: AsyncIterable<Buffer>;
+}
+
+const LARGEST_HEADER_BYTES = 16 * 1024;
+const HEADER_END = Buffer.from("\r\n\r\n");
+
+/** Of a Content-Type header. @throws {AppError} bad_request where there is none that RFC 2046 allows */
+export function boundaryOf(contentType: string): string {
+  const match = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i.exec(contentType);
+  const boundary = match?.[1] ?? match?.[2];
+  if (boundary === undefined) throw new AppError("bad_request", "multipart body without a boundary");
+  return boundary;
+}
+
+/** @throws {AppError} bad_request where the body is not what its content type says */
+export async function* readParts(source: AsyncIterable<Buffer>, boundary: string): AsyncGenerator<Part> {
+  const reader = new Reader(source);
+  // The first delimiter has no line break before it; giving it one makes all delimiters the same.
+  reader.unread(Buffer.from("\r\n"));
+  const delimiter = Buffer.from(`\r\n--${boundary}`);
+  for await (const _ of reader.until(delimiter)) continue;
+  for (;;) {
+    const rest = await reader.line();
+    if (rest.startsWith("--")) return;
+    if (rest.trim() !== "") throw malformed("a boundary is followed by something else");
+    const headers = await reader.headers();
+    const body = reader.until(delimiter);
+    yield { ...parseDisposition(headers), body };
+    for await (const _ of body) continue;
+  }
+}
+
+class Reader {
+  readonly #source: AsyncIterator<Buffer>;
+  #held: Buffer = Buffer.alloc(0);
+
+  constructor(source: AsyncIterable<Buffer>) {
+    this.#source = source[Symbol.asyncIterator]();
+  }
+
+  unread(bytes: Buffer): void {
+    this.#held = Buffer.concat([bytes, this.#held]);
+  }
+
+  /** What comes before the mark; the mark itself is taken too. */
+  async *until(mark: Buffer): AsyncGenerator<Buffer> {
+    for (;;) {
+      const at = this.#held.indexOf(mark);
+      if (at >= 0) {
+        const before = this.#held.subarray(0, at);
+        this.#held = this.#held.subarray(at + mark.length);
+        if (before.length > 0) yield before;
+        return;
+      }
+      // The end of what is held may be the beginning of the mark.
+      const safe = this.#held.length - partialMark(this.#held, mark);
+      const before = this.#held.subarray(0, safe);
+      this.#held = this.#held.subarray(safe);
+      if (before.length > 0) yield before;
+      if (!(await this.#more())) throw malformed("it ends before its last boundary");
+    }
+  }
+
+  /** Up to the line break, which is taken too. */
+  async line(): Promise<string> {
+    return (await this.#upTo(Buffer.from("\r\n"))).toString("utf8");
+  }
+
+  async headers(): Promise<string> {
+    // A part without any header is one line break after the boundary's own.
+    while (this.#held.length < 2) if (!(await this.#more())) break;
+    if (this.#held.subarray(0, 2).equals(Buffer.from("\r\n"))) {
+      this.#held = this.#held.subarray(2);
+      return "";
+    }
+    return (await this.#upTo(HEADER_END)).toString("utf8");
+  }
+
+  async #upTo(mark: Buffer): Promise<Buffer> {
+    for (;;) {
+      const at = this.#held.indexOf(mark);
+      if (at >= 0) {
+        const found = this.#held.subarray(0, at);
+        this.#held = this.#held.subarray(at + mark.length);
+        return found;
+      }
+      // The last boundary may be the last thing there is, without a line break.
+      if (this.#held.length >= 2 && this.#held.toString("latin1", 0, 2) === "--") return this.#held;
+      if (this.#held.length > LARGEST_HEADER_BYTES) throw malformed("the headers of a part are too long");
+      if (!(await this.#more())) throw malformed("it ends within the headers of a part");
+    }
+  }
+
+  async #more(): Promise<boolean> {
+    const { done, value } = await this.#source.next();
+    if (done === true) return false;
+    this.#held = this.#held.length === 0 ? value : Buffer.concat([this.#held, value]);
+    return true;
+  }
+}
+
+/** How many bytes at the end could be the start of the mark. */
+function partialMark(bytes: Buffer, mark: Buffer): number {
+  for (let length = Math.min(bytes.length, mark.length - 1); length > 0; length -= 1)
+    if (bytes.subarray(bytes.length - length).equals(mark.subarray(0, length))) return length;
+  return 0;
+}
+
+function parseDisposition(headers: string): { name: string | undefined; filename: string | undefined } {
+  const line = headers.split("\r\n").find((header) => /^content-disposition\s*:/i.test(header)) ?? "";
+  return { name: parameter(line, "name"), filename: parameter(line, "filename") ?? extended(line) };
+}
+
+// Clients write UTF-8 as it is; only quotes and backslashes are escaped.
+function parameter(line: string, key: string): string | undefined {
+  const match = new RegExp(`;\\s*${key}\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s;"]+))`, "i").exec(line);
+  return match?.[1]?.replaceAll(/\\(["\\])/g, "$1") ?? match?.[2];
+}
+
+function extended(line: string): string | undefined {
+  const encoded = /;\s*filename\*\s*=\s*utf-8'[^']*'([^\s;]+)/i.exec(line)?.[1];
+  if (encoded === undefined) return undefined;
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    throw malformed("a file name is not valid");
+  }
+}
+
+function malformed(why: string): AppError {
+  return new AppError("bad_request", `malformed multipart body: ${why}`);
+}

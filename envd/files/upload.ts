@@ -1,0 +1,113 @@
+/** POST /files: one file as raw bytes, or many as multipart/form-data (wire-contract.md §3.2.1). */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { posix } from "node:path";
+import { AppError } from "../../shared/errors.ts";
+import { decodedBody } from "../http/body.ts";
+import { sendJson } from "../http/reply.ts";
+import type { Session } from "../session.ts";
+import type { Attributes, System } from "../system/system.ts";
+import type { User } from "../users.ts";
+import { metadataOf } from "./metadata-headers.ts";
+import { boundaryOf, readParts } from "./multipart.ts";
+import { writeFileFrom } from "./write-file.ts";
+
+export interface FilesDeps {
+  readonly session: Session;
+  readonly system: System;
+}
+
+/** Of one request; more is a mistake. */
+const MOST_FILES = 10_000;
+
+interface WrittenFile {
+  readonly name: string;
+  readonly path: string;
+  readonly type: "file";
+  readonly metadata?: Attributes;
+}
+
+interface Upload {
+  readonly path: string | undefined;
+  readonly user: User;
+  readonly metadata: Attributes;
+}
+
+/** @throws {AppError} bad_request, unauthorized, no_space; files before the failing one stay */
+export async function uploadFiles(
+  request: IncomingMessage,
+  response: ServerResponse,
+  query: URLSearchParams,
+  deps: FilesDeps,
+): Promise<void> {
+  const user = restUser(deps.session, query);
+  const upload = { path: query.get("path") ?? undefined, user, metadata: metadataOf(request.rawHeaders) };
+  const contentType = request.headers["content-type"] ?? "";
+  const [mediaType] = contentType.split(";", 1);
+  let written: WrittenFile[];
+  switch (mediaType?.trim().toLowerCase()) {
+    case "application/octet-stream":
+      written = [await uploadOne(decodedBody(request), upload, deps)];
+      break;
+    case "multipart/form-data":
+      written = await uploadParts(decodedBody(request), boundaryOf(contentType), upload, deps);
+      break;
+    default:
+      throw new AppError(
+        "bad_request",
+        `unsupported content type '${contentType.slice(0, 80)}': multipart/form-data or application/octet-stream`,
+      );
+  }
+  request.resume();
+  sendJson(response, 200, written);
+}
+
+/** The user of `?username=`, worded for REST. @throws {AppError} unauthorized */
+export function restUser(session: Session, query: URLSearchParams): User {
+  const name = query.get("username") ?? undefined;
+  try {
+    return session.user(name);
+  } catch (error) {
+    throw new AppError(
+      "unauthorized",
+      `error looking up user '${(name ?? "").slice(0, 100)}': ${AppError.from(error).message}`,
+      { cause: error },
+    );
+  }
+}
+
+async function uploadOne(
+  body: AsyncIterable<Buffer>,
+  { path, user, metadata }: Upload,
+  { session, system }: FilesDeps,
+): Promise<WrittenFile> {
+  if (path === undefined || path === "") throw new AppError("bad_request", "path is required");
+  const target = session.path(path, user);
+  await writeFileFrom(body, { path: target, owner: user, metadata }, system);
+  return writtenFile(target, metadata);
+}
+
+async function uploadParts(
+  body: AsyncIterable<Buffer>,
+  boundary: string,
+  upload: Upload,
+  deps: FilesDeps,
+): Promise<WrittenFile[]> {
+  const written = new Map<string, WrittenFile>();
+  for await (const part of readParts(body, boundary)) {
+    if (part.name !== "file") continue;
+    const path = upload.path === undefined || upload.path === "" ? part.filename : upload.path;
+    if (path === undefined || path === "")
+      throw new AppError("bad_request", "a file has neither a path nor a file name");
+    const target = deps.session.path(path, upload.user);
+    if (written.has(target)) throw new AppError("bad_request", `path '${target}' is given twice`);
+    if (written.size >= MOST_FILES) throw new AppError("bad_request", `more than ${MOST_FILES} files in one request`);
+    written.set(target, await uploadOne(part.body, { ...upload, path }, deps));
+  }
+  return [...written.values()];
+}
+
+function writtenFile(path: string, metadata: Attributes): WrittenFile {
+  const file = { name: posix.basename(path), path, type: "file" as const };
+  return Object.keys(metadata).length === 0 ? file : { ...file, metadata };
+}

@@ -1,0 +1,46 @@
+/** Events between a watch and its client: bounded; what does not fit is not dropped silently but ends as a failure. */
+
+import { AppError } from "../../shared/errors.ts";
+import { Wakeup } from "../wakeup.ts";
+import type { WatchEvent, WatchSink } from "./directory-watch.ts";
+
+/** A client that is further behind is told so, and has to watch again. */
+const MOST_EVENTS = 65_536;
+
+export class EventBuffer implements WatchSink {
+  readonly #wakeup = new Wakeup();
+  #events: WatchEvent[] = [];
+  #failure: AppError | undefined;
+
+  readonly event = (event: WatchEvent): void => {
+    if (this.#events.length >= MOST_EVENTS) {
+      this.failed(new AppError("unavailable", "events were lost: they were not taken fast enough; watch again"));
+      return;
+    }
+    this.#events.push(event);
+    this.#wakeup.wake();
+  };
+
+  readonly failed = (error: AppError): void => {
+    this.#failure ??= error;
+    this.#wakeup.wake();
+  };
+
+  /**
+   * Everything that has happened, or nothing when nothing did for `idleMs`.
+   * @throws {AppError} after the last event, why there are no more; the signal's reason when it aborts
+   */
+  async next(idleMs: number, signal: AbortSignal): Promise<readonly WatchEvent[]> {
+    if (this.#events.length === 0 && this.#failure === undefined) await this.#wakeup.wait(idleMs, signal);
+    signal.throwIfAborted();
+    return this.take();
+  }
+
+  /** Everything that has happened and was not taken. @throws {AppError} after the last event, why there are no more */
+  take(): readonly WatchEvent[] {
+    const events = this.#events;
+    if (events.length === 0 && this.#failure !== undefined) throw this.#failure;
+    this.#events = [];
+    return events;
+  }
+}

@@ -1,0 +1,131 @@
+/** The `filesystem.Filesystem` service (wire-contract.md §3.5): messages in, what is on disk out. */
+
+import { posix } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { AppError } from "../../shared/errors.ts";
+import { callerName } from "../caller.ts";
+import { EventType, type Filesystem, type FilesystemEventSchema } from "../gen/filesystem_pb.js";
+import { keepaliveMs } from "../keepalive.ts";
+import type { Session } from "../session.ts";
+import type { System } from "../system/system.ts";
+import type { User } from "../users.ts";
+import { DirectoryWatch, type WatchEvent } from "./directory-watch.ts";
+import type { Entries } from "./entry.ts";
+import { EventBuffer } from "./event-buffer.ts";
+import { moveEntry } from "./move.ts";
+import { isNetworkMount } from "./network-mount.ts";
+import type { PolledWatchers } from "./polled-watchers.ts";
+import { listTree, makeNewDirectory, removeTree } from "./tree.ts";
+import type { WatchHub } from "./watch-hub.ts";
+
+export interface FilesystemDeps {
+  readonly session: Session;
+  readonly system: System;
+  readonly entries: Entries;
+  readonly hub: WatchHub;
+  readonly polled: PolledWatchers;
+}
+
+interface WatchRequest {
+  readonly path: string;
+  readonly recursive: boolean;
+  readonly allowNetworkMounts: boolean;
+}
+
+export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof Filesystem> {
+  const { session, system, entries, hub, polled } = deps;
+
+  const locate = (path: string, context: HandlerContext): { path: string; user: User } => {
+    const user = session.user(callerName(context));
+    return { path: session.path(path, user), user };
+  };
+
+  const watchOptions = async (request: WatchRequest, context: HandlerContext) => {
+    const { path } = locate(request.path, context);
+    if (!request.allowNetworkMounts && (await isNetworkMount(path)))
+      throw new AppError(
+        "bad_request",
+        `path '${path}' is on a network mount, where changes made elsewhere are not seen`,
+      );
+    return { path, recursive: request.recursive };
+  };
+
+  return {
+    async stat(request, context) {
+      return { entry: await entries.get(locate(request.path, context).path) };
+    },
+
+    async makeDir(request, context) {
+      const { path, user } = locate(request.path, context);
+      await makeNewDirectory(path, user);
+      return { entry: await entries.get(path) };
+    },
+
+    async move(request, context) {
+      const { path: source, user } = locate(request.source, context);
+      const destination = session.path(request.destination, user);
+      await moveEntry({ source, destination, owner: user }, system);
+      return { entry: await entries.get(destination) };
+    },
+
+    async listDir(request, context) {
+      const paths = await listTree(locate(request.path, context).path, request.depth);
+      return { entries: await entries.getAll(paths) };
+    },
+
+    async remove(request, context) {
+      await removeTree(locate(request.path, context).path);
+      return {};
+    },
+
+    async *watchDir(request, context) {
+      const options = await watchOptions(request, context);
+      const idleMs = keepaliveMs(context.requestHeader.get("keepalive-ping-interval"));
+      const buffer = new EventBuffer();
+      const watch = await DirectoryWatch.open(hub, options, buffer);
+      try {
+        yield { event: { case: "start", value: {} } };
+        for (;;) {
+          const events = await buffer.next(idleMs, context.signal);
+          if (events.length === 0) yield { event: { case: "keepalive", value: {} } };
+          for (const event of events) {
+            const value = await toMessage(event, request.includeEntry ? options.path : undefined, entries);
+            yield { event: { case: "filesystem", value } };
+          }
+        }
+      } finally {
+        await watch.close();
+      }
+    },
+
+    async createWatcher(request, context) {
+      const options = await watchOptions(request, context);
+      return { watcherId: await polled.create({ ...options, includeEntry: request.includeEntry }) };
+    },
+
+    async getWatcherEvents(request) {
+      const { path, includeEntry, events } = polled.fetch(request.watcherId);
+      const root = includeEntry ? path : undefined;
+      const messages = [];
+      for (const event of events) messages.push(await toMessage(event, root, entries));
+      return { events: messages };
+    },
+
+    async removeWatcher(request) {
+      await polled.remove(request.watcherId);
+      return {};
+    },
+  };
+}
+
+/** With a root, the entry comes along while there is something to describe. */
+async function toMessage(
+  { name, type }: WatchEvent,
+  root: string | undefined,
+  entries: Entries,
+): Promise<MessageInitShape<typeof FilesystemEventSchema>> {
+  if (root === undefined || type === EventType.REMOVE || type === EventType.RENAME) return { name, type };
+  const [entry] = await entries.getAll([posix.join(root, name)]);
+  return entry === undefined ? { name, type } : { name, type, entry };
+}

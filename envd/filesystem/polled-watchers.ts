@@ -1,0 +1,74 @@
+/** Watches for clients that ask instead of listening: events wait here, within bounds, until they are fetched. */
+
+import { randomBytes } from "node:crypto";
+import { AppError } from "../../shared/errors.ts";
+import { DirectoryWatch, type WatchEvent, type WatchOptions } from "./directory-watch.ts";
+import { EventBuffer } from "./event-buffer.ts";
+import type { WatchHub } from "./watch-hub.ts";
+
+const MOST_WATCHERS = 256;
+/** One that nobody has asked for this long may make room for a new one. */
+const FORGOTTEN_MS = 10 * 60_000;
+
+interface Polled {
+  readonly watch: DirectoryWatch;
+  readonly buffer: EventBuffer;
+  readonly path: string;
+  readonly includeEntry: boolean;
+  readonly askedAt: number;
+}
+
+export interface Fetched {
+  readonly path: string;
+  readonly includeEntry: boolean;
+  readonly events: readonly WatchEvent[];
+}
+
+export class PolledWatchers {
+  readonly #hub: WatchHub;
+  readonly #now: () => number;
+  readonly #watchers = new Map<string, Polled>();
+
+  constructor(hub: WatchHub, now: () => number) {
+    this.#hub = hub;
+    this.#now = now;
+  }
+
+  /** @returns its id. @throws {AppError} as WatchHub.arm, and resource_exhausted when there are too many in use */
+  async create({ includeEntry, ...options }: WatchOptions & { readonly includeEntry: boolean }): Promise<string> {
+    await this.#makeRoom();
+    const id = randomBytes(10).toString("hex");
+    const buffer = new EventBuffer();
+    const watch = await DirectoryWatch.open(this.#hub, options, buffer);
+    this.#watchers.set(id, { watch, buffer, path: options.path, includeEntry, askedAt: this.#now() });
+    return id;
+  }
+
+  /** What happened since the last fetch. @throws {AppError} not_found, or why there are no more events */
+  fetch(id: string): Fetched {
+    const polled = this.#get(id);
+    this.#watchers.set(id, { ...polled, askedAt: this.#now() });
+    return { path: polled.path, includeEntry: polled.includeEntry, events: polled.buffer.take() };
+  }
+
+  /** @throws {AppError} not_found */
+  async remove(id: string): Promise<void> {
+    const { watch } = this.#get(id);
+    this.#watchers.delete(id);
+    await watch.close();
+  }
+
+  #get(id: string): Polled {
+    const polled = this.#watchers.get(id);
+    if (polled === undefined) throw new AppError("not_found", `watcher with id ${id.slice(0, 100)} not found`);
+    return polled;
+  }
+
+  async #makeRoom(): Promise<void> {
+    if (this.#watchers.size < MOST_WATCHERS) return;
+    const [oldest] = [...this.#watchers].toSorted(([, a], [, b]) => a.askedAt - b.askedAt);
+    if (oldest === undefined || this.#now() - oldest[1].askedAt < FORGOTTEN_MS)
+      throw new AppError("resource_exhausted", `more than ${MOST_WATCHERS} watchers: remove some`);
+    await this.remove(oldest[0]);
+  }
+}

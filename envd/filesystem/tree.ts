@@ -1,0 +1,91 @@
+/** Directories made, listed and removed. envd is root inside: users decide only who owns what is made. */
+
+import { chown, mkdir, opendir, realpath, rm, stat } from "node:fs/promises";
+import { posix } from "node:path";
+import { AppError } from "../../shared/errors.ts";
+import { errnoOf, fileError } from "../errno.ts";
+import type { User } from "../users.ts";
+
+const DIRECTORY_MODE = 0o755;
+/** Of one listing: more would not fit into the memory of a small sandbox. */
+const MOST_ENTRIES = 100_000;
+
+type Owner = Pick<User, "uid" | "gid">;
+
+/** Makes what is missing of a directory, owned by the user. @returns whether the directory itself was made */
+export async function makeDirectories(path: string, owner: Owner): Promise<boolean> {
+  try {
+    await mkdir(path, DIRECTORY_MODE);
+  } catch (error) {
+    const errno = errnoOf(error);
+    // Somebody else may make the same directory at the same time.
+    if (errno === "EEXIST") return false;
+    if (errno !== "ENOENT" || path === "/") throw fileError(error, path);
+    await makeDirectories(posix.dirname(path), owner);
+    return makeDirectories(path, owner);
+  }
+  await chown(path, owner.uid, owner.gid);
+  return true;
+}
+
+/** @throws {AppError} conflict when the directory is there already, bad_request when a file is in its place */
+export async function makeNewDirectory(path: string, owner: Owner): Promise<void> {
+  const made = await makeDirectories(path, owner).catch((error: unknown) => {
+    throw fileError(error, path);
+  });
+  if (made) return;
+  const stats = await stat(path).catch(() => undefined);
+  if (stats?.isDirectory() === true) throw new AppError("conflict", `directory already exists: '${path}'`);
+  throw new AppError("bad_request", `path already exists but is not a directory: '${path}'`);
+}
+
+/**
+ * Paths below a directory: depth first, a directory before its entries, by name. Links are not followed, except the
+ * directory itself, whose entries are then named under the path that was asked for. What vanishes meanwhile is left out.
+ * @throws {AppError} not_found, bad_request for what is no directory, failed_precondition for a cycle of links
+ */
+export async function listTree(path: string, depth: number): Promise<string[]> {
+  const root = await realpath(path).catch((error: unknown) => {
+    throw fileError(error, path);
+  });
+  const stats = await stat(root).catch((error: unknown) => {
+    throw fileError(error, path);
+  });
+  if (!stats.isDirectory()) throw new AppError("bad_request", `path is not a directory: '${path}'`);
+  const found: string[] = [];
+  await walk(root, path, Math.max(1, depth), found);
+  return found;
+}
+
+async function walk(directory: string, shown: string, depth: number, found: string[]): Promise<void> {
+  const entries: { name: string; descend: boolean }[] = [];
+  try {
+    for await (const entry of await opendir(directory))
+      entries.push({ name: entry.name, descend: entry.isDirectory() });
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT" && errnoOf(error) !== "ENOTDIR") throw fileError(error, shown);
+  }
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const { name, descend } of entries) {
+    const path = posix.join(shown, name);
+    if (found.length >= MOST_ENTRIES)
+      throw new AppError("resource_exhausted", `more than ${MOST_ENTRIES} entries: list less deep`);
+    found.push(path);
+    if (descend && depth > 1) await walk(posix.join(directory, name), path, depth - 1, found);
+  }
+}
+
+/** With everything below it; nothing there is fine. */
+export async function removeTree(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true }).catch((error: unknown) => {
+    if (errnoOf(error) === "ENOTDIR") return;
+    throw removeError(error, path);
+  });
+}
+
+function removeError(error: unknown, path: string): unknown {
+  const errno = errnoOf(error);
+  if (errno === "EBUSY")
+    return new AppError("failed_precondition", `path '${path}' is in use as a mount point`, { cause: error });
+  return fileError(error, path);
+}

@@ -1,0 +1,133 @@
+/** Every request that is not an RPC: which route it is, who may call it, what answers (wire-contract.md §3.2). */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { AppError } from "../../shared/errors.ts";
+import { composeFiles } from "../files/compose.ts";
+import { downloadFile } from "../files/download.ts";
+import { uploadFiles } from "../files/upload.ts";
+import type { WatchHub } from "../filesystem/watch-hub.ts";
+import type { Initialiser } from "../init.ts";
+import { parseInit } from "../init-request.ts";
+import type { Journal } from "../journal.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { Session } from "../session.ts";
+import type { System } from "../system/system.ts";
+import type { Access } from "./access.ts";
+import { readJson } from "./body.ts";
+import { sendJson, sendNothing } from "./reply.ts";
+
+export interface RouteDeps {
+  readonly session: Session;
+  readonly access: Access;
+  readonly system: System;
+  readonly journal: Journal;
+  readonly metrics: Metrics;
+  readonly initialiser: Initialiser;
+  readonly hub: WatchHub;
+  /** Runs what the first commands will need once, so that they find it warm. */
+  readonly warm: () => Promise<void>;
+}
+
+interface Call {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly query: URLSearchParams;
+}
+
+type Route = (call: Call) => Promise<void> | void;
+
+const LARGEST_INIT_BYTES = 4 * 1024 * 1024;
+const MOST_LOG_ENTRIES = 5_000;
+
+/** Path → method → route. HEAD is served by GET's route. */
+export type Routes = Readonly<Record<string, Readonly<Record<string, Route>>>>;
+
+export function createRoutes(deps: RouteDeps): Routes {
+  const { session, access, system, journal, metrics, initialiser, hub } = deps;
+
+  const forNode =
+    (route: Route): Route =>
+    (call) => {
+      access.node(call.request);
+      return route(call);
+    };
+  const forClient =
+    (route: Route): Route =>
+    (call) => {
+      access.client(call.request);
+      return route(call);
+    };
+  const done =
+    (work: () => Promise<void>): Route =>
+    async ({ response }) => {
+      await work();
+      sendNothing(response, 204);
+    };
+
+  return {
+    "/health": {
+      GET: ({ response }) => {
+        response.setHeader("Cache-Control", "no-store");
+        sendNothing(response, 204);
+      },
+    },
+    "/metrics": {
+      GET: forClient(async ({ response }) => {
+        response.setHeader("Cache-Control", "no-store");
+        sendJson(response, 200, await metrics.read());
+      }),
+    },
+    "/envs": { GET: forClient(({ response }) => sendJson(response, 200, session.globalVariables())) },
+    "/files": {
+      GET: async ({ request, response, query }) => {
+        access.file(request, query, "read");
+        await downloadFile(request, response, query, session);
+      },
+      POST: async ({ request, response, query }) => {
+        access.file(request, query, "write");
+        await uploadFiles(request, response, query, { session, system });
+      },
+    },
+    "/files/compose": {
+      POST: forClient(({ request, response, query }) => composeFiles(request, response, query, session)),
+    },
+    "/init": {
+      POST: async ({ request, response }) => {
+        const init = parseInit(await readJson(request, LARGEST_INIT_BYTES));
+        access.init(request, init.settings.accessToken);
+        await initialiser.apply(init);
+        sendNothing(response, 204);
+      },
+    },
+    "/logs": {
+      GET: forNode(({ response, query }) => {
+        const limit = wholeNumber(query, "limit", 1_000);
+        sendJson(response, 200, journal.read(wholeNumber(query, "after", 0), Math.min(limit, MOST_LOG_ENTRIES)));
+      }),
+    },
+    "/watches/suspend": { POST: forNode(done(() => hub.suspend())) },
+    "/watches/resume": { POST: forNode(done(() => hub.resume())) },
+    "/warm": { POST: forNode(done(deps.warm)) },
+  };
+}
+
+/** @throws {AppError} not_found; bad_request for a method the path does not have */
+export async function callRoute(routes: Routes, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const [path = "", search = ""] = (request.url ?? "").split("?", 2);
+  const methods = Object.hasOwn(routes, path) ? routes[path] : undefined;
+  if (methods === undefined) throw new AppError("not_found", `no such path: ${path.slice(0, 200)}`);
+  const method = request.method === "HEAD" ? "GET" : (request.method ?? "");
+  const route = Object.hasOwn(methods, method) ? methods[method] : undefined;
+  if (route === undefined) {
+    response.setHeader("Allow", Object.keys(methods).join(", "));
+    throw new AppError("bad_request", `${path} does not know the method ${method.slice(0, 20)}`);
+  }
+  await route({ request, response, query: new URLSearchParams(search) });
+}
+
+function wholeNumber(query: URLSearchParams, name: string, fallback: number): number {
+  const text = query.get(name);
+  if (text === null || text === "") return fallback;
+  if (!/^\d{1,15}$/.test(text)) throw new AppError("bad_request", `${name} must be a whole number`);
+  return Number(text);
+}

@@ -1,0 +1,54 @@
+/** POST /init: the platform tells envd which sandbox this is. Sent again after every start, resume and fork. */
+
+import { installCertificate } from "./ca-bundle.ts";
+import { writeIdentity } from "./identity-files.ts";
+import type { InitRequest } from "./init-request.ts";
+import type { Journal } from "./journal.ts";
+import type { Session } from "./session.ts";
+
+export class Initialiser {
+  readonly #session: Session;
+  readonly #journal: Journal;
+  readonly #root: string;
+  #lastApplied = Number.NEGATIVE_INFINITY;
+  #turn: Promise<void> = Promise.resolve();
+
+  /** @param root where files are written, `/` outside of tests */
+  constructor(session: Session, journal: Journal, root: string) {
+    this.#session = session;
+    this.#journal = journal;
+    this.#root = root;
+  }
+
+  /**
+   * Requests are applied one after the other; one that is older than what was applied last changes nothing.
+   * A file that cannot be written is logged and does not keep the sandbox from starting.
+   */
+  async apply(request: InitRequest): Promise<void> {
+    const turn = this.#turn.then(() => this.#apply(request));
+    this.#turn = turn;
+    await turn;
+  }
+
+  async #apply({ settings, timestamp, caBundle }: InitRequest): Promise<void> {
+    if (timestamp !== undefined) {
+      if (timestamp < this.#lastApplied) return;
+      this.#lastApplied = timestamp;
+    }
+    // First, and at once: from here on the new token counts and the old one does not.
+    this.#session.apply(settings);
+    await this.#attempt("identity", () => writeIdentity(this.#root, settings));
+    if (caBundle !== undefined) await this.#attempt("ca bundle", () => installCertificate(this.#root, caBundle));
+  }
+
+  async #attempt(what: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#journal.write("warn", "init", "cannot write", {
+        what,
+        error: error instanceof Error ? error.message : "unknown",
+      });
+    }
+  }
+}

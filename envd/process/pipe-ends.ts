@@ -1,0 +1,110 @@
+/** envd's ends of a child's pipes: opened through svc-exec, read with back-pressure, drained when the child is gone. */
+
+import { closeSync, constants, openSync, readSync } from "node:fs";
+import { Socket } from "node:net";
+import { errnoOf } from "../errno.ts";
+import type { Spawned } from "../system/system.ts";
+import type { Stream } from "./subscription.ts";
+
+/** Frame sizes of the public protocol. */
+const LARGEST_CHUNK: Readonly<Record<Stream, number>> = { stdout: 32 * 1024, stderr: 32 * 1024, pty: 16 * 1024 };
+
+/** A pipe holds 64 KiB; a writer that never stops must not keep a drain going. */
+const LARGEST_DRAIN_BYTES = 1024 * 1024;
+
+export interface OutputEnd {
+  readonly stream: Stream;
+  /** Resolves when every writer has closed the pipe, or `drain` was called. */
+  readonly ended: Promise<void>;
+  pause(): void;
+  resume(): void;
+  /** Delivers what the pipe holds now and closes it, whoever else could still write. */
+  drain(): void;
+}
+
+export interface PipeEnds {
+  readonly outputs: readonly OutputEnd[];
+  readonly input: Socket | undefined;
+}
+
+/** Bytes of one stream, in order, in frames of legal size. */
+export type OnBytes = (stream: Stream, bytes: Uint8Array) => void;
+
+/** @throws ErrnoException when envd has no file descriptors left; nothing stays open then */
+export function openEnds(spawned: Spawned, terminal: boolean, onBytes: OnBytes): PipeEnds {
+  const opened: number[] = [];
+  const open = (path: string, flags: number) => {
+    // A new description of the same pipe: non-blocking here, blocking for the child.
+    const fd = openSync(path, flags | constants.O_NONBLOCK);
+    opened.push(fd);
+    return fd;
+  };
+  try {
+    const stdout = open(spawned.stdout, constants.O_RDONLY);
+    const stderr = spawned.stderr === undefined ? undefined : open(spawned.stderr, constants.O_RDONLY);
+    const stdin = spawned.stdin === undefined ? undefined : openInput(spawned.stdin, open);
+    const outputs = [readEnd(stdout, terminal ? "pty" : "stdout", onBytes)];
+    if (stderr !== undefined) outputs.push(readEnd(stderr, "stderr", onBytes));
+    return { outputs, input: stdin === undefined ? undefined : writeEnd(stdin) };
+  } catch (error) {
+    for (const fd of opened) closeSync(fd);
+    throw error;
+  } finally {
+    spawned.release();
+  }
+}
+
+// ENXIO: the child has ended and nobody can read what we would write.
+function openInput(path: string, open: (path: string, flags: number) => number): number | undefined {
+  try {
+    return open(path, constants.O_WRONLY);
+  } catch (error) {
+    if (errnoOf(error) === "ENXIO") return undefined;
+    throw error;
+  }
+}
+
+function readEnd(fd: number, stream: Stream, onBytes: OnBytes): OutputEnd {
+  const socket = new Socket({ fd, readable: true, writable: false });
+  const deliver = (bytes: Buffer) => {
+    const step = LARGEST_CHUNK[stream];
+    for (let from = 0; from < bytes.length; from += step) onBytes(stream, bytes.subarray(from, from + step));
+  };
+  socket.on("data", deliver);
+  socket.on("error", () => socket.destroy());
+  const ended = new Promise<void>((resolve) => {
+    socket.once("end", () => resolve());
+    socket.once("close", () => resolve());
+  });
+  const drain = () => {
+    if (socket.destroyed || socket.readableEnded) return;
+    // `read` hands what it returns to the listener as well.
+    while (socket.read() !== null);
+    drainNow(fd, deliver);
+    socket.destroy();
+  };
+  return { stream, ended, pause: () => socket.pause(), resume: () => socket.resume(), drain };
+}
+
+// What libuv has not read yet is still in the pipe, in order.
+function drainNow(fd: number, deliver: (bytes: Buffer) => void): void {
+  for (let total = 0; total < LARGEST_DRAIN_BYTES; ) {
+    const bytes = Buffer.allocUnsafe(64 * 1024);
+    let size: number;
+    try {
+      size = readSync(fd, bytes);
+    } catch {
+      return;
+    }
+    if (size === 0) return;
+    deliver(bytes.subarray(0, size));
+    total += size;
+  }
+}
+
+function writeEnd(fd: number): Socket {
+  const socket = new Socket({ fd, readable: false, writable: true });
+  // A closed pipe is reported to whoever writes next, in the write's own callback.
+  socket.on("error", () => undefined);
+  return socket;
+}

@@ -1,0 +1,174 @@
+/** One child: its output to every follower, its input, its end. Output nobody follows is read and dropped. */
+
+import type { Socket } from "node:net";
+import { AppError } from "../../shared/errors.ts";
+import type { Spawned, System, WaitStatus } from "../system/system.ts";
+import { describeExit, type ExitReport } from "./exit-status.ts";
+import { type OutputEnd, openEnds } from "./pipe-ends.ts";
+import { type Stream, Subscription } from "./subscription.ts";
+
+export interface ProcessConfig {
+  readonly cmd: string;
+  readonly args: readonly string[];
+  readonly envs: Readonly<Record<string, string>>;
+  readonly cwd: string | undefined;
+}
+
+/** How it ended, as followers are told. */
+export type Ending =
+  | { readonly is: "exit"; readonly report: ExitReport }
+  | { readonly is: "deadline" }
+  | { readonly is: "lost" };
+
+export type Follower = Subscription<Ending>;
+
+export interface ProcessOptions {
+  readonly config: ProcessConfig;
+  readonly tag: string | undefined;
+  readonly terminal: boolean;
+  /** It is killed after this long; undefined lets it run. */
+  readonly deadlineMs: number | undefined;
+  /** Sees all output, beside the followers and without making anybody wait. */
+  readonly observe: (stream: Stream, bytes: Uint8Array) => void;
+}
+
+/** Longest time-out of a timer, about 24 days. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+export class Process {
+  readonly pid: number;
+  readonly config: ProcessConfig;
+  readonly tag: string | undefined;
+  readonly terminal: boolean;
+  /** After the last output was handed to every follower. */
+  readonly ended: Promise<Ending>;
+  readonly #system: System;
+  readonly #followers = new Set<Follower>();
+  readonly #observe: ProcessOptions["observe"];
+  readonly #outputs: readonly OutputEnd[];
+  #input: Socket | undefined;
+  #expired = false;
+  /** SendSignal was used: a grandchild that holds the output must not delay the end. */
+  #signalled = false;
+  #gone = false;
+  #paused = false;
+
+  /** @throws ErrnoException when the pipes cannot be opened; the caller kills the child then */
+  constructor(system: System, spawned: Spawned, options: ProcessOptions) {
+    this.#system = system;
+    this.pid = spawned.pid;
+    this.config = options.config;
+    this.tag = options.tag;
+    this.terminal = options.terminal;
+    this.#observe = options.observe;
+    const ends = openEnds(spawned, options.terminal, (stream, bytes) => this.#publish(stream, bytes));
+    this.#outputs = ends.outputs;
+    this.#input = ends.input;
+    const timer = this.#startDeadline(options.deadlineMs);
+    this.ended = this.#run(spawned.exited).finally(() => clearTimeout(timer));
+  }
+
+  follow(): Follower {
+    const follower: Follower = new Subscription({
+      drained: () => this.#flow(),
+      closed: (closing) => {
+        this.#followers.delete(closing);
+        this.#flow();
+      },
+    });
+    this.#followers.add(follower);
+    return follower;
+  }
+
+  /** Resolves when the pipe took it. @throws {AppError} internal when the process does not read any more */
+  async write(bytes: Uint8Array): Promise<void> {
+    const input = this.#input;
+    if (input === undefined || input.writableEnded || input.destroyed) throw stdinClosed();
+    if (bytes.length === 0) return;
+    await new Promise<void>((resolve, reject) => {
+      const refuse = () => reject(stdinClosed());
+      input.once("close", refuse);
+      input.write(bytes, (error) => {
+        input.off("close", refuse);
+        if (error) refuse();
+        else resolve();
+      });
+    });
+  }
+
+  /** End of file for the process; may be repeated. */
+  closeInput(): void {
+    const input = this.#input;
+    // A pipe has no half to shut down: it has to be closed, once everything before is written.
+    input?.end(() => input.destroy());
+  }
+
+  async resize(cols: number, rows: number): Promise<void> {
+    await this.#system.resize(this.pid, cols, rows);
+  }
+
+  /**
+   * SIGKILL takes the whole process group, as a shell's children are of no use without it; anything else goes to the
+   * process alone, which may want to end its children itself. False when there is nobody left to signal.
+   */
+  async signal(signal: number): Promise<boolean> {
+    this.#signalled = true;
+    const reached = await this.#system.signal(this.pid, signal, signal === 9 || this.#gone ? "group" : "process");
+    if (this.#gone) this.#drain();
+    return reached || this.#gone;
+  }
+
+  async #run(exited: Promise<WaitStatus>): Promise<Ending> {
+    const status = await exited;
+    this.#gone = true;
+    // The terminal's helper closes its pipe by itself once it is empty.
+    if ((this.#signalled || this.#expired) && !this.terminal) this.#drain();
+    await Promise.all(this.#outputs.map((output) => output.ended));
+    this.#input?.destroy();
+    this.#input = undefined;
+    const ending = this.#ending(status);
+    for (const follower of this.#followers) follower.end(ending);
+    return ending;
+  }
+
+  #ending(status: WaitStatus): Ending {
+    if (this.#expired) return { is: "deadline" };
+    return status === undefined ? { is: "lost" } : { is: "exit", report: describeExit(status) };
+  }
+
+  #startDeadline(deadlineMs: number | undefined): NodeJS.Timeout | undefined {
+    if (deadlineMs === undefined) return undefined;
+    const expire = () => {
+      this.#expired = true;
+      // It may have ended in this moment, or svc-exec with it: either way there is nobody to kill.
+      this.signal(9).catch(() => undefined);
+    };
+    return setTimeout(expire, Math.min(deadlineMs, LONGEST_TIMER_MS));
+  }
+
+  #publish(stream: Stream, bytes: Uint8Array): void {
+    this.#observe(stream, bytes);
+    for (const follower of this.#followers) follower.push({ stream, bytes });
+    this.#flow();
+  }
+
+  /** The slowest follower sets the pace. */
+  #flow(): void {
+    let full = false;
+    for (const follower of this.#followers) full ||= follower.full;
+    if (full === this.#paused) return;
+    this.#paused = full;
+    for (const output of this.#outputs) {
+      if (full) output.pause();
+      else output.resume();
+    }
+  }
+
+  #drain(): void {
+    for (const output of this.#outputs) output.drain();
+  }
+}
+
+function stdinClosed(): AppError {
+  return new AppError("internal", "error writing to stdin: it is closed");
+}

@@ -1,0 +1,111 @@
+/** Pure: a request to start a process, checked and turned into what svc-exec needs; and what its refusals mean. */
+
+import { AppError } from "../../shared/errors.ts";
+import type { SpawnPlan } from "../system/system.ts";
+import { SystemError } from "../system/system.ts";
+import type { User } from "../users.ts";
+import type { ProcessConfig } from "./process.ts";
+
+export interface StartRequest {
+  readonly config: ProcessConfig;
+  readonly user: User;
+  /** Absolute. */
+  readonly cwd: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly terminal: { readonly cols: number; readonly rows: number } | undefined;
+  readonly stdin: boolean;
+}
+
+/** What envd found about itself when it started: children get back what Node or the container changed for envd. */
+export interface Limits {
+  readonly oomScore: number;
+  readonly openFiles: number;
+}
+
+/** What a terminal gets when the client did not say. */
+const DEFAULT_SIZE = { cols: 80, rows: 24 };
+const LARGEST_SIZE = 0xffff;
+
+/** @throws {AppError} bad_request for what no program can be given */
+export function planSpawn(
+  { config, user, cwd, environment, terminal, stdin }: StartRequest,
+  limits: Limits,
+): SpawnPlan {
+  if (config.cmd === "") throw new AppError("bad_request", "the command is empty");
+  const argv = [config.cmd, ...config.args];
+  if (argv.some(hasZero) || hasZero(cwd)) throw new AppError("bad_request", "a command cannot contain a zero byte");
+  const env = Object.entries(environment).map(([name, value]) => {
+    if (name === "" || name.includes("=") || hasZero(name) || hasZero(value))
+      throw new AppError("bad_request", `environment variable '${printable(name)}' is not valid`);
+    return `${name}=${value}`;
+  });
+  const { uid, gid, groups } = user;
+  const size = terminal === undefined ? undefined : terminalSize(terminal.cols, terminal.rows);
+  return { argv, env, cwd, uid, gid, groups, ...limits, terminal: size, stdin: stdin || terminal !== undefined };
+}
+
+/** Zero means "not said". @throws {AppError} bad_request for a size no terminal has */
+export function terminalSize(cols: number, rows: number): { cols: number; rows: number } {
+  if (cols > LARGEST_SIZE || rows > LARGEST_SIZE)
+    throw new AppError("bad_request", `terminal size ${cols}x${rows} is larger than ${LARGEST_SIZE}x${LARGEST_SIZE}`);
+  return { cols: cols === 0 ? DEFAULT_SIZE.cols : cols, rows: rows === 0 ? DEFAULT_SIZE.rows : rows };
+}
+
+function hasZero(text: string): boolean {
+  return text.includes("\0");
+}
+
+function printable(name: string): string {
+  return name.slice(0, 100).replaceAll("\0", "\\0");
+}
+
+/** Not enough of something: the same request can succeed later. */
+const EXHAUSTED = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ENOSPC"]);
+
+/** Why a start failed, for the client (wire-contract.md §3.4 "Start failures"). */
+export function startError(reason: unknown, cmd: string, cwd: string): unknown {
+  if (!(reason instanceof SystemError)) return reason;
+  const options = { cause: reason };
+  if (EXHAUSTED.has(reason.errno))
+    return new AppError(
+      "resource_exhausted",
+      `the sandbox has no resources for another process (${reason.errno})`,
+      options,
+    );
+  switch (reason.step) {
+    case "cwd":
+      return new AppError("bad_request", cwdMessage(reason.errno, cwd), options);
+    case "exec":
+      return execError(reason, cmd);
+    case "user":
+      return new AppError("forbidden", `the sandbox may not become this user (${reason.errno})`, options);
+    case "call":
+    case "fork":
+    case "resources":
+    case "terminal":
+      return new AppError("internal", `process could not be started: ${reason.message}`, options);
+  }
+}
+
+function cwdMessage(errno: string, cwd: string): string {
+  if (errno === "ENOENT") return `cwd '${cwd}' does not exist`;
+  if (errno === "ENOTDIR") return `cwd '${cwd}' is not a directory`;
+  return errno === "EACCES" ? `cwd '${cwd}': permission denied` : `cwd '${cwd}' cannot be entered (${errno})`;
+}
+
+function execError(reason: SystemError, cmd: string): AppError {
+  const options = { cause: reason };
+  const name = cmd.slice(0, 200);
+  switch (reason.errno) {
+    case "ENOENT":
+    case "ENOTDIR":
+      return new AppError("not_found", `executable '${name}' not found`, options);
+    case "EACCES":
+    case "EPERM":
+      return new AppError("bad_request", `executable '${name}': permission denied`, options);
+    case "E2BIG":
+      return new AppError("bad_request", "arguments and environment are too long", options);
+    default:
+      return new AppError("bad_request", `executable '${name}' cannot be run (${reason.errno})`, options);
+  }
+}
