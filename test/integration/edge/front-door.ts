@@ -1,0 +1,232 @@
+/** An edge and a node proxy with a routing table to write in, and "containers": addresses of this machine's own loopback. */
+
+import { once } from "node:events";
+import { createServer, type RequestListener, type Server } from "node:http";
+import {
+  type AddressInfo,
+  connect,
+  createServer as createTcpServer,
+  type Socket,
+  type Server as TcpServer,
+} from "node:net";
+import { type NodeRoute, startNodeProxy } from "../../../agent/proxy.ts";
+import { type Edge, startEdge } from "../../../orchestrator/edge/edge.ts";
+import type { EdgeRoute, RemovalListener, RemovalReason, Wake } from "../../../orchestrator/edge/edge-routes.ts";
+import { createLog } from "../../../shared/log.ts";
+import { Teardown } from "../../../shared/teardown.ts";
+
+export const ENVD_PORT = 49_983;
+const NODE_TOKEN = "node-token-of-these-tests";
+const log = createLog({ component: "test", level: "silent" });
+
+export interface FrontDoorOptions {
+  /** False: everything goes through the node's proxy. */
+  readonly sameHost?: boolean;
+  readonly wake?: Wake;
+  readonly maxConnectionsPerSandbox?: number;
+}
+
+export interface FrontDoor {
+  readonly edge: Edge;
+  readonly port: number;
+  readonly nodeProxyUrl: string;
+  readonly routes: Map<string, EdgeRoute>;
+  readonly nodeRoutes: Map<string, NodeRoute>;
+  /** A sandbox with an address of its own. */
+  add(route?: Partial<EdgeRoute>): EdgeRoute;
+  remove(sandboxId: string, reason?: RemovalReason): Promise<void>;
+  /** The agent's half of a removal. */
+  removeOnNode(sandboxId: string): Promise<void>;
+  /** Connections of the node's proxy and the edge now open, by who holds them. */
+  stop(): Promise<void>;
+}
+
+let addresses = 0;
+
+export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<FrontDoor> {
+  const teardown = new Teardown(log);
+  const routes = new Map<string, EdgeRoute>();
+  const nodeRoutes = new Map<string, NodeRoute>();
+  const listeners = new Set<RemovalListener>();
+  const proxy = await startNodeProxy(
+    { host: "127.0.0.1", port: 0, nodeToken: NODE_TOKEN },
+    { log, route: (sandboxId) => nodeRoutes.get(sandboxId) },
+  );
+  teardown.add("proxy", () => proxy.stop());
+  const edge = await startEdge(
+    {
+      host: "127.0.0.1",
+      port: 0,
+      nodeToken: NODE_TOKEN,
+      maxConnectionsPerSandbox: options.maxConnectionsPerSandbox ?? 1000,
+    },
+    {
+      log,
+      routes: {
+        lookup: (sandboxId) => routes.get(sandboxId),
+        running: () => routes.values(),
+        onRemove(listener) {
+          listeners.add(listener);
+          return () => void listeners.delete(listener);
+        },
+      },
+      ...(options.wake === undefined ? {} : { wake: options.wake }),
+    },
+  );
+  teardown.add("edge", () => edge.stop());
+
+  const door: FrontDoor = {
+    edge,
+    port: edge.port,
+    nodeProxyUrl: proxy.url,
+    routes,
+    nodeRoutes,
+    add(given = {}) {
+      const number = ++addresses;
+      const route: EdgeRoute = {
+        sandboxId: `i${process.pid}n${number}`,
+        executionId: `execution-${number}`,
+        state: "running",
+        nodeId: "node",
+        proxyUrl: proxy.url,
+        address: `127.${1 + (process.pid % 250)}.${number >> 8}.${number & 255}`,
+        sameHost: options.sameHost ?? true,
+        envdAccessToken: `envd-token-${number}`,
+        allowPublicTraffic: true,
+        httpsPorts: [],
+        ...given,
+      };
+      routes.set(route.sandboxId, route);
+      nodeRoutes.set(route.sandboxId, {
+        executionId: route.executionId,
+        address: route.address,
+        controlToken: `control-${number}`,
+      });
+      return route;
+    },
+    async remove(sandboxId, reason) {
+      const route = routes.get(sandboxId);
+      routes.delete(sandboxId);
+      if (route === undefined) return;
+      await Promise.all([...listeners].map(async (listener) => listener(route.executionId, sandboxId, reason)));
+    },
+    async removeOnNode(sandboxId) {
+      const route = nodeRoutes.get(sandboxId);
+      nodeRoutes.delete(sandboxId);
+      if (route !== undefined) await proxy.close(route.executionId);
+    },
+    stop: () => teardown.run(),
+  };
+  return door;
+}
+
+export interface Backend {
+  readonly port: number;
+  readonly server: Server | TcpServer;
+  /** Connections accepted so far. */
+  accepted(): number;
+  open(): number;
+  close(): Promise<void>;
+}
+
+/** An HTTP server in a "container". */
+export function httpBackend(address: string, listener: RequestListener, port = 0): Promise<Backend> {
+  return listening(createServer({ keepAliveTimeout: 60_000 }, listener), address, port);
+}
+
+/** A server that says exactly what the test says. */
+export function rawBackend(address: string, onConnection: (socket: Socket) => void, port = 0): Promise<Backend> {
+  return listening(createTcpServer({ allowHalfOpen: true }, onConnection), address, port);
+}
+
+async function listening(server: Server | TcpServer, address: string, port: number): Promise<Backend> {
+  const sockets = new Set<Socket>();
+  let accepted = 0;
+  server.on("connection", (socket: Socket) => {
+    accepted++;
+    sockets.add(socket);
+    socket.on("error", () => undefined);
+    socket.on("close", () => sockets.delete(socket));
+  });
+  server.listen(port, address);
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    server,
+    accepted: () => accepted,
+    open: () => sockets.size,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+/** A client that says exactly what the test says. */
+export class RawClient {
+  readonly socket: Socket;
+  received = "";
+  ended = false;
+  closed = false;
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+    socket.setEncoding("latin1");
+    socket.on("data", (text: string) => (this.received += text));
+    socket.on("end", () => (this.ended = true));
+    socket.on("close", () => (this.closed = true));
+    socket.on("error", () => undefined);
+  }
+
+  static async open(port: number, allowHalfOpen = false): Promise<RawClient> {
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen });
+    await once(socket, "connect");
+    return new RawClient(socket);
+  }
+
+  send(text: string): this {
+    this.socket.write(text, "latin1");
+    return this;
+  }
+
+  /** What was received once it satisfies `enough`, or once the connection has ended. */
+  async until(enough: (received: string) => boolean): Promise<string> {
+    while (!enough(this.received) && !this.closed && !this.ended) {
+      await new Promise<void>((resolve) => {
+        const done = () => {
+          for (const event of ["data", "end", "close"]) this.socket.removeListener(event, done);
+          resolve();
+        };
+        for (const event of ["data", "end", "close"]) this.socket.on(event, done);
+      });
+    }
+    return this.received;
+  }
+
+  toEnd(): Promise<string> {
+    return this.until(() => false);
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+}
+
+/** One request, one answer, on a connection of its own. */
+export async function ask(port: number, text: string): Promise<string> {
+  const client = await RawClient.open(port);
+  const answer = await client.send(text).toEnd();
+  client.destroy();
+  return answer;
+}
+
+/** Routing headers, as text. */
+export function routing(route: EdgeRoute, port: number): string {
+  return `Host: 127.0.0.1\r\nE2b-Sandbox-Id: ${route.sandboxId}\r\nE2b-Sandbox-Port: ${port}\r\n`;
+}
+
+/** Routing headers, for fetch. */
+export function routed(route: EdgeRoute, port: number): Record<string, string> {
+  return { "e2b-sandbox-id": route.sandboxId, "e2b-sandbox-port": String(port) };
+}
