@@ -33,6 +33,8 @@ export class UpstreamConnection {
       this.onGone();
     });
     socket.on("drain", () => this.#user?.onDrain());
+    // Whoever dialled may have paused it, so that nothing is lost on the way here.
+    socket.resume();
   }
 
   get usable(): boolean {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import {
   endToEnd,
   forwardableTrailers,
+  type HopHeaders,
   outgoingHead,
   UnforwardableError,
 } from "../../../shared/forward/raw-headers.ts";
