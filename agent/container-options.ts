@@ -35,7 +35,15 @@ export const MASKED_PATHS = [
   "/sys/kernel/tracing",
 ] as const;
 
-export const READ_ONLY_PATHS = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"] as const;
+export const READ_ONLY_PATHS = [
+  "/proc/bus",
+  "/proc/fs",
+  "/proc/irq",
+  "/proc/sys",
+  "/proc/sysrq-trigger",
+  // With cgroups v1 and a private cgroup namespace the runtime leaves the directory above the controllers writable.
+  "/sys/fs/cgroup",
+] as const;
 
 /** The host's name inside: the same for every sandbox, since a pooled container does not know yet whose it will be. */
 export const HOSTNAME = "sandbox";

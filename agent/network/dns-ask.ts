@@ -3,7 +3,7 @@
 import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
-import { answers, withId } from "./dns-message.ts";
+import { answers, failure, withId } from "./dns-message.ts";
 import type { Upstream } from "./dns-upstreams.ts";
 
 const UDP_LIMIT_MS = 2_500;
@@ -11,7 +11,7 @@ const TCP_LIMIT_MS = 5_000;
 
 type Ask = (question: Buffer, id: number, upstream: Upstream, signal: AbortSignal) => Promise<Buffer>;
 
-/** The answer under the question's own id; undefined when no resolver gave one. */
+/** The answer under the question's own id; a failure when no resolver gave one. */
 export const askUdp = (question: Buffer, upstreams: readonly Upstream[], signal: AbortSignal) =>
   ask(question, upstreams, signal, { once: overUdp, limitMs: UDP_LIMIT_MS });
 
@@ -23,7 +23,7 @@ async function ask(
   upstreams: readonly Upstream[],
   signal: AbortSignal,
   { once, limitMs }: { once: Ask; limitMs: number },
-): Promise<Buffer | undefined> {
+): Promise<Buffer> {
   for (const upstream of upstreams) {
     const id = randomInt(0x10000);
     try {
@@ -31,10 +31,10 @@ async function ask(
       const reply = await once(question, id, upstream, limit);
       return withId(reply, question.readUInt16BE(0));
     } catch {
-      if (signal.aborted) return undefined;
+      if (signal.aborted) break;
     }
   }
-  return undefined;
+  return failure(question);
 }
 
 const overUdp: Ask = (question, id, { host, port }, signal) =>

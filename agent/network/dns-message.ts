@@ -19,6 +19,17 @@ export function withId(message: Buffer, id: number): Buffer {
   return copy;
 }
 
+/** "The server failed", for that question: better than silence, which programs wait out for ten seconds. */
+export function failure(question: Buffer): Buffer {
+  const end = questionEnd(question) ?? HEADER_BYTES;
+  const reply = Buffer.from(question.subarray(0, end));
+  // Response, recursion as it was asked for and available, SERVFAIL; of the sections only the question.
+  reply.writeUInt16BE(0x8082 | (question.readUInt16BE(2) & 0x0100), 2);
+  reply.writeUInt16BE(end === HEADER_BYTES ? 0 : 1, 4);
+  reply.fill(0, 6, HEADER_BYTES);
+  return reply;
+}
+
 /** A response to that id, with the same question. */
 export function answers(reply: Buffer, question: Buffer, id: number): boolean {
   if (reply.length < HEADER_BYTES || reply.readUInt16BE(0) !== id || (reply.readUInt16BE(2) & 0x8000) === 0)

@@ -37,7 +37,7 @@ export async function startDns({ address, port, upstreams, log }: DnsOptions): P
     if (!isQuestion(question) || !inFlight.enter(from.address)) return;
     try {
       const answer = await askUdp(question, await upstreams(), stopping.signal);
-      if (answer !== undefined && !stopping.signal.aborted) udp.send(answer, from.port, from.address, () => undefined);
+      if (!stopping.signal.aborted) udp.send(answer, from.port, from.address, () => undefined);
     } finally {
       inFlight.leave(from.address);
     }
