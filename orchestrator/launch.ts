@@ -154,6 +154,8 @@ class Search {
   readonly #excluded = new Set<string>();
   #refusals = 0;
   #failure: AppError | undefined;
+  /** The last attempt had less time than a start is given. */
+  #cut = false;
 
   constructor(request: LaunchRequest, deps: LaunchDeps) {
     this.#request = request;
@@ -179,12 +181,14 @@ class Search {
     const { start, sandbox } = this.#request;
     const { nodeId, executionId } = execution;
     const placed = this.#deps.nodes.placing(nodeId, start.resources);
+    const left = this.#deadline - this.#deps.now();
+    const timeoutMs = Math.max(1, Math.min(this.#deps.startTimeoutMs, left));
     try {
       const started = await this.#deps.nodes
         .agent(nodeId)
         .startExecution(
           { params: { executionId }, body: { ...start, endAt: this.#deps.now() + sandbox.timeoutSeconds * 1000 } },
-          { timeoutMs: Math.max(1, Math.min(this.#deps.startTimeoutMs, this.#deadline - this.#deps.now())) },
+          { timeoutMs },
         );
       placed("started");
       return started;
@@ -201,6 +205,7 @@ class Search {
       this.#deps.log.warn({ err: error, nodeId, executionId, sandboxId: sandbox.id }, "start failed on node");
       if (isError(error, "conflict")) throw error;
       this.#failure = error;
+      this.#cut = left < this.#deps.startTimeoutMs;
       this.#excluded.add(nodeId);
       if (this.#excluded.size >= MAX_ATTEMPTS) throw this.#failed(error);
       this.#deps.background.run("end failed start", () => this.#deps.end(nodeId, executionId));

@@ -85,7 +85,10 @@ function describe(problem: { instancePath: string; message: string; keyword: str
 }
 
 function unknown(variable: string, names: ReadonlyMap<string, string>): string {
-  const close = [...names.keys()].find((name) => distance(name, variable) <= 3);
+  const nearest = [...names.keys()]
+    .map((name) => ({ name, far: distance(name, variable) }))
+    .sort((a, b) => a.far - b.far)[0];
+  const close = nearest !== undefined && nearest.far <= 3 ? nearest.name : undefined;
   return `${variable} is not a setting${close === undefined ? "" : ` (did you mean ${close}?)`}`;
 }
 

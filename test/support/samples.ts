@@ -81,7 +81,11 @@ export function bad(schema: Schema, prefix = ""): Bad[] {
 }
 
 function refused(schema: Schema): (readonly [what: string, keyword: string, value: unknown])[] {
-  if (schema.enum !== undefined) return [["an unknown value", "enum", "no-such-value"], ["a number", "enum", 5]];
+  if (schema.enum !== undefined)
+    return [
+      ["an unknown value", "enum", "no-such-value"],
+      ["a number", "enum", 5],
+    ];
   if (schema.anyOf !== undefined) return [["a number", "anyOf", 5]];
   switch (schema.type) {
     case "object": {
@@ -90,7 +94,9 @@ function refused(schema: Schema): (readonly [what: string, keyword: string, valu
         ["a list", "type", []],
         ["text", "type", "text"],
         ...(typeof map === "object" ? [["a map of wrong values", "type", { name: 5 }] as const] : []),
-        ...(schema.propertyNames?.minLength === 1 ? [["an empty name", "propertyNames", { "": good(map as Schema) }] as const] : []),
+        ...(schema.propertyNames?.minLength === 1
+          ? [["an empty name", "propertyNames", { "": good(map as Schema) }] as const]
+          : []),
       ];
     }
     case "array":
@@ -99,7 +105,13 @@ function refused(schema: Schema): (readonly [what: string, keyword: string, valu
         ["text", "type", "text"],
         ...(schema.minItems !== undefined ? [["an empty list", "minItems", []] as const] : []),
         ...(schema.maxItems !== undefined && schema.items !== undefined
-          ? [["too long a list", "maxItems", Array.from({ length: schema.maxItems + 1 }, () => good(schema.items ?? {}))] as const]
+          ? [
+              [
+                "too long a list",
+                "maxItems",
+                Array.from({ length: schema.maxItems + 1 }, () => good(schema.items ?? {})),
+              ] as const,
+            ]
           : []),
       ];
     case "integer":
@@ -107,7 +119,10 @@ function refused(schema: Schema): (readonly [what: string, keyword: string, valu
         ["text", "type", "5"],
         ["a fraction", "type", 1.5],
         ...(schema.minimum !== undefined && schema.minimum > -INT32
-          ? [["too small a number", "minimum", schema.minimum - 1] as const, ["a negative number", "minimum", -5] as const]
+          ? [
+              ["too small a number", "minimum", schema.minimum - 1] as const,
+              ["a negative number", "minimum", -5] as const,
+            ]
           : []),
         ...(schema.maximum !== undefined ? [["too large a number", "maximum", schema.maximum + 1] as const] : []),
       ];
@@ -121,7 +136,9 @@ function refused(schema: Schema): (readonly [what: string, keyword: string, valu
         ["a number", "type", 5],
         ["a list", "type", ["a"]],
         ...((schema.minLength ?? 0) > 0 ? [["empty text", "minLength", ""] as const] : []),
-        ...(schema.maxLength !== undefined ? [["too long a text", "maxLength", "x".repeat(schema.maxLength + 1)] as const] : []),
+        ...(schema.maxLength !== undefined
+          ? [["too long a text", "maxLength", "x".repeat(schema.maxLength + 1)] as const]
+          : []),
       ];
     default:
       return [];

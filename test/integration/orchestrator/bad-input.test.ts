@@ -117,7 +117,15 @@ describe("words of the contract", () => {
     [{ onResume: "explode" }, "onResume"],
     [{ volumeMounts: [{ name: "v", path: "relative" }] }, "volumeMounts.0.path"],
     [{ volumeMounts: [{ name: "v", path: "/a/../b" }] }, "volumeMounts.0.path"],
-    [{ volumeMounts: [{ name: "v", path: "/a" }, { name: "w", path: "/a" }] }, "volumeMounts.1.path"],
+    [
+      {
+        volumeMounts: [
+          { name: "v", path: "/a" },
+          { name: "w", path: "/a" },
+        ],
+      },
+      "volumeMounts.1.path",
+    ],
     [{ iam: { tokens: { "{x}": { audience: "a", tokenType: "JWT-SVID" } } } }, "tokens"],
     [{ iam: { tokens: { x: { audience: "a", tokenType: "JWT" } } } }, "tokenType"],
     [{ envVars: { "A=B": "x" } }, "envVars"],

@@ -5,7 +5,7 @@ import { type Cluster, startCluster } from "../../support/cluster.ts";
 
 let cluster: Cluster;
 beforeEach(async () => {
-  cluster = await startCluster({ config: { orphanGraceMs: 200, missingGraceMs: 200, nodeTimeoutMs: 500, nodeLostMs: 1_000 } });
+  cluster = await startCluster({ config: { orphanGraceMs: 200, missingGraceMs: 200 } });
 });
 afterEach(() => cluster.stop());
 
@@ -48,9 +48,9 @@ test("an execution nobody knows is stopped after its grace, and not before", asy
     },
   });
   expect((await agent.beat()).stop).toEqual([]);
-  await expect.poll(async () => (await agent.beat()).stop, { timeout: 3_000 }).toEqual([
-    "00000000-0000-4000-8000-000000000001",
-  ]);
+  await expect
+    .poll(async () => (await agent.beat()).stop, { timeout: 3_000 })
+    .toEqual(["00000000-0000-4000-8000-000000000001"]);
 });
 
 test("a sandbox its node no longer reports is lost, with an event", async () => {
@@ -70,18 +70,25 @@ test("a sandbox its node no longer reports is lost, with an event", async () => 
 });
 
 test("a silent node is unhealthy, then its sandboxes are lost; when it returns it is told to stop them", async () => {
-  const id = await create();
-  const admin = { key: null, headers: { "x-admin-token": "test-admin-token-0001" } };
-  const silent = await startCluster({ agents: 0 });
-  await silent.stop();
-  await cluster.agent.stop();
-  const status = async () => ((await cluster.ask("GET", "/nodes/n1", admin)).body as { status: string }).status;
-  await expect.poll(status, { timeout: 5_000 }).toBe("unhealthy");
-  expect((await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).body).toMatchObject({
-    code: 503,
-    error_code: "no_compatible_node",
-  });
-  await expect.poll(async () => (await cluster.ask("GET", `/sandboxes/${id}`)).status, { timeout: 5_000 }).toBe(404);
+  const lonely = await startCluster({ config: { nodeTimeoutMs: 500, nodeLostMs: 1_000 }, agent: { heartbeatMs: 0 } });
+  try {
+    const created = await lonely.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });
+    const id = (created.body as { sandboxID: string }).sandboxID;
+    const admin = { key: null, headers: { "x-admin-token": "test-admin-token-0001" } };
+    const status = async () => ((await lonely.ask("GET", "/nodes/n1", admin)).body as { status: string }).status;
+    await expect.poll(status, { timeout: 5_000 }).toBe("unhealthy");
+    expect((await lonely.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).body).toMatchObject({
+      code: 503,
+      error_code: "no_compatible_node",
+    });
+    await expect.poll(async () => (await lonely.ask("GET", `/sandboxes/${id}`)).status, { timeout: 5_000 }).toBe(404);
+    expect(lonely.agent.live.size).toBe(1);
+    await lonely.agent.beat();
+    expect(lonely.agent.live.size).toBe(0);
+    expect(await status()).toBe("ready");
+  } finally {
+    await lonely.stop();
+  }
 });
 
 test("a node that is drained takes nothing new and keeps what it has", async () => {

@@ -31,7 +31,12 @@ function secondsLeft({ endAt }: SandboxDetail): number {
 test("create answers with everything a client needs, and the node runs what was asked for", async () => {
   const sandbox = await create({ envVars: { A: "1" }, metadata: { user: "x" } });
   expect(sandbox.sandboxID).toMatch(/^i[a-z0-9]{19}$/);
-  expect(sandbox).toMatchObject({ clientID: "6532622b", envdVersion: "0.6.13", alias: "base", trafficAccessToken: null });
+  expect(sandbox).toMatchObject({
+    clientID: "6532622b",
+    envdVersion: "0.6.13",
+    alias: "base",
+    trafficAccessToken: null,
+  });
   expect(sandbox.envdAccessToken).toMatch(/^[0-9a-f]{64}$/);
   const started = cluster.agent.starts.at(-1);
   expect(started?.body).toMatchObject({
@@ -89,7 +94,9 @@ describe("connect", () => {
   test("extends and never shortens, even by a millisecond", async () => {
     const { sandboxID } = await create({ timeout: 600 });
     const before = (await read(sandboxID)).endAt;
-    expect((await cluster.ask("POST", `/v2/sandboxes/${sandboxID}/connect`, { body: { timeout: 10 } })).status).toBe(200);
+    expect((await cluster.ask("POST", `/v2/sandboxes/${sandboxID}/connect`, { body: { timeout: 10 } })).status).toBe(
+      200,
+    );
     expect((await read(sandboxID)).endAt).toBe(before);
     await cluster.ask("POST", `/v2/sandboxes/${sandboxID}/connect`, { body: { timeout: 1200 } });
     expect(Math.round(secondsLeft(await read(sandboxID)))).toBe(1200);
@@ -118,9 +125,9 @@ describe("timeout and refreshes", () => {
     const answer = await cluster.ask("POST", `/sandboxes/${sandboxID}/timeout`, { body: { timeout: 60 } });
     expect([answer.status, answer.text]).toEqual([204, ""]);
     expect(Math.round(secondsLeft(await read(sandboxID)))).toBe(60);
-    await expect.poll(() => cluster.agent.starts.find(({ body }) => body.sandboxId === sandboxID)?.endAt).toBe(
-      Date.parse((await read(sandboxID)).endAt),
-    );
+    await expect
+      .poll(() => cluster.agent.starts.find(({ body }) => body.sandboxId === sandboxID)?.endAt)
+      .toBe(Date.parse((await read(sandboxID)).endAt));
   });
 
   test.each([0, -5])("timeout %i ends it now", async (timeout) => {
@@ -160,7 +167,9 @@ describe("kill", () => {
     expect(runs(sandboxID)).toBe(false);
     expect((await cluster.ask("GET", `/sandboxes/${sandboxID}`)).status).toBe(404);
     expect((await cluster.ask("GET", "/v2/sandboxes")).text).not.toContain(sandboxID);
-    const routed = await fetch(`${cluster.edgeUrl}/health`, { headers: { "e2b-sandbox-id": sandboxID, "e2b-sandbox-port": "49983" } });
+    const routed = await fetch(`${cluster.edgeUrl}/health`, {
+      headers: { "e2b-sandbox-id": sandboxID, "e2b-sandbox-port": "49983" },
+    });
     expect(routed.status).toBe(502);
     expect(await routed.json()).toMatchObject({ message: "The sandbox was not found", code: 502 });
     expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).body).toMatchObject({ code: 404 });
@@ -176,7 +185,9 @@ describe("kill", () => {
     expect(statuses).toContain(204);
     expect(statuses.every((status) => status === 204 || status === 404)).toBe(true);
     expect(cluster.agent.stops.filter((id) => id === executionId)).toHaveLength(1);
-    const events = (await cluster.ask("GET", `/events/sandboxes/${sandboxID}?orderAsc=true`)).body as { type: string }[];
+    const events = (await cluster.ask("GET", `/events/sandboxes/${sandboxID}?orderAsc=true`)).body as {
+      type: string;
+    }[];
     expect(events.map(({ type }) => type)).toEqual(["sandbox.lifecycle.created", "sandbox.lifecycle.killed"]);
   });
 });
@@ -199,7 +210,9 @@ test("another project sees none of it: 404 everywhere", async () => {
   );
   expect(answers.map(({ status }) => status)).toEqual(calls.map(() => 404));
   expect((await cluster.ask("GET", "/v2/sandboxes", { key })).body).toEqual([]);
-  expect((await cluster.ask("GET", `/sandboxes/metrics?sandbox_ids=${sandboxID}`, { key })).body).toEqual({ sandboxes: {} });
+  expect((await cluster.ask("GET", `/sandboxes/metrics?sandbox_ids=${sandboxID}`, { key })).body).toEqual({
+    sandboxes: {},
+  });
   expect((await cluster.ask("GET", `/events/sandboxes/${sandboxID}`, { key })).body).toEqual([]);
   expect(runs(sandboxID)).toBe(true);
 });
@@ -210,7 +223,9 @@ test("metrics and logs come from the node, in the shapes of the contract", async
   cluster.agent.metrics = [
     { at, cpuCount: 2, cpuUsedPct: 1.5, memUsed: 1, memTotal: 2, memCache: 3, diskUsed: 4, diskTotal: 5 },
   ];
-  cluster.agent.logs = [{ timestamp: new Date(at).toISOString(), level: "info", message: "hello", fields: { pid: "1" } }];
+  cluster.agent.logs = [
+    { timestamp: new Date(at).toISOString(), level: "info", message: "hello", fields: { pid: "1" } },
+  ];
   const metric = { timestamp: new Date(at).toISOString(), timestampUnix: Math.floor(at / 1000), memTotal: 2 };
   expect((await cluster.ask("GET", `/sandboxes/${sandboxID}/metrics`)).body).toEqual([expect.objectContaining(metric)]);
   expect((await cluster.ask("GET", `/sandboxes/${sandboxID}/metrics?start=1&end=2`)).body).toEqual([]);

@@ -1,0 +1,269 @@
+/** Who may call what, how often, and from which page: keys, admin, CORS, rate limits. */
+
+import { connect as openSocket } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { publicApi } from "../../../shared/api/public.ts";
+import type { Route } from "../../../shared/contract.ts";
+import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/cluster.ts";
+import { good, pathOf, type Schema } from "../../support/samples.ts";
+
+let cluster: Cluster;
+beforeAll(async () => {
+  cluster = await startCluster({ config: { rateLimitFailedAuthPerMinute: 100_000 } });
+});
+afterAll(() => cluster.stop());
+
+const routes: [string, Route][] = Object.entries(publicApi);
+const guarded = routes.filter(([, { access }]) => access !== "none");
+const admin = { "x-admin-token": ADMIN_TOKEN };
+
+async function call(route: Route, ask: Ask) {
+  const body = route.body === undefined ? {} : { body: good(route.body as Schema) };
+  const query = new URLSearchParams(
+    good((route.query as Schema | undefined) ?? { type: "object" }) as Record<string, string>,
+  );
+  return await cluster.ask(route.method, `${pathOf(route)}?${query.toString()}`, { ...ask, ...body });
+}
+
+describe("every guarded route", () => {
+  test.each(guarded)(
+    "%s refuses a caller without or with wrong credentials, each in its own words",
+    async (_name, route) => {
+      const none = await call(route, { key: null });
+      const unknown = await call(route, { key: `svc_${"0".repeat(40)}` });
+      const malformed = await call(route, { key: "e2b_nothex" });
+      const bearer = await call(route, { key: null, headers: { authorization: "Bearer sk_e2b_old" } });
+      const wrongAdmin = await call(route, {
+        key: null,
+        headers: { "x-admin-token": "wrong", "x-team-id": cluster.teamId },
+      });
+      for (const answer of [none, unknown, malformed, bearer, wrongAdmin]) {
+        expect(answer.status, answer.text).toBe(401);
+        expect(answer.body).toMatchObject({ code: 401, error_code: "unauthorized" });
+      }
+      const said = [none, unknown, malformed, bearer].map(({ body }) => (body as { message: string }).message);
+      if (route.access === "project") expect(new Set(said).size).toBe(4);
+      if (route.access !== "admin") expect(said[3]).toContain("discontinued");
+    },
+  );
+});
+
+test.each(guarded.filter(([, { access }]) => access === "project"))(
+  "%s lets a key of either prefix in, and an operator who names the project",
+  async (_name, route) => {
+    const asKey = await call(route, {});
+    const asOld = await call(route, { key: cluster.key.replace("svc_", "e2b_") });
+    const asAdmin = await call(route, { key: null, headers: { ...admin, "x-team-id": cluster.projectId } });
+    const asBearer = await call(route, {
+      key: null,
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "x-team-id": cluster.teamId },
+    });
+    for (const answer of [asKey, asOld, asAdmin, asBearer]) expect([401, 403]).not.toContain(answer.status);
+    expect((await call(route, { key: null, headers: admin })).status).toBe(400);
+    expect((await call(route, { headers: { "x-team-id": "prj_other" } })).status).toBe(403);
+    expect((await call(route, { headers: { "x-team-id": cluster.projectId } })).status).not.toBe(403);
+  },
+);
+
+test.each(guarded.filter(([, { access }]) => access !== "project"))(
+  "%s does not take an API key",
+  async (_name, route) => {
+    expect((await call(route, {})).status).toBe(401);
+  },
+);
+
+test("no route of the contract is missing, and none of a later version pretends to work", async () => {
+  for (const [name, route] of routes) {
+    const headers = { ...admin, "x-team-id": cluster.teamId };
+    const bearer = { authorization: `Bearer ${ADMIN_TOKEN}` };
+    const answer = await call(route, { key: null, headers: route.access === "bearer" ? bearer : headers });
+    expect(answer.text, name).not.toContain("no route");
+    if (answer.status === 501) expect(answer.body).toMatchObject({ code: 501, error_code: "not_implemented" });
+    if (answer.status >= 400) expect(answer.body, name).toMatchObject({ code: answer.status });
+  }
+});
+
+describe("keys", () => {
+  const member = () => ({
+    key: null,
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "x-team-id": cluster.teamId },
+  });
+
+  test("are shown once, listed masked, renamed, and stop at the moment they are deleted", async () => {
+    const created = await cluster.ask("POST", "/api-keys", { ...member(), body: { name: "ci" } });
+    expect(created.status).toBe(201);
+    const { key, id, mask } = created.body as { key: string; id: string; mask: object };
+    expect(key).toMatch(/^svc_[0-9a-f]{40}$/);
+    expect(mask).toEqual({
+      prefix: "svc_",
+      valueLength: 40,
+      maskedValuePrefix: key.slice(4, 6),
+      maskedValueSuffix: key.slice(-4),
+    });
+    expect((await cluster.ask("GET", "/v2/sandboxes", { key })).status).toBe(200);
+    const renamed = await cluster.ask("PATCH", `/api-keys/${id}`, { ...member(), body: { name: "cd" } });
+    expect([renamed.status, renamed.text, renamed.headers.get("content-length")]).toEqual([200, "", "0"]);
+    const list = await cluster.ask("GET", "/api-keys", member());
+    expect(list.body).toContainEqual(expect.objectContaining({ id, name: "cd" }));
+    expect(list.text).not.toContain(key.slice(6, -4));
+    await expect
+      .poll(
+        async () =>
+          ((await cluster.ask("GET", "/api-keys", member())).body as { id: string; lastUsed: string | null }[]).find(
+            (each) => each.id === id,
+          )?.lastUsed,
+      )
+      .not.toBeNull();
+    expect((await cluster.ask("DELETE", `/api-keys/${id}`, member())).status).toBe(204);
+    expect((await cluster.ask("GET", "/v2/sandboxes", { key })).status).toBe(401);
+    expect((await cluster.ask("DELETE", `/api-keys/${id}`, member())).status).toBe(404);
+  });
+
+  test("a key in use in a hundred calls at once is refused by every call made after its deletion", async () => {
+    const { key } = await cluster.addProject("busy");
+    const keys = (await cluster.ask("GET", "/admin/projects", { key: null, headers: admin })).body as {
+      teamID: string;
+      name: string;
+    }[];
+    const team = keys.find(({ name }) => name === "busy")?.teamID ?? "";
+    const [row] = (await cluster.ask("GET", "/api-keys", { key: null, headers: { ...admin, "x-team-id": team } }))
+      .body as { id: string }[];
+    const during = Array.from({ length: 100 }, () => cluster.ask("GET", "/v2/sandboxes", { key }));
+    await cluster.ask("DELETE", `/admin/teams/${team}/api-keys/${row?.id ?? ""}`, { key: null, headers: admin });
+    const after = await Promise.all(Array.from({ length: 20 }, () => cluster.ask("GET", "/v2/sandboxes", { key })));
+    await Promise.all(during);
+    expect(after.map(({ status }) => status)).toEqual(Array(20).fill(401));
+  });
+});
+
+describe("operators", () => {
+  test("see projects, counts and nodes", async () => {
+    const ask = (path: string) => cluster.ask("GET", path, { key: null, headers: admin });
+    expect((await ask("/admin/projects")).body).toContainEqual(
+      expect.objectContaining({ teamID: cluster.teamId, projectID: cluster.projectId, slug: "test-project" }),
+    );
+    const before = ((await ask("/admin/sandboxes/running-counts")).body as Record<string, number>)[cluster.teamId] ?? 0;
+    await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });
+    expect((await ask("/admin/sandboxes/running-counts")).body).toMatchObject({ [cluster.teamId]: before + 1 });
+    expect((await ask("/nodes")).body).toMatchObject([
+      { id: "n1", status: "ready", sandboxStartingCount: 0, metrics: { cpuCount: 64 } },
+    ]);
+    expect((await ask("/nodes/none")).status).toBe(404);
+    expect((await ask("/nodes?clusterID=11111111-1111-4111-8111-111111111111")).body).toEqual([]);
+  });
+
+  test("two projects of one name have two slugs", async () => {
+    const [one, two] = [await cluster.addProject("Ünïque Näme!"), await cluster.addProject("Ünïque Näme!")];
+    expect(one.slug).toMatch(/^[a-z0-9-]+$/);
+    expect(two.slug).toBe(`${one.slug}-2`);
+  });
+
+  test("unknown and malformed teams are told apart", async () => {
+    const kill = (team: string) =>
+      cluster.ask("POST", `/admin/teams/${team}/sandboxes/kill`, { key: null, headers: admin });
+    expect((await kill("nonsense")).status).toBe(400);
+    expect((await kill("prj_unknown")).status).toBe(404);
+    expect((await kill("00000000-0000-4000-8000-000000000000")).status).toBe(404);
+  });
+});
+
+describe("browsers", () => {
+  test.each(["/v2/sandboxes", "/no/such/route", "/sandboxes/x/timeout"])(
+    "preflight of %s needs no key",
+    async (path) => {
+      const answer = await cluster.ask("OPTIONS", path, {
+        key: null,
+        headers: {
+          origin: "https://a.test",
+          "access-control-request-method": "POST",
+          "access-control-request-headers": "x-api-key",
+        },
+      });
+      expect([answer.status, answer.text]).toEqual([204, ""]);
+      expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+      expect(answer.headers.get("access-control-allow-methods")).toContain("PATCH");
+      expect(answer.headers.get("access-control-allow-headers")).toContain("X-API-Key");
+    },
+  );
+
+  test.each([
+    ["GET", "/v2/sandboxes", cluster_key],
+    ["GET", "/v2/sandboxes", () => null],
+    ["GET", "/no/such/route", cluster_key],
+    ["POST", "/v2/sandboxes", cluster_key],
+  ])("%s %s may be read by any page, errors too", async (method, path, key) => {
+    const answer = await cluster.ask(method, path, { key: key() });
+    expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+    const exposed = answer.headers.get("access-control-expose-headers")?.toLowerCase() ?? "";
+    for (const name of ["x-next-token", "x-total-running", "x-total-count", "retry-after", "ratelimit-limit"]) {
+      expect(exposed).toContain(name);
+    }
+  });
+});
+
+function cluster_key(): string {
+  return cluster.key;
+}
+
+describe("limits", () => {
+  test("too many calls of one kind: 429 with whole seconds, and other kinds go on", async () => {
+    const tight = await startCluster({ config: { rateLimitCreatePerSecond: 1, rateLimitFailedAuthPerMinute: 5 } });
+    try {
+      const create = () => tight.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });
+      const answers = [await create(), await create(), await create(), await create()];
+      const limited = answers.find(({ status }) => status === 429);
+      expect(limited?.body).toEqual({ code: 429, message: "Rate limit exceeded", error_code: "rate_limited" });
+      expect(limited?.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
+      expect(limited?.headers.get("ratelimit-remaining")).toBe("0");
+      const read = await tight.ask("GET", "/v2/sandboxes");
+      expect(read.status).toBe(200);
+      expect(read.headers.get("ratelimit-limit")).toBe("2000");
+      const { key } = await tight.addProject("other");
+      expect((await tight.ask("POST", "/v2/sandboxes", { key, body: { templateID: "base" } })).status).toBe(201);
+      const guesses = await Promise.all(
+        Array.from({ length: 10 }, () => tight.ask("GET", "/v2/sandboxes", { key: "svc_x" })),
+      );
+      expect(guesses.filter(({ status }) => status === 401)).toHaveLength(5);
+      expect(guesses.filter(({ status }) => status === 429)).toHaveLength(5);
+      expect((await tight.ask("GET", "/v2/sandboxes")).status).toBe(200);
+    } finally {
+      await tight.stop();
+    }
+  });
+
+  test("headers that are too long are refused with the one error body", async () => {
+    const { port } = new URL(cluster.url);
+    const answer = await new Promise<string>((resolve, reject) => {
+      const socket = openSocket(Number(port), "127.0.0.1", () => {
+        socket.write(`GET / HTTP/1.1\r\nhost: x\r\nx: ${"a".repeat(40_000)}\r\n\r\n`);
+      });
+      let text = "";
+      socket
+        .on("data", (chunk) => (text += chunk.toString()))
+        .on("close", () => resolve(text))
+        .on("error", reject);
+    });
+    expect(answer).toMatch(/^HTTP\/1.1 431 /);
+    expect(answer).toContain('"code":431');
+  });
+});
+
+test("operations need no key: health, readiness, version, metrics, documents", async () => {
+  const ask = (path: string) => cluster.ask("GET", path, { key: null });
+  expect((await ask("/health")).status).toBe(204);
+  expect((await ask("/livez")).status).toBe(204);
+  expect((await ask("/readyz?verbose")).body).toMatchObject({ ready: true, checks: { nodes: "ok (1 ready)" } });
+  expect((await ask("/version")).body).toMatchObject({ envdVersion: "0.6.13" });
+  const metrics = (await ask("/metrics")).text;
+  for (const name of ["svc_build_info", "svc_sandboxes", "svc_node_up", "svc_http_request_duration_seconds"]) {
+    expect(metrics).toContain(name);
+  }
+  const { paths } = (await ask("/openapi.json")).body as { paths: object };
+  expect(Object.keys(paths)).toEqual(expect.arrayContaining([...new Set(routes.map(([, { path }]) => path))]));
+  const docs = await ask("/docs");
+  expect(docs.headers.get("content-security-policy")).toContain("default-src 'none'");
+  for (const [name, { summary }] of routes) {
+    expect(docs.text).toContain(`id="${name}"`);
+    expect(docs.text).toContain(summary.split("'", 1)[0] ?? "");
+  }
+});

@@ -1,0 +1,112 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Candidate, choose, type Demand, score } from "../../../orchestrator/placement.ts";
+
+const GIB = 1024 ** 3;
+const policy = { cpuOvercommit: 4, memoryOvercommit: 2 };
+
+function node(over: Partial<Candidate> = {}): Candidate {
+  return {
+    id: "n1",
+    status: "ready",
+    labels: {},
+    cpuCount: 4,
+    cpuPercent: 0,
+    memoryTotalBytes: 8 * GIB,
+    allocatedCpu: 0,
+    allocatedMemoryBytes: 0,
+    sandboxCount: 0,
+    maxSandboxes: 100,
+    ...over,
+  };
+}
+
+function demand(over: Partial<Demand> = {}): Demand {
+  return { cpuCount: 2, memoryBytes: GIB, labels: {}, exclude: new Set(), ...over };
+}
+
+const first = () => 0;
+
+describe("why there is no node", () => {
+  test.each<[string, Candidate[], Demand, object]>([
+    ["none registered", [], demand(), { is: "none", reason: "no node has registered" }],
+    [
+      "labels",
+      [node()],
+      demand({ labels: { region: "eu" } }),
+      { is: "none", reason: "no node has the labels asked for" },
+    ],
+    ["too large", [node()], demand({ cpuCount: 17 }), { is: "none", reason: "no node is large enough for 17 cores" }],
+    ["draining", [node({ status: "draining" })], demand(), { is: "none", reason: "no node is ready (draining)" }],
+    ["excluded", [node()], demand({ exclude: new Set(["n1"]) }), { is: "none", reason: "no node is ready (ready)" }],
+    ["expected back", [node({ status: "connecting" })], demand(), { is: "connecting" }],
+    [
+      "full of cpu",
+      [node({ allocatedCpu: 15 })],
+      demand(),
+      { is: "full", reason: "no node has the CPU and memory left" },
+    ],
+    [
+      "full of memory",
+      [node({ allocatedMemoryBytes: 16 * GIB })],
+      demand(),
+      { is: "full", reason: "no node has the CPU and memory left" },
+    ],
+    [
+      "full of sandboxes",
+      [node({ sandboxCount: 100 })],
+      demand(),
+      { is: "full", reason: "every node runs as many sandboxes as it may" },
+    ],
+    [
+      "never reported",
+      [node({ cpuCount: 0 })],
+      demand(),
+      { is: "none", reason: "no node is large enough for 2 cores" },
+    ],
+  ])("%s", (_name, nodes, wanted, expected) => {
+    expect(choose(nodes, wanted, policy, first)).toEqual(expected);
+  });
+});
+
+test("the emptier and the less busy of two nodes is taken", () => {
+  const nodes = [node({ id: "full", allocatedCpu: 8 }), node({ id: "empty" }), node({ id: "busy", cpuPercent: 90 })];
+  expect(choose(nodes, demand(), policy, first)).toEqual({ is: "node", id: "empty" });
+  expect(score(node({ cpuCount: 0 }), demand(), policy)).toBe(Number.MAX_VALUE);
+});
+
+test("what is chosen is always ready, not excluded, labelled and has room", () => {
+  const candidate = fc.record({
+    id: fc.uuid(),
+    status: fc.constantFrom("ready" as const, "draining" as const, "unhealthy" as const),
+    cpuCount: fc.integer({ min: 0, max: 64 }),
+    cpuPercent: fc.integer({ min: 0, max: 100 }),
+    allocatedCpu: fc.integer({ min: 0, max: 300 }),
+    sandboxCount: fc.integer({ min: 0, max: 4 }),
+    maxSandboxes: fc.constant(3),
+  });
+  fc.assert(
+    fc.property(fc.array(candidate, { maxLength: 12 }), fc.integer({ min: 0, max: 99 }), (given, seed) => {
+      const nodes = given.map((each) => node(each));
+      const choice = choose(nodes, demand(), policy, () => seed / 100);
+      if (choice.is !== "node") {
+        const fits = nodes.some(
+          (each) => each.status === "ready" && each.allocatedCpu + 2 <= each.cpuCount * 4 && each.sandboxCount < 3,
+        );
+        expect(fits).toBe(false);
+        return;
+      }
+      const chosen = nodes.find(({ id }) => id === choice.id);
+      expect(chosen?.status).toBe("ready");
+      expect((chosen?.allocatedCpu ?? 0) + 2).toBeLessThanOrEqual((chosen?.cpuCount ?? 0) * 4);
+      expect(chosen?.sandboxCount).toBeLessThan(3);
+    }),
+  );
+});
+
+test("a thousand nodes are no work", () => {
+  const nodes = Array.from({ length: 1000 }, (_, index) => node({ id: `n${index}`, allocatedCpu: index % 14 }));
+  const begun = performance.now();
+  for (let index = 0; index < 100; index++) choose(nodes, demand(), policy, Math.random);
+  expect((performance.now() - begun) / 100).toBeLessThan(5);
+});

@@ -1,0 +1,165 @@
+/** The small pure files: references, cursors, metadata, options of the network, buckets, pools, seals. */
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { isDomain } from "../../../orchestrator/network-options.ts";
+import { busiest, createPools } from "../../../orchestrator/pools.ts";
+import { createRateLimiter } from "../../../orchestrator/rate-limit.ts";
+import { fromToken, parseMetadata, toToken } from "../../../orchestrator/sandbox-lists.ts";
+import { createSeal } from "../../../orchestrator/store/seal.ts";
+import type { Build } from "../../../orchestrator/store/templates.ts";
+import { parseTemplateReference } from "../../../orchestrator/template-reference.ts";
+
+describe("template references", () => {
+  test.each([
+    ["base", { namespace: undefined, name: "base", tag: "default" }],
+    [" Base ", { namespace: undefined, name: "base", tag: "default" }],
+    ["base:default", { namespace: undefined, name: "base", tag: "default" }],
+    ["team/my_app-2:v1.0", { namespace: "team", name: "my_app-2", tag: "v1.0" }],
+  ])("%s", (text, expected) => {
+    expect(parseTemplateReference(text)).toEqual(expected);
+  });
+
+  test.each(["", " ", "a b", "a/b/c", "/a", "a/", "a:", ":a", "a:b:c", "ä", "a:00000000-0000-4000-8000-000000000000"])(
+    "'%s' is refused",
+    (text) => {
+      expect(() => parseTemplateReference(text)).toThrow("Invalid template reference");
+    },
+  );
+});
+
+test("a cursor comes back as it was, and only in its own order", () => {
+  const position = fc.record({
+    startedAt: fc.integer({ min: 0, max: 4_102_444_800_000 }),
+    id: fc.stringMatching(/^i[a-z0-9]{1,19}$/),
+  });
+  fc.assert(
+    fc.property(position, fc.constantFrom("asc" as const, "desc" as const), (given, order) => {
+      const token = toToken(given, order);
+      expect(fromToken(token, order)).toEqual(given);
+      expect(() => fromToken(token, order === "asc" ? "desc" : "asc")).toThrow("Invalid next token");
+    }),
+  );
+});
+
+test("metadata survives the encoding of the SDK", () => {
+  const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 });
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.tuple(text, text), { selector: ([k]) => k, maxLength: 5 }), (pairs) => {
+      const encoded = new URLSearchParams(pairs.map(([k, v]) => [encodeURIComponent(k), encodeURIComponent(v)]));
+      expect([...parseMetadata(encoded.toString())]).toEqual(pairs);
+    }),
+  );
+});
+
+test.each([
+  ["example.com", true],
+  ["*.example.com", true],
+  ["a.b.c-d.example", true],
+  ["*", false],
+  ["*.", false],
+  ["a.*.com", false],
+  ["-a.com", false],
+  ["a..com", false],
+  ["a".repeat(64), false],
+  ["exämple.com", false],
+])("%s is a domain: %s", (text, expected) => {
+  expect(isDomain(text)).toBe(expected);
+});
+
+describe("rate limits", () => {
+  test("a burst, then what comes back in time; Retry-After in whole seconds", () => {
+    const clock = { now: 0 };
+    const limiter = createRateLimiter(() => clock.now);
+    const rate = { perSecond: 2, burst: 3 };
+    for (const remaining of [2, 1, 0]) expect(limiter.take("a", rate)).toMatchObject({ limit: 3, remaining });
+    expect(() => limiter.take("a", rate)).toThrow("Rate limit exceeded");
+    try {
+      limiter.take("a", rate);
+    } catch (error) {
+      expect(error).toMatchObject({ code: "rate_limited", retryAfterSeconds: 1 });
+    }
+    expect(limiter.take("b", rate).remaining).toBe(2);
+    clock.now = 500;
+    expect(limiter.take("a", rate).remaining).toBe(0);
+    clock.now = 60_000;
+    expect(limiter.take("a", rate)).toMatchObject({ remaining: 2, resetSeconds: 1 });
+  });
+});
+
+describe("pools", () => {
+  const base: Build = {
+    id: "b1",
+    templateId: "t",
+    status: "ready",
+    image: "i",
+    cpuCount: 1,
+    memoryMB: 128,
+    diskSizeMB: 0,
+    envdVersion: "0",
+    defaultUser: undefined,
+    defaultWorkdir: undefined,
+    createdAt: 0,
+    updatedAt: 0,
+    finishedAt: 0,
+  };
+  const sizes = (targets: readonly { readonly size: number }[]) => targets.map(({ size }) => size);
+
+  test("base is always warm, grows with a burst up to the ceiling, and shrinks when it is forgotten", () => {
+    const clock = { now: 0 };
+    const pools = createPools({ base, baseSize: 3, ceiling: 8, now: () => clock.now });
+    expect(sizes(pools.targets(1))).toEqual([3]);
+    for (let index = 0; index < 6; index++) pools.used(base);
+    expect(sizes(pools.targets(1))).toEqual([6]);
+    for (let index = 0; index < 60; index++) pools.used(base);
+    expect(sizes(pools.targets(1))).toEqual([8]);
+    expect(sizes(pools.targets(4))).toEqual([2]);
+    clock.now = 301_000;
+    expect(sizes(pools.targets(1))).toEqual([3]);
+  });
+
+  test("another build gets a pool once it is asked for again and again", () => {
+    const pools = createPools({ base, baseSize: 1, ceiling: 8, now: () => 0 });
+    const other = { ...base, id: "b2" };
+    pools.used(other);
+    expect(pools.targets(1)).toHaveLength(1);
+    pools.used(other);
+    pools.used(other);
+    expect(pools.targets(1).map(({ build, size }) => [build.buildId, size])).toEqual([
+      ["b1", 1],
+      ["b2", 3],
+    ]);
+  });
+
+  test.each([
+    [[], 0],
+    [[1], 1],
+    [[0, 5, 10], 3],
+    [[0, 11, 22], 1],
+    [[0, 1, 2, 20, 21], 3],
+  ])("busiest of %j is %i", (starts, most) => {
+    expect(busiest(starts, 10)).toBe(most);
+  });
+});
+
+describe("seals", () => {
+  const seal = createSeal("a key of some length");
+
+  test("open what they closed, and never the same text twice", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (text) => {
+        const closed = seal.close(text, "i1");
+        expect(closed).not.toBe(seal.close(text, "i1"));
+        expect(seal.open(closed, "i1")).toBe(Buffer.from(text).toString());
+      }),
+    );
+  });
+
+  test("do not open in another row, under another key, or damaged", () => {
+    const closed = seal.close("secret", "i1");
+    expect(() => seal.open(closed, "i2")).toThrow("SVC_ENCRYPTION_KEY");
+    expect(() => createSeal("another key of some length").open(closed, "i1")).toThrow("SVC_ENCRYPTION_KEY");
+    expect(() => seal.open(`${closed.slice(0, -4)}AAA=`, "i1")).toThrow();
+    expect(() => seal.open("v1:AAAA", "i1")).toThrow("damaged");
+  });
+});

@@ -1,0 +1,271 @@
+/** The state machine under random interleavings: at most one live execution an id, no lost kill, every waiter resolves. */
+
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createEnding, type Ending } from "../../../orchestrator/ending.ts";
+import type { Nodes } from "../../../orchestrator/nodes.ts";
+import { createRoutes, type Routes } from "../../../orchestrator/routes.ts";
+import { type OpenedDatabase, openDatabase } from "../../../orchestrator/store/database.ts";
+import type { NewSandbox } from "../../../orchestrator/store/sandbox-record.ts";
+import { createStore, type Store } from "../../../orchestrator/store/store.ts";
+import { type Aim, createTransitions, type Transitions } from "../../../orchestrator/transitions.ts";
+import { isError } from "../../../shared/errors.ts";
+import { newExecutionId } from "../../../shared/ids.ts";
+import { createLog } from "../../../shared/log.ts";
+import type { SandboxState } from "../../../shared/sandbox-state.ts";
+
+const log = createLog({ component: "test", level: "silent" });
+const ID = "isandbox";
+
+function sandbox(executionId: string, over: Partial<NewSandbox> = {}): NewSandbox {
+  return {
+    id: ID,
+    projectId: "p",
+    executionId,
+    nodeId: "n1",
+    templateId: "t",
+    buildId: "b",
+    alias: undefined,
+    cpuCount: 1,
+    memoryMB: 128,
+    diskSizeMB: 0,
+    envdVersion: "0.6.13",
+    metadata: {},
+    network: undefined,
+    internet: undefined,
+    onTimeout: "kill",
+    autoResume: false,
+    timeoutSeconds: 300,
+    createdAt: 1,
+    startedAt: 1,
+    endAt: 2,
+    sealedEnvs: "",
+    deadlineAt: 10,
+    ...over,
+  };
+}
+
+/** A world of one sandbox: a node that runs executions, and the platform around it. */
+interface World {
+  readonly opened: OpenedDatabase;
+  readonly store: Store;
+  readonly routes: Routes;
+  readonly transitions: Transitions;
+  readonly ending: Ending;
+  readonly live: Set<string>;
+  readonly ended: Set<string>;
+}
+
+async function world(step: () => Promise<void>): Promise<World> {
+  const opened = await openDatabase(":memory:");
+  const store = createStore(opened.database, () => 5);
+  const live = new Set<string>();
+  const ended = new Set<string>();
+  const routes = createRoutes({ seed: "seed", place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }) });
+  const transitions = createTransitions();
+  const agent = {
+    async stopExecution({ params }: { params: { executionId: string } }) {
+      ended.add(params.executionId);
+      await step();
+      live.delete(params.executionId);
+    },
+  };
+  const nodes = { agent: () => agent, freed: () => undefined } as unknown as Nodes;
+  const ending = createEnding({
+    store,
+    nodes,
+    routes,
+    transitions,
+    now: () => 5,
+    log,
+    stopTimeoutMs: 1_000,
+    observe: () => undefined,
+  });
+  return { opened, store, routes, transitions, ending, live, ended };
+}
+
+/** Start, pause and resume as later versions do them: a move, work on the node, a move. */
+async function go(w: World, aim: Aim, step: () => Promise<void>): Promise<SandboxState | undefined> {
+  return await w.transitions.perform({
+    sandboxId: ID,
+    aim,
+    waitMs: 2_000,
+    work: async () => {
+      const via: SandboxState = aim === "paused" ? "pausing" : aim === "snapshotting" ? "snapshotting" : "starting";
+      const to: SandboxState = aim === "snapshotting" ? "running" : aim === "gone" ? "gone" : aim;
+      const executionId = via === "starting" ? newExecutionId() : undefined;
+      const begun = await w.store.move({
+        id: ID,
+        to: via,
+        set: { deadlineAt: 10, ...(executionId === undefined ? {} : { executionId }) },
+      });
+      if (begun === undefined) return undefined;
+      await step();
+      if (executionId !== undefined && !w.ended.has(executionId)) w.live.add(executionId);
+      if (aim === "paused") {
+        await w.routes.remove(ID, begun.executionId, "paused");
+        w.live.delete(begun.executionId);
+      }
+      const done = await w.store.move({
+        id: ID,
+        to,
+        when: { executionId: begun.executionId, from: [via] },
+        set: { address: "127.0.0.1" },
+      });
+      if (done === undefined) w.live.delete(begun.executionId);
+      else if (to === "running") w.routes.add(done);
+      return done?.state;
+    },
+  });
+}
+
+describe("random interleavings", () => {
+  test("never two live executions, no route to a dead one, a kill is final, everybody gets an answer", async () => {
+    const operation = fc.constantFrom<"kill" | Aim>("running", "paused", "snapshotting", "kill", "kill");
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(operation, { minLength: 1, maxLength: 9 }),
+        async (scheduler, operations) => {
+          const step = () => scheduler.schedule(Promise.resolve());
+          const w = await world(step);
+          try {
+            const first = newExecutionId();
+            await w.store.sandboxes.add(sandbox(first), 10);
+            const running = await w.store.move({ id: ID, to: "running", set: { address: "127.0.0.1" } });
+            w.live.add(first);
+            if (running !== undefined) w.routes.add(running);
+            const answers = operations.map(async (each) => {
+              await step();
+              return each === "kill" ? await w.ending.kill(ID, "request") : await go(w, each, step);
+            });
+            const all = Promise.allSettled(answers);
+            let settled = false;
+            void all.then(() => (settled = true));
+            while (!settled) {
+              if (scheduler.count() > 0) await scheduler.waitOne();
+              else await new Promise((resolve) => setImmediate(resolve));
+              expect(w.live.size).toBeLessThanOrEqual(1);
+            }
+            for (const answer of await all) {
+              if (answer.status === "rejected") expect(isError(answer.reason, "conflict")).toBe(true);
+            }
+            const record = await w.store.sandboxes.get(ID);
+            const route = w.routes.lookup(ID);
+            if (operations.includes("kill")) {
+              expect(record?.state).toBe("gone");
+              const events = await w.store.events.list("p", { offset: 0, limit: 50, ascending: true });
+              expect(events.map(({ type }) => type)).toEqual(["sandbox.lifecycle.killed"]);
+            }
+            expect(["running", "paused", "gone"]).toContain(record?.state);
+            expect([...w.live]).toEqual(record?.state === "running" ? [record.executionId] : []);
+            expect(route?.executionId).toBe(record?.state === "running" ? record.executionId : undefined);
+          } finally {
+            await w.opened.close();
+          }
+        },
+      ),
+      { numRuns: 60 },
+    );
+  }, 30_000);
+});
+
+describe("callers", () => {
+  let w: World;
+  beforeEach(async () => {
+    w = await world(() => Promise.resolve());
+  });
+  afterEach(() => w.opened.close());
+
+  test("of one aim share one run and its result", async () => {
+    let runs = 0;
+    const work = async () => {
+      await Promise.resolve();
+      return ++runs;
+    };
+    const all = Array.from({ length: 5 }, () =>
+      w.transitions.perform({ sandboxId: ID, aim: "paused", waitMs: 100, work }),
+    );
+    expect(await Promise.all(all)).toEqual([1, 1, 1, 1, 1]);
+    expect(w.transitions.current(ID)).toBeUndefined();
+  });
+
+  test("of one aim share its failure", async () => {
+    const work = () => Promise.reject(new Error("broken"));
+    const all = [1, 2].map(() => w.transitions.perform({ sandboxId: ID, aim: "paused", waitMs: 100, work }));
+    for (const { status } of await Promise.allSettled(all)) expect(status).toBe("rejected");
+  });
+
+  test("of another aim wait, and give up after their limit", async () => {
+    void w.transitions.perform({
+      sandboxId: ID,
+      aim: "paused",
+      waitMs: 100,
+      work: () => new Promise<void>(() => undefined),
+    });
+    const late = w.transitions.perform({ sandboxId: ID, aim: "running", waitMs: 20, work: () => Promise.resolve() });
+    await expect(late).rejects.toMatchObject({ code: "conflict" });
+  });
+});
+
+describe("ends", () => {
+  let w: World;
+  beforeEach(async () => {
+    w = await world(() => Promise.resolve());
+  });
+  afterEach(() => w.opened.close());
+
+  async function running(over: Partial<NewSandbox>): Promise<string> {
+    const executionId = newExecutionId();
+    await w.store.sandboxes.add(sandbox(executionId, over), 10);
+    await w.store.move({ id: ID, to: "running", set: { address: "127.0.0.1" } });
+    return executionId;
+  }
+
+  test("an expiry that finds the end moved does nothing, and a kill that joined it still kills", async () => {
+    await running({ endAt: 1_000 });
+    const record = await w.store.sandboxes.get(ID);
+    if (record === undefined) throw new Error("no record");
+    const expiring = w.ending.expire(record);
+    const killing = w.ending.kill(ID, "request");
+    expect(await expiring).toBe(false);
+    expect(await killing).toBe(true);
+    expect((await w.store.sandboxes.get(ID))?.state).toBe("gone");
+  });
+
+  test("a report about another execution changes nothing", async () => {
+    await running({});
+    expect(await w.ending.ended({ sandboxId: ID, executionId: newExecutionId() }, "exited")).toBe(false);
+    expect((await w.store.sandboxes.get(ID))?.state).toBe("running");
+  });
+
+  test("a kill that a crash cut short is finished by the next", async () => {
+    const executionId = await running({});
+    await w.store.move({ id: ID, to: "killing", set: { deadlineAt: 7, endReason: "request" } });
+    expect((await w.store.sandboxes.stuck(7, 10)).map(({ id }) => id)).toEqual([ID]);
+    expect(await w.ending.kill(ID, "abandoned")).toBe(true);
+    expect(w.ended).toEqual(new Set([executionId]));
+    expect(await w.store.sandboxes.get(ID)).toMatchObject({ state: "gone", endReason: "request" });
+  });
+
+  test("a start that returns after its kill does not bring the route back", async () => {
+    await running({});
+    const record = await w.store.sandboxes.get(ID);
+    await w.ending.kill(ID, "request");
+    if (record !== undefined) w.routes.add(record);
+    expect(w.routes.lookup(ID)).toBeUndefined();
+  });
+
+  test("removal waits for what listens", async () => {
+    const executionId = await running({});
+    const record = await w.store.sandboxes.get(ID);
+    if (record !== undefined) w.routes.add(record);
+    const told: string[] = [];
+    w.routes.onRemove(async (execution) => {
+      await Promise.resolve();
+      told.push(execution);
+    });
+    await w.ending.kill(ID, "request");
+    expect(told).toEqual([executionId]);
+  });
+});

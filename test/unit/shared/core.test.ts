@@ -1,0 +1,166 @@
+/** The shared core: checks and their sentences, settings, ids, states, the committed document. */
+
+import { readFile } from "node:fs/promises";
+import { Type } from "typebox";
+import { describe, expect, test } from "vitest";
+import { OrchestratorConfig } from "../../../orchestrator/config.ts";
+import { map, messages, nullable } from "../../../shared/api/common.ts";
+import { publicApi } from "../../../shared/api/public.ts";
+import { ConfigError, readConfig } from "../../../shared/config.ts";
+import { AppError, catalogue, fromBody, toBody } from "../../../shared/errors.ts";
+import { envdToken, fileSignature, hashApiKey, isApiKey, newApiKey, parseSandboxId } from "../../../shared/ids.ts";
+import { createLog } from "../../../shared/log.ts";
+import { toOpenApi } from "../../../shared/openapi.ts";
+import { mayMove, type SandboxState, statesBefore } from "../../../shared/sandbox-state.ts";
+import { Teardown } from "../../../shared/teardown.ts";
+import { fromUrl } from "../../../shared/url-values.ts";
+import { check } from "../../../shared/validate.ts";
+
+describe("checks name the field", () => {
+  const schema = Type.Object({
+    a: Type.Integer({ minimum: 1, ...messages({ minimum: "a must be positive" }) }),
+    deep: Type.Optional(nullable(Type.Object({ b: Type.String({ maxLength: 2 }) }))),
+    map: Type.Optional(map(Type.String(), { names: Type.String({ minLength: 1, maxLength: 3 }), maxProperties: 2 })),
+    kind: Type.Optional(Type.Enum(["x", "y"])),
+  });
+  const { parse } = check(schema, "body");
+
+  test.each<[unknown, string]>([
+    [{}, "body field 'a' is required"],
+    [{ a: "1" }, "body field 'a' must be integer"],
+    [{ a: 0 }, "a must be positive"],
+    [{ a: 1, deep: { b: "long" } }, "body field 'deep.b' must not have more than 2 characters"],
+    [{ a: 1, deep: 5 }, "body field 'deep' has the wrong type or value"],
+    [{ a: 1, map: { k: 5 } }, "body field 'map.k' must be string"],
+    [{ a: 1, map: { "": "v" } }, "body field 'map' has a name that is empty, too long or has illegal characters"],
+    [{ a: 1, map: { "a\nb": 5 } }, "body field 'map.a\nb' must be string"],
+    [{ a: 1, kind: "z" }, "body field 'kind' must be one of x, y"],
+    [null, "body must be object"],
+  ])("%j", (value, message) => {
+    expect(() => parse(value)).toThrow(new AppError("bad_request", message));
+  });
+
+  test("what is not described passes", () => {
+    expect(parse({ a: 1, more: [] })).toEqual({ a: 1, more: [] });
+  });
+});
+
+test("query values become what their schema asks for, exactly or not at all", () => {
+  const schema = Type.Object({ n: Type.Integer(), b: Type.Boolean(), s: Type.String() });
+  expect(fromUrl(schema, { n: "12", b: "true", s: ["a", "b"] })).toEqual({ n: 12, b: true, s: "a,b" });
+  expect(fromUrl(schema, { n: "1.5", b: "1", s: "5" })).toEqual({ n: "1.5", b: "1", s: "5" });
+  expect(fromUrl(schema, { n: "" })).toEqual({ n: "" });
+});
+
+describe("settings", () => {
+  const least = {
+    SVC_ADMIN_TOKEN: "0123456789abcdef",
+    SVC_NODE_TOKEN: "0123456789abcdef",
+    SVC_SEED: "0123456789abcdef",
+    SVC_ENCRYPTION_KEY: "0123456789abcdef",
+  };
+
+  test("have defaults, are frozen, and take numbers from text", () => {
+    const config = readConfig(OrchestratorConfig, { ...least, SVC_API_PORT: "4000" });
+    expect(config).toMatchObject({ apiPort: 4000, edgePort: 3002, poolSize: 3 });
+    expect(Object.isFrozen(config)).toBe(true);
+  });
+
+  test("every problem is told at once, with the nearest name", () => {
+    const environment = { SVC_API_PORTT: "1", SVC_EDGE_PORT: "abc", SVC_ADMIN_TOKEN: "short" };
+    try {
+      readConfig(OrchestratorConfig, environment);
+      expect.unreachable();
+    } catch (error) {
+      const { problems } = error as ConfigError;
+      const text = problems.join("\n");
+      expect(text).toContain("SVC_API_PORTT is not a setting (did you mean SVC_API_PORT?)");
+      expect(text).toContain("SVC_EDGE_PORT");
+      expect(text).toContain("SVC_ADMIN_TOKEN");
+      expect(text).toContain("SVC_SEED");
+    }
+  });
+
+  test("a secret may be in a file", () => {
+    expect(() => readConfig(OrchestratorConfig, { ...least, SVC_SEED_FILE: "/no/such/file" })).toThrow("cannot read");
+  });
+});
+
+describe("ids", () => {
+  test("keys are well-formed, hash alike under both prefixes", () => {
+    const key = newApiKey();
+    expect(isApiKey(key)).toBe(true);
+    expect(hashApiKey(key)).toBe(hashApiKey(key.replace("svc_", "e2b_")));
+    expect(["svc_", "svc_ABC", "key", `${key}0`, key.toUpperCase()].some(isApiKey)).toBe(false);
+  });
+
+  test("sandbox ids lose their client id, and nothing else passes", () => {
+    expect(parseSandboxId("iabc-6532622b")).toBe("iabc");
+    expect(["", "-x", "iA", "i.b", "i/b"].map(parseSandboxId)).toEqual(Array(5).fill(undefined));
+  });
+
+  test("tokens are stable for an id and differ between ids and seeds", () => {
+    expect(envdToken("seed", "i1")).toBe(envdToken("seed", "i1"));
+    expect(new Set([envdToken("seed", "i1"), envdToken("seed", "i2"), envdToken("other", "i1")]).size).toBe(3);
+  });
+
+  test("file signatures are those of the published clients", () => {
+    const parts = {
+      path: "hello.txt",
+      operation: "read",
+      username: "user",
+      token: "0tQG31xiMp0IOQfaz9dcwi72L1CPo8e0",
+    } as const;
+    expect(fileSignature(parts)).toBe("v1_gUtH/s9YCJWgCizjfUxuWfhFE4QSydOWEIIvfLwDr6E");
+  });
+});
+
+test("errors come back over the wire as they were", () => {
+  for (const code of Object.keys(catalogue) as (keyof typeof catalogue)[]) {
+    const error = new AppError(code, "why");
+    expect(fromBody(error.status, JSON.parse(JSON.stringify(toBody(error))), "x")).toMatchObject({
+      code,
+      message: "why",
+    });
+  }
+  expect(fromBody(502, "<html>", "node n1")).toMatchObject({ code: "node_unreachable" });
+});
+
+test("gone is final, and every state but it can be killed", () => {
+  const states: SandboxState[] = ["starting", "running", "pausing", "paused", "snapshotting", "killing"];
+  for (const state of states) {
+    expect(mayMove("gone", state)).toBe(false);
+    if (state !== "killing") expect(statesBefore("killing")).toContain(state);
+  }
+});
+
+test("secrets never reach a log line, at any of the depths they turn up at", () => {
+  const lines: string[] = [];
+  const log = createLog({ component: "t", destination: { write: (line: string) => void lines.push(line) } });
+  const secret = "do-not-tell";
+  for (const name of ["apiKey", "accessToken", "nodeToken", "seed", "encryptionKey", "envs", "envVars", "key"]) {
+    log.info({ [name]: secret, a: { [name]: secret, b: { [name]: secret } } }, "line");
+  }
+  log.info({ headers: { "x-api-key": secret, "x-admin-token": secret, authorization: secret } }, "line");
+  expect(lines.join("")).not.toContain(secret);
+  expect(lines.join("")).toContain("[redacted]");
+});
+
+test("undo steps run backwards, once, and a failing one does not keep the others", async () => {
+  const done: string[] = [];
+  const teardown = new Teardown(createLog({ component: "t", level: "silent" }));
+  teardown.add("a", () => void done.push("a"));
+  teardown.add("b", () => {
+    throw new Error("broken");
+  });
+  teardown.add("c", () => void done.push("c"));
+  await Promise.all([teardown.run(), teardown.run()]);
+  teardown.add("late", () => void done.push("late"));
+  await teardown.run();
+  expect(done).toEqual(["c", "a", "late"]);
+});
+
+test("the committed API description is fresh", async () => {
+  const text = await readFile(new URL("../../../shared/openapi.json", import.meta.url), "utf8");
+  expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(toOpenApi(publicApi))));
+});
