@@ -3,8 +3,10 @@
 import { createHash } from "node:crypto";
 import { AuthenticationError, CommandExitError, InvalidArgumentError, TimeoutError } from "e2b";
 import { describe, expect, test } from "vitest";
+import { openPlatform } from "../support/platform.ts";
 import { refusal, sharedSandbox } from "../support/sdk.ts";
 
+openPlatform();
 const sandbox = sharedSandbox({ envs: { GLOBAL: "of the sandbox" } });
 
 describe("output", () => {

@@ -2,6 +2,9 @@
 
 import { Sandbox } from "e2b";
 import { expect, onTestFinished, test } from "vitest";
+import { openPlatform } from "../support/platform.ts";
+
+openPlatform();
 
 test("twenty sandboxes made at once are twenty, and each runs its own command", async () => {
   const made: Sandbox[] = [];

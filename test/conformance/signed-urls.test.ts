@@ -187,7 +187,8 @@ describe("raw requests to /files", () => {
     const body = { source_paths: ["compose/0", "compose/1", "compose/2"], destination: "compose/whole" };
     const reply = await post("/files/compose", JSON.stringify(body), { "content-type": "application/json" });
     expect(reply.status).toBe(200);
-    expect(reply.json).toMatchObject({ name: "whole", path: "/home/user/compose/whole", owner: "user" });
+    expect(reply.json).toMatchObject({ name: "whole", path: "/home/user/compose/whole", type: "file" });
+    expect(await sandbox().files.getInfo("compose/whole")).toMatchObject({ owner: "user", mode: 0o644 });
     expect(await sandbox().files.read("compose/whole")).toBe(parts.join(""));
     expect((await sandbox().files.list("compose")).map((entry) => entry.name)).toEqual(["whole"]);
   });
