@@ -157,7 +157,7 @@ async function serveApi(
   const { config, deps, store, nodes, routes, ending, background, base, metrics } = parts;
   const { log, now } = deps;
   const maxHours = (project: Project) => project.maxSandboxHours ?? config.maxSandboxHours;
-  const maxSandboxes = (project: Project) => project.maxSandboxes ?? config.maxSandboxes;
+  const maxSandboxes = (project: Project) => project.maxSandboxes ?? config.maxProjectSandboxes;
 
   const expiry = startExpiry({
     store: store.sandboxes,

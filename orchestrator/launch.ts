@@ -221,16 +221,19 @@ class Search {
 
   async #pause(): Promise<void> {
     if (this.#deps.now() >= this.#deadline) {
-      throw this.#refusals > 0 ? capacity("every node is busy starting sandboxes") : timedOut(this.#excluded.size);
+      throw this.#refusals > 0 ? busy() : timedOut(this.#excluded.size);
     }
     // Jittered, so that waiting callers do not ask again all at once.
     await sleep(20 + this.#deps.random() * 80);
   }
 
   #failed(error: AppError): AppError {
-    if (error.cause instanceof Error && error.cause.name === "TimeoutError")
-      return timedOut(this.#excluded.size, error);
     const count = this.#excluded.size;
+    if (error.cause instanceof Error && error.cause.name === "TimeoutError") {
+      // What was left of the time after refusals is no fair attempt.
+      const refused = this.#refusals > 0 && count === 1 && this.#cut;
+      return refused ? busy() : timedOut(count, error);
+    }
     const text = count === 1 ? error.message : `repeated create failures (${count}): ${error.message}`;
     return new AppError("sandbox_create_failed", failed(text), { cause: error });
   }
@@ -243,6 +246,10 @@ function failed(reason: string): string {
 
 function capacity(reason: string): AppError {
   return new AppError("cluster_at_capacity", failed(`cluster at capacity: ${reason}`));
+}
+
+function busy(): AppError {
+  return capacity("every node is busy starting sandboxes");
 }
 
 function timedOut(attempts: number, cause?: AppError): AppError {

@@ -43,7 +43,7 @@ export function readConfig<S extends TObject>(
     const fileProperty = names.get(variable.replace(/_FILE$/, ""));
     if (property !== undefined) given[property] = text;
     else if (fileProperty !== undefined) given[fileProperty] = readSecret(variable, text, problems);
-    else if (!(options.ignore ?? []).includes(variable.slice(PREFIX.length))) problems.push(unknown(variable, names));
+    else if (!isForeign(variable, options.ignore ?? [])) problems.push(unknown(variable, names));
   }
   const value = Value.Default(schema, Value.Convert(schema, given));
   const compiled = Compile(schema);
@@ -66,6 +66,11 @@ export function describeConfig(schema: TObject): string {
 
 function toVariable(property: string): string {
   return PREFIX + property.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+}
+
+function isForeign(variable: string, names: readonly string[]): boolean {
+  const name = variable.slice(PREFIX.length);
+  return names.includes(name) || names.includes(name.replace(/_FILE$/, ""));
 }
 
 function readSecret(variable: string, path: string, problems: string[]): string | undefined {

@@ -84,7 +84,10 @@ describe("filters", () => {
 
   // As the published SDK encodes it: each part, the pairs, the query.
   const metadata = (pairs: Record<string, string>) => {
-    const encoded = Object.entries(pairs).map(([k, v]) => [encodeURIComponent(k), encodeURIComponent(v)]);
+    const encoded = Object.entries(pairs).map(([k, v]): [string, string] => [
+      encodeURIComponent(k),
+      encodeURIComponent(v),
+    ]);
     return `metadata=${encodeURIComponent(new URLSearchParams(encoded).toString())}`;
   };
 

@@ -248,7 +248,7 @@ test("a sandbox that ended by itself is gone at once, with its reason in the eve
 });
 
 test("the concurrency limit holds in a burst", async () => {
-  const small = await startCluster({ config: { maxSandboxes: 3 } });
+  const small = await startCluster({ config: { maxProjectSandboxes: 3 } });
   try {
     const answers: Answer[] = await Promise.all(
       Array.from({ length: 10 }, () => small.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })),

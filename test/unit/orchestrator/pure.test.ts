@@ -46,7 +46,9 @@ test("metadata survives the encoding of the SDK", () => {
   const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 });
   fc.assert(
     fc.property(fc.uniqueArray(fc.tuple(text, text), { selector: ([k]) => k, maxLength: 5 }), (pairs) => {
-      const encoded = new URLSearchParams(pairs.map(([k, v]) => [encodeURIComponent(k), encodeURIComponent(v)]));
+      const encoded = new URLSearchParams(
+        pairs.map(([k, v]): [string, string] => [encodeURIComponent(k), encodeURIComponent(v)]),
+      );
       expect([...parseMetadata(encoded.toString())]).toEqual(pairs);
     }),
   );
