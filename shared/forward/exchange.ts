@@ -294,7 +294,7 @@ export class Exchange implements ResponseSink, ConnectionUser {
     clearTimeout(this.#lossTimer);
     this.#dialing?.abort(new Error("the exchange is over"));
     this.#body?.stop();
-    this.#connection?.destroy();
+    this.#connection?.abort();
     this.#connection = undefined;
     this.#host.onDone(this);
   }

@@ -1,6 +1,7 @@
 /** One connection towards a server, carrying one exchange at a time. Knows sockets; knows nothing of clients or pools. */
 
 import type { Duplex } from "node:stream";
+import { cut } from "./cut.ts";
 import { MalformedResponseError, type ResponseReader } from "./response-reader.ts";
 
 export interface ConnectionUser {
@@ -82,10 +83,18 @@ export class UpstreamConnection {
     return this.#socket;
   }
 
+  /** Closes it; the server has answered all it was asked. */
   destroy(): void {
     this.#dead = true;
     this.#user = undefined;
     this.#socket.destroy();
+  }
+
+  /** Breaks it off in the middle of something. */
+  abort(): void {
+    this.#dead = true;
+    this.#user = undefined;
+    cut(this.#socket);
   }
 
   #onData(chunk: Buffer): void {

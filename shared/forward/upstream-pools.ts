@@ -78,12 +78,12 @@ export class UpstreamPools {
     idle.push(connection);
   }
 
-  /** Destroys every connection of an execution, busy ones too. */
+  /** Breaks off every connection of an execution, idle or busy. */
   close(executionId: string): void {
     this.#idle.delete(executionId);
     const connections = this.#open.get(executionId);
     this.#open.delete(executionId);
-    for (const connection of connections ?? []) connection.destroy();
+    for (const connection of connections ?? []) connection.abort();
   }
 
   stop(): void {
