@@ -49,10 +49,12 @@ export interface PartsOptions {
   readonly maxSandboxes?: number;
   readonly coldAtOnce?: number;
   readonly queueMs?: number;
+  /** Of the SQLite file; in memory without it. */
+  readonly databasePath?: string;
 }
 
 export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
-  const stores = openStores(":memory:");
+  const stores = openStores(options.databasePath ?? ":memory:");
   const machine = engine.deps();
   const told: string[] = [];
   const now = Date.now;

@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import { containerOptions } from "../../../agent/container-options.ts";
+import { build, resources } from "../../support/agent-parts.ts";
+
+const spec = {
+  name: "svc-x",
+  build,
+  resources,
+  command: ["/svc/tini", "--", "/svc/node"],
+  env: ["SVC_ENVD_CONTROL=secret"],
+  runtimeDirectory: "/opt/runtime/1",
+  resolver: "10.99.0.1",
+};
+const node = { nodeId: "n1", runtime: "svc", seccomp: "{}", openFiles: 1024, diskLimit: false, sudo: true };
+
+test("a container has no network but the slot's, no privileges and no way to reach the engine", () => {
+  const { HostConfig } = containerOptions(spec, node);
+  expect(HostConfig).toMatchObject({
+    Runtime: "svc",
+    NetworkMode: "none",
+    Privileged: false,
+    CapDrop: ["ALL"],
+    IpcMode: "private",
+    CgroupnsMode: "private",
+    SecurityOpt: ["seccomp={}"],
+    Binds: ["/opt/runtime/1:/svc:ro"],
+    LogConfig: { Type: "none" },
+    RestartPolicy: { Name: "no" },
+    Dns: ["10.99.0.1"],
+  });
+  for (const never of ["NET_RAW", "NET_ADMIN", "SYS_ADMIN", "SYS_PTRACE", "MKNOD", "SYS_MODULE", "SYS_CHROOT"]) {
+    expect(HostConfig.CapAdd).not.toContain(never);
+  }
+});
+
+test("its limits are those of the resources, without swap", () => {
+  const { HostConfig } = containerOptions(spec, node);
+  expect(HostConfig).toMatchObject({
+    Memory: 512 * 1024 * 1024,
+    MemorySwap: 512 * 1024 * 1024,
+    NanoCpus: 2_000_000_000,
+    PidsLimit: 4096,
+    Ulimits: [
+      { Name: "nofile", Soft: 1024, Hard: 1024 },
+      { Name: "core", Soft: 0, Hard: 0 },
+    ],
+  });
+});
+
+test("the disk is limited where the storage driver can", () => {
+  expect(containerOptions(spec, node).HostConfig).not.toHaveProperty("StorageOpt");
+  expect(containerOptions(spec, { ...node, diskLimit: true }).HostConfig.StorageOpt).toEqual({ size: "1024M" });
+});
+
+test("an image that does without sudo cannot gain privileges", () => {
+  const { HostConfig } = containerOptions(spec, { ...node, sudo: false });
+  expect(HostConfig.SecurityOpt).toContain("no-new-privileges:true");
+});
+
+test("the container belongs to its node and knows nothing but its control token", () => {
+  const options = containerOptions(spec, node);
+  expect(options.Labels).toMatchObject({ "svc.node": "n1", "svc.build": "b1" });
+  expect(options.Env).toEqual(["SVC_ENVD_CONTROL=secret"]);
+  expect([...options.Entrypoint, ...options.Cmd]).toEqual(spec.command);
+});

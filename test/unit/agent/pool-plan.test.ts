@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { flavourKey } from "../../../agent/live-container.ts";
+import { planPool } from "../../../agent/pool-plan.ts";
+import { build, resources } from "../../support/agent-parts.ts";
+
+const other = { ...build, buildId: "b2" };
+const key = (one = build, runtime = "r") => flavourKey({ build: one, resources, runtime });
+const GIB = 2 ** 30;
+const view = { targets: [], runtime: "r", ready: new Map<string, number>(), freeMemory: 8 * GIB, reservedMemory: GIB };
+
+test("nothing wanted and nothing there is nothing to do", () => {
+  expect(planPool(view)).toEqual({ boot: undefined, drop: new Map() });
+});
+
+test("the pool that is emptiest for its size is filled first", () => {
+  const targets = [
+    { build, resources, size: 4 },
+    { build: other, resources, size: 2 },
+  ];
+  const ready = new Map([
+    [key(build), 3],
+    [key(other), 1],
+  ]);
+  expect(planPool({ ...view, targets, ready }).boot?.build).toEqual(other);
+});
+
+test("what is no longer wanted or has an old runtime is dropped", () => {
+  const targets = [{ build, resources, size: 1 }];
+  const ready = new Map([
+    [key(build), 3],
+    [key(build, "old"), 2],
+    [key(other), 1],
+  ]);
+  const { drop, boot } = planPool({ ...view, targets, ready });
+  expect(drop).toEqual(
+    new Map([
+      [key(build), 2],
+      [key(build, "old"), 2],
+      [key(other), 1],
+    ]),
+  );
+  expect(boot).toBeUndefined();
+});
+
+test("short of memory nothing is started, and one at a time is given back", () => {
+  const targets = [{ build, resources, size: 4 }];
+  const short = { ...view, targets, freeMemory: GIB / 2, ready: new Map([[key(build), 2]]) };
+  expect(planPool(short)).toEqual({ boot: undefined, drop: new Map([[key(build), 1]]) });
+  const tight = { ...short, freeMemory: GIB + 1 };
+  expect(planPool(tight)).toEqual({ boot: undefined, drop: new Map() });
+});

@@ -1,0 +1,94 @@
+import { expect, test } from "vitest";
+import { planRecovery, type Remains } from "../../../agent/recover.ts";
+import { build, resources } from "../../support/agent-parts.ts";
+
+const container = (id: string, slot: number, runtime = "r2") => ({
+  id,
+  slot,
+  pid: slot,
+  controlToken: "t",
+  build,
+  resources,
+  runtime,
+  upperDirectory: undefined,
+  createdAt: 0,
+});
+const execution = (id: string, containerId: string, running = true) => ({
+  id,
+  sandboxId: `s${id}`,
+  containerId,
+  internet: true,
+  endAt: 0,
+  startedAt: 0,
+  warm: false,
+  running,
+});
+const found = (id: string, running = true) => ({ id, name: id, running });
+
+function plan(more: Partial<Remains>) {
+  const nothing: Remains = {
+    known: [],
+    executions: [],
+    found: [],
+    alive: () => true,
+    runtime: "r2",
+    slots: [],
+    marks: [],
+  };
+  return planRecovery({ ...nothing, ...more });
+}
+
+test("a sandbox that is recorded and alive is kept with its slot and mark", () => {
+  const steps = plan({
+    known: [container("c1", 2)],
+    executions: [execution("e1", "c1")],
+    found: [found("c1")],
+    slots: [2],
+    marks: ["c1"],
+  });
+  expect(steps.sandboxes).toMatchObject([{ container: { id: "c1" }, execution: { id: "e1" } }]);
+  expect(steps).toMatchObject({ removeContainers: [], removeSlots: [], removeMarks: [], ended: [] });
+});
+
+test("a sandbox keeps the envd it has, a pooled container only the current one", () => {
+  const steps = plan({
+    known: [container("c1", 2, "r1"), container("p1", 3, "r1"), container("p2", 4, "r2")],
+    executions: [execution("e1", "c1")],
+    found: [found("c1"), found("p1"), found("p2")],
+    slots: [2, 3, 4],
+  });
+  expect(steps.sandboxes.map((kept) => kept.container.id)).toEqual(["c1"]);
+  expect(steps.pooled.map(({ id }) => id)).toEqual(["p2"]);
+  expect(steps.removeContainers).toEqual(["p1"]);
+  expect(steps.removeSlots).toEqual([3]);
+});
+
+test("a sandbox whose container is dead, gone or another process is an exit", () => {
+  const known = [container("dead", 2), container("gone", 3), container("reused", 4)];
+  const steps = plan({
+    known,
+    executions: [execution("e1", "dead"), execution("e2", "gone"), execution("e3", "reused")],
+    found: [found("dead", false), found("reused")],
+    alive: ({ id }) => id !== "reused",
+    slots: [2, 3, 4],
+  });
+  expect(steps.ended.map(({ id }) => id)).toEqual(["e1", "e2", "e3"]);
+  expect(steps.removeContainers).toEqual(["dead", "reused"]);
+  expect(steps.forgetContainers).toEqual(["dead", "gone", "reused"]);
+  expect(steps.removeSlots).toEqual([2, 3, 4]);
+});
+
+test("a claim that was cut short is removed and reported to nobody", () => {
+  const steps = plan({
+    known: [container("c1", 2)],
+    executions: [execution("e1", "c1", false)],
+    found: [found("c1")],
+  });
+  expect(steps).toMatchObject({ sandboxes: [], pooled: [], ended: [], removeContainers: ["c1"] });
+  expect(steps.unstarted.map(({ id }) => id)).toEqual(["e1"]);
+});
+
+test("what nobody recorded is removed: containers, slots and marks", () => {
+  const steps = plan({ found: [found("x"), found("y", false)], slots: [5, 6], marks: ["x", "z"] });
+  expect(steps).toMatchObject({ removeContainers: ["x", "y"], removeSlots: [5, 6], removeMarks: ["x", "z"] });
+});

@@ -1,0 +1,90 @@
+import { expect, test } from "vitest";
+import { seccompProfile } from "../../../agent/seccomp.ts";
+
+const profile = seccompProfile("x64");
+
+type Call = { name: string; args?: readonly number[] };
+
+/** What the profile says about a call, read as the kernel would: a rule with arguments holds when all of them match. */
+function verdict({ name, args = [] }: Call): "allowed" | number {
+  const matching = profile.syscalls.filter(({ names, args: wanted = [] }) => {
+    return (
+      names.includes(name) &&
+      wanted.every(({ index, value, valueTwo = 0, op }) => {
+        const given = args[index] ?? 0;
+        if (op === "SCMP_CMP_EQ") return given === value;
+        if (op === "SCMP_CMP_GT") return given > value;
+        return Number(BigInt(given) & BigInt(value)) === valueTwo;
+      })
+    );
+  });
+  if (matching.some(({ action }) => action === "SCMP_ACT_ALLOW")) return "allowed";
+  return matching[0]?.errnoRet ?? profile.defaultErrnoRet;
+}
+
+const EPERM = 1;
+const ENOSYS = 38;
+const EAFNOSUPPORT = 97;
+
+test.each([
+  ...["bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key", "mount", "umount2", "move_mount"],
+  ...["fsopen", "fsmount", "open_tree", "unshare", "setns", "pivot_root", "chroot", "open_by_handle_at", "init_module"],
+  ...[
+    "finit_module",
+    "delete_module",
+    "kexec_load",
+    "kexec_file_load",
+    "reboot",
+    "swapon",
+    "swapoff",
+    "acct",
+    "syslog",
+  ],
+  ...["settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "quotactl", "iopl", "ioperm", "modify_ldt"],
+  ...["lookup_dcookie", "move_pages", "migrate_pages", "vmsplice", "nfsservctl", "vhangup", "sethostname", "uselib"],
+  "a_call_that_does_not_exist_yet",
+])("%s is not permitted", (name) => {
+  expect(verdict({ name })).toBe(EPERM);
+});
+
+test.each(["io_uring_setup", "io_uring_enter", "io_uring_register", "clone3"])("%s looks absent", (name) => {
+  expect(verdict({ name })).toBe(ENOSYS);
+});
+
+test.each([1, 2, 10])("sockets of family %s open", (family) => {
+  expect(verdict({ name: "socket", args: [family] })).toBe("allowed");
+});
+
+test.each([0, 3, 9, 15, 17, 29, 38, 40, 44, 2 ** 31])("sockets of family %s are not supported", (family) => {
+  expect(verdict({ name: "socket", args: [family] })).toBe(EAFNOSUPPORT);
+});
+
+test("of netlink only routing and socket diagnosis open", () => {
+  expect(verdict({ name: "socket", args: [16, 3, 0] })).toBe("allowed");
+  expect(verdict({ name: "socket", args: [16, 3, 4] })).toBe("allowed");
+  expect(verdict({ name: "socket", args: [16, 3, 9] })).toBe(EAFNOSUPPORT);
+  expect(verdict({ name: "socket", args: [16, 3, 12] })).toBe(EPERM);
+});
+
+test("processes and threads are made, namespaces are not", () => {
+  const SIGCHLD = 17;
+  const THREAD = 0x003d0f00;
+  expect(verdict({ name: "clone", args: [SIGCHLD] })).toBe("allowed");
+  expect(verdict({ name: "clone", args: [THREAD] })).toBe("allowed");
+  for (const flag of [0x80, 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000]) {
+    expect(verdict({ name: "clone", args: [SIGCHLD | flag] })).toBe(EPERM);
+  }
+});
+
+test("what ordinary programs need is there", () => {
+  const needed =
+    "execve openat read write mmap futex epoll_pwait accept4 sendmmsg inotify_add_watch fsetxattr ptrace prlimit64 memfd_create statx getrandom rseq io_submit mq_open shmget timerfd_create";
+  for (const name of needed.split(" ")) expect(verdict({ name }), name).toBe("allowed");
+});
+
+test("no call is listed twice, and only the machine's own word size runs", () => {
+  const allowed = profile.syscalls[0]?.names ?? [];
+  expect(new Set(allowed).size).toBe(allowed.length);
+  expect(profile.architectures).toEqual(["SCMP_ARCH_X86_64"]);
+  expect(seccompProfile("arm64").architectures).toEqual(["SCMP_ARCH_AARCH64"]);
+});
