@@ -3,9 +3,7 @@
 import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Code, ConnectError } from "@connectrpc/connect";
-import { Entries } from "./filesystem/entry.ts";
-import { PolledWatchers } from "./filesystem/polled-watchers.ts";
+import { AppError } from "../shared/errors.ts";
 import { WatchHub } from "./filesystem/watch-hub.ts";
 import { Access } from "./http/access.ts";
 import { createRoutes } from "./http/routes.ts";
@@ -15,7 +13,6 @@ import { Journal } from "./journal.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import { childLimits } from "./own-limits.ts";
 import { ProcessTable } from "./process/process-table.ts";
-import { createRpcHandler } from "./rpc.ts";
 import { Session } from "./session.ts";
 import { System } from "./system/system.ts";
 import { Users } from "./users.ts";
@@ -44,6 +41,9 @@ export interface Envd {
 /** What clients are told by streams that end with the sandbox (wire-contract.md §2.6). */
 const KILLED = "The sandbox was killed or reached its end of life while the request was in flight.";
 
+/** After the node has found envd listening and told it who it is. */
+const PREPARE_AFTER_MS = 50;
+
 export async function startEnvd(config: EnvdConfig): Promise<Envd> {
   const { root, now } = config;
   const shutdown = new AbortController();
@@ -58,12 +58,9 @@ export async function startEnvd(config: EnvdConfig): Promise<Envd> {
     childLimits(read("/proc/self/oom_score_adj"), read(`/proc/${process.ppid}/limits`)),
   );
   const access = new Access(session, config.controlToken, now);
-  const entries = new Entries(system, users);
-  const rpc = createRpcHandler({
-    process: { session, table },
-    filesystem: { session, system, entries, hub, polled: new PolledWatchers(hub, now) },
-    journal,
-    shutdown: shutdown.signal,
+  const rpc = once(async () => {
+    const { createRpcHandler } = await import("./rpc.ts");
+    return createRpcHandler({ session, users, system, table, hub, journal, now, shutdown: shutdown.signal });
   });
   const warm = async () => {
     await warmUp({ port: portOf(server), program: config.helper, directory: `${root === "/" ? "" : root}/run` });
@@ -73,35 +70,37 @@ export async function startEnvd(config: EnvdConfig): Promise<Envd> {
   const routes = createRoutes({ session, access, system, journal, metrics: new Metrics(now), initialiser, hub, warm });
   const server = createHttpServer({ routes, rpc, access, journal });
   await listen(server, config.port);
-  // While there surely is room for it: a sandbox full of processes would refuse it later.
-  await system.start();
+  // What the node asks for first comes first; then everything the first command needs. While there surely is room
+  // for a helper process, too: a sandbox that is full would refuse it later.
+  const preparing = setTimeout(() => {
+    rpc().catch(() => undefined);
+    system.start().catch(() => undefined);
+  }, PREPARE_AFTER_MS);
   return {
     port: portOf(server),
     stop: async () => {
-      shutdown.abort(new ConnectError(KILLED, Code.Unavailable));
+      shutdown.abort(new AppError("unavailable", KILLED));
+      clearTimeout(preparing);
       await closeServer(server);
       await system.stop();
     },
   };
 }
 
-// Both families where there are two; an image's kernel may have none of the second.
+// Without an address Node takes both families, or the one there is.
 function listen(server: Server, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const retryOnIpv4 = (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EAFNOSUPPORT" && error.code !== "EADDRNOTAVAIL") {
-        reject(error);
-        return;
-      }
-      server.once("error", reject);
-      server.listen(port, "0.0.0.0", resolve);
-    };
-    server.once("error", retryOnIpv4);
-    server.listen({ port, host: "::", ipv6Only: false, backlog: 511 }, () => {
-      server.off("error", retryOnIpv4);
+    server.once("error", reject);
+    server.listen(port, () => {
+      server.off("error", reject);
       resolve();
     });
   });
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
 }
 
 function portOf(server: Server): number {

@@ -3,12 +3,19 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
-import { type FilesystemDeps, filesystemService } from "./filesystem/filesystem-rpc.ts";
+import { Entries } from "./filesystem/entry.ts";
+import { filesystemService } from "./filesystem/filesystem-rpc.ts";
+import { PolledWatchers } from "./filesystem/polled-watchers.ts";
+import type { WatchHub } from "./filesystem/watch-hub.ts";
 import { Filesystem } from "./gen/filesystem_pb.js";
 import { Process } from "./gen/process_pb.js";
 import type { Journal } from "./journal.ts";
-import { type ProcessDeps, processService } from "./process/process-rpc.ts";
+import { processService } from "./process/process-rpc.ts";
+import type { ProcessTable } from "./process/process-table.ts";
 import { toConnectError } from "./rpc-errors.ts";
+import type { Session } from "./session.ts";
+import type { System } from "./system/system.ts";
+import type { Users } from "./users.ts";
 
 /** Of one request message: input for a process, mostly. */
 const LARGEST_MESSAGE_BYTES = 32 * 1024 * 1024;
@@ -16,33 +23,40 @@ const LARGEST_MESSAGE_BYTES = 32 * 1024 * 1024;
 const NEVER_COMPRESS_BYTES = 0xffffffff;
 
 export interface RpcDeps {
-  readonly process: ProcessDeps;
-  readonly filesystem: FilesystemDeps;
+  readonly session: Session;
+  readonly users: Users;
+  readonly system: System;
+  readonly table: ProcessTable;
+  readonly hub: WatchHub;
   readonly journal: Journal;
+  readonly now: () => number;
   /** Ends every stream, with its reason as their error. */
   readonly shutdown: AbortSignal;
 }
 
 export type RpcHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** Whether a request is for one of the services, known method or not. */
-export function isRpc(url: string): boolean {
-  return url.startsWith("/process.Process/") || url.startsWith("/filesystem.Filesystem/");
-}
-
 export function createRpcHandler(deps: RpcDeps): RpcHandler {
+  const { session, users, system, table, hub, journal, now, shutdown } = deps;
+  const filesystem = {
+    session,
+    system,
+    hub,
+    entries: new Entries(system, users),
+    polled: new PolledWatchers(hub, now),
+  };
   return connectNodeAdapter({
     routes: (router) => {
-      router.service(Process, processService(deps.process));
-      router.service(Filesystem, filesystemService(deps.filesystem));
+      router.service(Process, processService({ session, table }));
+      router.service(Filesystem, filesystemService(filesystem));
     },
     grpc: false,
     grpcWeb: false,
     acceptCompression: [compressionGzip],
     compressMinBytes: NEVER_COMPRESS_BYTES,
     readMaxBytes: LARGEST_MESSAGE_BYTES,
-    interceptors: [errors(deps.journal)],
-    shutdownSignal: deps.shutdown,
+    interceptors: [errors(journal)],
+    shutdownSignal: shutdown,
   });
 }
 

@@ -1,6 +1,5 @@
 /** POST /files/compose: several files become one, all at once, and are then removed (wire-contract.md §3.2). */
 
-import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -10,6 +9,7 @@ import { fileError } from "../errno.ts";
 import { makeDirectories } from "../filesystem/tree.ts";
 import { readJson } from "../http/body.ts";
 import { sendJson } from "../http/reply.ts";
+import { randomName } from "../late-builtins.ts";
 import type { Session } from "../session.ts";
 import type { User } from "../users.ts";
 import { restUser } from "./upload.ts";
@@ -72,7 +72,7 @@ async function compose({ sources, destination, user }: Composition): Promise<voi
   await makeDirectories(posix.dirname(destination), user);
   if ((await stat(destination).catch(() => undefined))?.isDirectory() === true)
     throw new AppError("bad_request", `path is a directory: '${destination}'`);
-  const beside = posix.join(posix.dirname(destination), `.svc-${randomBytes(8).toString("hex")}`);
+  const beside = posix.join(posix.dirname(destination), `.svc-${randomName(8)}`);
   try {
     const out = await open(beside, "wx", 0o644);
     try {

@@ -6,8 +6,9 @@ import { posix } from "node:path";
 import { AppError, isError } from "../../shared/errors.ts";
 import { errnoOf } from "../errno.ts";
 import { EventType } from "../gen/filesystem_pb.js";
+import { eventTypes } from "./event-types.ts";
 import type { Owner, RawEvent, WatchHub } from "./watch-hub.ts";
-import { eventTypes, In } from "./watch-mask.ts";
+import { In } from "./watch-mask.ts";
 
 export interface WatchEvent {
   /** Relative to the watched directory; `.` for itself. */

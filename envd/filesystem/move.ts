@@ -1,6 +1,5 @@
 /** Moves one entry: by renaming, or, where the kernel cannot (another mount, a directory of the image), by copying. */
 
-import { randomBytes } from "node:crypto";
 import {
   chmod,
   chown,
@@ -18,6 +17,7 @@ import {
 import { posix } from "node:path";
 import { AppError } from "../../shared/errors.ts";
 import { errnoOf, fileError } from "../errno.ts";
+import { randomName } from "../late-builtins.ts";
 import type { System } from "../system/system.ts";
 import type { User } from "../users.ts";
 import { makeDirectories } from "./tree.ts";
@@ -47,7 +47,7 @@ export async function moveEntry({ source, destination, owner }: Move, metadata: 
 
 // Complete beside the destination first: a copy that fails half way changes nothing.
 async function copyOver(source: string, destination: string, metadata: Metadata): Promise<void> {
-  const beside = `${destination}.svc-${randomBytes(6).toString("hex")}`;
+  const beside = `${destination}.svc-${randomName(6)}`;
   try {
     await copy(source, beside, metadata);
     await rename(beside, destination);

@@ -1,7 +1,7 @@
 /** Watches for clients that ask instead of listening: events wait here, within bounds, until they are fetched. */
 
-import { randomBytes } from "node:crypto";
 import { AppError } from "../../shared/errors.ts";
+import { randomName } from "../late-builtins.ts";
 import { DirectoryWatch, type WatchEvent, type WatchOptions } from "./directory-watch.ts";
 import { EventBuffer } from "./event-buffer.ts";
 import type { WatchHub } from "./watch-hub.ts";
@@ -37,7 +37,7 @@ export class PolledWatchers {
   /** @returns its id. @throws {AppError} as WatchHub.arm, and resource_exhausted when there are too many in use */
   async create({ includeEntry, ...options }: WatchOptions & { readonly includeEntry: boolean }): Promise<string> {
     await this.#makeRoom();
-    const id = randomBytes(10).toString("hex");
+    const id = randomName(10);
     const buffer = new EventBuffer();
     const watch = await DirectoryWatch.open(this.#hub, options, buffer);
     this.#watchers.set(id, { watch, buffer, path: options.path, includeEntry, askedAt: this.#now() });

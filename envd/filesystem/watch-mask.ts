@@ -1,6 +1,4 @@
-/** Pure: inotify's bits, and what they mean in the public protocol. */
-
-import { EventType } from "../gen/filesystem_pb.js";
+/** Pure: inotify's bits. */
 
 /** Bits of inotify that matter here. */
 export const In = {
@@ -33,16 +31,3 @@ const WATCHED =
 /** For the directory a client named, which may be a link, and for those found below it, which may not. */
 export const ROOT_MASK: number = WATCHED;
 export const NESTED_MASK: number = WATCHED | In.DONT_FOLLOW;
-
-/** In the order in which clients are told: create, rename, chmod, write, remove. */
-const MEANINGS: readonly (readonly [number, EventType])[] = [
-  [In.CREATE | In.MOVED_TO, EventType.CREATE],
-  [In.MOVED_FROM | In.MOVE_SELF, EventType.RENAME],
-  [In.ATTRIB, EventType.CHMOD],
-  [In.MODIFY, EventType.WRITE],
-  [In.DELETE | In.DELETE_SELF, EventType.REMOVE],
-];
-
-export function eventTypes(mask: number): EventType[] {
-  return MEANINGS.filter(([bits]) => (mask & bits) !== 0).map(([, type]) => type);
-}

@@ -1,8 +1,8 @@
 /** Request bodies: a small JSON document read whole, or bytes in whatever encoding they come. */
 
 import type { IncomingMessage } from "node:http";
-import { createGunzip } from "node:zlib";
 import { AppError } from "../../shared/errors.ts";
+import { lateZlib } from "../late-builtins.ts";
 
 /** An empty body is an empty object. @throws {AppError} payload_too_large, bad_request when it is not a JSON object */
 export async function readJson(request: IncomingMessage, limitBytes: number): Promise<Record<string, unknown>> {
@@ -42,7 +42,7 @@ export function decodedBody(request: IncomingMessage): AsyncIterable<Buffer> {
 }
 
 async function* gunzipped(request: IncomingMessage): AsyncGenerator<Buffer> {
-  const gunzip = createGunzip({ chunkSize: 64 * 1024 });
+  const gunzip = lateZlib().createGunzip({ chunkSize: 64 * 1024 });
   request.on("error", (error) => gunzip.destroy(error));
   request.on("aborted", () => gunzip.destroy(new AppError("bad_request", "the body ended too early")));
   request.pipe(gunzip);

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { AppError } from "../../shared/errors.ts";
 import type { Journal } from "../journal.ts";
-import { isRpc, type RpcHandler } from "../rpc.ts";
+import type { RpcHandler } from "../rpc.ts";
 import { openTunnel } from "../tunnel.ts";
 import type { Access } from "./access.ts";
 import { allowOrigins, answerPreflight } from "./cors.ts";
@@ -22,7 +22,8 @@ const NEVER_CHECK_MS = 2 ** 31 - 1;
 
 export interface ServerDeps {
   readonly routes: Routes;
-  readonly rpc: RpcHandler;
+  /** Ready soon after the server is. */
+  readonly rpc: () => Promise<RpcHandler>;
   readonly access: Access;
   readonly journal: Journal;
 }
@@ -43,7 +44,7 @@ export function createHttpServer({ routes, rpc, access, journal }: ServerDeps): 
       answerPreflight(request, response);
     } else if (isRpc(request.url ?? "")) {
       access.client(request);
-      rpc(request, response);
+      (await rpc())(request, response);
     } else {
       await callRoute(routes, request, response);
     }
@@ -69,6 +70,11 @@ export function createHttpServer({ routes, rpc, access, journal }: ServerDeps): 
     void upgrade(request, socket, head, access);
   });
   return server;
+}
+
+/** Whether a request is for one of the two services, known method or not. */
+function isRpc(url: string): boolean {
+  return url.startsWith("/process.Process/") || url.startsWith("/filesystem.Filesystem/");
 }
 
 function limitFirstHeaders(socket: Socket): void {

@@ -1,10 +1,11 @@
 /** The svc-exec child process and its socket: requests go in, replies and events come out, in order. Knows nothing of their meaning. */
 
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { AppError } from "../../shared/errors.ts";
+import { lateChildProcess } from "../late-builtins.ts";
 import {
   Answer,
   type AnswerFrame,
@@ -52,7 +53,12 @@ export class Helper {
   /** @throws {AppError} resource_exhausted when the sandbox has no room for one more process, internal otherwise. */
   static async start(path: string, events: HelperEvents): Promise<Helper> {
     // Its own session: a signal to envd's group must not take the sandbox's programs along.
-    const child = spawn(path, [], { stdio: ["ignore", "ignore", "ignore", "pipe"], env: {}, cwd: "/", detached: true });
+    const child = lateChildProcess().spawn(path, [], {
+      stdio: ["ignore", "ignore", "ignore", "pipe"],
+      env: {},
+      cwd: "/",
+      detached: true,
+    });
     const failed = once(child, "error").then(([error]) => Promise.reject(cannotStart(error)));
     failed.catch(() => undefined);
     if (child.pid === undefined) return failed;
