@@ -24,7 +24,8 @@ const BATCH_BYTES = 1024 * 1024;
 const BATCH_PIECES = 1024;
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NONBLOCK;
-const REPLACE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NONBLOCK;
+const EMPTY = constants.O_WRONLY | constants.O_TRUNC | constants.O_NONBLOCK;
+const REPLACE = EMPTY | constants.O_CREAT;
 
 /**
  * Makes missing parents, then the file (0644) or empties the one that is there (keeping its mode), owned by the user.
@@ -56,14 +57,25 @@ async function openTarget(path: string, owner: FileTarget["owner"]): Promise<{ f
   } catch (error) {
     switch (errnoOf(error)) {
       case "EEXIST":
-        // Non-blocking, so that a pipe nobody reads is refused instead of waited for.
-        return { file: await open(path, REPLACE, 0o644), created: false };
+        return { file: await openExisting(path), created: false };
       case "ENOENT":
         await makeDirectories(posix.dirname(path), owner);
         return { file: await open(path, REPLACE, 0o644), created: true };
       default:
         throw error;
     }
+  }
+}
+
+// Non-blocking, so that a pipe nobody reads is refused instead of waited for. Without O_CREAT: in a sticky directory the
+// kernel refuses that to everybody but the file's owner, also to root (fs.protected_regular).
+async function openExisting(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, EMPTY);
+  } catch (error) {
+    // A link whose target is still to be made.
+    if (errnoOf(error) === "ENOENT") return open(path, REPLACE, 0o644);
+    throw error;
   }
 }
 
