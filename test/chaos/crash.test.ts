@@ -113,11 +113,18 @@ describe("in the middle of a create", () => {
         .poll(
           async () => {
             const now = await countHostObjects(platform);
-            return [now.sandboxes, now.dead, now.records, now.orphanShims, now.namespaces > before.namespaces + 2];
+            return [
+            now.sandboxes,
+            now.dead,
+            now.records,
+            now.orphanShims > before.orphanShims,
+            now.orphanCgroups > before.orphanCgroups,
+            now.namespaces > before.namespaces + 2,
+          ];
           },
           { timeout: 120_000, interval: 1000 },
         )
-        .toEqual([0, 0, 0, before.orphanShims, false]);
+        .toEqual([0, 0, 0, false, false, false]);
     },
     600_000,
   );

@@ -122,6 +122,13 @@ describe("read and write", () => {
     await sandbox().files.write("link.txt", "second");
     expect(await sandbox().files.read("target.txt")).toBe("second");
   });
+
+  test("a symlink in /tmp, which anybody may write to, is followed too", async () => {
+    await sandbox().commands.run("echo first > /tmp/target.txt && ln -sf /tmp/target.txt /tmp/link.txt");
+    expect(await sandbox().files.read("/tmp/link.txt")).toBe("first\n");
+    await sandbox().files.write("/tmp/link.txt", "second");
+    expect(await sandbox().files.read("/tmp/target.txt")).toBe("second");
+  });
 });
 
 describe("what cannot be read or written", () => {
