@@ -200,8 +200,12 @@ async function containerOf(sandboxId: string): Promise<string> {
 
 export async function containers(): Promise<{ name: string; state: string }[]> {
   const { stdout } = await run("docker", [
-    ...["ps", "-a", "--filter", `label=svc.node=${NODE_ID}`],
-    ...["--format", "{{.Names}} {{.State}}"],
+    "ps",
+    "-a",
+    "--filter",
+    `label=svc.node=${NODE_ID}`,
+    "--format",
+    "{{.Names}} {{.State}}",
   ]);
   return stdout
     .split("\n")
