@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 
 const MAX_OUTPUT_BYTES = 4 * 1024 * 1024;
 
-export interface CommandOptions {
+interface CommandOptions {
   readonly input?: string;
   readonly timeoutMs?: number;
 }

@@ -3,7 +3,7 @@
 import type { ContainerSpec } from "./containers.ts";
 
 /** What sudo, apt, chown and servers inside need; never NET_RAW, NET_ADMIN, SYS_ADMIN, SYS_PTRACE, MKNOD. */
-export const CAPABILITIES = [
+const CAPABILITIES = [
   "AUDIT_WRITE",
   "CHOWN",
   "DAC_OVERRIDE",
@@ -17,7 +17,7 @@ export const CAPABILITIES = [
   "SETUID",
 ] as const;
 
-export const MASKED_PATHS = [
+const MASKED_PATHS = [
   "/proc/acpi",
   "/proc/asound",
   "/proc/interrupts",
@@ -35,7 +35,7 @@ export const MASKED_PATHS = [
   "/sys/kernel/tracing",
 ] as const;
 
-export const READ_ONLY_PATHS = [
+const READ_ONLY_PATHS = [
   "/proc/bus",
   "/proc/fs",
   "/proc/irq",
@@ -46,7 +46,7 @@ export const READ_ONLY_PATHS = [
 ] as const;
 
 /** The host's name inside: the same for every sandbox, since a pooled container does not know yet whose it will be. */
-export const HOSTNAME = "sandbox";
+const HOSTNAME = "sandbox";
 
 /** Where the runtime directory of envd is inside. */
 export const RUNTIME_MOUNT = "/svc";

@@ -22,7 +22,7 @@ export interface FoundContainer {
   readonly running: boolean;
 }
 
-export interface InspectedContainer {
+interface InspectedContainer {
   readonly running: boolean;
   /** Process id of its first process on the host; 0 when it does not run. */
   readonly pid: number;
@@ -38,7 +38,7 @@ export interface ContainerEvent {
   readonly exitCode: number | undefined;
 }
 
-export interface EngineFacts {
+interface EngineFacts {
   readonly version: string;
   readonly storageDriver: string;
   /** The size of a writable layer can be limited. */

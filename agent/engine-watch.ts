@@ -8,7 +8,7 @@ const RETRY_MS = 1_000;
 /** Events are asked for from a little earlier than the last one: hearing one twice is harmless. */
 const OVERLAP_MS = 2_000;
 
-export type Gone = Pick<ExitReport, "reason" | "exitCode">;
+type Gone = Pick<ExitReport, "reason" | "exitCode">;
 
 export interface EngineWatchDeps {
   readonly containers: Pick<Containers, "watch" | "list" | "inspect">;

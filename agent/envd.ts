@@ -22,7 +22,7 @@ export interface EnvdInit {
 }
 
 /** Where an envd is and what opens its internal routes. */
-export interface EnvdAddress {
+interface EnvdAddress {
   readonly address: string;
   readonly controlToken: string;
 }

@@ -88,7 +88,8 @@ export function startMetrics({ running, store, diskUsage, everyMs, now, log }: M
     for (const sandbox of sandboxes) {
       const seen = watched.get(sandbox.executionId);
       if (seen === undefined) begin(sandbox);
-      else {
+      // It has just begun: a share of so short a time says nothing.
+      else if (now() - seen.at >= everyMs / 2) {
         const sample = measure(sandbox, seen);
         if (sample !== undefined) samples.set(sandbox.executionId, sample);
       }

@@ -112,7 +112,7 @@ async function allowInDocker(plan: Plan, run: RunCommand): Promise<void> {
 }
 
 /** As `iptables -S` prints them. */
-export function dockerRules(plan: Plan): readonly string[] {
+function dockerRules(plan: Plan): readonly string[] {
   const links = `${plan.network}-+`;
   return [`-o ${links} -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT`, `-i ${links} -j ACCEPT`];
 }

@@ -14,9 +14,9 @@ import type { Links } from "../../agent/network/links.ts";
 import { AppError } from "../../shared/errors.ts";
 
 /** Every operation asks here first, by name: throw to fail it, wait to delay it. */
-export type Fault = (step: string) => unknown;
+type Fault = (step: string) => unknown;
 
-export interface FakeContainer {
+interface FakeContainer {
   readonly id: string;
   readonly spec: ContainerSpec;
   name: string;

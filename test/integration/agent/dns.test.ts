@@ -1,0 +1,123 @@
+/** The node's resolver, over real sockets, with resolvers of the test's own behind it. */
+
+import { createSocket } from "node:dgram";
+import { Resolver } from "node:dns/promises";
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { startDns } from "../../../agent/network/dns.ts";
+import { createLog } from "../../../shared/log.ts";
+
+const log = createLog({ component: "test", level: "silent" });
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+/** Answers every A question with one address; the question is copied from the query. */
+function answer(query: Buffer, address: readonly number[]): Buffer {
+  const header = Buffer.from(query.subarray(0, 12));
+  header.writeUInt16BE(0x8180, 2);
+  header.writeUInt16BE(1, 6);
+  header.fill(0, 8, 12);
+  const question = query.subarray(12);
+  const record = Buffer.from([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, ...address]);
+  return Buffer.concat([header, question, record]);
+}
+
+async function upstream(reply: (query: Buffer) => Buffer | undefined) {
+  const udp = createSocket("udp4");
+  udp.on("message", (query, from) => {
+    const message = reply(query);
+    if (message !== undefined) udp.send(message, from.port, from.address);
+  });
+  udp.bind(0, "127.0.0.1");
+  await once(udp, "listening");
+  const { port } = udp.address();
+  const tcp = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.on("data", (chunk: Buffer) => {
+      const message = reply(chunk.subarray(2));
+      if (message === undefined) return;
+      const size = Buffer.alloc(2);
+      size.writeUInt16BE(message.length);
+      socket.write(Buffer.concat([size, message]));
+    });
+  });
+  tcp.listen(port, "127.0.0.1");
+  await once(tcp, "listening");
+  stops.push(() => udp.close());
+  stops.push(() => tcp.close());
+  return { host: "127.0.0.1", port };
+}
+
+async function resolver(upstreams: { host: string; port: number }[]) {
+  const dns = await startDns({ address: "127.0.0.1", port: 0, upstreams: async () => upstreams, log });
+  stops.push(() => dns.stop());
+  const client = new Resolver({ timeout: 3_000, tries: 1 });
+  client.setServers([`127.0.0.1:${dns.port}`]);
+  return { client, port: dns.port };
+}
+
+test("a name is asked of the resolver behind, and its answer comes back", async () => {
+  const { client } = await resolver([await upstream((query) => answer(query, [203, 0, 113, 7]))]);
+  expect(await client.resolve4("example.test")).toEqual(["203.0.113.7"]);
+});
+
+test("a resolver that is not there is passed over for the next one", async () => {
+  const there = await upstream((query) => answer(query, [203, 0, 113, 8]));
+  const { client } = await resolver([{ host: "127.0.0.1", port: 9 }, there]);
+  expect(await client.resolve4("example.test")).toEqual(["203.0.113.8"]);
+});
+
+test("an answer to another question is not believed", async () => {
+  const liar = await upstream((query) => {
+    const forged = answer(query, [198, 51, 100, 1]);
+    forged.writeUInt16BE((query.readUInt16BE(0) + 1) % 0x10000, 0);
+    return forged;
+  });
+  const honest = await upstream((query) => answer(query, [203, 0, 113, 9]));
+  const { client } = await resolver([liar, honest]);
+  expect(await client.resolve4("example.test")).toEqual(["203.0.113.9"]);
+});
+
+test("with nobody to ask, the failure is said at once", async () => {
+  const { client } = await resolver([{ host: "127.0.0.1", port: 9 }]);
+  await expect(client.resolve4("example.test")).rejects.toMatchObject({ code: "ESERVFAIL" });
+});
+
+test("several questions on one TCP connection are answered in order", async () => {
+  const { port } = await resolver([await upstream((query) => answer(query, [203, 0, 113, query.readUInt16BE(0)]))]);
+  const question = (id: number) => {
+    const message = Buffer.from("\0\x1f\0\0\x01\0\0\x01\0\0\0\0\0\0\x07example\x04test\0\0\x01\0\x01", "latin1");
+    message.writeUInt16BE(message.length - 2, 0);
+    message.writeUInt16BE(id, 2);
+    return message;
+  };
+  const socket = connect(port, "127.0.0.1");
+  stops.push(() => socket.destroy());
+  // In pieces that do not match the messages.
+  const bytes = Buffer.concat([question(1), question(2)]);
+  socket.write(bytes.subarray(0, 7));
+  socket.write(bytes.subarray(7));
+  let received = Buffer.alloc(0);
+  socket.on("data", (chunk: Buffer) => {
+    received = Buffer.concat([received, chunk]);
+  });
+  const ids = () => {
+    const found: number[] = [];
+    for (let at = 0; at + 4 <= received.length; at += 2 + received.readUInt16BE(at))
+      found.push(received.readUInt16BE(at + 2));
+    return found;
+  };
+  await expect.poll(ids).toEqual([1, 2]);
+});
+
+test("what is not a question gets no answer", async () => {
+  const { port } = await resolver([await upstream((query) => answer(query, [1, 1, 1, 1]))]);
+  const socket = connect(port, "127.0.0.1");
+  stops.push(() => socket.destroy());
+  socket.write(Buffer.from([0, 3, 1, 2, 3]));
+  await once(socket, "close");
+  expect(socket.bytesRead).toBe(0);
+});

@@ -1,0 +1,130 @@
+import { afterEach, expect, test } from "vitest";
+import { memoryV1, memoryV2, usageUsV2 } from "../../../agent/cgroup-files.ts";
+import { type Metrics, startMetrics } from "../../../agent/metrics.ts";
+import { planNetwork } from "../../../agent/network/addresses.ts";
+import type { Sandbox } from "../../../agent/sandboxes.ts";
+import { openStores } from "../../../agent/store/stores.ts";
+import { createLog } from "../../../shared/log.ts";
+import { build, resources } from "../../support/agent-parts.ts";
+
+const running: Metrics[] = [];
+afterEach(async () => {
+  for (const metrics of running.splice(0)) await metrics.stop();
+});
+
+function setup() {
+  const clock = { now: 1_000_000 };
+  const used = { cpuUs: 400_000, memory: 30_000_000, cache: 5_000, gone: false };
+  const disk = { bytes: 4_096 as number | undefined, asked: 0 };
+  const live: Sandbox[] = [];
+  const sandbox: Sandbox = {
+    executionId: "e1",
+    sandboxId: "s1",
+    internet: true,
+    startedAt: clock.now,
+    warm: true,
+    endAt: 0,
+    container: {
+      id: "c1",
+      pid: 1,
+      slot: planNetwork("t", "10.99.0.0/24").slot(2),
+      controlToken: "t",
+      build,
+      resources,
+      runtime: "r",
+      upperDirectory: "/layers/c1",
+      createdAt: 0,
+      cgroup: {
+        freeze: () => Promise.resolve(),
+        thaw: () => undefined,
+        alive: () => true,
+        kill: () => Promise.resolve(),
+        usage() {
+          if (used.gone) throw new Error("no such file");
+          return used;
+        },
+      },
+    },
+  };
+  const store = openStores(":memory:").samples;
+  const metrics = startMetrics({
+    running: () => live,
+    store,
+    diskUsage: () => {
+      disk.asked++;
+      return Promise.resolve(disk.bytes);
+    },
+    everyMs: 5,
+    now: () => clock.now,
+    log: createLog({ component: "test", level: "silent" }),
+  });
+  running.push(metrics);
+  return { clock, used, disk, live, sandbox, store, metrics };
+}
+
+test("the first sample is there at once and does not count what was used before", () => {
+  const { metrics, sandbox, store, clock } = setup();
+  metrics.begin(sandbox);
+  const sample = {
+    at: clock.now,
+    cpuCount: 2,
+    cpuUsedPct: 0,
+    memUsed: 30_000_000,
+    memTotal: 512 * 1024 * 1024,
+    memCache: 5_000,
+    diskUsed: 0,
+    diskTotal: 1024 * 1024 * 1024,
+  };
+  expect(metrics.latest("e1")).toEqual(sample);
+  expect(store.between("e1", 0, clock.now)).toEqual([sample]);
+  expect(store.between("e1", 0, clock.now - 1)).toEqual([]);
+});
+
+test("processor use is a share of all its processors, and never over 100", async () => {
+  const { metrics, sandbox, live, clock, used, store } = setup();
+  const share = () => store.between("e1", clock.now, clock.now)[0]?.cpuUsedPct;
+  metrics.begin(sandbox);
+  clock.now += 1_000;
+  used.cpuUs += 500_000;
+  live.push(sandbox);
+  await expect.poll(share).toBe(25);
+  clock.now += 1_000;
+  used.cpuUs += 9_000_000;
+  await expect.poll(share).toBe(100);
+});
+
+test("the disk is measured when the sandbox worked, and only then", async () => {
+  const { metrics, sandbox, live, clock, used, disk } = setup();
+  const later = () => {
+    clock.now += 1_000;
+    return metrics.latest("e1");
+  };
+  metrics.begin(sandbox);
+  live.push(sandbox);
+  used.cpuUs += 50_000;
+  await expect.poll(() => later()?.diskUsed).toBe(4_096);
+  const seen = clock.now;
+  await expect.poll(() => later()?.at).toBeGreaterThan(seen + 3_000);
+  expect(disk.asked).toBe(1);
+  // Took too long: the last figure stands.
+  disk.bytes = undefined;
+  used.cpuUs += 50_000;
+  await expect.poll(() => later() !== undefined && disk.asked).toBe(2);
+  expect(metrics.latest("e1")?.diskUsed).toBe(4_096);
+});
+
+test("a sandbox that ends between two samples is no error and is forgotten", async () => {
+  const { metrics, sandbox, live, used } = setup();
+  metrics.begin(sandbox);
+  live.push(sandbox);
+  used.gone = true;
+  live.pop();
+  await expect.poll(() => metrics.latest("e1")).toBeUndefined();
+});
+
+test("the kernel's files are read in both versions, without the cache", () => {
+  expect(usageUsV2("usage_usec 123456\nuser_usec 1\n")).toBe(123_456);
+  expect(memoryV2("1000\n", "anon 1\nfile 300\nfile_mapped 7\n")).toEqual({ memory: 700, cache: 300 });
+  expect(memoryV1("1000\n", "cache 1\ntotal_cache 400\ntotal_rss 9\n")).toEqual({ memory: 600, cache: 400 });
+  expect(memoryV1("100\n", "total_cache 400\n")).toEqual({ memory: 0, cache: 400 });
+});

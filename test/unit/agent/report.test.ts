@@ -1,0 +1,187 @@
+import { afterEach, expect, test } from "vitest";
+import type { ContainerEvent } from "../../../agent/containers.ts";
+import { watchEngine } from "../../../agent/engine-watch.ts";
+import { type Expiry, startExpiry } from "../../../agent/expiry.ts";
+import { parseLabels } from "../../../agent/heartbeat.ts";
+import { type Report, startReport } from "../../../agent/report.ts";
+import type { ExitReport, Heartbeat, HeartbeatReply } from "../../../shared/agent-api.ts";
+import { AppError } from "../../../shared/errors.ts";
+import { createLog } from "../../../shared/log.ts";
+
+const log = createLog({ component: "test", level: "silent" });
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+
+function setup(): {
+  report: Report;
+  pending: ExitReport[];
+  sent: ExitReport[][];
+  state: { away: boolean };
+  applied: HeartbeatReply[];
+} {
+  const pending: ExitReport[] = [];
+  const sent: ExitReport[][] = [];
+  const applied: HeartbeatReply[] = [];
+  const state = { away: false };
+  const refuse = () => {
+    if (state.away) throw new AppError("node_unreachable", "away");
+  };
+  const report = startReport({
+    orchestrator: {
+      heartbeat: async ({ body }) => {
+        refuse();
+        if (body.exits.length > 0) sent.push(body.exits);
+        return { pools: [], stop: ["e9"], endAt: {} };
+      },
+      reportExits: async ({ body }) => {
+        refuse();
+        sent.push(body.exits);
+      },
+    },
+    nodeId: "n1",
+    everyMs: 10,
+    describe: () => ({}) as Omit<Heartbeat, "exits">,
+    exits: () => [...pending],
+    acknowledge(ids) {
+      for (const id of ids) {
+        const at = pending.findIndex(({ executionId }) => executionId === id);
+        if (at >= 0) pending.splice(at, 1);
+      }
+    },
+    apply: (reply) => applied.push(reply),
+    now: Date.now,
+    log,
+  });
+  stops.push(() => report.stop());
+  return { report, pending, sent, state, applied };
+}
+
+const exit = (executionId: string): ExitReport => ({ executionId, sandboxId: "s", reason: "exited", at: 1 });
+
+test("what the orchestrator answers is carried out", async () => {
+  const { applied, report } = setup();
+  await expect.poll(() => applied[0]).toEqual({ pools: [], stop: ["e9"], endAt: {} });
+  expect(report.reached).toBe(true);
+});
+
+test("an exit is told at once and, while the orchestrator is away, kept until it hears of it", async () => {
+  const { report, pending, sent, state } = setup();
+  await expect.poll(() => report.reached).toBe(true);
+  state.away = true;
+  pending.push(exit("e1"));
+  report.exited();
+  await expect.poll(() => report.reached).toBe(false);
+  expect(pending).toHaveLength(1);
+  state.away = false;
+  await expect.poll(() => pending).toEqual([]);
+  expect(sent.flat().map(({ executionId }) => executionId)).toEqual(["e1"]);
+});
+
+function expiry(more: { lastContact?: number } = {}) {
+  const clock = { now: 10_000 };
+  const running = [{ executionId: "e1", endAt: 10_020 }];
+  const ended: string[] = [];
+  const timer: Expiry = startExpiry({
+    running: () => running,
+    end: async (id) => {
+      ended.push(id);
+      running.splice(0);
+    },
+    lastContact: () => more.lastContact ?? 0,
+    graceMs: 30,
+    now: () => clock.now + performance.now() - begun,
+    log,
+  });
+  const begun = performance.now();
+  stops.push(() => timer.stop());
+  return { timer, running, ended };
+}
+
+test("with the orchestrator silent a sandbox is ended after its end and the grace", async () => {
+  const { timer, ended } = expiry();
+  timer.changed();
+  expect(ended).toEqual([]);
+  await expect.poll(() => ended).toEqual(["e1"]);
+});
+
+test("while the orchestrator answers, ending is its business", async () => {
+  const { timer, running, ended } = expiry({ lastContact: 10_000_000 });
+  timer.changed();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(ended).toEqual([]);
+  expect(running).toHaveLength(1);
+});
+
+test("a later end moves the timer", async () => {
+  const { timer, running, ended } = expiry();
+  timer.changed();
+  running.splice(0, 1, { executionId: "e1", endAt: 10_000_000 });
+  timer.changed();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(ended).toEqual([]);
+});
+
+function engine() {
+  const owned = ["c1", "c2"];
+  const running = new Set(owned);
+  const gone: { id: string; reason: string; exitCode?: number | undefined }[] = [];
+  const state = { emit: (_event: ContainerEvent) => undefined as void, break: () => undefined as void };
+  const inspected = new Map<string, { oomKilled: boolean; exitCode: number }>();
+  const watch = watchEngine({
+    containers: {
+      list: async () => [...running].map((id) => ({ id, name: id, running: true })),
+      inspect: async (id) => {
+        const seen = inspected.get(id);
+        return seen === undefined ? undefined : { running: false, pid: 0, upperDirectory: undefined, ...seen };
+      },
+      watch: (_since, onEvent, signal) =>
+        new Promise((resolve, reject) => {
+          state.emit = onEvent;
+          state.break = () => reject(new Error("the stream broke"));
+          signal.addEventListener("abort", () => resolve(), { once: true });
+        }),
+    },
+    owned: () => owned,
+    onGone: (id, exit) => {
+      owned.splice(owned.indexOf(id), 1);
+      gone.push({ id, ...exit });
+    },
+    now: Date.now,
+    log,
+  });
+  stops.push(() => watch.stop());
+  return { watch, running, gone, state, inspected };
+}
+
+test("a death is told with its code, and as out of memory when it was", async () => {
+  const { gone, state, inspected, watch } = engine();
+  await expect.poll(() => watch.connected).toBe(true);
+  inspected.set("c1", { oomKilled: false, exitCode: 3 });
+  inspected.set("c2", { oomKilled: false, exitCode: 137 });
+  await expect.poll(() => state.emit).toBeDefined();
+  state.emit({ kind: "died", id: "c1", exitCode: 3 });
+  state.emit({ kind: "oom", id: "c2", exitCode: undefined });
+  state.emit({ kind: "died", id: "c2", exitCode: 137 });
+  state.emit({ kind: "died", id: "somebody-else", exitCode: 1 });
+  await expect
+    .poll(() => gone)
+    .toEqual([
+      { id: "c1", reason: "exited", exitCode: 3 },
+      { id: "c2", reason: "oom", exitCode: 137 },
+    ]);
+});
+
+test("what died while the events were not heard is found when they are heard again", async () => {
+  const { gone, state, running, watch } = engine();
+  await expect.poll(() => watch.connected).toBe(true);
+  running.delete("c2");
+  state.break();
+  await expect.poll(() => gone, { timeout: 4_000 }).toEqual([{ id: "c2", reason: "removed" }]);
+});
+
+test("labels are pairs, and what is not a pair is left out", () => {
+  expect(parseLabels("region=eu, disk=nvme,x,=y,a=b=c")).toEqual({ region: "eu", disk: "nvme" });
+  expect(parseLabels("")).toEqual({});
+});
