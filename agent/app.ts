@@ -203,6 +203,9 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   });
   const server = createServer(log);
   teardown.add("api", () => server.close());
+  // Its address must be known before the first report, and the rest is made after that: until then requests wait.
+  const wired = gate();
+  server.addHook("onRequest", () => wired.passed);
   serve(
     server,
     agentApi,
@@ -262,10 +265,19 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   teardown.add("engine events", () => engine.stop());
   const janitor = startJanitor({ ...deps, config, stores, disposal, instruments });
   teardown.add("janitor", () => janitor.stop());
+  wired.open();
   // First of all at a stop: no new starts, and those under way come to their end.
   teardown.add("starts under way", () => sandboxes.drain());
   log.info({ url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
   return { url, proxyUrl: proxy.url };
+}
+
+function gate(): { readonly passed: Promise<void>; open(): void } {
+  let open: () => void = () => undefined;
+  const passed = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { passed, open: () => open() };
 }
 
 async function identify(

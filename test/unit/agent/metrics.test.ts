@@ -102,14 +102,19 @@ test("the disk is measured when the sandbox worked, and only then", async () => 
   metrics.begin(sandbox);
   live.push(sandbox);
   used.cpuUs += 50_000;
+  const rounds = async (count: number) => {
+    const seen = clock.now;
+    await expect.poll(() => later()?.at).toBeGreaterThan(seen + count * 1_000);
+  };
   await expect.poll(() => later()?.diskUsed).toBe(4_096);
-  const seen = clock.now;
-  await expect.poll(() => later()?.at).toBeGreaterThan(seen + 3_000);
-  expect(disk.asked).toBe(1);
+  await rounds(3);
+  const { asked } = disk;
+  await rounds(3);
+  expect(disk.asked).toBe(asked);
   // Took too long: the last figure stands.
   disk.bytes = undefined;
   used.cpuUs += 50_000;
-  await expect.poll(() => later() !== undefined && disk.asked).toBe(2);
+  await expect.poll(() => later() !== undefined && disk.asked).toBe(asked + 1);
   expect(metrics.latest("e1")?.diskUsed).toBe(4_096);
 });
 
