@@ -28,6 +28,7 @@ import { createReportHandlers } from "./reports.ts";
 import { createRoutes } from "./routes.ts";
 import { createSandboxHandlers } from "./sandboxes.ts";
 import { createApiServer } from "./server.ts";
+import { createSpawns } from "./spawns.ts";
 import { openDatabase } from "./store/database.ts";
 import type { Project } from "./store/projects.ts";
 import { createSeal } from "./store/seal.ts";
@@ -169,8 +170,11 @@ async function serveApi(
     observe: (seconds) => metrics.expiryLag(seconds),
   });
   teardown.add("expiry", () => expiry.stop());
+  const spawns = createSpawns((id, count) => store.templates.countSpawns(id, count));
+  teardown.add("spawn counts", () => spawns.flush());
   const housekeeping = startHousekeeping({
     store,
+    spawns,
     nodes,
     ending,
     now,
@@ -228,6 +232,7 @@ async function serveApi(
           lifetime,
           templates,
           pools,
+          spawns,
           background,
           sealing: createSeal(config.encryptionKey),
           now,

@@ -4,12 +4,14 @@ import type { Log } from "../shared/log.ts";
 import { type Loop, loop } from "../shared/loop.ts";
 import type { Ending } from "./ending.ts";
 import type { Nodes } from "./nodes.ts";
+import type { Spawns } from "./spawns.ts";
 import type { Store } from "./store/store.ts";
 
 export interface HousekeepingDeps {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly ending: Ending;
+  readonly spawns: Pick<Spawns, "flush">;
   readonly now: () => number;
   readonly log: Log;
   readonly everyMs: number;
@@ -59,6 +61,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
   return loop({ name: "housekeeping", everyMs: deps.everyMs, log: deps.log }, async () => {
     await finishAbandoned(deps, deps.now());
     await loseSilentNodes();
+    await deps.spawns.flush();
     await forget();
   });
 }

@@ -13,7 +13,7 @@ import type { NewSandbox, SandboxRecord } from "./store/sandbox-record.ts";
 import type { Store } from "./store/store.ts";
 
 /** What is to be started, without what the launch itself decides. */
-export interface LaunchRequest {
+interface LaunchRequest {
   readonly sandbox: Omit<NewSandbox, "executionId" | "nodeId" | "startedAt" | "endAt" | "deadlineAt">;
   /** Without the end, which is known when a node is asked. */
   readonly start: Omit<StartBody, "endAt">;

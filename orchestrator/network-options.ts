@@ -1,6 +1,7 @@
 /** What the schema of network options cannot say: addresses, names and their combinations (wire-contract.md §1.2.1). Pure. */
 
 import { isIP } from "node:net";
+import IPCIDR from "ip-cidr";
 import type { NetworkOptions } from "../shared/api/network.ts";
 import { AppError } from "../shared/errors.ts";
 
@@ -39,11 +40,7 @@ function checkDestinations(allowOut: readonly string[], denyOut: readonly string
 }
 
 function isRange(text: string): boolean {
-  const [address = "", prefix, ...more] = text.split("/");
-  const version = isIP(address);
-  if (version === 0 || more.length > 0) return false;
-  if (prefix === undefined) return true;
-  return /^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128);
+  return isIP(text) !== 0 || IPCIDR.isValidCIDR(text);
 }
 
 // `0.0.0.0/0` is a range, `0.0.0.0` is no destination.

@@ -10,7 +10,7 @@ import type { NodePlace } from "./routes.ts";
 import type { NodeStore } from "./store/nodes.ts";
 import type { NodeRow } from "./store/tables.ts";
 
-export type AgentCalls = Connection<typeof agentApi>["call"];
+type AgentCalls = Connection<typeof agentApi>["call"];
 
 export interface NodeView {
   readonly id: string;

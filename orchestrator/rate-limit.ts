@@ -9,7 +9,7 @@ export interface Rate {
   readonly burst: number;
 }
 
-export interface Standing {
+interface Standing {
   readonly limit: number;
   readonly remaining: number;
   /** Whole seconds until the bucket is full again. */

@@ -16,6 +16,7 @@ import type { Pools } from "./pools.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./sandbox-lists.ts";
 import { checkTimeout, readOptions } from "./sandbox-options.ts";
 import { toDetail, toListed, toSandbox, type ViewDeps } from "./sandbox-view.ts";
+import type { Spawns } from "./spawns.ts";
 import type { Project } from "./store/projects.ts";
 import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { SandboxFilter } from "./store/sandboxes.ts";
@@ -30,7 +31,8 @@ export interface SandboxesDeps extends ViewDeps {
   readonly ending: Ending;
   readonly lifetime: Lifetime;
   readonly templates: TemplateNames;
-  readonly pools: Pools;
+  readonly pools: Pick<Pools, "used">;
+  readonly spawns: Pick<Spawns, "count">;
   readonly background: Background;
   readonly sealing: Seal;
   readonly now: () => number;
@@ -94,7 +96,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
 
   function noteUse({ template, build }: Resolved): void {
     deps.pools.used(build);
-    deps.background.run("count spawn", () => store.templates.countSpawns(template.id, 1));
+    deps.spawns.count(template.id);
   }
 
   /** AppError `sandbox_not_found` for one that is unknown, gone, not there yet or another project's. */

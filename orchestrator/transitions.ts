@@ -9,7 +9,7 @@ import type { SandboxState } from "../shared/sandbox-state.ts";
 /** The state of rest that a transition is for; a snapshot ends where it began and is an aim of its own. */
 export type Aim = Extract<SandboxState, "running" | "paused" | "gone" | "snapshotting">;
 
-export interface Transition<T> {
+interface Transition<T> {
   readonly sandboxId: string;
   readonly aim: Aim;
   /** How long to wait for transitions with another aim before giving up. */

@@ -36,8 +36,7 @@ export type BuildReference = Static<typeof BuildReference>;
  * Egress of one sandbox. Only whether the internet is open, for now: rules, domains and proxies are refused by the
  * orchestrator until the agent enforces them.
  */
-export const Egress = Type.Object({ internet: Type.Boolean() }, closed);
-export type Egress = Static<typeof Egress>;
+const Egress = Type.Object({ internet: Type.Boolean() }, closed);
 
 export const StartBody = Type.Object(
   {

@@ -39,7 +39,7 @@ export interface Input<R extends Route> {
   readonly body: Part<R, "body">;
 }
 
-export type Reply<R extends Route> = R["reply"] extends TSchema ? Static<R["reply"]> : void;
+type Reply<R extends Route> = R["reply"] extends TSchema ? Static<R["reply"]> : void;
 
 /** What a handler knows beside its input. */
 export interface Context<Caller> {

@@ -43,8 +43,3 @@ export function shownState(state: SandboxState): "running" | "paused" | undefine
       return undefined;
   }
 }
-
-/** Someone is working on it: a caller with another aim waits (design.md §3). */
-export function isTransitional(state: SandboxState): boolean {
-  return state === "starting" || state === "pausing" || state === "snapshotting" || state === "killing";
-}

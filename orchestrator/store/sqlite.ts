@@ -23,7 +23,12 @@ export function openSqlite(path: string): OpenedSqlite {
   database.pragma("busy_timeout = 5000");
   database.pragma("cache_size = -65536");
   return {
-    dialect: new SqliteDialect({ database }),
+    dialect: new SqliteDialect({
+      database: {
+        close: () => database.close(),
+        prepare: remembered((text) => database.prepare(text)),
+      },
+    }),
     async alone(work) {
       if (path === ":memory:") return work();
       // A lock on a file of its own: it dies with the process, and readers of the data are not kept waiting.
@@ -35,5 +40,21 @@ export function openSqlite(path: string): OpenedSqlite {
         lock.close();
       }
     },
+  };
+}
+
+const REMEMBERED = 256;
+
+/** Statements are prepared once: the texts are few and parsing them costs more than running most of them. */
+function remembered<S>(prepare: (text: string) => S): (text: string) => S {
+  const statements = new Map<string, S>();
+  return (text) => {
+    const statement = statements.get(text) ?? prepare(text);
+    // Moved to the end: the first is the one not used for longest.
+    statements.delete(text);
+    statements.set(text, statement);
+    const oldest = statements.size > REMEMBERED ? statements.keys().next().value : undefined;
+    if (oldest !== undefined) statements.delete(oldest);
+    return statement;
   };
 }

@@ -37,7 +37,7 @@ export interface TemplateRow {
 }
 
 /** `namespace` '': promoted names, which everybody resolves. */
-export interface AliasRow {
+interface AliasRow {
   readonly namespace: string;
   readonly alias: string;
   readonly template_id: string;
@@ -60,7 +60,7 @@ export interface BuildRow {
   readonly finished_at: number | null;
 }
 
-export interface TagRow {
+interface TagRow {
   readonly template_id: string;
   readonly tag: string;
   readonly build_id: string;
@@ -99,7 +99,7 @@ export interface SandboxRow {
   readonly end_reason: string | null;
 }
 
-export interface SandboxMetadataRow {
+interface SandboxMetadataRow {
   readonly sandbox_id: string;
   readonly name: string;
   readonly value: string;

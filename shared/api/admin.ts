@@ -50,7 +50,7 @@ const nodeDetail = {
 
 export const NodeDetail = Type.Object(nodeDetail);
 export type NodeDetail = Static<typeof NodeDetail>;
-export const Node = Type.Object({ ...nodeDetail, sandboxStartingCount: Type.Integer() });
+const Node = Type.Object({ ...nodeDetail, sandboxStartingCount: Type.Integer() });
 
 const admin = { tag: "Admin", access: "admin" } as const;
 const clusterQuery = Type.Object({ clusterID: Type.Optional(Type.String({ format: "uuid" })) });

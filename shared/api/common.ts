@@ -76,5 +76,3 @@ export const logQuery = {
   direction: Type.Optional(Type.Enum(["forward", "backward"])),
   level: Type.Optional(LogLevel),
 };
-
-export const empty = Type.Object({});

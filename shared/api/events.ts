@@ -4,7 +4,7 @@ import { type Static, Type } from "typebox";
 import { contract } from "../contract.ts";
 import { bySandbox, INT32, nullable, Timestamp } from "./common.ts";
 
-export const EVENT_TYPES = ["created", "updated", "paused", "resumed", "killed", "checkpointed"] as const;
+const EVENT_TYPES = ["created", "updated", "paused", "resumed", "killed", "checkpointed"] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
 export const SandboxEvent = Type.Object({

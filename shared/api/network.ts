@@ -5,7 +5,7 @@ import { map, nullable } from "./common.ts";
 
 const Destination = Type.String({ minLength: 1, maxLength: 253 });
 
-export const EgressProxy = Type.Object({
+const EgressProxy = Type.Object({
   address: Type.String({ minLength: 3, maxLength: 261, description: "host:port of a SOCKS5 proxy" }),
   username: Type.Optional(Type.String({ maxLength: 255 })),
   password: Type.Optional(Type.String({ maxLength: 255, description: "Write-only" })),

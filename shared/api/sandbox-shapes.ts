@@ -69,7 +69,7 @@ export const Sandbox = Type.Object({
 });
 export type Sandbox = Static<typeof Sandbox>;
 
-export const ShownState = Type.Enum(["running", "paused"]);
+const ShownState = Type.Enum(["running", "paused"]);
 
 const listed = {
   templateID: Type.String(),

@@ -10,7 +10,7 @@ import { createLog, type LogLevel } from "../../shared/log.ts";
 import { type FakeAgent, type FakeAgentOptions, startFakeAgent } from "./fake-agent.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0001";
-export const NODE_TOKEN = "test-node-token-0001";
+const NODE_TOKEN = "test-node-token-0001";
 
 export interface Answer {
   readonly status: number;

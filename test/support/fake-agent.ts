@@ -21,7 +21,7 @@ import type { LogEntry } from "../../shared/sandbox-log.ts";
 import { createServer, serve } from "../../shared/serve.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
 
-export interface Started {
+interface Started {
   readonly executionId: string;
   readonly body: StartBody;
   endAt: number;

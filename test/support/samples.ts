@@ -80,69 +80,78 @@ export function bad(schema: Schema, prefix = ""): Bad[] {
   });
 }
 
-function refused(schema: Schema): (readonly [what: string, keyword: string, value: unknown])[] {
-  if (schema.enum !== undefined)
+type Refused = readonly [what: string, keyword: string, value: unknown];
+
+function refused(schema: Schema): readonly Refused[] {
+  if (schema.enum !== undefined) {
     return [
       ["an unknown value", "enum", "no-such-value"],
       ["a number", "enum", 5],
     ];
+  }
   if (schema.anyOf !== undefined) return [["a number", "anyOf", 5]];
   switch (schema.type) {
-    case "object": {
-      const map = schema.additionalProperties;
-      return [
-        ["a list", "type", []],
-        ["text", "type", "text"],
-        ...(typeof map === "object" ? [["a map of wrong values", "type", { name: 5 }] as const] : []),
-        ...(schema.propertyNames?.minLength === 1
-          ? [["an empty name", "propertyNames", { "": good(map as Schema) }] as const]
-          : []),
-      ];
-    }
+    case "object":
+      return refusedObject(schema);
     case "array":
-      return [
-        ["an object", "type", {}],
-        ["text", "type", "text"],
-        ...(schema.minItems !== undefined ? [["an empty list", "minItems", []] as const] : []),
-        ...(schema.maxItems !== undefined && schema.items !== undefined
-          ? [
-              [
-                "too long a list",
-                "maxItems",
-                Array.from({ length: schema.maxItems + 1 }, () => good(schema.items ?? {})),
-              ] as const,
-            ]
-          : []),
-      ];
+      return refusedArray(schema);
     case "integer":
-      return [
-        ["text", "type", "5"],
-        ["a fraction", "type", 1.5],
-        ...(schema.minimum !== undefined && schema.minimum > -INT32
-          ? [
-              ["too small a number", "minimum", schema.minimum - 1] as const,
-              ["a negative number", "minimum", -5] as const,
-            ]
-          : []),
-        ...(schema.maximum !== undefined ? [["too large a number", "maximum", schema.maximum + 1] as const] : []),
-      ];
+      return refusedInteger(schema);
     case "boolean":
       return [
         ["text", "type", "true"],
         ["a number", "type", 1],
       ];
     case "string":
-      return [
-        ["a number", "type", 5],
-        ["a list", "type", ["a"]],
-        ...((schema.minLength ?? 0) > 0 ? [["empty text", "minLength", ""] as const] : []),
-        ...(schema.maxLength !== undefined
-          ? [["too long a text", "maxLength", "x".repeat(schema.maxLength + 1)] as const]
-          : []),
-      ];
+      return refusedText(schema);
     default:
       return [];
   }
+}
+
+function refusedObject({ additionalProperties: map, propertyNames }: Schema): Refused[] {
+  const list: Refused[] = [
+    ["a list", "type", []],
+    ["text", "type", "text"],
+  ];
+  if (typeof map !== "object") return list;
+  list.push(["a map of wrong values", "type", { name: 5 }]);
+  if (propertyNames?.minLength === 1) list.push(["an empty name", "propertyNames", { "": good(map) }]);
+  return list;
+}
+
+function refusedArray({ items = {}, minItems, maxItems }: Schema): Refused[] {
+  const list: Refused[] = [
+    ["an object", "type", {}],
+    ["text", "type", "text"],
+  ];
+  if (minItems !== undefined) list.push(["an empty list", "minItems", []]);
+  if (maxItems !== undefined) {
+    list.push(["too long a list", "maxItems", Array.from({ length: maxItems + 1 }, () => good(items))]);
+  }
+  return list;
+}
+
+function refusedInteger({ minimum, maximum }: Schema): Refused[] {
+  const list: Refused[] = [
+    ["text", "type", "5"],
+    ["a fraction", "type", 1.5],
+  ];
+  if (minimum !== undefined && minimum > -INT32) {
+    list.push(["too small a number", "minimum", minimum - 1], ["a negative number", "minimum", -5]);
+  }
+  if (maximum !== undefined) list.push(["too large a number", "maximum", maximum + 1]);
+  return list;
+}
+
+function refusedText({ minLength = 0, maxLength }: Schema): Refused[] {
+  const list: Refused[] = [
+    ["a number", "type", 5],
+    ["a list", "type", ["a"]],
+  ];
+  if (minLength > 0) list.push(["empty text", "minLength", ""]);
+  if (maxLength !== undefined) list.push(["too long a text", "maxLength", "x".repeat(maxLength + 1)]);
+  return list;
 }
 
 /** `base` with one field, named by its dotted path, replaced. */
@@ -154,7 +163,7 @@ export function withField(base: unknown, path: string, value: unknown): unknown 
 
 /** The path of a route with values that pass in its parameters. */
 export function pathOf(route: Route): string {
-  const params = (route.params === undefined ? {} : good(route.params as Schema)) as Record<string, string>;
+  const params = (route.params === undefined ? {} : good(route.params)) as Record<string, string>;
   return route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? "x"));
 }
 

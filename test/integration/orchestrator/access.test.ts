@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Route } from "../../../shared/contract.ts";
 import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/cluster.ts";
-import { good, pathOf, type Schema } from "../../support/samples.ts";
+import { good, pathOf } from "../../support/samples.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -18,11 +18,9 @@ const guarded = routes.filter(([, { access }]) => access !== "none");
 const admin = { "x-admin-token": ADMIN_TOKEN };
 
 async function call(route: Route, ask: Ask) {
-  const body = route.body === undefined ? {} : { body: good(route.body as Schema) };
-  const query = new URLSearchParams(
-    good((route.query as Schema | undefined) ?? { type: "object" }) as Record<string, string>,
-  );
-  return await cluster.ask(route.method, `${pathOf(route)}?${query.toString()}`, { ...ask, ...body });
+  const body = route.body === undefined ? {} : { body: good(route.body) };
+  const query = new URLSearchParams(good(route.query ?? { type: "object" }) as Record<string, string>);
+  return cluster.ask(route.method, `${pathOf(route)}?${query.toString()}`, { ...ask, ...body });
 }
 
 describe("every guarded route", () => {

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Candidate, choose, type Demand, score } from "../../../orchestrator/placement.ts";
 

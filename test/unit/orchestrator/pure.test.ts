@@ -1,6 +1,6 @@
 /** The small pure files: references, cursors, metadata, options of the network, buckets, pools, seals. */
 
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isDomain } from "../../../orchestrator/network-options.ts";
 import { busiest, createPools } from "../../../orchestrator/pools.ts";
@@ -43,7 +43,11 @@ test("a cursor comes back as it was, and only in its own order", () => {
 });
 
 test("metadata survives the encoding of the SDK", () => {
-  const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 });
+  const text = fc.string({
+    unit: fc.constantFrom("a", "Z", " ", "&", "=", "%", "+", "ü", "日", "🦊", "/"),
+    minLength: 1,
+    maxLength: 12,
+  });
   fc.assert(
     fc.property(fc.uniqueArray(fc.tuple(text, text), { selector: ([k]) => k, maxLength: 5 }), (pairs) => {
       const encoded = new URLSearchParams(
@@ -149,10 +153,10 @@ describe("seals", () => {
 
   test("open what they closed, and never the same text twice", () => {
     fc.assert(
-      fc.property(fc.string({ unit: "binary" }), (text) => {
+      fc.property(fc.string(), (text) => {
         const closed = seal.close(text, "i1");
         expect(closed).not.toBe(seal.close(text, "i1"));
-        expect(seal.open(closed, "i1")).toBe(Buffer.from(text).toString());
+        expect(seal.open(closed, "i1")).toBe(text);
       }),
     );
   });

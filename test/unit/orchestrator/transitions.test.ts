@@ -1,6 +1,6 @@
 /** The state machine under random interleavings: at most one live execution an id, no lost kill, every waiter resolves. */
 
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createEnding, type Ending } from "../../../orchestrator/ending.ts";
 import type { Nodes } from "../../../orchestrator/nodes.ts";
@@ -86,7 +86,7 @@ async function world(step: () => Promise<void>): Promise<World> {
 
 /** Start, pause and resume as later versions do them: a move, work on the node, a move. */
 async function go(w: World, aim: Aim, step: () => Promise<void>): Promise<SandboxState | undefined> {
-  return await w.transitions.perform({
+  return w.transitions.perform({
     sandboxId: ID,
     aim,
     waitMs: 2_000,
@@ -137,12 +137,14 @@ describe("random interleavings", () => {
             if (running !== undefined) w.routes.add(running);
             const answers = operations.map(async (each) => {
               await step();
-              return each === "kill" ? await w.ending.kill(ID, "request") : await go(w, each, step);
+              return each === "kill" ? w.ending.kill(ID, "request") : go(w, each, step);
             });
             const all = Promise.allSettled(answers);
-            let settled = false;
-            void all.then(() => (settled = true));
-            while (!settled) {
+            const progress = { settled: false };
+            void all.then(() => {
+              progress.settled = true;
+            });
+            while (!progress.settled) {
               if (scheduler.count() > 0) await scheduler.waitOne();
               else await new Promise((resolve) => setImmediate(resolve));
               expect(w.live.size).toBeLessThanOrEqual(1);

@@ -23,7 +23,8 @@ describe("checks name the field", () => {
     map: Type.Optional(map(Type.String(), { names: Type.String({ minLength: 1, maxLength: 3 }), maxProperties: 2 })),
     kind: Type.Optional(Type.Enum(["x", "y"])),
   });
-  const { parse } = check(schema, "body");
+  const checked = check(schema, "body");
+  const parse = (value: unknown) => checked.parse(value);
 
   test.each<[unknown, string]>([
     [{}, "body field 'a' is required"],

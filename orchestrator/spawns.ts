@@ -1,0 +1,27 @@
+/** How often templates are used: counted in memory, written now and then, so that a start does not pay for it. */
+
+export interface Spawns {
+  count(templateId: string): void;
+  /** Writes what was counted; what cannot be written is counted on. */
+  flush(): Promise<void>;
+}
+
+export function createSpawns(write: (templateId: string, count: number) => Promise<void>): Spawns {
+  const counts = new Map<string, number>();
+  const add = (templateId: string, count: number) => counts.set(templateId, (counts.get(templateId) ?? 0) + count);
+  return {
+    count: (templateId) => void add(templateId, 1),
+    async flush() {
+      const taken = [...counts];
+      counts.clear();
+      for (const [templateId, count] of taken) {
+        try {
+          await write(templateId, count);
+        } catch (error) {
+          add(templateId, count);
+          throw error;
+        }
+      }
+    },
+  };
+}
