@@ -40,7 +40,8 @@ function checkDestinations(allowOut: readonly string[], denyOut: readonly string
 }
 
 function isRange(text: string): boolean {
-  return isIP(text) !== 0 || IPCIDR.isValidCIDR(text);
+  // A zone means something on one machine only.
+  return !text.includes("%") && (isIP(text) !== 0 || IPCIDR.isValidCIDR(text));
 }
 
 // `0.0.0.0/0` is a range, `0.0.0.0` is no destination.

@@ -48,7 +48,7 @@ export function readConfig<S extends TObject>(
   const value = Value.Default(schema, Value.Convert(schema, given));
   const compiled = Compile(schema);
   if (!compiled.Check(value)) {
-    for (const problem of compiled.Errors(value)) problems.push(describe(problem));
+    for (const problem of compiled.Errors(value)) problems.push(...describe(problem).split("; "));
   }
   if (problems.length > 0) throw new ConfigError([...new Set(problems)]);
   return Object.freeze(value as Static<S>);
