@@ -114,6 +114,12 @@ static int fail(int status, uint32_t step) {
   _exit(127);
 }
 
+/* The pipes become the user's own, or it could not open /dev/stderr again by its name. */
+static void give_away(const struct plan *plan) {
+  for (int fd = plan->flags & FLAG_STDIN ? 0 : 1; fd < 3; fd++)
+    if (fchown(fd, plan->uid, plan->gid) < 0) errno = 0;
+}
+
 static void become(const struct plan *plan, struct process *process, const int ends[3], int status) {
   restore_defaults(plan);
   setsid();
@@ -121,6 +127,8 @@ static void become(const struct plan *plan, struct process *process, const int e
     if (terminal_become(process->terminal, plan->uid) < 0) fail(status, STEP_TERMINAL);
   } else if (dup2(ends[0], 0) < 0 || dup2(ends[1], 1) < 0 || dup2(ends[2], 2) < 0) {
     fail(status, STEP_RESOURCES);
+  } else {
+    give_away(plan);
   }
   if (setgroups(plan->group_count, plan->groups) < 0 || setresgid(plan->gid, plan->gid, plan->gid) < 0 ||
       setresuid(plan->uid, plan->uid, plan->uid) < 0)

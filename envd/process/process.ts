@@ -121,8 +121,9 @@ export class Process {
   async #run(exited: Promise<WaitStatus>): Promise<Ending> {
     const status = await exited;
     this.#gone = true;
-    // The terminal's helper closes its pipe by itself once it is empty.
-    if ((this.#signalled || this.#expired) && !this.terminal) this.#drain();
+    // A terminal's pipe is closed by svc-exec itself, once it is empty.
+    const unattended = this.#signalled || this.#expired || status === undefined;
+    if (unattended && !this.terminal) this.#drain();
     await Promise.all(this.#outputs.map((output) => output.ended));
     this.#input?.destroy();
     this.#input = undefined;

@@ -1,0 +1,88 @@
+/** Reads a process stream to its end, or to a point, for tests. */
+
+import type { ProcessEvent, ProcessEvent_EndEvent } from "../../../envd/gen/process_pb.js";
+
+export interface Followed {
+  pid: number;
+  stdout: Buffer;
+  stderr: Buffer;
+  terminal: Buffer;
+  keepalives: number;
+  end: ProcessEvent_EndEvent | undefined;
+}
+
+type Stream = AsyncIterable<{ readonly event?: ProcessEvent | undefined }>;
+
+/** @throws what the stream throws */
+export async function toEnd(stream: Stream): Promise<Followed> {
+  const seen: Followed = {
+    pid: 0,
+    stdout: Buffer.alloc(0),
+    stderr: Buffer.alloc(0),
+    terminal: Buffer.alloc(0),
+    keepalives: 0,
+    end: undefined,
+  };
+  const pieces: Record<"stdout" | "stderr" | "pty", Uint8Array[]> = { stdout: [], stderr: [], pty: [] };
+  for await (const { event } of stream) {
+    switch (event?.event.case) {
+      case "start":
+        seen.pid = event.event.value.pid;
+        break;
+      case "data": {
+        const { output } = event.event.value;
+        if (output.case !== undefined) pieces[output.case].push(output.value);
+        break;
+      }
+      case "keepalive":
+        seen.keepalives += 1;
+        break;
+      case "end":
+        seen.end = event.event.value;
+        break;
+      case undefined:
+        break;
+    }
+  }
+  return {
+    ...seen,
+    stdout: Buffer.concat(pieces.stdout),
+    stderr: Buffer.concat(pieces.stderr),
+    terminal: Buffer.concat(pieces.pty),
+  };
+}
+
+export interface Background {
+  readonly pid: number;
+  readonly done: Promise<Followed>;
+  /** What it has printed so far. */
+  readonly text: () => string;
+}
+
+/** Follows in the background, from the moment the pid is known. */
+export async function inBackground(stream: Stream): Promise<Background> {
+  let text = "";
+  const started = deferred<number>();
+  async function* tap(): Stream {
+    for await (const message of stream) {
+      const event = message.event?.event;
+      if (event?.case === "start") started.resolve(event.value.pid);
+      if (event?.case === "data" && event.value.output.case !== undefined)
+        text += Buffer.from(event.value.output.value).toString("latin1");
+      yield message;
+    }
+  }
+  const done = toEnd(tap());
+  done.catch((error: unknown) => started.reject(error));
+  return { pid: await started.promise, done, text: () => text };
+}
+
+function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (reason: unknown) => void } {
+  let resolve: (value: T) => void = () => undefined;
+  let reject: (reason: unknown) => void = () => undefined;
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}

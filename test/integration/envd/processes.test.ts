@@ -1,0 +1,406 @@
+import { createHash } from "node:crypto";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Signal, type StreamInputRequestSchema } from "../../../envd/gen/process_pb.js";
+import { inBackground, toEnd } from "./following.ts";
+import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
+
+let envd: RunningEnvd;
+let clients: Clients;
+beforeAll(async () => {
+  envd = await runEnvd();
+  clients = clientsOf(envd.url);
+});
+afterAll(() => envd.stop());
+
+const sh = (script: string) => ({ cmd: "/bin/sh", args: ["-c", script], envs: {} });
+const run = (script: string, options: { user?: string; stdin?: boolean; headers?: Record<string, string> } = {}) =>
+  toEnd(
+    clients.process.start(
+      { process: sh(script), stdin: options.stdin ?? false },
+      as(options.user ?? "user", options.headers),
+    ),
+  );
+async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
+  yield* items;
+}
+const byPid = (pid: number) => ({ selector: { case: "pid" as const, value: pid } });
+const byTag = (tag: string) => ({ selector: { case: "tag" as const, value: tag } });
+
+describe.each([
+  ["JSON", false],
+  ["binary", true],
+])("in %s", (_, binary) => {
+  test("a command's output, error output and exit code come back", async () => {
+    const { process } = clientsOf(envd.url, binary);
+    const seen = await toEnd(
+      process.start({ process: sh("echo out; echo err >&2; exit 3"), stdin: false }, as("user")),
+    );
+    expect([seen.stdout.toString(), seen.stderr.toString()]).toEqual(["out\n", "err\n"]);
+    expect(seen.end).toMatchObject({ exitCode: 3, exited: true, status: "exit status 3", error: "exit status 3" });
+  });
+
+  test("a refusal is an error at the end of the stream", async () => {
+    const { process } = clientsOf(envd.url, binary);
+    await expect(toEnd(process.start({ process: sh("true") }, as("ghost")))).rejects.toMatchObject({
+      code: Code.Unauthenticated,
+      rawMessage: "invalid username: 'ghost'",
+    });
+  });
+});
+
+describe("who and where", () => {
+  test("it runs as the user, in its groups, at home, with a small environment", async () => {
+    const { stdout } = await run("id -u; id -g; id -G; pwd; env | sort | grep -v ^_=");
+    expect(stdout.toString().trim().split("\n")).toEqual([
+      "1000",
+      "1000",
+      "1000 4242",
+      envd.home,
+      "E2B_SANDBOX=true",
+      `HOME=${envd.home}`,
+      "LOGNAME=user",
+      "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+      `PWD=${envd.home}`,
+      "SVC_SANDBOX=true",
+      "USER=user",
+    ]);
+  });
+
+  test("nobody in particular is `user`", async () => {
+    expect((await toEnd(clients.process.start({ process: sh("id -u") }))).stdout.toString()).toBe("1000\n");
+  });
+
+  test("variables of one command are not there for the next", async () => {
+    const config = { ...sh("echo $ONLY"), envs: { ONLY: "here" } };
+    expect((await toEnd(clients.process.start({ process: config }, as("user")))).stdout.toString()).toBe("here\n");
+    expect((await run("echo $ONLY")).stdout.toString()).toBe("\n");
+  });
+
+  test("a directory that is not there, or not for this user, is refused by name", async () => {
+    const start = (cwd: string) => toEnd(clients.process.start({ process: { ...sh("true"), cwd } }, as("user")));
+    await expect(start("/nowhere")).rejects.toMatchObject({
+      code: Code.InvalidArgument,
+      rawMessage: "cwd '/nowhere' does not exist",
+    });
+    mkdirSync(join(envd.root, "private"), { mode: 0o700 });
+    await expect(start(join(envd.root, "private"))).rejects.toMatchObject({
+      code: Code.InvalidArgument,
+      rawMessage: /permission denied/,
+    });
+    expect(
+      (await toEnd(clients.process.start({ process: { ...sh("pwd"), cwd: "~/" } }, as("user")))).stdout.toString(),
+    ).toBe(`${envd.home}\n`);
+  });
+
+  test("the program is looked for along the PATH it will have", async () => {
+    const bin = join(envd.home, "bin");
+    mkdirSync(bin);
+    writeFileSync(join(bin, "greet"), "echo hello $1\n");
+    chmodSync(join(bin, "greet"), 0o755);
+    const config = { cmd: "greet", args: ["you"], envs: { PATH: `/nowhere:${bin}:/bin` } };
+    expect((await toEnd(clients.process.start({ process: config }, as("user")))).stdout.toString()).toBe("hello you\n");
+    await expect(toEnd(clients.process.start({ process: { ...config, envs: {} } }, as("user")))).rejects.toMatchObject({
+      code: Code.NotFound,
+      rawMessage: "executable 'greet' not found",
+    });
+  });
+
+  test("what cannot be executed says why", async () => {
+    const start = (cmd: string) => toEnd(clients.process.start({ process: { cmd, args: [], envs: {} } }, as("user")));
+    await expect(start("/etc/hostname-that-is-not-there")).rejects.toMatchObject({ code: Code.NotFound });
+    await expect(start("/etc/passwd")).rejects.toMatchObject({
+      code: Code.InvalidArgument,
+      rawMessage: /permission denied/,
+    });
+    await expect(start("/")).rejects.toMatchObject({ code: Code.InvalidArgument });
+    await expect(start("")).rejects.toMatchObject({ code: Code.InvalidArgument, rawMessage: "the command is empty" });
+  });
+
+  test("arguments that are too long are refused, and the next command works", async () => {
+    const config = { cmd: "/bin/echo", args: ["x".repeat(3_000_000)], envs: {} };
+    await expect(toEnd(clients.process.start({ process: config }, as("user")))).rejects.toMatchObject({
+      code: Code.InvalidArgument,
+    });
+    expect((await run("echo on")).stdout.toString()).toBe("on\n");
+  });
+
+  test("it leads its own session, is killed before envd, and keeps the container's limit of files", async () => {
+    const { stdout } = await run("cat /proc/self/stat; cat /proc/self/oom_score_adj; ulimit -Sn");
+    const [stat = "", score = "", files = ""] = stdout.toString().split("\n");
+    const [, , , , , session] = stat.split(" ");
+    expect(session).not.toBe("0");
+    expect(Number(score)).toBeGreaterThanOrEqual(100);
+    expect(Number(files)).toBeGreaterThan(0);
+  });
+});
+
+describe("output", () => {
+  test("ten megabytes arrive whole and in order", async () => {
+    const script =
+      "i=0; while [ $i -lt 160 ]; do head -c 65536 /dev/urandom; i=$((i+1)); done | tee copy; sha256sum copy >&2";
+    const { stdout, stderr } = await run(script);
+    expect(stdout.length).toBe(160 * 65_536);
+    expect(stderr.toString().split(" ")[0]).toBe(createHash("sha256").update(stdout).digest("hex"));
+  });
+
+  test("nothing is lost when a process ends at once, a hundred times", async () => {
+    for (let i = 0; i < 100; i += 1)
+      expect((await run(`printf ${i}; printf e${i} >&2`)).stdout.toString()).toBe(String(i));
+  });
+
+  test("standard output and error can be opened by name", async () => {
+    const seen = await run("echo a > /dev/stdout; echo b > /dev/stderr; echo c | tee /dev/stderr");
+    expect([seen.stdout.toString(), seen.stderr.toString()]).toEqual(["a\nc\n", "b\nc\n"]);
+  });
+
+  test("a slow reader slows the process down instead of filling memory", async () => {
+    const stream = clients.process.start(
+      { process: sh("head -c 30000000 /dev/zero; echo done > finished"), stdin: false },
+      as("user"),
+    );
+    const iterator = stream[Symbol.asyncIterator]();
+    await iterator.next();
+    await iterator.next();
+    const before = process.memoryUsage.rss();
+    // The process would be through in a moment if nobody held it back.
+    await expect(run("sleep 0.5; test -e finished")).resolves.toMatchObject({ end: { exitCode: 1 } });
+    expect(process.memoryUsage.rss() - before).toBeLessThan(20_000_000);
+    let size = 0;
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) {
+      const event = next.value.event?.event;
+      if (event?.case === "data") size += event.value.output.value?.length ?? 0;
+    }
+    expect(size).toBeGreaterThan(29_900_000);
+  });
+
+  test("a silent process is kept alive on the wire", async () => {
+    const seen = await run("sleep 2.5", { headers: { "keepalive-ping-interval": "1" } });
+    expect(seen.keepalives).toBe(2);
+  });
+});
+
+describe("input", () => {
+  test("without stdin there is none", async () => {
+    expect(await run("read line")).toMatchObject({ end: { exitCode: 1 } });
+    expect(await run("cat")).toMatchObject({ end: { exitCode: 0 } });
+  });
+
+  test("input is delivered in order, empty input is fine, closing twice too", async () => {
+    const cat = await inBackground(clients.process.start({ process: sh("cat") }, as("user")));
+    for (const text of ["one ", "", "two"])
+      await clients.process.sendInput({
+        process: byPid(cat.pid),
+        input: { input: { case: "stdin", value: Buffer.from(text) } },
+      });
+    await clients.process.closeStdin({ process: byPid(cat.pid) });
+    await clients.process.closeStdin({ process: byPid(cat.pid) }).catch(() => undefined);
+    expect((await cat.done).stdout.toString()).toBe("one two");
+  });
+
+  test("a stream of input keeps its order", async () => {
+    const cat = await inBackground(clients.process.start({ process: sh("cat") }, as("user")));
+    const messages: MessageInitShape<typeof StreamInputRequestSchema>[] = [
+      { event: { case: "start", value: { process: byPid(cat.pid) } } },
+      ...Array.from({ length: 200 }, (_, i) => ({
+        event: {
+          case: "data" as const,
+          value: { input: { input: { case: "stdin" as const, value: Buffer.from(`${i},`) } } },
+        },
+      })),
+      { event: { case: "keepalive", value: {} } },
+    ];
+    await clients.process.streamInput(each(messages));
+    await clients.process.closeStdin({ process: byPid(cat.pid) });
+    expect((await cat.done).stdout.toString()).toBe(Array.from({ length: 200 }, (_, i) => `${i},`).join(""));
+  });
+
+  test("megabytes of input arrive whole", async () => {
+    const count = await inBackground(clients.process.start({ process: sh("sha256sum") }, as("user")));
+    const bytes = Buffer.alloc(5_000_000, "0123456789");
+    await clients.process.sendInput({ process: byPid(count.pid), input: { input: { case: "stdin", value: bytes } } });
+    await clients.process.closeStdin({ process: byPid(count.pid) });
+    expect((await count.done).stdout.toString()).toContain(createHash("sha256").update(bytes).digest("hex"));
+  });
+
+  test("input of the wrong kind, none, or for nobody is refused", async () => {
+    const cat = await inBackground(clients.process.start({ process: sh("cat") }, as("user")));
+    const send = (input: object, pid = cat.pid) => clients.process.sendInput({ process: byPid(pid), ...input });
+    await expect(send({ input: { input: { case: "pty", value: Buffer.from("x") } } })).rejects.toMatchObject({
+      code: Code.Internal,
+    });
+    await expect(send({})).rejects.toMatchObject({ code: Code.Unimplemented });
+    await expect(send({ input: {} })).resolves.toBeDefined();
+    await expect(send({ input: { input: { case: "stdin", value: Buffer.from("x") } } }, 999_999)).rejects.toMatchObject(
+      { code: Code.NotFound },
+    );
+    await clients.process.closeStdin({ process: byPid(cat.pid) });
+    await cat.done;
+  });
+});
+
+describe("the end", () => {
+  test("a killed process says which signal, is gone, and cannot be killed twice", async () => {
+    const sleep = await inBackground(clients.process.start({ process: sh("exec sleep 100") }, as("user")));
+    await clients.process.sendSignal({ process: byPid(sleep.pid), signal: Signal.SIGKILL });
+    expect((await sleep.done).end).toMatchObject({
+      exitCode: -1,
+      exited: false,
+      status: "signal: killed",
+      error: "signal: killed",
+    });
+    expect((await run(`kill -0 ${sleep.pid}`, { user: "root" })).end?.exitCode).toBe(1);
+    await expect(
+      clients.process.sendSignal({ process: byPid(sleep.pid), signal: Signal.SIGKILL }),
+    ).rejects.toMatchObject({ code: Code.NotFound });
+  });
+
+  test("SIGTERM can be caught", async () => {
+    const trap = await inBackground(
+      clients.process.start(
+        { process: sh("trap 'echo caught; exit 4' TERM; echo ready; while :; do sleep 0.05; done") },
+        as("user"),
+      ),
+    );
+    await expect.poll(trap.text).toContain("ready");
+    await clients.process.sendSignal({ process: byPid(trap.pid), signal: Signal.SIGTERM });
+    const seen = await trap.done;
+    expect([seen.stdout.toString(), seen.end?.exitCode]).toEqual(["ready\ncaught\n", 4]);
+  });
+
+  test("only SIGTERM and SIGKILL can be sent", async () => {
+    const sleep = await inBackground(clients.process.start({ process: sh("exec sleep 100") }, as("user")));
+    await expect(clients.process.sendSignal({ process: byPid(sleep.pid) })).rejects.toMatchObject({
+      code: Code.Unimplemented,
+    });
+    await clients.process.sendSignal({ process: byPid(sleep.pid), signal: Signal.SIGKILL });
+    await sleep.done;
+  });
+
+  test("killing a shell takes its children along", async () => {
+    const shell = await inBackground(
+      clients.process.start({ process: sh("sleep 77 & sleep 78; echo never") }, as("user")),
+    );
+    await expect
+      .poll(async () => (await run("pgrep -c -f '^sleep 7[78]'", { user: "root" })).stdout.toString())
+      .toBe("2\n");
+    await clients.process.sendSignal({ process: byPid(shell.pid), signal: Signal.SIGKILL });
+    expect((await shell.done).end?.status).toBe("signal: killed");
+    await expect
+      .poll(async () => (await run("pgrep -c -f '^sleep 7[78]'", { user: "root" })).stdout.toString())
+      .toBe("0\n");
+    expect((await clients.process.list({})).processes).toEqual([]);
+  });
+
+  test("a child that holds the output delays the end, until a signal is sent", async () => {
+    const shell = await inBackground(
+      clients.process.start({ process: sh("setsid sleep 79 & echo started; exit 5") }, as("user")),
+    );
+    await expect.poll(shell.text).toContain("started");
+    await expect.poll(async () => (await run(`test -d /proc/${shell.pid}`)).end?.exitCode).toBe(1);
+    expect((await clients.process.list({})).processes.map(({ pid }) => pid)).toEqual([shell.pid]);
+    await clients.process.sendSignal({ process: byPid(shell.pid), signal: Signal.SIGKILL });
+    const seen = await shell.done;
+    expect([seen.stdout.toString(), seen.end?.exitCode]).toEqual(["started\n", 5]);
+    await run("pkill -f '^sleep 79'", { user: "root" });
+  });
+
+  test("output of a background child that ends by itself is still delivered", async () => {
+    const seen = await run("(sleep 0.3; echo late) & echo early");
+    expect(seen.stdout.toString()).toBe("early\nlate\n");
+  });
+
+  test("a deadline kills the process and ends the stream with its own error", async () => {
+    const started = Date.now();
+    const stream = clients.process.start({ process: sh("sleep 70; echo never") }, { ...as("user"), timeoutMs: 400 });
+    await expect(toEnd(stream)).rejects.toMatchObject({ code: Code.DeadlineExceeded });
+    expect(Date.now() - started).toBeLessThan(5_000);
+    await expect
+      .poll(async () => (await run("pgrep -c -f '^sleep 70'", { user: "root" })).stdout.toString())
+      .toBe("0\n");
+  });
+
+  test("a client that leaves does not take the process along, but its deadline does", async () => {
+    const leaving = new AbortController();
+    const stream = clients.process.start(
+      { process: sh("sleep 71"), tag: "deserted" },
+      { signal: leaving.signal, headers: { ...as("user").headers, "connect-timeout-ms": "1500" } },
+    );
+    await stream[Symbol.asyncIterator]().next();
+    leaving.abort();
+    const live = async () => (await clients.process.list({})).processes.map(({ tag }) => tag);
+    expect(await live()).toEqual(["deserted"]);
+    await expect(toEnd(clients.process.connect({ process: byTag("deserted") }))).rejects.toMatchObject({
+      code: Code.DeadlineExceeded,
+    });
+    expect(await live()).toEqual([]);
+  });
+});
+
+describe("finding a process again", () => {
+  test("a late follower gets new output only, and the end", async () => {
+    const first = await inBackground(
+      clients.process.start({ process: sh("echo before; read go; echo after"), tag: "late" }, as("user")),
+    );
+    await expect.poll(first.text).toBe("before\n");
+    const second = await inBackground(clients.process.connect({ process: byPid(first.pid) }));
+    const third = await inBackground(clients.process.connect({ process: byTag("late") }));
+    await clients.process.sendInput({
+      process: byPid(first.pid),
+      input: { input: { case: "stdin", value: Buffer.from("\n") } },
+    });
+    expect((await first.done).stdout.toString()).toBe("before\nafter\n");
+    expect(
+      [await second.done, await third.done].map((seen) => [seen.pid, seen.stdout.toString(), seen.end?.exited]),
+    ).toEqual([
+      [first.pid, "after\n", true],
+      [first.pid, "after\n", true],
+    ]);
+  });
+
+  test("one that has just ended still tells how", async () => {
+    const { pid } = await toEnd(clients.process.start({ process: sh("exit 6"), tag: "brief" }, as("user")));
+    for (const selector of [byPid(pid), byTag("brief")]) {
+      const seen = await toEnd(clients.process.connect({ process: selector }));
+      expect([seen.pid, seen.end?.exitCode]).toEqual([pid, 6]);
+    }
+  });
+
+  test("a tag is found among others, and the list shows what was asked for", async () => {
+    const config = { cmd: "sleep", args: ["60"], envs: { K: "v" }, cwd: "/" };
+    const all = await Promise.all(
+      ["a", "b", "c"].map((tag) => inBackground(clients.process.start({ process: config, tag }, as("user")))),
+    );
+    const { processes } = await clients.process.list({});
+    expect(new Set(processes.map(({ tag }) => tag))).toEqual(new Set(["a", "b", "c"]));
+    expect(processes[0]?.config).toMatchObject(config);
+    for (const tag of ["c", "a", "b"])
+      await clients.process.sendSignal({ process: byTag(tag), signal: Signal.SIGTERM });
+    for (const { done } of all) expect((await done).end?.status).toBe("signal: terminated");
+  });
+
+  test("nobody of that number or name is not found", async () => {
+    await expect(toEnd(clients.process.connect({ process: byPid(999_999) }))).rejects.toMatchObject({
+      code: Code.NotFound,
+      rawMessage: "process with pid 999999 not found",
+    });
+    await expect(toEnd(clients.process.connect({ process: byTag("x") }))).rejects.toMatchObject({
+      rawMessage: "process with tag x not found",
+    });
+    await expect(clients.process.closeStdin({})).rejects.toMatchObject({ code: Code.InvalidArgument });
+  });
+});
+
+test("forty at once do not mix up their output", async () => {
+  const all = await Promise.all(
+    Array.from({ length: 40 }, (_, i) => run(`for n in 1 2 3 4 5; do echo ${i}; done; exit ${i}`)),
+  );
+  all.forEach((seen, i) => expect([seen.stdout.toString(), seen.end?.exitCode]).toEqual([`${i}\n`.repeat(5), i]));
+});
+
+test("no process, pipe or follower is left behind", async () => {
+  await expect.poll(async () => (await clients.process.list({})).processes).toEqual([]);
+});

@@ -1,0 +1,16 @@
+import { expect, test } from "vitest";
+import { keepaliveMs } from "../../../envd/keepalive.ts";
+
+test.each([
+  [null, 90_000],
+  [undefined, 90_000],
+  ["50", 50_000],
+  ["1", 1_000],
+  ["0", 90_000],
+  ["-5", 90_000],
+  ["1.5", 90_000],
+  ["soon", 90_000],
+  ["999999999", 86_400_000],
+])("header %j means every %i ms", (header, expected) => {
+  expect(keepaliveMs(header)).toBe(expected);
+});

@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import { NO_SETTINGS, Session } from "../../../envd/session.ts";
+import { findUser, parsePasswd, Users } from "../../../envd/users.ts";
+
+const BASE = "root:x:0:0::/root:/bin/sh\n";
+
+function session(passwd = `${BASE}user:x:1000:1000::/home/user:/bin/sh\nann:x:5:5::/ann:/bin/sh\n`): Session {
+  const users = new Users("/nonexistent");
+  users.find = (name) => findUser(name, parsePasswd(passwd), []);
+  return new Session(users, "/bin:/opt/bin");
+}
+
+describe("whose request it is", () => {
+  test("the one who is named, the configured one, `user`, or root, in this order", () => {
+    const named = session();
+    expect(named.user("ann").name).toBe("ann");
+    expect(named.user(undefined).name).toBe("user");
+    named.apply({ ...NO_SETTINGS, defaultUser: "ann" });
+    expect(named.user("").name).toBe("ann");
+    expect(session(BASE).user(undefined).name).toBe("root");
+  });
+
+  test("a configured user that does not exist is not replaced silently", () => {
+    const broken = session();
+    broken.apply({ ...NO_SETTINGS, defaultUser: "ghost" });
+    expect(() => broken.user(undefined)).toThrow("invalid username: 'ghost'");
+  });
+});
+
+describe("the environment of a command", () => {
+  test("nothing but the base, without /init", () => {
+    const plain = session();
+    expect(plain.environment(plain.user("ann"), {})).toEqual({
+      PATH: "/bin:/opt/bin",
+      HOME: "/ann",
+      USER: "ann",
+      LOGNAME: "ann",
+      E2B_SANDBOX: "true",
+      SVC_SANDBOX: "true",
+    });
+  });
+
+  test("the request wins over /init; /init does not win over who the sandbox is", () => {
+    const set = session();
+    set.apply({
+      ...NO_SETTINGS,
+      sandboxId: "i1",
+      templateId: "t1",
+      envVars: { A: "init", B: "init", E2B_SANDBOX_ID: "forged" },
+    });
+    const environment = set.environment(set.user("ann"), { B: "request", PATH: "/mine" });
+    expect(environment).toMatchObject({
+      A: "init",
+      B: "request",
+      PATH: "/mine",
+      E2B_SANDBOX_ID: "i1",
+      SVC_TEMPLATE_ID: "t1",
+    });
+  });
+
+  test("a second /init replaces, it does not merge", () => {
+    const twice = session();
+    twice.apply({ ...NO_SETTINGS, envVars: { A: "1" } });
+    twice.apply({ ...NO_SETTINGS, envVars: { B: "2" } });
+    expect(twice.globalVariables()).toEqual({ B: "2", E2B_SANDBOX: "true", SVC_SANDBOX: "true" });
+  });
+});
+
+test("a path with a zero byte is refused", () => {
+  const any = session();
+  expect(() => any.path("a\0b", any.user("ann"))).toThrow("zero byte");
+});

@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { Subscription } from "../../../envd/process/subscription.ts";
+
+const never = new AbortController().signal;
+const chunk = (size: number) => ({ stream: "stdout" as const, bytes: new Uint8Array(size) });
+
+function follower() {
+  const seen: string[] = [];
+  const hooks = { drained: () => void seen.push("drained"), closed: () => void seen.push("closed") };
+  return { seen, subscription: new Subscription<string>(hooks) };
+}
+
+test("chunks come in order, and the end after the last", async () => {
+  const { subscription } = follower();
+  subscription.push(chunk(1));
+  subscription.push(chunk(2));
+  subscription.end("done");
+  expect(await subscription.next(1_000, never)).toEqual(chunk(1));
+  expect(await subscription.next(1_000, never)).toEqual(chunk(2));
+  expect(await subscription.next(1_000, never)).toEqual({ end: "done" });
+});
+
+test("a slow follower is full until it has caught up", async () => {
+  const { subscription, seen } = follower();
+  while (!subscription.full) subscription.push(chunk(64 * 1024));
+  expect(seen).toEqual([]);
+  await subscription.next(1_000, never);
+  expect([subscription.full, seen]).toEqual([false, ["drained"]]);
+});
+
+test("silence is told as nothing, so that the stream can say that it lives", async () => {
+  expect(await follower().subscription.next(1, never)).toBeUndefined();
+});
+
+test("leaving wakes a waiting reader with the signal's reason", async () => {
+  const leaving = new AbortController();
+  const next = follower().subscription.next(60_000, leaving.signal);
+  leaving.abort(new Error("left"));
+  await expect(next).rejects.toThrow("left");
+});
