@@ -1,5 +1,6 @@
 /** What /init told envd about the sandbox it is in: token, user, environment. Replaced whole, never merged. */
 
+import { statSync } from "node:fs";
 import { AppError } from "../shared/errors.ts";
 import { resolvePath } from "./paths.ts";
 import type { User, Users } from "./users.ts";
@@ -64,6 +65,13 @@ export class Session {
   path(path: string, user: User): string {
     if (path.includes("\0")) throw new AppError("bad_request", "a path cannot contain a zero byte");
     return resolvePath(path, user, this.#settings.defaultWorkdir);
+  }
+
+  /** Where a command runs. Nobody having said so, a home that the image lacks is no reason to refuse it. */
+  workingDirectory(cwd: string | undefined, user: User): string {
+    const path = this.path(cwd ?? "", user);
+    const said = (cwd !== undefined && cwd !== "") || this.#settings.defaultWorkdir !== undefined;
+    return said || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? path : "/";
   }
 
   /** What GET /envs shows: the variables of /init and the platform's own. */

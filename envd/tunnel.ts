@@ -6,7 +6,7 @@ import type { Duplex } from "node:stream";
 import { AppError } from "../shared/errors.ts";
 import { errnoOf } from "./errno.ts";
 
-export const TUNNEL_PROTOCOL = "svc-tcp";
+const TUNNEL_PROTOCOL = "svc-tcp";
 
 /** A server inside the sandbox is never further away than this. */
 const DIAL_TIMEOUT_MS = 5_000;

@@ -1,13 +1,14 @@
 /** Pure: multipart/form-data read part by part as it arrives; holds no more than a chunk and a part's headers. */
 
 import { AppError } from "../../shared/errors.ts";
+import type { Pieces } from "../http/arriving.ts";
 
 export interface Part {
   readonly name: string | undefined;
   /** With its directories, as the client wrote it. */
   readonly filename: string | undefined;
   /** Has to be read, or left, before the next part. */
-  readonly body: AsyncIterable<Buffer>;
+  readonly body: AsyncIterable<Pieces>;
 }
 
 const LARGEST_HEADER_BYTES = 16 * 1024;
@@ -22,10 +23,9 @@ export function boundaryOf(contentType: string): string {
 }
 
 /** @throws {AppError} bad_request where the body is not what its content type says */
-export async function* readParts(source: AsyncIterable<Buffer>, boundary: string): AsyncGenerator<Part> {
-  const reader = new Reader(source);
+export async function* readParts(source: AsyncIterable<Pieces>, boundary: string): AsyncGenerator<Part> {
   // The first delimiter has no line break before it; giving it one makes all delimiters the same.
-  reader.unread(Buffer.from("\r\n"));
+  const reader = new Reader(source, Buffer.from("\r\n"));
   const delimiter = Buffer.from(`\r\n--${boundary}`);
   for await (const _ of reader.until(delimiter)) continue;
   for (;;) {
@@ -40,32 +40,30 @@ export async function* readParts(source: AsyncIterable<Buffer>, boundary: string
 }
 
 class Reader {
-  readonly #source: AsyncIterator<Buffer>;
-  #held: Buffer = Buffer.alloc(0);
+  readonly #source: AsyncIterator<Pieces>;
+  /** Arrived and not looked at. */
+  readonly #pieces: Buffer[] = [];
+  #held: Buffer;
 
-  constructor(source: AsyncIterable<Buffer>) {
+  constructor(source: AsyncIterable<Pieces>, before: Buffer) {
     this.#source = source[Symbol.asyncIterator]();
-  }
-
-  unread(bytes: Buffer): void {
-    this.#held = Buffer.concat([bytes, this.#held]);
+    this.#held = before;
   }
 
   /** What comes before the mark; the mark itself is taken too. */
-  async *until(mark: Buffer): AsyncGenerator<Buffer> {
+  async *until(mark: Buffer): AsyncGenerator<Pieces> {
+    let ready: Buffer[] = [];
     for (;;) {
       const at = this.#held.indexOf(mark);
-      if (at >= 0) {
-        const before = this.#held.subarray(0, at);
-        this.#held = this.#held.subarray(at + mark.length);
-        if (before.length > 0) yield before;
-        return;
-      }
       // The end of what is held may be the beginning of the mark.
-      const safe = this.#held.length - partialMark(this.#held, mark);
-      const before = this.#held.subarray(0, safe);
-      this.#held = this.#held.subarray(safe);
-      if (before.length > 0) yield before;
+      const safe = at >= 0 ? at : this.#held.length - partialMark(this.#held, mark);
+      if (safe > 0) ready.push(this.#held.subarray(0, safe));
+      this.#held = this.#held.subarray(at >= 0 ? at + mark.length : safe);
+      if (ready.length > 0 && (at >= 0 || this.#pieces.length === 0)) {
+        yield ready;
+        ready = [];
+      }
+      if (at >= 0) return;
       if (!(await this.#more())) throw malformed("it ends before its last boundary");
     }
   }
@@ -100,10 +98,16 @@ class Reader {
     }
   }
 
+  /** Holds one more piece. */
   async #more(): Promise<boolean> {
-    const { done, value } = await this.#source.next();
-    if (done === true) return false;
-    this.#held = this.#held.length === 0 ? value : Buffer.concat([this.#held, value]);
+    let piece = this.#pieces.shift();
+    while (piece === undefined) {
+      const { done, value } = await this.#source.next();
+      if (done === true) return false;
+      this.#pieces.push(...value);
+      piece = this.#pieces.shift();
+    }
+    this.#held = this.#held.length === 0 ? piece : Buffer.concat([this.#held, piece]);
     return true;
   }
 }

@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { posix } from "node:path";
 import { AppError } from "../../shared/errors.ts";
+import type { Pieces } from "../http/arriving.ts";
 import { decodedBody } from "../http/body.ts";
 import { sendJson } from "../http/reply.ts";
 import type { Session } from "../session.ts";
@@ -77,7 +78,7 @@ export function restUser(session: Session, query: URLSearchParams): User {
 }
 
 async function uploadOne(
-  body: AsyncIterable<Buffer>,
+  body: AsyncIterable<Pieces>,
   { path, user, metadata }: Upload,
   { session, system }: FilesDeps,
 ): Promise<WrittenFile> {
@@ -88,7 +89,7 @@ async function uploadOne(
 }
 
 async function uploadParts(
-  body: AsyncIterable<Buffer>,
+  body: AsyncIterable<Pieces>,
   boundary: string,
   upload: Upload,
   deps: FilesDeps,

@@ -6,6 +6,7 @@ import { posix } from "node:path";
 import { AppError } from "../../shared/errors.ts";
 import { errnoOf, fileError } from "../errno.ts";
 import { makeDirectories } from "../filesystem/tree.ts";
+import type { Pieces } from "../http/arriving.ts";
 import type { Attributes, System } from "../system/system.ts";
 import { SystemError } from "../system/system.ts";
 import type { User } from "../users.ts";
@@ -18,10 +19,8 @@ export interface FileTarget {
   readonly metadata: Attributes;
 }
 
-/** One write call for this much: few calls for large files, and exactly one for small ones (watchers count them). */
-const BATCH_BYTES = 1024 * 1024;
 /** The kernel takes no more pieces at once. */
-const BATCH_PIECES = 1024;
+const MOST_PIECES = 1024;
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NONBLOCK;
 const EMPTY = constants.O_WRONLY | constants.O_TRUNC | constants.O_NONBLOCK;
@@ -32,7 +31,7 @@ const REPLACE = EMPTY | constants.O_CREAT;
  * @throws {AppError} bad_request for a directory or device, no_space; whatever was written by then stays
  */
 export async function writeFileFrom(
-  source: AsyncIterable<Buffer>,
+  source: AsyncIterable<Pieces>,
   { path, owner, metadata }: FileTarget,
   system: Pick<System, "setAttributes">,
 ): Promise<void> {
@@ -94,41 +93,31 @@ async function replaceMetadata(
   }
 }
 
-async function copyInto(file: FileHandle, source: AsyncIterable<Buffer>): Promise<void> {
-  let batch: Buffer[] = [];
-  let size = 0;
-  // One batch is written while the next is received.
+async function copyInto(file: FileHandle, source: AsyncIterable<Pieces>): Promise<void> {
+  // One handful is written while the next arrives.
   let writing: Promise<void> = Promise.resolve();
-  let failed = false;
-  const flush = async () => {
-    await writing;
-    const full = batch;
-    batch = [];
-    size = 0;
-    writing = writeAll(file, full);
-    writing.catch(() => (failed = true));
-  };
   try {
-    for await (const chunk of source) {
-      batch.push(chunk);
-      size += chunk.length;
-      if (failed || size >= BATCH_BYTES || batch.length >= BATCH_PIECES) await flush();
+    for await (const pieces of source) {
+      await writing;
+      writing = writeAll(file, pieces);
+      // Awaited in the next round; a failure before that must not be an unhandled one.
+      writing.catch(() => undefined);
     }
-    if (size > 0) await flush();
   } finally {
     await writing;
   }
 }
 
-async function writeAll(file: FileHandle, pieces: readonly Buffer[]): Promise<void> {
-  let rest = pieces;
+// One call where it is possible: watchers count them.
+async function writeAll(file: FileHandle, pieces: Pieces): Promise<void> {
+  let rest: Pieces = pieces;
   while (rest.length > 0) {
-    const { bytesWritten } = await file.writev([...rest]);
+    const { bytesWritten } = await file.writev(rest.slice(0, MOST_PIECES));
     rest = unwritten(rest, bytesWritten);
   }
 }
 
-function unwritten(pieces: readonly Buffer[], written: number): Buffer[] {
+function unwritten(pieces: Pieces, written: number): Buffer[] {
   let skip = written;
   const rest: Buffer[] = [];
   for (const piece of pieces) {

@@ -3,15 +3,16 @@
 import type { IncomingMessage } from "node:http";
 import { AppError } from "../../shared/errors.ts";
 import { lateZlib } from "../late-builtins.ts";
+import { arriving, type Pieces } from "./arriving.ts";
 
 /** An empty body is an empty object. @throws {AppError} payload_too_large, bad_request when it is not a JSON object */
 export async function readJson(request: IncomingMessage, limitBytes: number): Promise<Record<string, unknown>> {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    size += chunk.length;
+  for await (const pieces of arriving(request)) {
+    for (const piece of pieces) size += piece.length;
     if (size > limitBytes) throw new AppError("payload_too_large", `the body is larger than ${limitBytes} bytes`);
-    chunks.push(chunk);
+    chunks.push(...pieces);
   }
   if (size === 0) return {};
   let value: unknown;
@@ -29,29 +30,30 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** The body's bytes with `Content-Encoding` undone. @throws {AppError} bad_request for an encoding we do not know */
-export function decodedBody(request: IncomingMessage): AsyncIterable<Buffer> {
+export function decodedBody(request: IncomingMessage): AsyncIterable<Pieces> {
   const encoding = request.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
-  // A reader that gives up must not cut the connection: the caller is still to be told why.
-  if (encoding === "identity" || encoding === "") return request.iterator({ destroyOnReturn: false });
-  if (encoding !== "gzip" && encoding !== "x-gzip")
-    throw new AppError(
-      "bad_request",
-      `unsupported content encoding '${encoding.slice(0, 40)}', supported: [identity, gzip]`,
-    );
-  return gunzipped(request);
+  if (encoding === "identity" || encoding === "") return arriving(request);
+  if (encoding === "gzip" || encoding === "x-gzip") return gunzipped(request);
+  const name = encoding.slice(0, 40);
+  throw new AppError("bad_request", `unsupported content encoding '${name}', supported: [identity, gzip]`);
 }
 
-async function* gunzipped(request: IncomingMessage): AsyncGenerator<Buffer> {
+async function* gunzipped(request: IncomingMessage): AsyncGenerator<Pieces> {
   const gunzip = lateZlib().createGunzip({ chunkSize: 64 * 1024 });
-  request.on("error", (error) => gunzip.destroy(error));
-  request.on("aborted", () => gunzip.destroy(new AppError("bad_request", "the body ended too early")));
+  const cutOff = () => {
+    if (!request.readableEnded) gunzip.destroy(new AppError("bad_request", "the body ended too early"));
+  };
+  request.on("error", cutOff);
+  request.on("close", cutOff);
   request.pipe(gunzip);
   try {
-    yield* gunzip as AsyncIterable<Buffer>;
+    yield* arriving(gunzip);
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw new AppError("bad_request", "the body is not valid gzip", { cause: error });
   } finally {
+    request.off("error", cutOff);
+    request.off("close", cutOff);
     request.unpipe(gunzip);
     gunzip.destroy();
   }

@@ -34,7 +34,7 @@ export function processService({ session, table }: ProcessDeps): ServiceImpl<typ
       const start = {
         config: { cmd: wanted.cmd, args: wanted.args, envs: wanted.envs, cwd: wanted.cwd },
         user,
-        cwd: session.path(wanted.cwd ?? "", user),
+        cwd: session.workingDirectory(wanted.cwd, user),
         environment: session.environment(user, wanted.envs),
         terminal: pty === undefined ? undefined : { cols: pty.size?.cols ?? 0, rows: pty.size?.rows ?? 0 },
         stdin: stdin ?? true,

@@ -25,7 +25,7 @@ import { Process } from "../../../envd/gen/process_pb.js";
 const SOURCES = new URL("../../../envd/exec/", import.meta.url).pathname;
 
 /** An ordinary user inside the test's sandbox. */
-export const USER = { uid: 1000, gid: 1000 };
+const USER = { uid: 1000, gid: 1000 };
 
 export interface RunningEnvd {
   readonly url: string;
@@ -64,7 +64,7 @@ export async function runEnvd({ controlToken, now = Date.now }: EnvdOptions = {}
 }
 
 /** Compiled once for this version of its source. */
-export function compiledHelper(): string {
+function compiledHelper(): string {
   const files = readdirSync(SOURCES)
     .filter((name) => /\.[ch]$/.test(name))
     .toSorted();

@@ -8,15 +8,18 @@ interface Read {
   readonly body: string;
 }
 
-async function* cut(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
-  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+// Three pieces to a handful: a part may begin and end in the middle of one.
+async function* cut(bytes: Buffer, size: number): AsyncGenerator<readonly Buffer[]> {
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.subarray(at, at + size));
+  for (let at = 0; at < pieces.length; at += 3) yield pieces.slice(at, at + 3);
 }
 
 async function read(body: string | Buffer, size = 65_536, boundary = "XX"): Promise<Read[]> {
   const parts: Read[] = [];
   for await (const part of readParts(cut(Buffer.from(body), size), boundary)) {
     const pieces: Buffer[] = [];
-    for await (const piece of part.body) pieces.push(Buffer.from(piece));
+    for await (const some of part.body) pieces.push(...some.map((piece) => Buffer.from(piece)));
     parts.push({ name: part.name, filename: part.filename, body: Buffer.concat(pieces).toString("latin1") });
   }
   return parts;

@@ -1,0 +1,61 @@
+/** A stream's bytes in handfuls: many small pieces at a time, within a bound, so that large bodies cost few turns of the event loop. */
+
+import type { Readable } from "node:stream";
+import { AppError } from "../../shared/errors.ts";
+
+/** What came together. */
+export type Pieces = readonly Buffer[];
+
+/** A handful is given out when it has this much, or when there is no more. */
+const HANDFUL_BYTES = 1024 * 1024;
+/** With this much waiting the stream is held. */
+const MOST_WAITING_BYTES = 2 * 1024 * 1024;
+
+/**
+ * Leaves the stream as it is when its reader leaves early: the connection is still to carry the answer.
+ * @throws what the stream fails with; {AppError} bad_request when it is closed before its end
+ */
+export async function* arriving(stream: Readable): AsyncGenerator<Pieces> {
+  let waiting: Buffer[] = [];
+  let size = 0;
+  let over: { readonly error?: Error } | undefined;
+  let wake: () => void = () => undefined;
+
+  const finish = (outcome: { readonly error?: Error }) => {
+    over ??= outcome;
+    wake();
+  };
+  const listeners = {
+    data: (piece: Buffer) => {
+      waiting.push(piece);
+      size += piece.length;
+      if (size >= MOST_WAITING_BYTES) stream.pause();
+      if (size >= HANDFUL_BYTES) wake();
+    },
+    end: () => finish({}),
+    error: (error: Error) => finish({ error }),
+    close: () => finish({ error: new AppError("bad_request", "the body ended too early") }),
+  };
+  for (const [event, listener] of Object.entries(listeners)) stream.on(event, listener);
+  // It may have failed before anybody listened.
+  if (stream.destroyed && !stream.readableEnded) listeners.close();
+  try {
+    for (;;) {
+      if (size < HANDFUL_BYTES && over === undefined) {
+        stream.resume();
+        await new Promise<void>((resolve) => (wake = resolve));
+        continue;
+      }
+      const pieces = waiting;
+      waiting = [];
+      size = 0;
+      if (pieces.length > 0) {
+        stream.resume();
+        yield pieces;
+      } else if (over?.error !== undefined) throw over.error;
+      else return;
+    }
+  } finally {
+    for (const [event, listener] of Object.entries(listeners)) stream.off(event, listener);
+  }
+}
