@@ -1,6 +1,6 @@
 /** Samples → percentiles → rows with a ratio and a verdict → a table. Pure. */
 
-export type Unit = "ms" | "MB/s" | "req/s" | "MB" | "% of a core";
+type Unit = "ms" | "MB/s" | "req/s" | "MB" | "% of a core";
 
 export interface Summary {
   readonly n: number;
@@ -9,7 +9,7 @@ export interface Summary {
   readonly p99: number;
 }
 
-export interface Baseline extends Summary {
+interface Baseline extends Summary {
   readonly name: string;
 }
 

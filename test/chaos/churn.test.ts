@@ -1,10 +1,9 @@
 /** Two hundred lives, ten at a time: every one works, and the host is afterwards as it was before. */
 
-import { Sandbox } from "e2b";
 import { beforeAll, expect, test } from "vitest";
 import { countHostObjects, findProblems, type HostObjects } from "../support/host-objects.ts";
 import { openPlatform } from "../support/platform.ts";
-import { untilReady } from "../support/programs.ts";
+import { run, untilReady } from "../support/programs.ts";
 
 const platform = openPlatform();
 
@@ -23,23 +22,11 @@ test("200 times create, run and kill succeed, and nothing of them is left on the
 }, 900_000);
 
 async function cycles(total: number): Promise<readonly string[]> {
-  const failures: string[] = [];
-  let next = 0;
-  const worker = async () => {
-    while (next < total) {
-      const index = next++;
-      try {
-        const sandbox = await Sandbox.create({ timeoutMs: 120_000 });
-        const { stdout } = await sandbox.commands.run(`echo ${index}`);
-        if (stdout !== `${index}\n`) failures.push(`${index}: answered ${JSON.stringify(stdout)}`);
-        if (!(await sandbox.kill())) failures.push(`${index}: was gone before it was killed`);
-      } catch (error) {
-        failures.push(`${index}: ${String(error)}`);
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: 10 }, worker));
-  return failures;
+  const client = new URL("churn-client.ts", import.meta.url).pathname;
+  const text = await run(process.execPath, ["--import", "tsx", client, String(total)]);
+  const outcome = JSON.parse(text) as { total: number; failures: string[] };
+  expect(outcome.total).toBe(total);
+  return outcome.failures;
 }
 
 /** The counts when two looks, two seconds apart, agree: removals done, pool refilled, connections closed. */

@@ -114,13 +114,13 @@ describe("in the middle of a create", () => {
           async () => {
             const now = await countHostObjects(platform);
             return [
-            now.sandboxes,
-            now.dead,
-            now.records,
-            now.orphanShims > before.orphanShims,
-            now.orphanCgroups > before.orphanCgroups,
-            now.namespaces > before.namespaces + 2,
-          ];
+              now.sandboxes,
+              now.dead,
+              now.records,
+              now.orphanShims > before.orphanShims,
+              now.orphanCgroups > before.orphanCgroups,
+              now.namespaces > before.namespaces + 2,
+            ];
           },
           { timeout: 120_000, interval: 1000 },
         )

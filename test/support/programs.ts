@@ -13,7 +13,7 @@ const execute = promisify(execFile);
 export async function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
   const { stdout } = await execute(command, [...args], {
     maxBuffer: 64 << 20,
-    timeout: 120_000,
+    timeout: 300_000,
     env: { ...process.env, ...env },
   });
   return stdout;

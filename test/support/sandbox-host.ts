@@ -108,7 +108,7 @@ export async function frames(source: AsyncIterable<Frame>): Promise<readonly Fra
   return all;
 }
 
-export function basic(user: string): string {
+function basic(user: string): string {
   return `Basic ${Buffer.from(`${user}:`).toString("base64")}`;
 }
 
