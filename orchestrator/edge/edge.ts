@@ -46,7 +46,7 @@ export interface EdgeDeps {
   readonly wake?: Wake;
 }
 
-export interface EdgeStats {
+interface EdgeStats {
   /** Open connections of clients. */
   readonly clients: number;
   /** Requests and upgraded connections under way. */

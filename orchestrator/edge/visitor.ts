@@ -16,20 +16,8 @@ export const TRAFFIC_TOKEN_HEADERS: ReadonlySet<string> = new Set([
   "svc-traffic-access-token",
 ]);
 
-type Collected = Pick<Visitor, "hosts" | "ids" | "ports" | "trafficTokens">;
-
 /** Undefined for a request target that is neither a path nor an absolute URL. */
 export function readVisitor(url: string, rawHeaders: readonly string[]): Visitor | undefined {
-  const collected = collect(rawHeaders);
-  if (url.startsWith("/") || url === "*") return { ...collected, path: url, absoluteHost: undefined };
-  const absolute = /^https?:\/\/([^/?#@\\]+)([/?][^#]*)?$/i.exec(url);
-  if (absolute === null || collected.hosts.length > 1) return undefined;
-  const rest = absolute[2] ?? "/";
-  const host = absolute[1] ?? "";
-  return { ...collected, hosts: [host], path: rest.startsWith("/") ? rest : `/${rest}`, absoluteHost: host };
-}
-
-function collect(rawHeaders: readonly string[]): Collected {
   const hosts: string[] = [];
   const ids: string[] = [];
   const ports: string[] = [];
@@ -45,5 +33,19 @@ function collect(rawHeaders: readonly string[]): Collected {
     else if (lower === "e2b-sandbox-port" || lower === "svc-sandbox-port") ports.push(value);
     else if (TRAFFIC_TOKEN_HEADERS.has(lower)) trafficTokens.push({ header: lower, value });
   }
-  return { hosts, ids, ports, trafficTokens };
+  const target = readTarget(url, hosts);
+  return target === undefined
+    ? undefined
+    : { hosts: target.hosts, ids, ports, trafficTokens, path: target.path, absoluteHost: target.absoluteHost };
+}
+
+type RequestTarget = Pick<Visitor, "hosts" | "path" | "absoluteHost">;
+
+function readTarget(url: string, hosts: readonly string[]): RequestTarget | undefined {
+  if (url.startsWith("/") || url === "*") return { hosts, path: url, absoluteHost: undefined };
+  const absolute = /^https?:\/\/([^/?#@\\]+)([/?][^#]*)?$/i.exec(url);
+  if (absolute === null || hosts.length > 1) return undefined;
+  const rest = absolute[2] ?? "/";
+  const host = absolute[1] ?? "";
+  return { hosts: [host], path: rest.startsWith("/") ? rest : `/${rest}`, absoluteHost: host };
 }

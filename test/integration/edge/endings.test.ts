@@ -223,7 +223,9 @@ test("nothing is left open after thousands of requests, WebSockets and clients a
     const server = new WebSocketServer({ server: backend.server as import("node:http").Server });
     server.on("connection", (socket) => {
       socket.on("error", () => undefined);
-      socket.on("message", (data) => (data.toString() === "die" ? socket.terminate() : socket.send(data as Buffer)));
+      socket.on("message", (data) =>
+        (data as Buffer).toString() === "die" ? socket.terminate() : socket.send(data as Buffer),
+      );
     });
     backends.push(backend);
     onTestFinished(() => backend.close());

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MalformedResponseError, type ResponseHead, ResponseReader } from "../../../shared/forward/response-reader.ts";
 
