@@ -128,8 +128,7 @@ describe("the network of a sandbox", () => {
     await agent.close();
     host.close();
     world.stop();
-    await run("ip", ["link", "delete", NAMESPACE]);
-    await run("ip", ["netns", "delete", NAMESPACE]);
+    await removeWorld();
   });
 
   const reach = async (
@@ -207,6 +206,7 @@ describe("the network of a sandbox", () => {
 
 /** A namespace that plays the rest of the world: nothing ever leaves the machine. */
 async function makeWorld(): Promise<void> {
+  await removeWorld();
   await run("ip", ["netns", "add", NAMESPACE]);
   await run("ip", ["link", "add", NAMESPACE, "type", "veth", "peer", "name", "eth0", "netns", NAMESPACE]);
   await run("ip", ["address", "add", "203.0.113.1/24", "dev", NAMESPACE]);
@@ -220,4 +220,10 @@ async function makeWorld(): Promise<void> {
     await inWorld("address", "add", `${address}/32`, "dev", "eth0");
     await run("ip", ["route", "add", `${address}/32`, "via", INTERNET]);
   }
+}
+
+/** Also what a run that was cut off has left. */
+async function removeWorld(): Promise<void> {
+  await run("ip", ["link", "delete", NAMESPACE]).catch(() => undefined);
+  await run("ip", ["netns", "delete", NAMESPACE]).catch(() => undefined);
 }

@@ -113,6 +113,8 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
     const listening = new Promise<void>((resolve, reject) => {
       child.stdout.on("data", (chunk: Buffer) => {
         text += chunk.toString("utf8");
+        // What it found wrong belongs beside the test that fails for it.
+        if (/"level":[56]0/.test(chunk.toString("utf8"))) process.stderr.write(chunk);
         if (text.includes('"agent listening"')) resolve();
       });
       child.once("exit", () => reject(new Error(`the agent ended: ${text.slice(-2_000)}`)));
@@ -127,6 +129,8 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
     await gone;
   };
 
+  // What a run that was cut off has left.
+  await removeAll();
   await launch();
   return {
     call: connection.call,
