@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { posix } from "node:path";
 import { AppError } from "../../shared/errors.ts";
 import { fileError } from "../errno.ts";
+import { openFollowed } from "../filesystem/followed.ts";
 import { makeDirectories } from "../filesystem/tree.ts";
 import { readJson } from "../http/body.ts";
 import { sendJson } from "../http/reply.ts";
@@ -62,10 +63,14 @@ function read(body: Record<string, unknown>, query: URLSearchParams, session: Se
 }
 
 async function checkSource(path: string): Promise<void> {
-  const stats = await stat(path).catch((error: unknown) => {
+  const file = await openFollowed(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
     throw fileError(error, path);
   });
-  if (!stats.isFile()) throw new AppError("bad_request", `path '${path}' is not a regular file`);
+  try {
+    if (!(await file.stat()).isFile()) throw new AppError("bad_request", `path '${path}' is not a regular file`);
+  } finally {
+    await file.close();
+  }
 }
 
 async function compose({ sources, destination, user }: Composition): Promise<void> {
@@ -89,7 +94,7 @@ async function compose({ sources, destination, user }: Composition): Promise<voi
 }
 
 async function append(source: string, out: FileHandle): Promise<void> {
-  const file = await open(source, constants.O_RDONLY | constants.O_NONBLOCK);
+  const file = await openFollowed(source, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
     for (;;) {

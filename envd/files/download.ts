@@ -1,11 +1,12 @@
 /** GET /files: one file, whole or in part, as it is or compressed (wire-contract.md §3.2). */
 
 import { type BigIntStats, constants } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { AppError } from "../../shared/errors.ts";
 import { fileError } from "../errno.ts";
+import { openFollowed } from "../filesystem/followed.ts";
 import { sendNothing } from "../http/reply.ts";
 import { lateZlib } from "../late-builtins.ts";
 import type { Session } from "../session.ts";
@@ -31,7 +32,7 @@ export async function downloadFile(
   const user = restUser(session, query);
   const path = session.path(query.get("path") ?? "", user);
   // Non-blocking, so that a pipe nobody writes is refused instead of waited for.
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
+  const file = await openFollowed(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
     throw fileError(error, path);
   });
   try {

@@ -5,6 +5,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { posix } from "node:path";
 import { AppError } from "../../shared/errors.ts";
 import { errnoOf, fileError } from "../errno.ts";
+import { openFollowed } from "../filesystem/followed.ts";
 import { makeDirectories } from "../filesystem/tree.ts";
 import type { Pieces } from "../http/arriving.ts";
 import type { Attributes, System } from "../system/system.ts";
@@ -70,7 +71,7 @@ async function openTarget(path: string, owner: FileTarget["owner"]): Promise<{ f
 // kernel refuses that to everybody but the file's owner, also to root (fs.protected_regular).
 async function openExisting(path: string): Promise<FileHandle> {
   try {
-    return await open(path, EMPTY);
+    return await openFollowed(path, EMPTY);
   } catch (error) {
     // A link whose target is still to be made.
     if (errnoOf(error) === "ENOENT") return open(path, REPLACE, 0o644);

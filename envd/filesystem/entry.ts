@@ -39,7 +39,7 @@ export class Entries {
       const some = await Promise.all(paths.slice(from, from + 64).map(look));
       for (const look of some) if (look !== undefined) found.push(look);
     }
-    const attributes = await this.#system.getAttributes(found.map(({ path }) => path));
+    const attributes = await this.#system.getAttributes(found.map(({ path, link }) => link?.target ?? path));
     return found.map(({ path, stats, link }, index) =>
       this.#describe(path, { stats, link, attributes: attributes[index] ?? {} }),
     );

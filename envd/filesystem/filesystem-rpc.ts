@@ -1,10 +1,12 @@
 /** The `filesystem.Filesystem` service (wire-contract.md §3.5): messages in, what is on disk out. */
 
+import { realpath } from "node:fs/promises";
 import { posix } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { AppError } from "../../shared/errors.ts";
 import { callerName } from "../caller.ts";
+import { fileError } from "../errno.ts";
 import { EventType, type Filesystem, type FilesystemEventSchema } from "../gen/filesystem_pb.js";
 import { keepaliveMs } from "../keepalive.ts";
 import type { Session } from "../session.ts";
@@ -30,6 +32,7 @@ export interface FilesystemDeps {
 interface WatchRequest {
   readonly path: string;
   readonly recursive: boolean;
+  readonly includeEntry: boolean;
   readonly allowNetworkMounts: boolean;
 }
 
@@ -43,12 +46,11 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
 
   const watchOptions = async (request: WatchRequest, context: HandlerContext) => {
     const { path } = locate(request.path, context);
-    if (!request.allowNetworkMounts && (await isNetworkMount(path)))
-      throw new AppError(
-        "bad_request",
-        `path '${path}' is on a network mount, where changes made elsewhere are not seen`,
-      );
-    return { path, recursive: request.recursive };
+    const directory = await realDirectory(path);
+    if (!request.allowNetworkMounts && (await isNetworkMount(directory)))
+      throw new AppError("bad_request", `path '${path}' is on a network mount: changes made elsewhere are not seen`);
+    const entryRoot = request.includeEntry ? path : undefined;
+    return { watch: { path: directory, recursive: request.recursive }, entryRoot };
   };
 
   return {
@@ -80,7 +82,7 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
     },
 
     async *watchDir(request, context) {
-      const options = await watchOptions(request, context);
+      const { watch: options, entryRoot } = await watchOptions(request, context);
       const idleMs = keepaliveMs(context.requestHeader.get("keepalive-ping-interval"));
       const buffer = new EventBuffer();
       const watch = await DirectoryWatch.open(hub, options, buffer);
@@ -90,7 +92,7 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
           const events = await buffer.next(idleMs, context.signal);
           if (events.length === 0) yield { event: { case: "keepalive", value: {} } };
           for (const event of events) {
-            const value = await toMessage(event, request.includeEntry ? options.path : undefined, entries);
+            const value = await toMessage(event, entryRoot, entries);
             yield { event: { case: "filesystem", value } };
           }
         }
@@ -100,15 +102,14 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
     },
 
     async createWatcher(request, context) {
-      const options = await watchOptions(request, context);
-      return { watcherId: await polled.create({ ...options, includeEntry: request.includeEntry }) };
+      const { watch, entryRoot } = await watchOptions(request, context);
+      return { watcherId: await polled.create(watch, entryRoot) };
     },
 
     async getWatcherEvents(request) {
-      const { path, includeEntry, events } = polled.fetch(request.watcherId);
-      const root = includeEntry ? path : undefined;
+      const { entryRoot, events } = polled.fetch(request.watcherId);
       const messages = [];
-      for (const event of events) messages.push(await toMessage(event, root, entries));
+      for (const event of events) messages.push(await toMessage(event, entryRoot, entries));
       return { events: messages };
     },
 
@@ -117,6 +118,13 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
       return {};
     },
   };
+}
+
+/** Links followed. @throws {AppError} not_found, failed_precondition */
+async function realDirectory(path: string): Promise<string> {
+  return realpath(path).catch((error: unknown) => {
+    throw fileError(error, path);
+  });
 }
 
 /** With a root, the entry comes along while there is something to describe. */

@@ -13,14 +13,13 @@ const FORGOTTEN_MS = 10 * 60_000;
 interface Polled {
   readonly watch: DirectoryWatch;
   readonly buffer: EventBuffer;
-  readonly path: string;
-  readonly includeEntry: boolean;
+  readonly entryRoot: string | undefined;
   readonly askedAt: number;
 }
 
 export interface Fetched {
-  readonly path: string;
-  readonly includeEntry: boolean;
+  /** Under which the events' entries are found; undefined when they were not asked for. */
+  readonly entryRoot: string | undefined;
   readonly events: readonly WatchEvent[];
 }
 
@@ -35,12 +34,12 @@ export class PolledWatchers {
   }
 
   /** @returns its id. @throws {AppError} as WatchHub.arm, and resource_exhausted when there are too many in use */
-  async create({ includeEntry, ...options }: WatchOptions & { readonly includeEntry: boolean }): Promise<string> {
+  async create(options: WatchOptions, entryRoot: string | undefined): Promise<string> {
     await this.#makeRoom();
     const id = randomName(10);
     const buffer = new EventBuffer();
     const watch = await DirectoryWatch.open(this.#hub, options, buffer);
-    this.#watchers.set(id, { watch, buffer, path: options.path, includeEntry, askedAt: this.#now() });
+    this.#watchers.set(id, { watch, buffer, entryRoot, askedAt: this.#now() });
     return id;
   }
 
@@ -48,7 +47,7 @@ export class PolledWatchers {
   fetch(id: string): Fetched {
     const polled = this.#get(id);
     this.#watchers.set(id, { ...polled, askedAt: this.#now() });
-    return { path: polled.path, includeEntry: polled.includeEntry, events: polled.buffer.take() };
+    return { entryRoot: polled.entryRoot, events: polled.buffer.take() };
   }
 
   /** @throws {AppError} not_found */

@@ -6,7 +6,8 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type RunningEnvd, runEnvd } from "./running-envd.ts";
+import { FileType } from "../../../envd/gen/filesystem_pb.js";
+import { clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
 
 let envd: RunningEnvd;
 let count = 0;
@@ -30,6 +31,7 @@ const put = (path: string, body: string | Buffer, headers: Record<string, string
 const shell = (line: string) => execFileSync("/bin/sh", ["-c", line]);
 const attribute = (path: string, name: string) =>
   execFileSync("python3", ["-c", "import os,sys; print(os.getxattr(sys.argv[1], sys.argv[2]).decode())", path, name], {
+    stdio: "pipe",
     encoding: "utf8",
   }).trim();
 
@@ -374,6 +376,31 @@ describe("downloading", () => {
     });
     expect(outcome).toBe("cut");
   });
+});
+
+test("in a directory like /tmp, somebody's files and links are as good as elsewhere", async () => {
+  const sticky = at("sticky");
+  mkdirSync(sticky);
+  chmodSync(sticky, 0o1777);
+  const asUser = (line: string) => execFileSync("/bin/sh", ["-c", line], { uid: 1000, gid: 1000, cwd: sticky });
+  asUser("echo theirs > f; ln -s f link; mkdir d; ln -s d dlink");
+  expect((await get(join(sticky, "link"))).body.toString()).toBe("theirs\n");
+  for (const name of ["f", "link"]) {
+    expect((await put(join(sticky, name), `new ${name}`, { "x-metadata-by": name })).status).toBe(200);
+    expect(readFileSync(join(sticky, "f"), "utf8")).toBe(`new ${name}`);
+  }
+  const { filesystem } = clientsOf(envd.url);
+  expect((await filesystem.stat({ path: join(sticky, "link") })).entry).toMatchObject({
+    type: FileType.FILE,
+    metadata: { by: "link" },
+  });
+  expect((await filesystem.listDir({ path: join(sticky, "dlink") })).entries).toEqual([]);
+  const { watcherId } = await filesystem.createWatcher({ path: join(sticky, "dlink"), includeEntry: true });
+  asUser("echo x > d/inner");
+  await expect
+    .poll(async () => (await filesystem.getWatcherEvents({ watcherId })).events.map(({ entry }) => entry?.path))
+    .toContain(join(sticky, "dlink/inner"));
+  await filesystem.removeWatcher({ watcherId });
 });
 
 describe("composing", () => {
