@@ -9,12 +9,18 @@ import { check } from "../shared/validate.ts";
 import { containerOptions, type NodeOptions } from "./container-options.ts";
 import type { ContainerEvent, Containers } from "./containers.ts";
 
+/** The slowest call, a start on a loaded machine, takes a few seconds. */
+const CALL_LIMIT_MS = 60_000;
+
 export interface DockerOptions extends Omit<NodeOptions, "diskLimit" | "sudo"> {
   readonly socketPath: string;
 }
 
 export function dockerContainers(options: DockerOptions): Containers {
-  const docker = new Docker({ socketPath: options.socketPath, version: "v1.41" });
+  const engine = { socketPath: options.socketPath, version: "v1.41" };
+  // Without a limit a hanging engine would hold every start and stop for ever. Events are silent for as long as they like.
+  const docker = new Docker({ ...engine, timeout: CALL_LIMIT_MS });
+  const unlimited = new Docker(engine);
   const mine = [`svc.node=${options.nodeId}`];
   const facts = once(() => readFacts(docker));
   const sudo = perImage(async (image) => {
@@ -84,7 +90,7 @@ export function dockerContainers(options: DockerOptions): Containers {
     async watch(since, onEvent, signal) {
       const filters = { type: ["container"], event: ["die", "oom", "destroy"], label: mine };
       // Seconds with a fraction, as the engine reads them.
-      const stream = await events(docker, { since: Number((since / 1_000).toFixed(3)), filters });
+      const stream = await events(unlimited, { since: Number((since / 1_000).toFixed(3)), filters });
       const stop = () => stream.destroy();
       signal.addEventListener("abort", stop, { once: true });
       try {

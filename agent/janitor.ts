@@ -3,6 +3,7 @@
 import type { Log } from "../shared/log.ts";
 import { loop } from "../shared/loop.ts";
 import type { AgentConfig } from "./config.ts";
+import type { Containers } from "./containers.ts";
 import type { Disposal } from "./disposal.ts";
 import type { Instruments } from "./instruments.ts";
 import type { Firewall } from "./network/firewall.ts";
@@ -13,24 +14,30 @@ const HOUR_MS = 3_600_000;
 const REMEMBER_MS = 24 * HOUR_MS;
 const RETRY_REMOVALS_MS = 10_000;
 const PRUNE_EVERY_MS = 600_000;
+/** Longer than any start: what is still without a row in the next round belongs to nobody. */
+const SWEEP_EVERY_MS = 120_000;
 
 export interface JanitorDeps {
   readonly config: Pick<AgentConfig, "firewallCheckMs" | "metricsKeepHours" | "logsKeepHours">;
   readonly firewall: Pick<Firewall, "repair">;
   readonly disposal: Pick<Disposal, "retry">;
-  readonly stores: Pick<Stores, "samples" | "logs" | "executions">;
+  readonly stores: Pick<Stores, "samples" | "logs" | "executions" | "containers">;
+  readonly containers: Pick<Containers, "list" | "remove">;
   readonly instruments: Pick<Instruments, "firewallRepaired">;
   readonly now: () => number;
   readonly log: Log;
 }
 
-export function startJanitor({ config, firewall, disposal, stores, instruments, now, log }: JanitorDeps) {
+export function startJanitor(deps: JanitorDeps) {
+  const { config, firewall, disposal, stores, instruments, now, log } = deps;
+  const strangers = createSweep(deps);
   const rounds = [
     loop({ name: "firewall", everyMs: config.firewallCheckMs, log }, async () => {
       if (!(await firewall.repair())) return;
       log.warn("the firewall was changed by somebody else and has been put back");
       instruments.firewallRepaired();
     }),
+    loop({ name: "sweep", everyMs: SWEEP_EVERY_MS, log }, strangers),
     loop({ name: "removals", everyMs: RETRY_REMOVALS_MS, log }, () => disposal.retry()),
     loop({ name: "prune", everyMs: PRUNE_EVERY_MS, log }, () => {
       stores.samples.prune(now() - config.metricsKeepHours * HOUR_MS);
@@ -42,5 +49,23 @@ export function startJanitor({ config, firewall, disposal, stores, instruments, 
     async stop() {
       await Promise.all(rounds.map((round) => round.stop()));
     },
+  };
+}
+
+/** Containers of this node that no row owns, for example because the engine's answer to a create was lost. */
+export function createSweep({ containers, stores, log }: Pick<JanitorDeps, "containers" | "stores" | "log">) {
+  const suspects = new Set<string>();
+  return async () => {
+    const found = await containers.list();
+    // After the list: a container that was started meanwhile has its row by now, or is not in the list.
+    const owned = new Set(stores.containers.all().map(({ id }) => id));
+    const strangers = found.map(({ id }) => id).filter((id) => !owned.has(id));
+    const again = strangers.filter((id) => suspects.has(id));
+    suspects.clear();
+    for (const id of strangers) suspects.add(id);
+    for (const containerId of again) {
+      log.warn({ containerId }, "container without an owner removed");
+      await containers.remove(containerId);
+    }
   };
 }

@@ -17,6 +17,7 @@ const WARM_LIMIT_MS = 5_000;
 const QUIET_MS = 120;
 const PATIENCE_MS = 1_500;
 const POLL_MS = 40;
+const MAX_RETRY_MS = 30_000;
 
 export interface PoolDeps {
   readonly boot: (flavour: Flavour, signal: AbortSignal) => Promise<LiveContainer>;
@@ -50,7 +51,7 @@ export function createPool(deps: PoolDeps): Pool {
   const { boot, envd, dispose, runtime, freeMemory, reservedMemory, lastForeground, now, log } = deps;
   const ready = new Map<string, LiveContainer[]>();
   const waiting = new Map<string, ((container: LiveContainer) => void)[]>();
-  const state = { targets: [] as readonly PoolTarget[] };
+  const state = { targets: [] as readonly PoolTarget[], failures: 0, retryAt: 0 };
 
   const put = (container: LiveContainer) => {
     const key = flavourKey(container);
@@ -88,6 +89,17 @@ export function createPool(deps: PoolDeps): Pool {
     put(container);
   };
 
+  const tryFill = async (flavour: Flavour, signal: AbortSignal) => {
+    try {
+      await fill(flavour, signal);
+      state.failures = 0;
+    } catch (error) {
+      // An image that is missing stays missing for a while: ask less and less often.
+      state.retryAt = now() + Math.min(MAX_RETRY_MS, ROUND_MS * 2 ** state.failures++);
+      throw error;
+    }
+  };
+
   const round = async (signal: AbortSignal) => {
     while (!signal.aborted) {
       const { directory } = await runtime();
@@ -100,9 +112,9 @@ export function createPool(deps: PoolDeps): Pool {
           if (container !== undefined) await dispose(container);
         }
       }
-      if (step.boot === undefined) return;
+      if (step.boot === undefined || now() < state.retryAt) return;
       await quiet(signal);
-      if (!signal.aborted) await fill(step.boot, signal);
+      if (!signal.aborted) await tryFill(step.boot, signal);
     }
   };
 

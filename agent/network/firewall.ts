@@ -26,7 +26,8 @@ export function hostFirewall(plan: Plan, run: RunCommand): Firewall {
   const expected = { chains: "" };
   const shell = nftShell(
     `list set inet ${plan.network} empty`,
-    `table inet ${plan.network} {\n\tset empty {\n\t\ttype ifname\n\t}\n}\n`,
+    // Some builds of nft show a prompt even to a pipe.
+    new RegExp(`table inet ${plan.network} \\{\\s+set empty \\{[^{}]*\\}\\s*\\}\\s*(nft> ?)*$`),
   );
 
   // In line with the changes, so that none is overwritten by a table that was written down before it.

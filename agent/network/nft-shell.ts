@@ -22,8 +22,8 @@ interface Session {
   served: number;
 }
 
-/** `sentinel` is a line that always prints `sentinelOutput`: it tells where the answer of the line before it ends. */
-export function nftShell(sentinel: string, sentinelOutput: string): NftShell {
+/** `sentinel` is a line whose output `sentinelOutput` matches: it tells where the answer of the line before it ends. */
+export function nftShell(sentinel: string, sentinelOutput: RegExp): NftShell {
   const state: { session: Session | undefined; queue: Promise<unknown> } = {
     session: undefined,
     queue: Promise.resolve(),
@@ -73,8 +73,8 @@ export function nftShell(sentinel: string, sentinelOutput: string): NftShell {
       const read = (chunk: Buffer) => {
         text += chunk.toString("utf8");
         if (text.length > MAX_OUTPUT_CHARACTERS) fail("printed too much");
-        else if (text.endsWith(sentinelOutput)) {
-          const answer = text.slice(0, -sentinelOutput.length);
+        else if (sentinelOutput.test(text)) {
+          const answer = text.replace(sentinelOutput, "");
           finish(() => (/^Error:/m.test(answer) ? reject(new Error(`nft: ${answer.trim()}`)) : resolve(answer)));
         }
       };

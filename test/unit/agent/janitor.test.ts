@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { createSweep } from "../../../agent/janitor.ts";
+import { openStores } from "../../../agent/store/stores.ts";
+import { createLog } from "../../../shared/log.ts";
+import { agentParts, startBody } from "../../support/agent-parts.ts";
+import { fakeEngine } from "../../support/fake-engine.ts";
+
+const log = createLog({ component: "test", level: "silent" });
+
+test("a container without an owner is removed when it is still there a round later, others are left alone", async () => {
+  const engine = fakeEngine();
+  const parts = agentParts(engine);
+  await parts.sandboxes.start("6f1f8f0e-0000-4000-8000-000000000001", startBody());
+  const { containers } = engine.deps();
+  const [mine] = engine.containers.values();
+  if (mine === undefined) throw new Error("nothing was started");
+  const stranger = await containers.create({ ...mine.spec, name: "lost" });
+  const sweep = createSweep({ containers, stores: parts.stores, log });
+  await sweep();
+  expect(engine.containers.has(stranger)).toBe(true);
+  await sweep();
+  expect([...engine.containers.keys()]).toEqual([mine.id]);
+  await parts.stop();
+});
+
+test("a container that got its owner between two rounds stays", async () => {
+  const engine = fakeEngine();
+  const parts = agentParts(engine);
+  await parts.sandboxes.start("6f1f8f0e-0000-4000-8000-000000000002", startBody());
+  const nobody = openStores(":memory:");
+  const owners = { current: nobody };
+  const stores = {
+    ...nobody,
+    get containers() {
+      return owners.current.containers;
+    },
+  };
+  const sweep = createSweep({ containers: engine.deps().containers, stores, log });
+  await sweep();
+  owners.current = parts.stores;
+  await sweep();
+  expect(engine.containers.size).toBe(1);
+  nobody.close();
+  await parts.stop();
+});
