@@ -11,7 +11,7 @@ engine_answers() { curl -fsS -m 5 --unix-socket "$DOCKER_SOCKET" http://docker/_
 # runs PID WORD: whether process PID exists and its command line contains WORD. A pid file alone
 # proves nothing: /run may survive a reboot, and numbers are used again.
 runs() {
-  [ -n "${1:-}" ] && [ -r "/proc/$1/cmdline" ] && tr '\0' ' ' <"/proc/$1/cmdline" | grep -qF -- "$2"
+  [ -n "${1:-}" ] && [ -r "/proc/$1/cmdline" ] && tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -qF -- "$2"
 }
 
 engine_pid() {

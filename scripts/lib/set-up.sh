@@ -12,7 +12,7 @@ set_up_host() {
   step 'CRIU' "$here/host/criu"
   step 'runtime svc' "$here/host/runtime"
   step 'template base' "$here/host/base-image" "$SHARED_STATE"
-  step 'npm packages' "$here/host/modules"
+  step 'npm packages' "$here/host/modules" "$SHARED_STATE"
   step 'build' "$here/host/build"
   step 'envd runtime' "$here/host/envd-runtime"
 }
