@@ -20,7 +20,7 @@ import { createServer, serve } from "../shared/serve.ts";
 import type { Auth } from "./auth.ts";
 import { addCors } from "./cors.ts";
 import { docsPage } from "./docs.ts";
-import { notYet, removed } from "./later.ts";
+import { notYet, removed, sandboxStateLater, snapshotsLater } from "./later.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Project } from "./store/projects.ts";
 
@@ -58,7 +58,9 @@ export function createApiServer(deps: {
   serve(server, healthApi, handlers.health, auth.open);
   serve(server, removedApi, removed(), auth.open);
 
-  for (const later of [sandboxStateApi, snapshotApi, templateChangeApi, tagApi, buildApi]) {
+  serve(server, sandboxStateApi, sandboxStateLater(), auth.project);
+  serve(server, snapshotApi, snapshotsLater(), auth.project);
+  for (const later of [templateChangeApi, tagApi, buildApi]) {
     serve(server, later, notYet(later), auth.project);
   }
   for (const later of [volumeApi, secretApi, webhookApi, teamMetricsApi]) {
