@@ -56,11 +56,14 @@ describe("create", () => {
     expect(reply.json).toMatchObject({ code: 400, message: expect.any(String) as string });
   });
 
-  test("a body far too long is refused without being read into memory", async () => {
-    const reply = await api(platform, "POST", "/v2/sandboxes", {
-      body: { ...base, metadata: { a: "x".repeat(20 << 20) } },
-    });
-    expect([400, 413]).toContain(reply.status);
+  test("a body far too long is refused, or cut while it is still being sent, and hurts nobody", async () => {
+    const body = { ...base, metadata: { a: "x".repeat(20 << 20) } };
+    const status = await api(platform, "POST", "/v2/sandboxes", { body }).then(
+      (reply) => reply.status,
+      (error: Error) => error.message,
+    );
+    expect([413, "fetch failed"]).toContain(status);
+    expect((await api(platform, "GET", "/health")).status).toBe(204);
   });
 
   test("refused creates leave no sandbox", async () => {
