@@ -245,7 +245,7 @@ describe("kill", () => {
     await expect.poll(() => ends).toEqual([expect.any(TimeoutError)]);
   });
 
-  test("many callers kill at once: exactly one is told that it did", async () => {
+  test("many callers kill at once: at least one is told that it did, and it is gone for all", async () => {
     const sandbox = await Sandbox.create({ timeoutMs: 60_000 });
     const answers = await Promise.all(Array.from({ length: 5 }, () => Sandbox.kill(sandbox.sandboxId)));
     expect(answers.filter(Boolean).length).toBeGreaterThanOrEqual(1);
