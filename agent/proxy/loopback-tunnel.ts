@@ -3,6 +3,7 @@
 import type { Duplex } from "node:stream";
 import { dialTcp } from "../../shared/forward/dial.ts";
 import { ENVD_PORT, line, NODE_TOKEN_HEADER } from "../../shared/forward/hop-contract.ts";
+import { HeadReader } from "../../shared/forward/response-head.ts";
 import { ResponseReader } from "../../shared/forward/response-reader.ts";
 
 export interface TunnelTarget {
@@ -40,23 +41,27 @@ export async function dialLoopback(target: TunnelTarget, caller: AbortSignal): P
       socket.removeListener("close", refused);
       socket.removeListener("end", refused);
     };
-    const reader = new ResponseReader("POST", {
-      onInformational: () => undefined,
-      onHead(head) {
-        if (head.status === 101) return true;
-        refused();
-        return false;
+    const reader = new ResponseReader(
+      "POST",
+      {
+        onInformational: () => undefined,
+        onHead(head) {
+          if (head.status === 101) return true;
+          refused();
+          return false;
+        },
+        onTakeover(rest) {
+          settle();
+          socket.pause();
+          // Servers that speak first.
+          if (rest.length > 0) socket.unshift(rest);
+          resolve(socket);
+        },
+        onData: () => undefined,
+        onEnd: () => undefined,
       },
-      onTakeover(rest) {
-        settle();
-        socket.pause();
-        // Servers that speak first.
-        if (rest.length > 0) socket.unshift(rest);
-        resolve(socket);
-      },
-      onData: () => undefined,
-      onEnd: () => undefined,
-    });
+      new HeadReader(),
+    );
     signal.addEventListener("abort", aborted);
     socket.on("data", onData);
     socket.on("error", fail);

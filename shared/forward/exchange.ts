@@ -6,7 +6,8 @@ import type { Failure, ForwardPlan, Way } from "./forward-plan.ts";
 import { isProxyError, PROXY_ERROR_HEADER } from "./hop-contract.ts";
 import { headerValue, type OutgoingHead, outgoingHead, UnforwardableError } from "./raw-headers.ts";
 import { RequestBody } from "./request-body.ts";
-import { MalformedResponseError, type ResponseHead, ResponseReader, type ResponseSink } from "./response-reader.ts";
+import { MalformedResponseError, type ResponseHead } from "./response-head.ts";
+import { ResponseReader, type ResponseSink } from "./response-reader.ts";
 import { ResponseRelay } from "./response-relay.ts";
 import { type Splice, splice } from "./splice.ts";
 import { switchingHead } from "./switching-head.ts";
@@ -42,7 +43,7 @@ export class Exchange implements ResponseSink, ConnectionUser {
   readonly #client: Client;
   readonly #host: ExchangeHost;
   readonly #relay: ResponseRelay;
-  reader: ResponseReader;
+  reader: ResponseReader | undefined;
   #way = 0;
   #outgoing: OutgoingHead | undefined;
   #connection: UpstreamConnection | undefined;
@@ -60,7 +61,6 @@ export class Exchange implements ResponseSink, ConnectionUser {
     this.plan = plan;
     this.#client = client;
     this.#relay = new ResponseRelay(client.request, client.response, plan);
-    this.reader = new ResponseReader(client.request.method, this);
   }
 
   start(): void {
@@ -158,8 +158,9 @@ export class Exchange implements ResponseSink, ConnectionUser {
   }
 
   #send(connection: UpstreamConnection, outgoing: OutgoingHead): void {
-    const { body, httpVersionMinor } = this.#client.request;
+    const { body, httpVersionMinor, method } = this.#client.request;
     this.#connection = connection;
+    this.reader = new ResponseReader(method, this, connection.heads);
     connection.begin(this);
     connection.write(outgoing.text);
     if (outgoing.framing === "none" || body === undefined) return;
@@ -259,7 +260,6 @@ export class Exchange implements ResponseSink, ConnectionUser {
       this.#fail(cause.failure);
     } else if (reused && this.#mayRetry()) {
       this.#retried = true;
-      this.reader = new ResponseReader(this.#client.request.method, this);
       this.#take(true);
     } else if (!response.headersSent) {
       this.#fail({ is: "bad_response" });
@@ -274,7 +274,7 @@ export class Exchange implements ResponseSink, ConnectionUser {
 
   /** A kept connection may have been closed by the server just before the request was written. */
   #mayRetry(): boolean {
-    if (this.#retried || !this.reader.untouched || this.#outgoing === undefined) return false;
+    if (this.#retried || this.reader?.untouched !== true || this.#outgoing === undefined) return false;
     return this.#repeatable(this.#outgoing);
   }
 

@@ -5,7 +5,7 @@
 
 import type { Socket } from "node:net";
 import type { Handler } from "./client.ts";
-import { readSimple } from "./simple-request.ts";
+import { SimpleReader } from "./simple-request.ts";
 import { SimpleResponse } from "./simple-response.ts";
 
 const FIRST_BYTES_MS = 60_000;
@@ -16,6 +16,7 @@ export class FrontConnection {
   readonly #socket: Socket;
   readonly #handle: Handler;
   readonly #parse: () => void;
+  readonly #reader = new SimpleReader();
   #answering: SimpleResponse | undefined;
   /** Came while a request was being answered. */
   #waiting: Buffer | undefined;
@@ -69,7 +70,7 @@ export class FrontConnection {
   };
 
   #take(chunk: Buffer): void {
-    const request = readSimple(chunk);
+    const request = this.#reader.read(chunk);
     if (request === undefined) {
       this.#handOver(chunk);
       return;

@@ -4,23 +4,13 @@
  */
 
 import { ChunkedReader } from "./chunked-reader.ts";
-
-const MAX_HEAD_BYTES = 64 * 1024;
-const CR = 0x0d;
-const LF = 0x0a;
-
-export interface ResponseHead {
-  readonly status: number;
-  readonly reason: string;
-  readonly rawHeaders: readonly string[];
-  /** Undefined: not known in advance. */
-  readonly contentLength: number | undefined;
-  /** Another request may follow on this connection. */
-  readonly keepAlive: boolean;
-  /** How long the server says it keeps an idle connection (`Keep-Alive: timeout=`), milliseconds. */
-  readonly idleHintMs: number | undefined;
-  readonly contentType: string | undefined;
-}
+import {
+  type HeadReader,
+  MAX_HEAD_BYTES,
+  MalformedResponseError,
+  parseFields,
+  type ResponseHead,
+} from "./response-head.ts";
 
 export interface ResponseSink {
   /** 1xx other than 101: the real head comes later. */
@@ -32,11 +22,6 @@ export interface ResponseSink {
   onData(chunk: Buffer, last: boolean): void;
   /** Called once, after the last byte; `surplus` is true when the server sent more than it announced. */
   onEnd(rawTrailers: readonly string[], surplus: boolean): void;
-}
-
-/** Thrown for bytes that are not a response; the connection is of no more use. */
-export class MalformedResponseError extends Error {
-  override readonly name = "MalformedResponseError";
 }
 
 type State =
@@ -52,12 +37,14 @@ const DONE: State = { is: "done" };
 export class ResponseReader {
   readonly #sink: ResponseSink;
   readonly #bodiless: boolean;
+  readonly #heads: HeadReader;
   #state: State = { is: "head", kept: undefined };
   #seen = false;
 
-  /** `method` decides whether a body can follow. */
-  constructor(method: string, sink: ResponseSink) {
+  /** `method` decides whether a body can follow; `heads` belongs to the connection. */
+  constructor(method: string, sink: ResponseSink, heads: HeadReader) {
     this.#sink = sink;
+    this.#heads = heads;
     this.#bodiless = method === "HEAD";
   }
 
@@ -104,14 +91,13 @@ export class ResponseReader {
   }
 
   #readHead(bytes: Buffer): Buffer | undefined {
-    const end = headEnd(bytes);
-    if (end === undefined || end.bodyAt > MAX_HEAD_BYTES) {
-      if (bytes.length > MAX_HEAD_BYTES) throw new MalformedResponseError("the response head is too large");
+    const found = this.#heads.read(bytes, this.#bodiless);
+    if (found === undefined) {
       this.#state = { is: "head", kept: bytes };
       return undefined;
     }
-    const { head, body } = parseHead(bytes.toString("latin1", 0, end.headEnds), this.#bodiless);
-    const rest = bytes.length > end.bodyAt ? bytes.subarray(end.bodyAt) : undefined;
+    const { head, body } = found;
+    const rest = bytes.length > found.bodyAt ? bytes.subarray(found.bodyAt) : undefined;
     if (head.status < 200 && head.status !== 101) {
       this.#state = { is: "head", kept: undefined };
       this.#sink.onInformational(head);
@@ -157,105 +143,4 @@ export class ResponseReader {
     this.#state = DONE;
     this.#sink.onEnd(rawTrailers, surplus);
   }
-}
-
-/** Where the head stops. Servers written by hand end their lines with a bare LF; the first line tells which kind it is. */
-function headEnd(bytes: Buffer): { headEnds: number; bodyAt: number } | undefined {
-  const firstLine = bytes.indexOf(LF);
-  if (firstLine < 0) return undefined;
-  const separator = firstLine > 0 && bytes[firstLine - 1] === CR ? "\r\n\r\n" : "\n\n";
-  const at = bytes.indexOf(separator, Math.max(0, firstLine - 1), "latin1");
-  return at < 0 ? undefined : { headEnds: at, bodyAt: at + separator.length };
-}
-
-type Body = number | "none" | "chunked" | "to-the-end";
-
-function parseHead(text: string, bodiless: boolean): { head: ResponseHead; body: Body } {
-  const firstEnd = text.indexOf("\n");
-  const statusLine = (firstEnd < 0 ? text : text.slice(0, firstEnd)).replace(/\r$/, "");
-  const match = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: (.*))?$/.exec(statusLine);
-  if (match === null) throw new MalformedResponseError("not an HTTP/1 response");
-  const status = Number(match[2]);
-  const rawHeaders = firstEnd < 0 ? [] : parseFields(text.slice(firstEnd + 1));
-  const facts = readFacts(rawHeaders);
-  const noBody = bodiless || status < 200 || status === 204 || status === 304;
-  const body = noBody ? "none" : facts.chunked ? "chunked" : (facts.contentLength ?? "to-the-end");
-  const modern = match[1] === "1";
-  const head: ResponseHead = {
-    status,
-    reason: match[3] ?? "",
-    rawHeaders,
-    contentLength: facts.chunked ? undefined : facts.contentLength,
-    // Both framings at once is how responses are smuggled: the body is read as chunked, the connection is not used again.
-    keepAlive:
-      (modern ? !facts.close : facts.keepAlive) &&
-      body !== "to-the-end" &&
-      !(facts.chunked && facts.contentLength !== undefined),
-    idleHintMs: facts.idleHintMs,
-    contentType: facts.contentType,
-  };
-  return { head, body };
-}
-
-/** Header lines → name, value, name, value. Characters are checked by whoever writes them out. */
-function parseFields(text: string): string[] {
-  const raw: string[] = [];
-  if (text === "") return raw;
-  for (const ended of text.split("\n")) {
-    const line = ended.endsWith("\r") ? ended.slice(0, -1) : ended;
-    const colon = line.indexOf(":");
-    // A line that begins with a space continues the one before (obsolete folding): refused, as Node's own parser does.
-    if (colon <= 0 || line.charCodeAt(0) <= 0x20) throw new MalformedResponseError("a header line is not one");
-    raw.push(line.slice(0, colon), line.slice(colon + 1).trim());
-  }
-  return raw;
-}
-
-interface Facts {
-  chunked: boolean;
-  close: boolean;
-  keepAlive: boolean;
-  contentLength: number | undefined;
-  idleHintMs: number | undefined;
-  contentType: string | undefined;
-}
-
-function readFacts(rawHeaders: readonly string[]): Facts {
-  const facts: Facts = {
-    chunked: false,
-    close: false,
-    keepAlive: false,
-    contentLength: undefined,
-    idleHintMs: undefined,
-    contentType: undefined,
-  };
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    const name = (rawHeaders[at] ?? "").toLowerCase();
-    const value = rawHeaders[at + 1] ?? "";
-    if (name === "content-length") facts.contentLength = readLength(value, facts.contentLength);
-    else if (name === "content-type") facts.contentType ??= value;
-    else if (name === "transfer-encoding") facts.chunked = readCoding(value) || facts.chunked;
-    else if (name === "connection") {
-      facts.close ||= /(^|,)\s*close\s*(,|$)/i.test(value);
-      facts.keepAlive ||= /(^|,)\s*keep-alive\s*(,|$)/i.test(value);
-    } else if (name === "keep-alive") {
-      const seconds = /\btimeout=(\d{1,6})\b/i.exec(value)?.[1];
-      if (seconds !== undefined) facts.idleHintMs = Number(seconds) * 1000;
-    }
-  }
-  return facts;
-}
-
-function readLength(value: string, before: number | undefined): number {
-  if (!/^\d{1,15}$/.test(value)) throw new MalformedResponseError("Content-Length is not a number");
-  const length = Number(value);
-  if (before !== undefined && before !== length) throw new MalformedResponseError("Content-Length is given twice");
-  return length;
-}
-
-function readCoding(value: string): boolean {
-  const coding = value.toLowerCase();
-  if (coding === "chunked") return true;
-  if (coding === "identity") return false;
-  throw new MalformedResponseError("only the chunked transfer coding is supported");
 }

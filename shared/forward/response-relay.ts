@@ -3,7 +3,7 @@
 import type { ClientRequest, ClientResponse } from "./client.ts";
 import { EnvelopeTracker, isConnectStream } from "./connect-envelope.ts";
 import { endToEnd, forwardableTrailers, headerValue } from "./raw-headers.ts";
-import { MalformedResponseError, type ResponseHead } from "./response-reader.ts";
+import { MalformedResponseError, type ResponseHead } from "./response-head.ts";
 
 export interface RelayOptions {
   readonly keepsBack: (name: string) => boolean;

@@ -29,27 +29,49 @@ export interface SimpleRequest extends ClientRequest {
   readonly keepAlive: boolean;
 }
 
-/** Undefined: not simple, or not HTTP at all; the bytes are untouched. */
-export function readSimple(bytes: Buffer): SimpleRequest | undefined {
-  if (bytes.length > MAX_BYTES) return undefined;
-  const text = bytes.toString("latin1");
-  const end = text.length - 4;
-  // The first empty line is the end of what came: no body, no second request.
-  if (end < 0 || text.indexOf("\r\n\r\n") !== end) return undefined;
-  const lines = text.slice(0, end).split("\r\n");
-  const first = REQUEST_LINE.exec(lines[0] ?? "");
-  if (first === null || lines.length > MAX_HEADERS) return undefined;
-  const fields = readFields(lines);
-  if (fields === undefined) return undefined;
-  return { method: first[1] ?? "", url: first[2] ?? "", httpVersionMinor: 1, ...fields };
+type Fields = Pick<SimpleRequest, "rawHeaders" | "keepAlive">;
+
+/**
+ * One client's requests. Clients repeat their headers from request to request: the same text is read once, and gives the
+ * same list.
+ */
+export class SimpleReader {
+  #text = "";
+  #fields: Fields | undefined;
+
+  /** Undefined: not simple, or not HTTP at all; the bytes are untouched. */
+  read(bytes: Buffer): SimpleRequest | undefined {
+    if (bytes.length > MAX_BYTES) return undefined;
+    const text = bytes.toString("latin1");
+    const end = text.length - 4;
+    // The first empty line is the end of what came: no body, no second request.
+    if (end < 0 || text.indexOf("\r\n\r\n") !== end) return undefined;
+    const lineEnd = text.indexOf("\r\n");
+    const first = REQUEST_LINE.exec(text.slice(0, lineEnd));
+    if (first === null || lineEnd === end) return undefined;
+    const fields = this.#read(text.slice(lineEnd + 2, end));
+    if (fields === undefined) return undefined;
+    const { rawHeaders, keepAlive } = fields;
+    return { method: first[1] ?? "", url: first[2] ?? "", httpVersionMinor: 1, rawHeaders, keepAlive };
+  }
+
+  #read(text: string): Fields | undefined {
+    if (text !== this.#text) {
+      this.#fields = readFields(text);
+      this.#text = text;
+    }
+    return this.#fields;
+  }
 }
 
-function readFields(lines: readonly string[]): Pick<SimpleRequest, "rawHeaders" | "keepAlive"> | undefined {
+function readFields(text: string): Fields | undefined {
+  const lines = text.split("\r\n");
+  if (lines.length > MAX_HEADERS) return undefined;
   const rawHeaders: string[] = [];
   let hosts = 0;
   let keepAlive = true;
-  for (let at = 1; at < lines.length; at++) {
-    const field = FIELD.exec(lines[at] ?? "");
+  for (const line of lines) {
+    const field = FIELD.exec(line);
     if (field === null) return undefined;
     const name = field[1] ?? "";
     const value = (field[2] ?? "").trimEnd();

@@ -2,7 +2,7 @@
 
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import { endToEnd, headerValue } from "./raw-headers.ts";
-import { MalformedResponseError, type ResponseHead } from "./response-reader.ts";
+import { MalformedResponseError, type ResponseHead } from "./response-head.ts";
 
 /** @throws MalformedResponseError */
 export function switchingHead(head: ResponseHead, keepsBack: (name: string) => boolean): string {

@@ -2,10 +2,12 @@
 
 import type { Duplex } from "node:stream";
 import { cut } from "./cut.ts";
-import { MalformedResponseError, type ResponseReader } from "./response-reader.ts";
+import { HeadReader, MalformedResponseError } from "./response-head.ts";
+import type { ResponseReader } from "./response-reader.ts";
 
 export interface ConnectionUser {
-  readonly reader: ResponseReader;
+  /** Reads the response; there from `begin` on. */
+  readonly reader: ResponseReader | undefined;
   /** The connection is of no more use; `cause` is a MalformedResponseError or the socket's error. Called at most once. */
   onLost(cause: Error): void;
   onDrain(): void;
@@ -17,6 +19,7 @@ export class UpstreamConnection {
   readonly #socket: Duplex;
   #user: ConnectionUser | undefined;
   #dead = false;
+  readonly heads = new HeadReader();
   /** Requests carried so far. */
   uses = 0;
   /** Set while idle, milliseconds of `performance.now()`. */
@@ -105,7 +108,7 @@ export class UpstreamConnection {
       return;
     }
     try {
-      user.reader.push(chunk);
+      user.reader?.push(chunk);
       user.onPushed();
     } catch (error) {
       this.#lose(error instanceof Error ? error : new MalformedResponseError(String(error)));
@@ -119,7 +122,7 @@ export class UpstreamConnection {
       return;
     }
     try {
-      user.reader.finish();
+      user.reader?.finish();
       this.destroy();
     } catch (error) {
       this.#lose(error instanceof Error ? error : new MalformedResponseError(String(error)));

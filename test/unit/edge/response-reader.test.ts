@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { MalformedResponseError, type ResponseHead, ResponseReader } from "../../../shared/forward/response-reader.ts";
+import { HeadReader, MalformedResponseError, type ResponseHead } from "../../../shared/forward/response-head.ts";
+import { ResponseReader } from "../../../shared/forward/response-reader.ts";
 
 interface Read {
   readonly heads: ResponseHead[];
@@ -12,25 +13,29 @@ interface Read {
 
 function read(pieces: readonly (string | Buffer)[], method = "GET", end = false): Read {
   const seen: Read = { heads: [], body: "", trailers: undefined, surplus: undefined, takenOver: undefined };
-  const reader = new ResponseReader(method, {
-    onInformational: (head) => seen.heads.push(head),
-    onHead(head) {
-      seen.heads.push(head);
-      return head.status === 101;
+  const reader = new ResponseReader(
+    method,
+    {
+      onInformational: (head) => seen.heads.push(head),
+      onHead(head) {
+        seen.heads.push(head);
+        return head.status === 101;
+      },
+      onTakeover(rest) {
+        seen.takenOver = rest.toString("latin1");
+      },
+      onData(chunk) {
+        expect(seen.trailers).toBeUndefined();
+        seen.body += chunk.toString("latin1");
+      },
+      onEnd(trailers, surplus) {
+        expect(seen.trailers).toBeUndefined();
+        seen.trailers = trailers;
+        seen.surplus = surplus;
+      },
     },
-    onTakeover(rest) {
-      seen.takenOver = rest.toString("latin1");
-    },
-    onData(chunk) {
-      expect(seen.trailers).toBeUndefined();
-      seen.body += chunk.toString("latin1");
-    },
-    onEnd(trailers, surplus) {
-      expect(seen.trailers).toBeUndefined();
-      seen.trailers = trailers;
-      seen.surplus = surplus;
-    },
-  });
+    new HeadReader(),
+  );
   for (const piece of pieces) reader.push(typeof piece === "string" ? Buffer.from(piece, "latin1") : piece);
   if (end) reader.finish();
   return seen;
@@ -152,4 +157,18 @@ test("a response reads the same in whatever pieces it comes", () => {
       expect(cut).toEqual(whole);
     }),
   );
+});
+
+test("heads that repeat themselves, and then do not, are read anew each time", () => {
+  const heads = new HeadReader();
+  const at = (text: string, bodiless = false) => heads.read(Buffer.from(text, "latin1"), bodiless);
+  const one = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+  expect(at(`${one}hello`)).toMatchObject({ body: 5, bodyAt: one.length });
+  expect(at(one)).toMatchObject({ body: 5, bodyAt: one.length });
+  expect(at(one, true)).toMatchObject({ body: "none" });
+  expect(at(one)).toMatchObject({ body: 5 });
+  expect(at(one.replace("5", "6"))).toMatchObject({ body: 6 });
+  expect(() => at("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n")).toThrow(MalformedResponseError);
+  expect(() => at("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n")).toThrow(MalformedResponseError);
+  expect(at(one)).toMatchObject({ body: 5 });
 });

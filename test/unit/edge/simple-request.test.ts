@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { readSimple } from "../../../shared/forward/simple-request.ts";
+import { SimpleReader } from "../../../shared/forward/simple-request.ts";
 
-const simple = (text: string) => readSimple(Buffer.from(text, "latin1"));
+const simple = (text: string) => new SimpleReader().read(Buffer.from(text, "latin1"));
 
 test("a whole request without a body is read as it is", () => {
   expect(simple("GET /a?b=%20c HTTP/1.1\r\nHost: x\r\nX-A:\t b\u00fc \r\nConnection: Keep-Alive\r\n\r\n")).toEqual({
@@ -44,4 +44,17 @@ test.each([
   ["nothing", ""],
 ])("%s is left to the parser", (_name, text) => {
   expect(simple(text)).toBeUndefined();
+});
+
+test("a client that repeats itself, and then does not, is read anew each time", () => {
+  const reader = new SimpleReader();
+  const read = (text: string) => reader.read(Buffer.from(text, "latin1"));
+  const first = read("GET /a HTTP/1.1\r\nHost: x\r\nX: 1\r\n\r\n");
+  const second = read("HEAD /b HTTP/1.1\r\nHost: x\r\nX: 1\r\n\r\n");
+  const third = read("GET /b HTTP/1.1\r\nHost: x\r\nX: 2\r\n\r\n");
+  expect(second).toEqual({ ...first, method: "HEAD", url: "/b" });
+  expect(third?.rawHeaders).toEqual(["Host", "x", "X", "2"]);
+  expect(read("GET /b HTTP/1.1\r\nHost: x\r\nX\r\n\r\n")).toBeUndefined();
+  expect(read("GET /b HTTP/1.1\r\nHost: x\r\nX\r\n\r\n")).toBeUndefined();
+  expect(read("GET /b HTTP/1.1\r\nHost: x\r\nX: 2\r\n\r\n")).toEqual(third);
 });
