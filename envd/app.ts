@@ -1,5 +1,6 @@
 /** Puts envd together and listens: the only file that constructs things. */
 
+import { setMaxListeners } from "node:events";
 import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -47,6 +48,8 @@ const PREPARE_AFTER_MS = 50;
 export async function startEnvd(config: EnvdConfig): Promise<Envd> {
   const { root, now } = config;
   const shutdown = new AbortController();
+  // One listener for every open stream, and there is no most of those.
+  setMaxListeners(0, shutdown.signal);
   const users = new Users(`${root === "/" ? "" : root}/etc`);
   const session = new Session(users, config.path);
   const journal = new Journal(now);

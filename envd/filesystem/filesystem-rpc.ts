@@ -91,10 +91,8 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
         for (;;) {
           const events = await buffer.next(idleMs, context.signal);
           if (events.length === 0) yield { event: { case: "keepalive", value: {} } };
-          for (const event of events) {
-            const value = await toMessage(event, entryRoot, entries);
+          for (const value of await toMessages(events, entryRoot, entries))
             yield { event: { case: "filesystem", value } };
-          }
         }
       } finally {
         await watch.close();
@@ -108,9 +106,7 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
 
     async getWatcherEvents(request) {
       const { entryRoot, events } = polled.fetch(request.watcherId);
-      const messages = [];
-      for (const event of events) messages.push(await toMessage(event, entryRoot, entries));
-      return { events: messages };
+      return { events: await toMessages(events, entryRoot, entries) };
     },
 
     async removeWatcher(request) {
@@ -128,12 +124,19 @@ async function realDirectory(path: string): Promise<string> {
 }
 
 /** With a root, the entry comes along while there is something to describe. */
-async function toMessage(
-  { name, type }: WatchEvent,
+async function toMessages(
+  events: readonly WatchEvent[],
   root: string | undefined,
   entries: Entries,
-): Promise<MessageInitShape<typeof FilesystemEventSchema>> {
-  if (root === undefined || type === EventType.REMOVE || type === EventType.RENAME) return { name, type };
-  const [entry] = await entries.getAll([posix.join(root, name)]);
-  return entry === undefined ? { name, type } : { name, type, entry };
+): Promise<MessageInitShape<typeof FilesystemEventSchema>[]> {
+  if (root === undefined) return events.map(({ name, type }) => ({ name, type }));
+  const pathOf = ({ name }: WatchEvent) => posix.join(root, name);
+  const hasEntry = ({ type }: WatchEvent) => type !== EventType.REMOVE && type !== EventType.RENAME;
+  const found = await entries.getAll([...new Set(events.filter(hasEntry).map(pathOf))]);
+  const byPath = new Map(found.map((entry) => [entry.path, entry]));
+  return events.map((event) => {
+    const entry = hasEntry(event) ? byPath.get(pathOf(event)) : undefined;
+    const { name, type } = event;
+    return entry === undefined ? { name, type } : { name, type, entry };
+  });
 }

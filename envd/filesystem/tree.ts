@@ -9,6 +9,7 @@ import type { User } from "../users.ts";
 const DIRECTORY_MODE = 0o755;
 /** Of one listing: more would not fit into the memory of a small sandbox. */
 const MOST_ENTRIES = 100_000;
+const MOST_PATH_CHARACTERS = 8_000_000;
 
 type Owner = Pick<User, "uid" | "gid">;
 
@@ -52,26 +53,48 @@ export async function listTree(path: string, depth: number): Promise<string[]> {
     throw fileError(error, path);
   });
   if (!stats.isDirectory()) throw new AppError("bad_request", `path is not a directory: '${path}'`);
-  const found: string[] = [];
-  await walk(root, path, Math.max(1, depth), found);
-  return found;
+  const listing: Listing = { paths: [], characters: 0 };
+  await walk({ directory: root, shown: path }, Math.max(1, depth), listing);
+  return listing.paths;
 }
 
-async function walk(directory: string, shown: string, depth: number, found: string[]): Promise<void> {
+interface Listing {
+  readonly paths: string[];
+  characters: number;
+}
+
+interface Place {
+  readonly directory: string;
+  /** What it is called in the listing. */
+  readonly shown: string;
+}
+
+/** @throws {AppError} resource_exhausted when the listing becomes too large */
+function add(path: string, listing: Listing): void {
+  listing.paths.push(path);
+  listing.characters += path.length;
+  if (listing.paths.length > MOST_ENTRIES || listing.characters > MOST_PATH_CHARACTERS) throw tooMany();
+}
+
+function tooMany(): AppError {
+  return new AppError("resource_exhausted", "there are too many entries for one listing: list less deep");
+}
+
+async function walk({ directory, shown }: Place, depth: number, listing: Listing): Promise<void> {
   const entries: { name: string; descend: boolean }[] = [];
   try {
-    for await (const entry of await opendir(directory))
+    for await (const entry of await opendir(directory, { bufferSize: 256 })) {
       entries.push({ name: entry.name, descend: entry.isDirectory() });
+      if (listing.paths.length + entries.length > MOST_ENTRIES) throw tooMany();
+    }
   } catch (error) {
     if (errnoOf(error) !== "ENOENT" && errnoOf(error) !== "ENOTDIR") throw fileError(error, shown);
   }
   entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const { name, descend } of entries) {
     const path = posix.join(shown, name);
-    if (found.length >= MOST_ENTRIES)
-      throw new AppError("resource_exhausted", `more than ${MOST_ENTRIES} entries: list less deep`);
-    found.push(path);
-    if (descend && depth > 1) await walk(posix.join(directory, name), path, depth - 1, found);
+    add(path, listing);
+    if (descend && depth > 1) await walk({ directory: posix.join(directory, name), shown: path }, depth - 1, listing);
   }
 }
 
