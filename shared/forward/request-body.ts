@@ -34,6 +34,8 @@ export class RequestBody {
     this.#stopped = true;
     this.#request.removeListener("data", this.#onData);
     this.#request.removeListener("end", this.#onEnd);
+    // Answered early: what is still to come has to be read, or the client's next request is never reached.
+    if (this.started && !this.sent) this.#request.resume();
   }
 
   readonly #onData = (chunk: Buffer): void => {

@@ -190,6 +190,39 @@ describe.each([
     expect(answer).toMatch(/Connection: close/);
   });
 
+  test("that is answered before its body is through leaves the connection fit for the next", async () => {
+    const answers: (() => void)[] = [];
+    const backend = await answering((socket) => {
+      socket.once("data", () => {
+        socket.pause();
+        answers.push(() => socket.write("HTTP/1.1 507 Full\r\nContent-Length: 4\r\n\r\nfull"));
+      });
+    });
+    const client = await RawClient.open(door.port);
+    const bytes = 64 << 20;
+    client.send(
+      `PUT / HTTP/1.1\r\n${routing(route, backend.port)}Content-Length: ${bytes}\r\n\r\n${"x".repeat(bytes)}`,
+    );
+    // Until nothing moves any more: every buffer on the way is full.
+    let before = -1;
+    await expect
+      .poll(
+        () => {
+          const still = before === client.socket.writableLength && answers.length === 1;
+          before = client.socket.writableLength;
+          return still && before > 0;
+        },
+        { interval: 200 },
+      )
+      .toBe(true);
+    answers[0]?.();
+    await client.until((text) => text.endsWith("full"));
+    client.send(`GET / HTTP/1.1\r\n${routing(route, backend.port)}Connection: close\r\n\r\n`);
+    await expect.poll(() => answers.length).toBe(2);
+    answers[1]?.();
+    expect((await client.toEnd()).split("full").length).toBe(3);
+  });
+
   test("does not wait for ever for a server that does not know Expect", async () => {
     const backend = await httpBackend(route.address, () => undefined);
     onTestFinished(() => backend.close());
