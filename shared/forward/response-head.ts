@@ -18,7 +18,7 @@ export interface ResponseHead {
 }
 
 /** Bytes, or how their end is known. */
-export type ResponseBody = number | "none" | "chunked" | "to-the-end";
+type ResponseBody = number | "none" | "chunked" | "to-the-end";
 
 export interface ReadHead {
   readonly head: ResponseHead;
