@@ -88,8 +88,8 @@ describe.each<readonly Program[][]>([[["agent"]], [["orchestrator"]], [["agent",
 
 describe("in the middle of a create", () => {
   test.each<[Program, number]>([
-    ["agent", 12],
-    ["orchestrator", 12],
+    ["agent", 8],
+    ["orchestrator", 8],
   ])(
     "%s killed at %i random moments: no half sandbox is left",
     async (program, rounds) => {
