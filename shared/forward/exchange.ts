@@ -195,9 +195,8 @@ export class Exchange implements ResponseSink, ConnectionUser {
       if (this.#client.upgrade === undefined) throw new MalformedResponseError("an upgrade nobody asked for");
       return true;
     }
-    // A body that will not be asked for any more, or that is not through when its answer is there, makes the client's
-    // connection useless for another request.
-    if (this.#body !== undefined && !this.#body.sent) this.#client.response.shouldKeepAlive = false;
+    // A body that will not be asked for any more makes the client's connection useless for another request.
+    if (this.#body?.started === false) this.#client.response.shouldKeepAlive = false;
     this.#relay.head(head);
     return false;
   }
