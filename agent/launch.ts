@@ -35,6 +35,8 @@ export interface LaunchDeps {
 
 /** A pooled container that does not wake up within this is given up for another one. */
 const WARM_INIT_LIMIT_MS = 3_000;
+/** For people who look at `docker ps`; nothing depends on it, and the first command comes first. */
+const RENAME_AFTER_MS = 1_000;
 
 export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSignal): Promise<Launched> {
   for (;;) {
@@ -82,10 +84,11 @@ async function claim(
     store.markRunning(executionId, startedAt);
     teardown.release();
     if (warm) {
-      // For people who look at `docker ps`; nothing depends on it.
-      containers
-        .rename(container.id, `svc-${sandboxId}`)
-        .catch((error: unknown) => log.debug({ err: error }, "not renamed"));
+      setTimeout(() => {
+        containers
+          .rename(container.id, `svc-${sandboxId}`)
+          .catch((error: unknown) => log.debug({ err: error }, "not renamed"));
+      }, RENAME_AFTER_MS).unref();
     }
     return { container, startedAt, warm };
   } catch (error) {

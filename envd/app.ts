@@ -9,12 +9,13 @@ import { WatchHub } from "./filesystem/watch-hub.ts";
 import { Access } from "./http/access.ts";
 import { createRoutes } from "./http/routes.ts";
 import { createHttpServer } from "./http/server.ts";
+import { collectGarbage, heapBytes, IdleMemory } from "./idle-memory.ts";
 import { Initialiser } from "./init.ts";
 import { Journal } from "./journal.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import { childLimits } from "./own-limits.ts";
 import { ProcessTable } from "./process/process-table.ts";
-import { Session } from "./session.ts";
+import { NO_SETTINGS, Session } from "./session.ts";
 import { System } from "./system/system.ts";
 import { Users } from "./users.ts";
 import { warmUp } from "./warm.ts";
@@ -66,12 +67,16 @@ export async function startEnvd(config: EnvdConfig): Promise<Envd> {
     return createRpcHandler({ session, users, system, table, hub, journal, now, shutdown: shutdown.signal });
   });
   const warm = async () => {
-    await warmUp({ port: portOf(server), program: config.helper, directory: `${root === "/" ? "" : root}/run` });
+    const directory = `${root === "/" ? "" : root}/run`;
+    // An envd that knows its sandbox keeps what it was told.
+    const controlToken = session.settings === NO_SETTINGS ? config.controlToken : undefined;
+    await warmUp({ port: portOf(server), program: config.helper, directory, controlToken });
     journal.clear();
   };
   const initialiser = new Initialiser(session, journal, root);
   const routes = createRoutes({ session, access, system, journal, metrics: new Metrics(now), initialiser, hub, warm });
-  const server = createHttpServer({ routes, rpc, access, journal });
+  const idleMemory = new IdleMemory({ used: heapBytes, collect: collectGarbage });
+  const server = createHttpServer({ routes, rpc, access, journal, idleMemory });
   await listen(server, config.port);
   // What the node asks for first comes first; then everything the first command needs. While there surely is room
   // for a helper process, too: a sandbox that is full would refuse it later.
@@ -84,6 +89,7 @@ export async function startEnvd(config: EnvdConfig): Promise<Envd> {
     stop: async () => {
       shutdown.abort(new AppError("unavailable", KILLED));
       clearTimeout(preparing);
+      idleMemory.stop();
       await closeServer(server);
       await system.stop();
     },

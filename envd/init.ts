@@ -41,7 +41,7 @@ export class Initialiser {
     if (caBundle !== undefined) await this.#attempt("ca bundle", () => installCertificate(this.#root, caBundle));
   }
 
-  async #attempt(what: string, work: () => Promise<void>): Promise<void> {
+  async #attempt(what: string, work: () => Promise<void> | void): Promise<void> {
     try {
       await work();
     } catch (error) {

@@ -2,7 +2,7 @@
 
 /**
  * Measured, see README.md: no V8 threads, a small young generation, no second compiler (its code costs a megabyte);
- * compiled code is kept while the sandbox idles, and POST /warm may collect what it left.
+ * compiled code is kept while the sandbox idles; the heap is collected by POST /warm and by idle-memory.ts.
  */
 const nodeFlags = [
   "--v8-pool-size=0",
@@ -10,6 +10,7 @@ const nodeFlags = [
   "--max-old-space-size=256",
   "--no-sparkplug",
   "--no-flush-bytecode",
+  "--no-memory-reducer",
   "--expose-gc",
 ];
 

@@ -2,35 +2,46 @@
 
 import { rm } from "node:fs/promises";
 import { Agent, request as httpRequest } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { collectGarbage } from "./idle-memory.ts";
 
 export interface WarmOptions {
   readonly port: number;
   /** A program that ends at once, in any image. */
   readonly program: string;
   readonly directory: string;
+  /** Of an envd that nobody has initialised yet: then POST /init is run as well, and taken back. */
+  readonly controlToken: string | undefined;
 }
 
 /** V8 compiles a function properly after it has run some times. */
 const ROUNDS = 6;
 const LIMIT_MS = 5_000;
+/** V8 sweeps in small steps after a collection; frozen in between, the first request would do the rest. */
+const SWEEP_MS = 25;
+const TOKEN = "warm";
+/** Not every image has it. */
+const SHELL = { cmd: "/bin/bash", args: ["--noprofile", "--norc", "-c", ":"] };
 
 /** Best effort: a step that fails was warm enough to fail. */
-export async function warmUp({ port, program, directory }: WarmOptions): Promise<void> {
+export async function warmUp({ port, program, directory, controlToken }: WarmOptions): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const signal = AbortSignal.timeout(LIMIT_MS);
   const path = `${directory}/.svc-warm`;
   const post = (url: string, contentType: string, body: Buffer) =>
-    call({ agent, port, signal, method: "POST", url, contentType, body });
+    call({ agent, port, signal, method: "POST", url, contentType, body, controlToken });
   const stream = (method: string, message: unknown) =>
     post(`/process.Process/${method}`, "application/connect+json", envelope(message));
   const unary = (method: string, message: unknown) =>
     post(`/${method}`, "application/json", Buffer.from(JSON.stringify(message)));
+  const init = async (settings: unknown) => {
+    if (controlToken !== undefined) await unary("init", settings);
+  };
   try {
     for (let round = 0; round < ROUNDS && !signal.aborted; round += 1) {
-      await stream("Start", {
-        process: { cmd: program, args: ["-l", "-c", "warm"], envs: { WARM: "1" }, cwd: "/" },
-        stdin: false,
-      });
+      await init({ accessToken: TOKEN, envVars: { WARM: "1" }, defaultUser: "root" });
+      for (const process of [{ cmd: program, args: ["-l", "-c", "warm"] }, SHELL])
+        await stream("Start", { process: { ...process, envs: { WARM: "1" }, cwd: "/" }, stdin: false });
       await unary("process.Process/List", {});
       await post(`/files?path=${path}`, "application/octet-stream", Buffer.from("warm"));
       await call({
@@ -41,20 +52,20 @@ export async function warmUp({ port, program, directory }: WarmOptions): Promise
         url: `/files?path=${path}`,
         contentType: "",
         body: Buffer.alloc(0),
+        controlToken,
       });
       await unary("filesystem.Filesystem/Stat", { path });
       await unary("filesystem.Filesystem/ListDir", { path: directory, depth: 1 });
     }
   } finally {
+    // Everything of it is taken back, or the freshly started envd would answer to this token.
+    await init({});
     agent.destroy();
     await rm(path, { force: true });
   }
+  // What this left behind would be frozen with the sandbox: a megabyte or two in every one of them.
   collectGarbage();
-}
-
-// What warming up left behind would be frozen with the sandbox: a megabyte or two in every one of them.
-function collectGarbage(): void {
-  globalThis.gc?.();
+  await delay(SWEEP_MS);
 }
 
 interface Call {
@@ -65,12 +76,19 @@ interface Call {
   readonly url: string;
   readonly contentType: string;
   readonly body: Buffer;
+  readonly controlToken: string | undefined;
 }
 
-function call({ agent, port, signal, method, url, contentType, body }: Call): Promise<void> {
+function call({ agent, port, signal, method, url, contentType, body, controlToken }: Call): Promise<void> {
   return new Promise((resolve) => {
     // As root, who is in every image.
-    const headers = { "Content-Type": contentType, "Content-Length": body.length, Authorization: "Basic cm9vdDo=" };
+    const headers = {
+      "Content-Type": contentType,
+      "Content-Length": body.length,
+      Authorization: "Basic cm9vdDo=",
+      "X-Access-Token": TOKEN,
+      ...(controlToken === undefined ? {} : { "Svc-Node-Token": controlToken }),
+    };
     const request = httpRequest({ agent, port, signal, method, path: url, headers, host: "127.0.0.1" }, (response) => {
       response.resume();
       response.once("close", resolve);

@@ -70,7 +70,6 @@ async function bundleEnvd(): Promise<void> {
     outfile: join(directory, "envd.js"),
     format: "cjs",
     minify: true,
-    keepNames: true,
   });
   const sources = readdirSync(join(root, "envd/exec")).filter((name) => name.endsWith(".c"));
   const helper = join(directory, "svc-exec");

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { AppError } from "../../shared/errors.ts";
+import type { IdleMemory } from "../idle-memory.ts";
 import type { Journal } from "../journal.ts";
 import type { RpcHandler } from "../rpc.ts";
 import { openTunnel } from "../tunnel.ts";
@@ -26,9 +27,10 @@ export interface ServerDeps {
   readonly rpc: () => Promise<RpcHandler>;
   readonly access: Access;
   readonly journal: Journal;
+  readonly idleMemory: Pick<IdleMemory, "touch">;
 }
 
-export function createHttpServer({ routes, rpc, access, journal }: ServerDeps): Server {
+export function createHttpServer({ routes, rpc, access, journal, idleMemory }: ServerDeps): Server {
   const refuse = (request: IncomingMessage, response: ServerResponse, reason: unknown) => {
     const error = AppError.from(reason);
     if (error.code === "internal" && !request.socket.destroyed) report(journal, request, error);
@@ -51,6 +53,8 @@ export function createHttpServer({ routes, rpc, access, journal }: ServerDeps): 
   };
 
   const serve = (request: IncomingMessage, response: ServerResponse) => {
+    idleMemory.touch();
+    response.once("close", () => idleMemory.touch());
     dispatch(request, response).catch((error: unknown) => refuse(request, response, error));
   };
 
