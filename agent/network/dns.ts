@@ -63,7 +63,12 @@ export async function startDns({ address, port, upstreams, log }: DnsOptions): P
   });
   const bound = udp.address().port;
   server.listen(bound, address);
-  await once(server, "listening");
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    udp.close();
+    throw error;
+  }
   const sockets = new Set<Socket>();
   server.on("connection", (socket) => {
     sockets.add(socket);

@@ -27,6 +27,7 @@ export const NETWORK = "svca";
 export const GATEWAY = "10.216.0.1";
 export const BASE = { templateId: "base", buildId: "base-build", image: "svc/base:latest" };
 export const RESOURCES = { cpuCount: 1, memoryMB: 256, diskSizeMB: 1024 };
+const RUN_DIR = "/run/svc-agenttest";
 const NODE_ID = "agent-test";
 const NODE_TOKEN = "agent-test-node-token";
 
@@ -85,7 +86,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
     SVC_NODE_ID: NODE_ID,
     SVC_NODE_TOKEN: NODE_TOKEN,
     SVC_STATE_DIR: join(directory, "state"),
-    SVC_RUN_DIR: "/run/svc-agenttest",
+    SVC_RUN_DIR: RUN_DIR,
     SVC_NETWORK_NAME: NETWORK,
     SVC_SUBNET: "10.216.0.0/16",
     SVC_ENVD_RUNTIME: process.env["SVC_TEST_ENVD_RUNTIME"] ?? "/opt/svc/envd-runtime/current",
@@ -229,6 +230,7 @@ async function removeAll(): Promise<void> {
   }
   await run("nft", ["delete", "table", "inet", NETWORK]).catch(() => undefined);
   await run("ip", ["link", "delete", `${NETWORK}0`]).catch(() => undefined);
+  await rm(RUN_DIR, { recursive: true, force: true });
   const { stdout: rules } = await run("iptables", ["-S", "DOCKER-USER"]);
   for (const rule of rules.split("\n").filter((line) => line.includes(`${NETWORK}-+`))) {
     await run("iptables", rule.replace(/^-A/, "-D").split(" "));

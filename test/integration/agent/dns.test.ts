@@ -25,7 +25,20 @@ function answer(query: Buffer, address: readonly number[]): Buffer {
   return Buffer.concat([header, question, record]);
 }
 
-async function upstream(reply: (query: Buffer) => Buffer | undefined) {
+/** A free port of UDP may be taken in TCP, and the other way round: then another one. */
+async function onFreePort<T>(open: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await open();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || attempt === 20) throw error;
+    }
+  }
+}
+
+const upstream = (reply: (query: Buffer) => Buffer | undefined) => onFreePort(() => openUpstream(reply));
+
+async function openUpstream(reply: (query: Buffer) => Buffer | undefined) {
   const udp = createSocket("udp4");
   udp.on("message", (query, from) => {
     const message = reply(query);
@@ -33,6 +46,7 @@ async function upstream(reply: (query: Buffer) => Buffer | undefined) {
   });
   udp.bind(0, "127.0.0.1");
   await once(udp, "listening");
+  stops.push(() => udp.close());
   const { port } = udp.address();
   const tcp = createServer((socket) => {
     socket.on("error", () => undefined);
@@ -46,13 +60,14 @@ async function upstream(reply: (query: Buffer) => Buffer | undefined) {
   });
   tcp.listen(port, "127.0.0.1");
   await once(tcp, "listening");
-  stops.push(() => udp.close());
   stops.push(() => tcp.close());
   return { host: "127.0.0.1", port };
 }
 
 async function resolver(upstreams: { host: string; port: number }[]) {
-  const dns = await startDns({ address: "127.0.0.1", port: 0, upstreams: async () => upstreams, log });
+  const dns = await onFreePort(() =>
+    startDns({ address: "127.0.0.1", port: 0, upstreams: async () => upstreams, log }),
+  );
   stops.push(() => dns.stop());
   const client = new Resolver({ timeout: 3_000, tries: 1 });
   client.setServers([`127.0.0.1:${dns.port}`]);
