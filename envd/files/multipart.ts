@@ -22,8 +22,20 @@ export function boundaryOf(contentType: string): string {
   return boundary;
 }
 
-/** @throws {AppError} bad_request where the body is not what its content type says */
+/**
+ * Lets go of the source however it ends: what is left of it then waits for nobody.
+ * @throws {AppError} bad_request where the body is not what its content type says
+ */
 export async function* readParts(source: AsyncIterable<Pieces>, boundary: string): AsyncGenerator<Part> {
+  const arriving = source[Symbol.asyncIterator]();
+  try {
+    yield* partsOf(arriving, boundary);
+  } finally {
+    await arriving.return?.();
+  }
+}
+
+async function* partsOf(source: AsyncIterator<Pieces>, boundary: string): AsyncGenerator<Part> {
   // The first delimiter has no line break before it; giving it one makes all delimiters the same.
   const reader = new Reader(source, Buffer.from("\r\n"));
   const delimiter = Buffer.from(`\r\n--${boundary}`);
@@ -45,8 +57,8 @@ class Reader {
   readonly #pieces: Buffer[] = [];
   #held: Buffer;
 
-  constructor(source: AsyncIterable<Pieces>, before: Buffer) {
-    this.#source = source[Symbol.asyncIterator]();
+  constructor(source: AsyncIterator<Pieces>, before: Buffer) {
+    this.#source = source;
     this.#held = before;
   }
 

@@ -29,6 +29,16 @@ const OCTETS = { "content-type": "application/octet-stream" };
 const put = (path: string, body: string | Buffer, headers: Record<string, string> = {}) =>
   fetch(urlOf({ path }), { method: "POST", headers: { ...OCTETS, ...headers }, body });
 const shell = (line: string) => execFileSync("/bin/sh", ["-c", line]);
+async function onSmallDisk<Result>(use: (mount: string) => Promise<Result>): Promise<Result> {
+  const mount = at("small");
+  mkdirSync(mount);
+  shell(`mount -t tmpfs -o size=1m tmpfs ${mount}`);
+  try {
+    return await use(mount);
+  } finally {
+    shell(`umount ${mount}`);
+  }
+}
 const attribute = (path: string, name: string) =>
   execFileSync("python3", ["-c", "import os,sys; print(os.getxattr(sys.argv[1], sys.argv[2]).decode())", path, name], {
     stdio: "pipe",
@@ -161,19 +171,41 @@ describe("uploading bytes", () => {
     expect(process.memoryUsage.rss() - growth).toBeLessThan(4 * bytes.length);
   });
 
-  test("a full disk is told as such, on a connection that still works", async () => {
-    const mount = at("small");
-    mkdirSync(mount);
-    shell(`mount -t tmpfs -o size=1m tmpfs ${mount}`);
-    try {
-      const response = await put(join(mount, "f"), randomBytes(8 * 1024 * 1024));
-      expect([response.status, await response.json()]).toEqual([
-        507,
-        { code: 507, message: "not enough disk space available" },
-      ]);
-    } finally {
-      shell(`umount ${mount}`);
-    }
+  test("a full disk is told as such", async () => {
+    const response = await onSmallDisk((mount) => put(join(mount, "f"), randomBytes(8 * 1024 * 1024)));
+    expect([response.status, await response.json()]).toEqual([
+      507,
+      { code: 507, message: "not enough disk space available" },
+    ]);
+  });
+
+  test.each([
+    ["bytes", "application/octet-stream", "", ""],
+    [
+      "a form",
+      "multipart/form-data; boundary=XX",
+      '--XX\r\nContent-Disposition: form-data; name="file"\r\n\r\n',
+      "\r\n--XX--\r\n",
+    ],
+  ])("a full disk is told as such on a connection that still works, as %s", async (_, type, before, after) => {
+    const body = Buffer.concat([Buffer.from(before), Buffer.alloc(16 * 1024 * 1024), Buffer.from(after)]);
+    const text = await onSmallDisk(async (mount) => {
+      const socket = connect({ port: envd.port, host: "127.0.0.1" }).setEncoding("latin1");
+      const { pathname, search } = new URL(urlOf({ path: join(mount, "f") }));
+      const common = `Host: x\r\nContent-Type: ${type}\r\n`;
+      socket.write(`POST ${pathname}${search} HTTP/1.1\r\n${common}Content-Length: ${body.length}\r\n\r\n`);
+      socket.write(body);
+      socket.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
+      let received = "";
+      socket.on("data", (some: string) => (received += some));
+      try {
+        await expect.poll(() => received, { timeout: 5_000 }).toMatch(/ 204 No Content\r\n/);
+      } finally {
+        socket.destroy();
+      }
+      return received;
+    });
+    expect(text).toMatch(/^HTTP\/1.1 507 /);
   });
 
   test("a client that leaves half way leaves the half, and envd in order", async () => {

@@ -80,6 +80,33 @@ describe("multipart bodies", () => {
   });
 
   test.each([
+    ["is read to its end", `${part('name="a"', "x")}--XX--\r\nbehind it`, () => undefined],
+    ["is malformed", "--XXoops\r\n\r\n--XX--", () => undefined],
+    [
+      "is left in the middle of a part",
+      `${part('name="a"', "x".repeat(99))}--XX--`,
+      () => {
+        throw new Error("full");
+      },
+    ],
+  ])("that %s lets go of where it came from", async (_, body, onPart) => {
+    let open = true;
+    async function* source(): AsyncGenerator<readonly Buffer[]> {
+      try {
+        yield* cut(Buffer.from(body), 5);
+        await new Promise(() => undefined);
+      } finally {
+        open = false;
+      }
+    }
+    const reading = async () => {
+      for await (const { body: pieces } of readParts(source(), "XX")) for await (const __ of pieces) onPart();
+    };
+    await reading().catch(() => undefined);
+    expect(open).toBe(false);
+  });
+
+  test.each([
     ["nothing", ""],
     ["no last boundary", part('name="a"', "x")],
     ["an end within the headers", "--XX\r\nContent-Disp"],
