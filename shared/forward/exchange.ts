@@ -213,7 +213,7 @@ export class Exchange implements ResponseSink, ConnectionUser {
 
   onEnd(rawTrailers: readonly string[], surplus: boolean): void {
     const connection = this.#connection;
-    const whole = this.#body === undefined || this.#body.sent;
+    const whole = this.#body === undefined || this.#body.surelyRead;
     this.#connection = undefined;
     this.#finish();
     this.#relay.end(rawTrailers);

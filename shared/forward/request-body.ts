@@ -4,11 +4,15 @@ import type { IncomingMessage } from "node:http";
 import { type BodyFraming, forwardableTrailers } from "./raw-headers.ts";
 import type { UpstreamConnection } from "./upstream-connection.ts";
 
+/** What a server leaves unread of a body no larger than this, it lets pass behind its answer: one read, for most. */
+const SURELY_READ_BYTES = 64 * 1024;
+
 export class RequestBody {
   readonly #request: IncomingMessage;
   readonly #connection: UpstreamConnection;
   readonly #chunked: boolean;
   #stopped = false;
+  #bytes = 0;
   started = false;
   /** The whole body has been handed to the connection. */
   sent = false;
@@ -17,6 +21,14 @@ export class RequestBody {
     this.#request = request;
     this.#connection = connection;
     this.#chunked = framing === "chunked";
+  }
+
+  /**
+   * Whether the server can be taken to have read it. Handed over is not read: megabytes fit between two sockets, and a
+   * server that has answered without them may never look at them, nor at what is sent behind them.
+   */
+  get surelyRead(): boolean {
+    return this.sent && this.#bytes <= SURELY_READ_BYTES;
   }
 
   start(): void {
@@ -39,6 +51,7 @@ export class RequestBody {
   }
 
   readonly #onData = (chunk: Buffer): void => {
+    this.#bytes += chunk.length;
     if (!this.#chunked) {
       if (!this.#connection.write(chunk)) this.#request.pause();
       return;

@@ -2,11 +2,13 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import type { Socket } from "node:net";
+import { Agent, fetch } from "undici";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { EdgeRoute } from "../../../orchestrator/edge/edge-routes.ts";
 import {
   ask,
   type Backend,
+  ENVD_PORT,
   type FrontDoor,
   httpBackend,
   openFrontDoor,
@@ -221,6 +223,50 @@ describe.each([
     await expect.poll(() => answers.length).toBe(2);
     answers[1]?.();
     expect((await client.toEnd()).split("full").length).toBe(3);
+  });
+
+  test("that is answered without having been read does not hold up the next, for the clients we know", async () => {
+    const envd = door.add();
+    // Some servers are like this: reads a piece, answers, and never looks at what is still in the sockets.
+    const backend = await rawBackend(
+      envd.address,
+      (socket) => {
+        socket.on("data", (chunk: Buffer) => {
+          if (!chunk.toString("latin1").startsWith("POST /large")) {
+            if (chunk.includes("small")) socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+            return;
+          }
+          socket.pause();
+          // By then everything has been handed over, hop by hop.
+          setTimeout(() => socket.write("HTTP/1.1 507 Full\r\nContent-Length: 4\r\n\r\nfull"), 300);
+        });
+      },
+      ENVD_PORT,
+    );
+    onTestFinished(() => backend.close());
+    const dispatcher = new Agent({ connections: 1 });
+    onTestFinished(() => dispatcher.destroy());
+    const post = async (path: string, body: string | Uint8Array<ArrayBuffer>) => {
+      const response = await fetch(`http://127.0.0.1:${door.port}${path}`, {
+        method: "POST",
+        headers: routed(envd, ENVD_PORT),
+        body,
+        dispatcher,
+        signal: AbortSignal.timeout(3_000),
+      });
+      return `${response.status} ${await response.text()}`;
+    };
+    const answers: string[] = [];
+    for (let round = 0; round < 3; round++) {
+      answers.push(
+        await post("/large", new Uint8Array(512 * 1024)),
+        await post("/", "small"),
+        await post("/", "small"),
+      );
+    }
+    expect(answers).toEqual(Array.from({ length: 3 }, () => ["507 full", "200 ok", "200 ok"]).flat());
+    // One that held an unread body carries nothing else; the others are kept.
+    expect(backend.accepted()).toBe(4);
   });
 
   test("does not wait for ever for a server that does not know Expect", async () => {
