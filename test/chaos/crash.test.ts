@@ -5,7 +5,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest
 import { containersOf, countHostObjects, findProblems } from "../support/host-objects.ts";
 import { openPlatform } from "../support/platform.ts";
 import { killHard, type Program, run, service, untilReady } from "../support/programs.ts";
-import { ownSandbox, refusal } from "../support/sdk.ts";
+import { ownSandbox, refusal, whereabouts } from "../support/sdk.ts";
 
 const platform = openPlatform();
 
@@ -70,16 +70,7 @@ describe.each<readonly Program[][]>([[["agent"]], [["orchestrator"]], [["agent",
       await dead.kill();
       await Promise.all(programs.map((program) => killHard(platform, program)));
       await untilReady(platform);
-      await expect
-        .poll(
-          () =>
-            Sandbox.getInfo(short.sandboxId).then(
-              () => "there",
-              (error: Error) => error.name,
-            ),
-          { timeout: 15_000 },
-        )
-        .toBe("SandboxNotFoundError");
+      await expect.poll(() => whereabouts(short), { timeout: 15_000 }).toBe("SandboxNotFoundError");
       expect(await refusal(Sandbox.connect(dead.sandboxId))).toBeInstanceOf(SandboxNotFoundError);
       await expect.poll(() => findProblems(platform), { timeout: 30_000, interval: 500 }).toEqual([]);
     }, 120_000);
@@ -168,16 +159,7 @@ test("without the orchestrator, the agent ends what is over by itself", async ()
 }, 180_000);
 
 async function expectGone(sandbox: Sandbox): Promise<void> {
-  await expect
-    .poll(
-      () =>
-        Sandbox.getInfo(sandbox.sandboxId).then(
-          () => "there",
-          (error: Error) => error.name,
-        ),
-      { timeout: 15_000 },
-    )
-    .toBe("SandboxNotFoundError");
+  await expect.poll(() => whereabouts(sandbox), { timeout: 15_000 }).toBe("SandboxNotFoundError");
   expect(await sandbox.isRunning()).toBe(false);
   await expect.poll(() => findProblems(platform), { timeout: 30_000, interval: 500 }).toEqual([]);
 }

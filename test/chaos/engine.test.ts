@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { findProblems } from "../support/host-objects.ts";
 import { checkout, openPlatform } from "../support/platform.ts";
 import { run, untilReady } from "../support/programs.ts";
+import { whereabouts } from "../support/sdk.ts";
 
 const platform = openPlatform();
 // An engine that somebody else's containers depend on is not ours to kill.
@@ -18,16 +19,7 @@ test.skipIf(!allowed)(
     process.kill(Number((await run("cat", ["/var/run/docker.pid"])).trim()), "SIGKILL");
     await run(`${checkout}scripts/host/docker-engine`, []);
     await untilReady(platform);
-    await expect
-      .poll(
-        () =>
-          Sandbox.getInfo(sandbox.sandboxId).then(
-            () => "there",
-            (error: Error) => error.name,
-          ),
-        { timeout: 60_000 },
-      )
-      .toBe("SandboxNotFoundError");
+    await expect.poll(() => whereabouts(sandbox), { timeout: 60_000 }).toBe("SandboxNotFoundError");
     await expect
       .poll(
         () =>

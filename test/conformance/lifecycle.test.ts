@@ -3,7 +3,7 @@
 import { Sandbox, SandboxNotFoundError, TimeoutError } from "e2b";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { api, openPlatform } from "../support/platform.ts";
-import { ownSandbox, refusal, sharedSandbox } from "../support/sdk.ts";
+import { ownSandbox, refusal, sharedSandbox, whereabouts } from "../support/sdk.ts";
 
 const platform = openPlatform();
 
@@ -178,16 +178,7 @@ describe("connect and time-outs", () => {
     await expect.poll(() => sandbox.isRunning(), { timeout: 6000, interval: 50 }).toBe(false);
     expect(Date.now() - born).toBeGreaterThan(900);
     expect(Date.now() - born).toBeLessThan(4000);
-    await expect
-      .poll(
-        () =>
-          Sandbox.getInfo(sandbox.sandboxId).then(
-            () => "there",
-            (error: Error) => error.name,
-          ),
-        { timeout: 6000 },
-      )
-      .toBe("SandboxNotFoundError");
+    await expect.poll(() => whereabouts(sandbox), { timeout: 6000 }).toBe("SandboxNotFoundError");
     expect(await refusal(sandbox.commands.run("true"))).toBeInstanceOf(Error);
   });
 

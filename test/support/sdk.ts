@@ -41,3 +41,11 @@ export async function refusal(promise: Promise<unknown>): Promise<Error> {
 export function text(value: Uint8Array): string {
   return Buffer.from(value).toString("utf8");
 }
+
+/** "there", or the name of the error with which reading it is refused. */
+export function whereabouts({ sandboxId }: Sandbox): Promise<string> {
+  return Sandbox.getInfo(sandboxId).then(
+    () => "there",
+    (error: Error) => error.name,
+  );
+}
