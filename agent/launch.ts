@@ -36,7 +36,7 @@ export interface LaunchDeps {
 /** A pooled container that does not wake up within this is given up for another one. */
 const WARM_INIT_LIMIT_MS = 3_000;
 /** For people who look at `docker ps`; nothing depends on it, and the first command comes first. */
-const RENAME_AFTER_MS = 1_000;
+const RENAME_AFTER_MS = 250;
 
 export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSignal): Promise<Launched> {
   for (;;) {

@@ -26,6 +26,8 @@ export interface RecoveryPlan {
   readonly ended: readonly Execution[];
   /** Executions that never ran: nobody was told of them. */
   readonly unstarted: readonly Execution[];
+  /** Claimed from the pool by an agent that did not come to naming them. */
+  readonly rename: readonly { readonly id: string; readonly name: string }[];
   readonly removeContainers: readonly string[];
   /** Rows whose container is gone or goes. */
   readonly forgetContainers: readonly string[];
@@ -54,6 +56,9 @@ export function planRecovery(remains: Remains): RecoveryPlan {
     pooled,
     ended: lost.filter((execution) => execution.running),
     unstarted: lost.filter((execution) => !execution.running),
+    rename: sandboxes
+      .map(({ container, execution }) => ({ id: container.id, name: `svc-${execution.sandboxId}` }))
+      .filter(({ id, name }) => found.some((one) => one.id === id && one.name !== name)),
     removeContainers: found.filter(({ id }) => !kept.has(id)).map(({ id }) => id),
     forgetContainers: known.filter(({ id }) => !kept.has(id)).map(({ id }) => id),
     removeSlots: slots.filter((slot) => !keptSlots.has(slot)),

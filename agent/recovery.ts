@@ -15,7 +15,7 @@ import type { ExecutionStore } from "./store/executions.ts";
 
 export interface RecoveryDeps {
   readonly plan: Plan;
-  readonly containers: Pick<Containers, "list" | "remove" | "inspect">;
+  readonly containers: Pick<Containers, "list" | "remove" | "inspect" | "rename">;
   readonly openCgroup: OpenCgroup;
   readonly links: Links;
   readonly firewall: Pick<Firewall, "rebuild">;
@@ -80,6 +80,8 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
   for (const { id } of steps.unstarted) executionStore.remove(id);
 
   const clear = async () => {
+    for (const { id, name } of steps.rename)
+      await containers.rename(id, name).catch((error: unknown) => log.debug({ err: error }, "not renamed"));
     for (const id of steps.removeContainers) await containers.remove(id);
     for (const id of steps.removeMarks) await marks.remove(id);
     for (const id of steps.forgetContainers) containerStore.remove(id);

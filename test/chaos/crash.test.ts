@@ -124,20 +124,21 @@ describe("in the middle of a create", () => {
 describe("an end that nobody asked for", () => {
   test("the first process of a sandbox dies: the sandbox is reported gone", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 600_000 });
-    await run("docker", ["kill", `svc-${sandbox.sandboxId}`]);
+    await run("docker", ["kill", await nameOf(sandbox)]);
     await expectGone(sandbox);
   }, 60_000);
 
   test("its container is removed behind our back: the sandbox is reported gone", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 600_000 });
-    await run("docker", ["rm", "-f", `svc-${sandbox.sandboxId}`]);
+    await run("docker", ["rm", "-f", await nameOf(sandbox)]);
     await expectGone(sandbox);
   }, 60_000);
 
   test("it dies while the agent is away: the restarted agent reports it", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 600_000 });
+    const name = await nameOf(sandbox);
     await service(platform, "stop", "agent");
-    await run("docker", ["rm", "-f", `svc-${sandbox.sandboxId}`]);
+    await run("docker", ["rm", "-f", name]);
     await service(platform, "start", "agent");
     await untilReady(platform);
     await expectGone(sandbox);
@@ -157,6 +158,13 @@ test("without the orchestrator, the agent ends what is over by itself", async ()
   await untilReady(platform);
   await expectGone(sandbox);
 }, 180_000);
+
+/** Its container's; a claimed one gets it a moment later. */
+async function nameOf({ sandboxId }: Sandbox): Promise<string> {
+  const name = `svc-${sandboxId}`;
+  await expect.poll(async () => (await containersOf(platform)).map((one) => one.name)).toContain(name);
+  return name;
+}
 
 async function expectGone(sandbox: Sandbox): Promise<void> {
   await expect.poll(() => whereabouts(sandbox), { timeout: 15_000 }).toBe("SandboxNotFoundError");

@@ -50,6 +50,15 @@ test("a sandbox that is recorded and alive is kept with its slot and mark", () =
   expect(steps).toMatchObject({ removeContainers: [], removeSlots: [], removeMarks: [], ended: [] });
 });
 
+test("a sandbox still called as it was in the pool gets its name", () => {
+  const steps = plan({
+    known: [container("c1", 2), container("c2", 3), container("p1", 4)],
+    executions: [execution("e1", "c1"), execution("e2", "c2")],
+    found: [found("c1"), { ...found("c2"), name: "svc-se2" }, found("p1")],
+  });
+  expect(steps.rename).toEqual([{ id: "c1", name: "svc-se1" }]);
+});
+
 test("a sandbox keeps the envd it has, a pooled container only the current one", () => {
   const steps = plan({
     known: [container("c1", 2, "r1"), container("p1", 3, "r1"), container("p2", 4, "r2")],
