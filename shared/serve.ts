@@ -28,6 +28,10 @@ export function createServer(log: Log): FastifyInstance {
     routerOptions: { maxParamLength: 512, ignoreTrailingSlash: false },
     genReqId: (request) => requestId(request.headers[REQUEST_ID]),
     clientErrorHandler: refuseUnparsed,
+    // A path that cannot be decoded or has an endless part is refused before any hook runs, so nobody else says CORS.
+    frameworkErrors: (error, request, reply) => {
+      void sendError(error, request, reply.header("access-control-allow-origin", "*"));
+    },
   });
   // SDKs send JSON chunked, without Content-Length, and DELETE with or without a body (wire-contract.md §0.1).
   server.removeAllContentTypeParsers();

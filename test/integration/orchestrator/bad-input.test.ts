@@ -79,6 +79,19 @@ describe("queries", () => {
   );
 });
 
+describe("paths", () => {
+  test.each([
+    ["that cannot be decoded", "/sandboxes/%zz"],
+    ["with half a character", "/sandboxes/%C3%28"],
+    ["with an endless part", `/sandboxes/${"a".repeat(2000)}`],
+  ])("one %s is refused with the error body, readable for a browser", async (_what, path) => {
+    const answer = await cluster.ask("GET", path);
+    expect(answer.status).toBe(400);
+    expect(answer.body).toMatchObject({ code: 400, message: expect.any(String) as string, error_code: "bad_request" });
+    expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+  });
+});
+
 describe("words of the contract", () => {
   const create = (body: object) => cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base", ...body } });
 
