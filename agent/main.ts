@@ -6,6 +6,7 @@ import { run } from "../shared/run.ts";
 import { startAgent } from "./app.ts";
 import { AgentConfig, FOREIGN_SETTINGS } from "./config.ts";
 import { hostDeps } from "./host.ts";
+import { planNetwork } from "./network/addresses.ts";
 
 function main(): Promise<void> {
   if (process.argv.includes("--help")) {
@@ -14,6 +15,7 @@ function main(): Promise<void> {
   }
   try {
     const config = readConfig(AgentConfig, process.env, { ignore: FOREIGN_SETTINGS });
+    checkSubnet(config);
     if (process.argv.includes("--check")) return Promise.resolve();
     process.umask(0o077);
     const log = createLog({ component: "agent", level: config.logLevel });
@@ -22,6 +24,15 @@ function main(): Promise<void> {
     if (!(error instanceof ConfigError)) throw error;
     for (const problem of error.problems) console.error(problem);
     process.exit(2);
+  }
+}
+
+// What no schema can say, in the words and with the exit code of the others.
+function checkSubnet({ networkName, subnet }: AgentConfig): void {
+  try {
+    planNetwork(networkName, subnet);
+  } catch (error) {
+    throw new ConfigError([`SVC_SUBNET ${error instanceof Error ? error.message : "is wrong"}`]);
   }
 }
 

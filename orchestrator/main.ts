@@ -26,6 +26,7 @@ async function main(): Promise<void> {
     process.exitCode = 2;
     return;
   }
+  if (process.argv.includes("--check")) return;
   const log = createLog({ component: "orchestrator", level: config.logLevel });
   await run({ log, graceMs: config.shutdownGraceMs }, () =>
     startOrchestrator(config, { log, now: Date.now, random: Math.random, machineId: machineId() }),
