@@ -1,9 +1,11 @@
 /** A slip in a person's own settings is told before anything that runs is touched. */
 
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { checkout, openPlatform } from "../support/platform.ts";
-import { run } from "../support/programs.ts";
+import { pidOf, run } from "../support/programs.ts";
 
 const platform = openPlatform();
 const own = `${checkout}.svc${platform.instance === "" ? "" : `-${platform.instance}`}/config.env`;
@@ -13,6 +15,21 @@ function inForce(): string[] {
   return files.map((file) => readFileSync(`${platform.paths.etc}/${file}`, "utf8"));
 }
 
+function host(step: string, ...args: string[]): Promise<string> {
+  return run(`${checkout}scripts/host/${step}`, args, { SVC_INSTANCE: platform.instance });
+}
+
+/** Adds a line to the person's own settings until the test is over. */
+function addSetting(line: string): void {
+  const kept = existsSync(own) ? readFileSync(own, "utf8") : undefined;
+  onTestFinished(async () => {
+    if (kept === undefined) rmSync(own);
+    else writeFileSync(own, kept);
+    await host("settings");
+  });
+  writeFileSync(own, `${kept ?? ""}\n${line}\n`);
+}
+
 test.each([
   ["SVC_POOL_SIZE", "SVC_POOL_SIZE=abc"],
   ["SVC_API_PORT", "SVC_API_PORT=99999"],
@@ -20,13 +37,20 @@ test.each([
   ["SVC_BOOT_CONCURRENCY", 'SVC_BOOT_CONCURRENCY="0"'],
   ["SVC_POOL_SZE", "SVC_POOL_SZE=3"],
 ])("a wrong %s is refused by name, and what is in force stays", async (name, line) => {
-  const kept = existsSync(own) ? readFileSync(own, "utf8") : undefined;
-  onTestFinished(() => {
-    if (kept === undefined) rmSync(own);
-    else writeFileSync(own, kept);
-  });
   const before = inForce();
-  writeFileSync(own, `${kept ?? ""}\n${line}\n`);
-  await expect(run(`${checkout}scripts/host/settings`, [], { SVC_INSTANCE: platform.instance })).rejects.toThrow(name);
+  addSetting(line);
+  await expect(host("settings")).rejects.toThrow(name);
   expect(inForce()).toEqual(before);
+});
+
+test("a program is not stopped for a port that somebody else has", async () => {
+  const other = createServer().listen(0, "127.0.0.1");
+  onTestFinished(() => void other.close());
+  await expect.poll(() => other.listening).toBe(true);
+  const { port } = other.address() as AddressInfo;
+  const before = await pidOf(platform, "orchestrator");
+  addSetting(`SVC_API_PORT=${port}`);
+  await host("settings");
+  await expect(host("services", "orchestrator")).rejects.toThrow(`port ${port} is in use`);
+  expect(await pidOf(platform, "orchestrator")).toBe(before);
 });
