@@ -38,6 +38,9 @@ export function handlers({ sandboxes, metrics, samples, logs, instruments }: Api
       await sandboxes.stop(params.executionId);
       instruments.stopped(seconds(begun));
     },
+    pauseExecution: notYet,
+    checkpointExecution: notYet,
+    deleteSnapshot: notYet,
     updateExecution: ({ params, body }) => sandboxes.setEndAt(params.executionId, body.endAt),
     executionMetrics: ({ params, query }) =>
       samples.between(params.executionId, query.start ?? 0, query.end ?? Number.MAX_SAFE_INTEGER),
@@ -86,4 +89,8 @@ export function addOperatorRoutes(server: FastifyInstance, instruments: Instrume
 
 function seconds(begun: number): number {
   return (performance.now() - begun) / 1_000;
+}
+
+function notYet(): never {
+  throw new AppError("not_implemented", "this node cannot take snapshots yet");
 }

@@ -51,6 +51,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       startedAt,
       endAt,
     })),
+    snapshots: [],
   };
 }
 

@@ -247,7 +247,15 @@ function identity({ sandboxId, egress, endAt }: StartBody): Pick<Sandbox, "sandb
 }
 
 function toStarted({ executionId, sandboxId, container, startedAt, warm }: Sandbox): Started {
-  return { executionId, sandboxId, address: container.slot.address, envdVersion: ENVD_VERSION, startedAt, warm };
+  return {
+    executionId,
+    sandboxId,
+    address: container.slot.address,
+    envdVersion: ENVD_VERSION,
+    startedAt,
+    warm,
+    restored: "nothing",
+  };
 }
 
 // Whatever fails while the limit passes or the stop arrives is their fault, not its own.

@@ -61,7 +61,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       deps.observe("lost", plan.lost.length);
       deps.observe("end_at", Object.keys(plan.endAt).length);
       const ready = deps.nodes.list().filter(({ status }) => status === "ready").length;
-      return { pools: deps.pools.targets(ready), stop: [...plan.stop], endAt: { ...plan.endAt } };
+      return { pools: deps.pools.targets(ready), stop: [...plan.stop], endAt: { ...plan.endAt }, deleteSnapshots: [] };
     },
 
     reportExits: ({ body }) => handleExits(body.exits),

@@ -38,6 +38,22 @@ export type BuildReference = Static<typeof BuildReference>;
  */
 const Egress = Type.Object({ internet: Type.Boolean() }, closed);
 
+/** An id made by the orchestrator for one capture of a sandbox; a repeated request with the same id is the same capture. */
+const SnapshotId = Type.String({ format: "uuid" });
+
+/**
+ * What a start brings back, instead of the image of its build.
+ * `paused`: this sandbox itself, in its own container; hot (thawed) while that is kept frozen, else from the stored
+ * memory, or without it: from its writable layer, as after a reboot.
+ * `snapshot`: a new container from a stored checkpoint (fork, create from a snapshot); the snapshot stays as it is.
+ * `memory: false` neither reads nor changes stored memory. A snapshot without memory is started from disk in any case.
+ */
+export const Origin = Type.Object(
+  { is: Type.Enum(["paused", "snapshot"]), snapshotId: SnapshotId, memory: Type.Boolean() },
+  closed,
+);
+export type Origin = Static<typeof Origin>;
+
 export const StartBody = Type.Object(
   {
     sandboxId: Type.String({ pattern: "^[a-z0-9]{1,64}$" }),
@@ -52,6 +68,9 @@ export const StartBody = Type.Object(
     endAt: time,
     /** What the agent does by itself at `endAt` plus its grace when the orchestrator is away. */
     onTimeout: Type.Enum(["kill", "pause"]),
+    /** Whether a pause at `endAt` keeps memory. Absent: it does. */
+    onTimeoutMemory: Type.Optional(Type.Boolean()),
+    origin: Type.Optional(Origin),
   },
   closed,
 );
@@ -67,10 +86,40 @@ export const Started = Type.Object(
     startedAt: time,
     /** Claimed from the warm pool. */
     warm: Type.Boolean(),
+    /** Which part of its `origin` is there again; `nothing` without one. */
+    restored: Type.Enum(["nothing", "hot", "memory", "disk"]),
   },
   closed,
 );
 export type Started = Static<typeof Started>;
+
+export const CaptureBody = Type.Object(
+  {
+    snapshotId: SnapshotId,
+    /** false: only what is on disk. */
+    memory: Type.Boolean(),
+  },
+  closed,
+);
+export type CaptureBody = Static<typeof CaptureBody>;
+
+/** A capture that is durable: fsynced, with a manifest, under its final name. */
+export const Captured = Type.Object(
+  {
+    executionId: Type.String(),
+    sandboxId: Type.String(),
+    snapshotId: SnapshotId,
+    /** Memory is in it. False although asked for: the node cannot, and said so in its capabilities. */
+    memory: Type.Boolean(),
+    /** Of the checkpoint's disk, for starts with origin `snapshot`; absent for a pause, whose disk is its container. */
+    image: Type.Optional(Type.String()),
+    memoryBytes: Type.Integer({ minimum: 0 }),
+    diskBytes: Type.Integer({ minimum: 0 }),
+    capturedAt: time,
+  },
+  closed,
+);
+export type Captured = Static<typeof Captured>;
 
 export const MetricSample = Type.Object(
   {
@@ -130,6 +179,37 @@ export const agentApi = contract({
     access: "node",
     params: byExecution,
     body: Type.Object({ endAt: time }, closed),
+    status: 204,
+  },
+  pauseExecution: {
+    method: "POST",
+    path: "/v1/executions/{executionId}/pause",
+    summary: "End an execution into a durable snapshot; unroutable before this answers; a failure leaves it running",
+    tag: "Executions",
+    access: "node",
+    params: byExecution,
+    body: CaptureBody,
+    status: 200,
+    reply: Captured,
+  },
+  checkpointExecution: {
+    method: "POST",
+    path: "/v1/executions/{executionId}/checkpoint",
+    summary: "A durable snapshot of a running execution, which goes on",
+    tag: "Executions",
+    access: "node",
+    params: byExecution,
+    body: CaptureBody,
+    status: 200,
+    reply: Captured,
+  },
+  deleteSnapshot: {
+    method: "DELETE",
+    path: "/v1/snapshots/{snapshotId}",
+    summary: "Remove a snapshot: memory, image, and the container of a paused sandbox; unknown is success",
+    tag: "Executions",
+    access: "node",
+    params: Type.Object({ snapshotId: SnapshotId }, closed),
     status: 204,
   },
   executionMetrics: {
@@ -249,6 +329,24 @@ export const LiveExecution = Type.Object(
 );
 export type LiveExecution = Static<typeof LiveExecution>;
 
+/** A snapshot on the node's disk. */
+export const StoredSnapshot = Type.Object(
+  {
+    snapshotId: SnapshotId,
+    /** `pause`: the sandbox itself, of which this is the only place; `checkpoint`: a copy others start from. */
+    kind: Type.Enum(["pause", "checkpoint"]),
+    sandboxId: Type.String(),
+    /** The execution it was taken of. */
+    executionId: Type.String(),
+    memory: Type.Boolean(),
+    memoryBytes: Type.Integer({ minimum: 0 }),
+    diskBytes: Type.Integer({ minimum: 0 }),
+    capturedAt: time,
+  },
+  closed,
+);
+export type StoredSnapshot = Static<typeof StoredSnapshot>;
+
 /** A template build whose sandboxes start from a pool. */
 export const PoolTarget = Type.Object(
   {
@@ -268,6 +366,8 @@ export const Heartbeat = Type.Object(
     executions: Type.Array(LiveExecution),
     /** Exits not yet acknowledged by a reply. */
     exits: Type.Array(ExitReport),
+    /** Also those that the agent took by itself at a sandbox's end while the orchestrator was away. */
+    snapshots: Type.Array(StoredSnapshot),
   },
   closed,
 );
@@ -280,6 +380,8 @@ export const HeartbeatReply = Type.Object(
     stop: Type.Array(Type.String()),
     /** `endAt` as the orchestrator knows it, for executions where the report differed. */
     endAt: Type.Record(Type.String(), time),
+    /** Reported snapshots that no record wants any more, after the grace period. */
+    deleteSnapshots: Type.Array(Type.String()),
   },
   closed,
 );

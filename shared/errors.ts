@@ -25,6 +25,7 @@ export const catalogue = {
   resource_exhausted: 429,
   internal: 500,
   sandbox_create_failed: 500,
+  snapshot_failed: 500,
   snapshot_corrupt: 500,
   snapshot_files_missing: 500,
   not_implemented: 501,

@@ -93,6 +93,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
           envdVersion: ENVD_VERSION,
           startedAt: start.startedAt,
           warm: true,
+          restored: "nothing" as const,
         };
       },
       async stopExecution({ params }) {
@@ -101,6 +102,9 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         await agent.onStop(params.executionId);
         live.delete(params.executionId);
       },
+      pauseExecution: notYet,
+      checkpointExecution: notYet,
+      deleteSnapshot: notYet,
       updateExecution({ params, body }) {
         const started = live.get(params.executionId);
         if (started === undefined) throw new AppError("not_found", "no such execution");
@@ -167,6 +171,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       },
       executions,
       exits: [],
+      snapshots: [],
     };
   }
 
@@ -217,4 +222,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       ? undefined
       : setInterval(() => void agent.beat().catch(() => undefined), options.heartbeatMs ?? 1_000);
   return agent;
+}
+
+function notYet(): never {
+  throw new AppError("not_implemented", "the fake agent cannot do this yet");
 }

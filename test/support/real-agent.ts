@@ -67,7 +67,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
         whileThere();
         heartbeats.push(body);
         exits.push(...body.exits);
-        return { pools: state.pools, stop: [], endAt: {} };
+        return { pools: state.pools, stop: [], endAt: {}, deleteSnapshots: [] };
       },
       reportExits({ body }) {
         whileThere();

@@ -33,7 +33,7 @@ function setup(): {
       heartbeat: async ({ body }) => {
         refuse();
         if (body.exits.length > 0) sent.push(body.exits);
-        return { pools: [], stop: ["e9"], endAt: {} };
+        return { pools: [], stop: ["e9"], endAt: {}, deleteSnapshots: [] };
       },
       reportExits: async ({ body }) => {
         refuse();
