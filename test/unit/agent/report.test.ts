@@ -62,7 +62,7 @@ const exit = (executionId: string): ExitReport => ({ executionId, sandboxId: "s"
 
 test("what the orchestrator answers is carried out", async () => {
   const { applied, report } = setup();
-  await expect.poll(() => applied[0]).toEqual({ pools: [], stop: ["e9"], endAt: {} });
+  await expect.poll(() => applied[0]).toEqual({ pools: [], stop: ["e9"], endAt: {}, deleteSnapshots: [] });
   expect(report.reached).toBe(true);
 });
 
