@@ -37,9 +37,16 @@ async function makeNamespace(name: string, number: number): Promise<Namespace> {
   return { path: `/run/netns/${name}`, address };
 }
 
-async function makeContainer(options: { image?: string; network?: string } = {}): Promise<string> {
-  const { image = IMAGE, network = "none" } = options;
-  const id = await docker("create", "--runtime", "svc", "--network", network, image, "/bin/sh", "-c", COUNTER);
+interface ContainerOptions {
+  readonly image?: string;
+  readonly network?: string;
+  /** Options of `docker create`. */
+  readonly more?: readonly string[];
+}
+
+async function makeContainer(options: ContainerOptions = {}): Promise<string> {
+  const { image = IMAGE, network = "none", more = [] } = options;
+  const id = await docker("create", "--runtime", "svc", "--network", network, ...more, image, "/bin/sh", "-c", COUNTER);
   onTestFinished(async () => {
     await docker("rm", "-f", id);
     await rm(join(RUN_DIRECTORY, "containers", id), { recursive: true, force: true });
@@ -162,6 +169,28 @@ describe("the svc runtime", () => {
     expect(await docker("exec", fork, "ip", "address", "show", "eth0")).toContain(second.address);
     const source = await countIn(id);
     await expect.poll(() => countIn(id)).toBeGreaterThan(source);
+  });
+
+  // Root without CAP_SYS_RESOURCE may not ask for the limits of these: scripts/host/criu-limits.c does.
+  test("keeps user and limits of a process that is not root's", async () => {
+    const namespace = await makeNamespace("svc-rtest-8", 8);
+    const id = await makeContainer({ more: ["--user", "1000:1000", "--ulimit", "nofile=1234:2345"] });
+    await mark(id, { netns: namespace.path });
+    await docker("start", id);
+    await expect.poll(() => countIn(id)).toBeGreaterThan(5);
+    const about = () =>
+      docker("exec", id, "grep", "-hE", "^(Uid|Gid|CapBnd|Seccomp|Max )", "/proc/1/status", "/proc/1/limits");
+    const before = await about();
+    expect(before).toMatch(/^Uid:\t1000\t/m);
+    expect(before).toMatch(/^Max open files +1234 +2345 /m);
+    const images = await checkpoint(id);
+    const reached = await countIn(id);
+    await docker("kill", id);
+    await docker("wait", id);
+    await mark(id, { restore: images });
+    await docker("start", id);
+    await expect.poll(() => countIn(id)).toBeGreaterThan(reached);
+    expect(await about()).toBe(before);
   });
 
   test("says why a restore cannot work", async () => {
