@@ -67,7 +67,9 @@ export async function countHostObjects(platform: Platform): Promise<HostObjects>
 export async function findProblems(platform: Platform): Promise<readonly string[]> {
   const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
   const containers = await containersOf(platform);
-  const listed = await listedSandboxes(platform);
+  const listed = await listedSandboxes(platform, "running");
+  // Kept frozen for a while, then dead: the container of a paused sandbox is its disk.
+  const paused = new Set((await listedSandboxes(platform, "paused")).map((one) => `svc-${one.sandboxID}`));
   const problems: string[] = [];
   const running = new Map(containers.filter(isSandbox).map((one) => [one.name.slice("svc-".length), one]));
   for (const { sandboxID: id, endAt } of listed) {
@@ -75,9 +77,11 @@ export async function findProblems(platform: Platform): Promise<readonly string[
     if (Date.parse(endAt) < Date.now() - 5000) problems.push(`${id} runs although its end was ${endAt}`);
   }
   const others = (await recordCount(platform)) - listed.length;
-  const unlisted = [...running.keys()].filter((id) => !listed.some((one) => one.sandboxID === id));
+  const unlisted = [...running.keys()].filter(
+    (id) => !listed.some((one) => one.sandboxID === id) && !paused.has(`svc-${id}`),
+  );
   if (unlisted.length > others) problems.push(`containers without a record: ${unlisted.join(", ")}`);
-  for (const one of containers.filter((container) => container.state !== "running")) {
+  for (const one of containers.filter(({ state, name }) => state !== "running" && !paused.has(name))) {
     problems.push(`container ${one.name} is ${one.state}`);
   }
   const namespaces = new Set(await namesIn("/run/netns", network));
@@ -117,10 +121,17 @@ function isSandbox(container: ContainerInfo): boolean {
   return container.name.startsWith("svc-") && !container.name.startsWith("svc-pool-") && container.state === "running";
 }
 
-async function listedSandboxes(platform: Platform): Promise<readonly { sandboxID: string; endAt: string }[]> {
+async function listedSandboxes(
+  platform: Platform,
+  state: "running" | "paused",
+): Promise<readonly { sandboxID: string; endAt: string }[]> {
   const all: { sandboxID: string; endAt: string }[] = [];
   for (let token: string | null = ""; token !== null; ) {
-    const reply = await api(platform, "GET", `/v2/sandboxes?state=running${token === "" ? "" : `&nextToken=${token}`}`);
+    const reply = await api(
+      platform,
+      "GET",
+      `/v2/sandboxes?state=${state}${token === "" ? "" : `&nextToken=${token}`}`,
+    );
     all.push(...(reply.json as { sandboxID: string; endAt: string }[]));
     token = reply.headers.get("x-next-token");
   }

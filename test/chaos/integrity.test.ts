@@ -1,0 +1,43 @@
+/** Ten rounds of pause and resume, hot and out of storage, with the agent killed in between: not one byte changes. */
+
+import { Sandbox } from "e2b";
+import { beforeAll, expect, test } from "vitest";
+import { dropFrozen } from "../support/frozen.ts";
+import { findProblems } from "../support/host-objects.ts";
+import { expectKept, fillMemory } from "../support/memory-keeper.ts";
+import { openPlatform } from "../support/platform.ts";
+import { killHard, untilReady } from "../support/programs.ts";
+import { ownSandbox } from "../support/sdk.ts";
+
+const platform = openPlatform();
+
+beforeAll(() => untilReady(platform), 90_000);
+
+test("64 MB on the heap, 64 MB in memory files and a tree of files survive ten rounds", async () => {
+  const sandbox = await ownSandbox({ timeoutMs: 900_000 });
+  const kept = await fillMemory(sandbox, 64);
+  const boot = await bootId(sandbox);
+  for (let round = 0; round < 10; round += 1) {
+    await sandbox.pause();
+    expect(await sandbox.isRunning()).toBe(false);
+    // Odd rounds come back out of storage: nothing frozen is left to thaw.
+    if (round % 2 === 1) await dropFrozen(platform, sandbox.sandboxId);
+    if (round % 3 === 2) {
+      await killHard(platform, "agent");
+      await untilReady(platform);
+    }
+    const again = await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 900_000 });
+    await expectKept(again, kept);
+    expect(await bootId(again)).toBe(boot);
+    if (round % 3 === 1) {
+      await killHard(platform, "agent");
+      await untilReady(platform);
+      await expectKept(again, kept);
+    }
+  }
+  await expect.poll(() => findProblems(platform), { timeout: 30_000, interval: 500 }).toEqual([]);
+}, 600_000);
+
+async function bootId(sandbox: Sandbox): Promise<string> {
+  return (await sandbox.commands.run("cat /proc/sys/kernel/random/boot_id")).stdout;
+}

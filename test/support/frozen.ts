@@ -1,0 +1,23 @@
+/** Frozen containers of paused sandboxes, as the host sees them. */
+
+import { writeFile } from "node:fs/promises";
+import { containersOf } from "./host-objects.ts";
+import type { Platform } from "./platform.ts";
+import { run } from "./programs.ts";
+import { until } from "./until.ts";
+
+/** Kills the frozen container of a paused sandbox, as memory pressure would: what is left is what was stored. */
+export async function dropFrozen(platform: Platform, sandboxId: string): Promise<void> {
+  const container = (await containersOf(platform)).find(({ name }) => name === `svc-${sandboxId}`);
+  if (container?.state !== "running") return;
+  await run("docker", ["kill", container.id]);
+  // A frozen process of cgroup v1 takes the signal when it thaws.
+  await writeFile(`/sys/fs/cgroup/freezer/docker/${container.id}/freezer.state`, "THAWED").catch(() => undefined);
+  await until(
+    async () => (await containersOf(platform)).every(({ id, state }) => id !== container.id || state !== "running"),
+    {
+      what: "the end of a frozen container",
+      timeoutMs: 10_000,
+    },
+  );
+}
