@@ -11,6 +11,7 @@ import { execRoundTrip } from "./exec.ts";
 import { firstCommand } from "./first-command.ts";
 import { idleSandbox } from "./idle.ts";
 import { met, type Row, table } from "./numbers.ts";
+import { pausing } from "./pausing.ts";
 import { SERVE, servePlain } from "./plain-server.ts";
 import { proxying } from "./proxying.ts";
 import { transfer } from "./transfer.ts";
@@ -22,6 +23,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   files: transfer,
   edge: proxying,
   idle: idleSandbox,
+  pause: pausing,
 };
 
 const USAGE = `npm run bench -- [--quick] [--only ${Object.keys(MEASUREMENTS).join(",")}] [--out bench-results.json]

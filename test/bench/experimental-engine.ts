@@ -1,0 +1,49 @@
+/** A Docker engine of the bench's own with `--experimental`, for Docker's own checkpoints: it shares nothing with the machine's. */
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { run } from "../support/programs.ts";
+import { until } from "../support/until.ts";
+
+/** CRIU that works on this kernel is looked for first. */
+const PATH = `/opt/svc/bin:${process.env.PATH ?? ""}`;
+
+export interface ExperimentalEngine {
+  docker(...args: readonly string[]): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** @param image of the machine's engine, copied into this one */
+export async function startExperimentalEngine(image: string): Promise<ExperimentalEngine> {
+  const home = await mkdtemp(join(tmpdir(), "svc-bench-engine-"));
+  const socket = `unix://${home}/docker.sock`;
+  const args = ["--experimental", "--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"];
+  const places = ["--data-root", `${home}/data`, "--exec-root", `${home}/run`, "--pidfile", `${home}/pid`];
+  const engine = spawn("dockerd", [...args, ...places, "--host", socket], {
+    env: { ...process.env, PATH },
+    stdio: "ignore",
+  });
+  const docker = (...command: readonly string[]) => run("docker", ["-H", socket, ...command], { PATH });
+  const stop = async () => {
+    const gone = engine.exitCode === null ? once(engine, "exit") : undefined;
+    engine.kill("SIGTERM");
+    await gone;
+    await rm(home, { recursive: true, force: true });
+  };
+  try {
+    const answers = () =>
+      docker("version").then(
+        () => true,
+        () => false,
+      );
+    await until(answers, { what: "an engine with checkpoints", timeoutMs: 30_000, everyMs: 200 });
+    await run("bash", ["-c", `docker save ${image} | docker -H ${socket} load`]);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { docker, stop };
+}
