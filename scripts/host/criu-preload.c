@@ -1,17 +1,28 @@
-/* Loaded into CRIU: what a process may use, where the kernel does not let root ask.
+/* Loaded into CRIU, which is otherwise as its authors built it. Two calls are answered differently:
  *
- * prlimit(2) of another user's process needs CAP_SYS_RESOURCE, which root does not have inside many
- * virtual machines' containers. CRIU asks for every process that it dumps and gives up. The same
- * numbers are in /proc/PID/limits for everybody. Where the call works, nothing is different.
+ * Limits of another user's process. prlimit(2) of them needs CAP_SYS_RESOURCE, which root does not
+ * have on some machines; CRIU asks for every process that it dumps and gives up. The same numbers
+ * are in /proc/PID/limits for everybody. Where the call works, nothing is different.
+ *
+ * Registers of a process that was stopped in poll, nanosleep or a futex with a time limit. The kernel
+ * remembers what is left of the time where no restore can put it, and CRIU makes such a call fail
+ * with EINTR, in the image and in the process that goes on. Programs that never get signals take
+ * that for an error. Here the call is made again from its beginning: late instead of broken.
  */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
 #include <unistd.h>
+
+#define EXPORTED __attribute__((visibility("default")))
 
 /* A heading, then a line for each resource in the order of their numbers; see proc_pid_limits in fs/proc/base.c. */
 enum { SOFT_COLUMN = 26, HARD_COLUMN = 47, LONGEST_FILE = 4096 };
@@ -58,11 +69,9 @@ static int from_proc(pid_t pid, int resource, unsigned long *limits) {
   return parse(line + SOFT_COLUMN, &limits[0]) || parse(line + HARD_COLUMN, &limits[1]) ? -1 : 0;
 }
 
-typedef long system_call(long number, ...);
-
 /* CRIU makes the call by its number. A limit is two longs on every machine that CRIU and we run on. */
-__attribute__((visibility("default"))) long syscall(long number, ...) {
-  static system_call *real;
+EXPORTED long syscall(long number, ...) {
+  static long (*real)(long, ...);
   if (!real) *(void **)&real = dlsym(RTLD_NEXT, "syscall");
 
   long arguments[6];
@@ -81,3 +90,32 @@ __attribute__((visibility("default"))) long syscall(long number, ...) {
   errno = EPERM;
   return -1;
 }
+
+#ifdef __x86_64__
+
+/* Known between kernel and tracer only; see include/linux/errno.h. */
+enum { RESTART_IF_NO_HANDLER = 514, RESTART_WITH_REST_OF_TIME = 516 };
+
+static void begin_call_again(struct user_regs_struct *registers) {
+  if ((long)registers->orig_rax < 0 || (int)registers->rax != -RESTART_WITH_REST_OF_TIME) return;
+  registers->rax = (unsigned long)(long)-RESTART_IF_NO_HANDLER;
+}
+
+EXPORTED long ptrace(enum __ptrace_request request, ...) {
+  static long (*real)(enum __ptrace_request, ...);
+  if (!real) *(void **)&real = dlsym(RTLD_NEXT, "ptrace");
+
+  va_list given;
+  va_start(given, request);
+  pid_t pid = va_arg(given, pid_t);
+  void *address = va_arg(given, void *), *data = va_arg(given, void *);
+  va_end(given);
+
+  long result = real(request, pid, address, data);
+  if (result != 0 || request != PTRACE_GETREGSET || (long)address != NT_PRSTATUS) return result;
+  const struct iovec *set = data;
+  if (set->iov_len == sizeof(struct user_regs_struct)) begin_call_again(set->iov_base);
+  return 0;
+}
+
+#endif
