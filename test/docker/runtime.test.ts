@@ -40,13 +40,14 @@ async function makeNamespace(name: string, number: number): Promise<Namespace> {
 interface ContainerOptions {
   readonly image?: string;
   readonly network?: string;
+  readonly command?: string;
   /** Options of `docker create`. */
   readonly more?: readonly string[];
 }
 
 async function makeContainer(options: ContainerOptions = {}): Promise<string> {
-  const { image = IMAGE, network = "none", more = [] } = options;
-  const id = await docker("create", "--runtime", "svc", "--network", network, ...more, image, "/bin/sh", "-c", COUNTER);
+  const { image = IMAGE, network = "none", command = COUNTER, more = [] } = options;
+  const id = await docker("create", "--runtime", "svc", "--network", network, ...more, image, "/bin/sh", "-c", command);
   onTestFinished(async () => {
     await docker("rm", "-f", id);
     await rm(join(RUN_DIRECTORY, "containers", id), { recursive: true, force: true });
@@ -171,7 +172,7 @@ describe("the svc runtime", () => {
     await expect.poll(() => countIn(id)).toBeGreaterThan(source);
   });
 
-  // Root without CAP_SYS_RESOURCE may not ask for the limits of these: scripts/host/criu-limits.c does.
+  // Root without CAP_SYS_RESOURCE may not ask for the limits of these: scripts/host/criu-preload.c reads them elsewhere.
   test("keeps user and limits of a process that is not root's", async () => {
     const namespace = await makeNamespace("svc-rtest-8", 8);
     const id = await makeContainer({ more: ["--user", "1000:1000", "--ulimit", "nofile=1234:2345"] });
@@ -191,6 +192,25 @@ describe("the svc runtime", () => {
     await docker("start", id);
     await expect.poll(() => countIn(id)).toBeGreaterThan(reached);
     expect(await about()).toBe(before);
+  });
+
+  // CRIU by itself makes such a call fail, also in the container that goes on: scripts/host/criu-preload.c.
+  test("does not wake a program that sleeps", async () => {
+    const namespace = await makeNamespace("svc-rtest-9", 9);
+    const command = "echo asleep > /tmp/state; usleep 6000000; echo woken > /tmp/state; sleep 100";
+    const id = await makeContainer({ command });
+    const state = () => docker("exec", id, "cat", "/tmp/state");
+    await mark(id, { netns: namespace.path });
+    await docker("start", id);
+    await expect.poll(state).toBe("asleep");
+    const images = await checkpoint(id);
+    expect(await state()).toBe("asleep");
+    await docker("kill", id);
+    await docker("wait", id);
+    await mark(id, { restore: images });
+    await docker("start", id);
+    expect(await state()).toBe("asleep");
+    await expect.poll(state).toBe("woken");
   });
 
   test("says why a restore cannot work", async () => {
