@@ -1,4 +1,4 @@
-/* Loaded into CRIU, which is otherwise as its authors built it. Two calls are answered differently:
+/* Loaded into CRIU, which is otherwise as its authors built it. What is different:
  *
  * Limits of another user's process. prlimit(2) of them needs CAP_SYS_RESOURCE, which root does not
  * have on some machines; CRIU asks for every process that it dumps and gives up. The same numbers
@@ -8,6 +8,10 @@
  * remembers what is left of the time where no restore can put it, and CRIU makes such a call fail
  * with EINTR, in the image and in the process that goes on. Programs that never get signals take
  * that for an error. Here the call is made again from its beginning: late instead of broken.
+ *
+ * Stopped processes (Ctrl-Z). The kernel attaches a tracer to one when it has answered, and a freezer
+ * of cgroups version 1 keeps it from answering: CRIU would wait for ever. For that moment it is taken
+ * out of the frozen group; it does not run there either, being stopped.
  */
 
 #define _GNU_SOURCE
@@ -16,6 +20,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -39,26 +45,23 @@ static int parse(const char *text, unsigned long *value) {
   return 0;
 }
 
-static long read_limits(pid_t pid, char *text, long size) {
-  char path[32] = "/proc/", digits[12];
-  int length = 6, count = 0;
-  for (unsigned rest = (unsigned)pid; rest > 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
-  while (count > 0) path[length++] = digits[--count];
-  for (const char *name = "/limits"; *name; name++) path[length++] = *name;
-  path[length] = 0;
-
+/* The text of /proc/PID/NAME, ended by a zero; its length, or -1. */
+static long read_proc(pid_t pid, const char *name, char *text, size_t size) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return -1;
-  long filled = 0, got;
-  while (filled < size - 1 && (got = read(file, text + filled, (unsigned long)(size - 1 - filled))) > 0) filled += got;
+  size_t filled = 0;
+  ssize_t got;
+  while (filled < size - 1 && (got = read(file, text + filled, size - 1 - filled)) > 0) filled += (size_t)got;
   close(file);
   text[filled] = 0;
-  return filled;
+  return (long)filled;
 }
 
 static int from_proc(pid_t pid, int resource, unsigned long *limits) {
   char text[LONGEST_FILE];
-  long length = read_limits(pid, text, sizeof text);
+  long length = read_proc(pid, "limits", text, sizeof text);
   if (length <= 0) return -1;
   const char *line = text, *end = text + length;
   for (int passed = 0; passed <= resource; passed++) {
@@ -91,14 +94,40 @@ EXPORTED long syscall(long number, ...) {
   return -1;
 }
 
-#ifdef __x86_64__
+#define FREEZER "/sys/fs/cgroup/freezer"
+
+/* Fills in the `tasks` of the freezer group that a stopped task is in. Whether there is one. */
+static int group_of_stopped(pid_t task, char *tasks, size_t size) {
+  char text[8192];
+  if (read_proc(task, "wchan", text, sizeof text) <= 0 || strcmp(text, "do_signal_stop")) return 0;
+  if (read_proc(task, "cgroup", text, sizeof text) <= 0) return 0;
+  char *group = strstr(text, ":freezer:");
+  if (!group) return 0;
+  group += strlen(":freezer:");
+  group[strcspn(group, "\n")] = 0;
+  snprintf(tasks, size, FREEZER "%s/tasks", group);
+  return 1;
+}
+
+static void move(pid_t task, const char *tasks) {
+  char number[16];
+  int length = snprintf(number, sizeof number, "%d", task);
+  int file = open(tasks, O_WRONLY | O_CLOEXEC);
+  if (file < 0 || write(file, number, (size_t)length) != length) perror(tasks);
+  if (file >= 0) close(file);
+}
 
 /* Known between kernel and tracer only; see include/linux/errno.h. */
 enum { RESTART_IF_NO_HANDLER = 514, RESTART_WITH_REST_OF_TIME = 516 };
 
-static void begin_call_again(struct user_regs_struct *registers) {
-  if ((long)registers->orig_rax < 0 || (int)registers->rax != -RESTART_WITH_REST_OF_TIME) return;
-  registers->rax = (unsigned long)(long)-RESTART_IF_NO_HANDLER;
+static void begin_call_again(const struct iovec *set) {
+#ifdef __x86_64__
+  struct user_regs_struct *registers = set->iov_base;
+  if (set->iov_len != sizeof *registers || (long)registers->orig_rax < 0) return;
+  if ((int)registers->rax == -RESTART_WITH_REST_OF_TIME) registers->rax = (unsigned long)(long)-RESTART_IF_NO_HANDLER;
+#else
+  (void)set;
+#endif
 }
 
 EXPORTED long ptrace(enum __ptrace_request request, ...) {
@@ -111,11 +140,13 @@ EXPORTED long ptrace(enum __ptrace_request request, ...) {
   void *address = va_arg(given, void *), *data = va_arg(given, void *);
   va_end(given);
 
+  char group[sizeof FREEZER + 8192];
+  int stopped = request == PTRACE_SEIZE && group_of_stopped(pid, group, sizeof group);
+  if (stopped) move(pid, FREEZER "/tasks");
   long result = real(request, pid, address, data);
-  if (result != 0 || request != PTRACE_GETREGSET || (long)address != NT_PRSTATUS) return result;
-  const struct iovec *set = data;
-  if (set->iov_len == sizeof(struct user_regs_struct)) begin_call_again(set->iov_base);
-  return 0;
+  int reason = errno;
+  if (stopped) move(pid, group);
+  errno = reason;
+  if (result == 0 && request == PTRACE_GETREGSET && (long)address == NT_PRSTATUS) begin_call_again(data);
+  return result;
 }
-
-#endif
