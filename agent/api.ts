@@ -10,17 +10,22 @@ import type { Instruments } from "./instruments.ts";
 import type { Metrics } from "./metrics.ts";
 import type { SandboxLogs } from "./sandbox-logs.ts";
 import type { Sandboxes } from "./sandboxes.ts";
+import type { Captures } from "./snapshots/captures.ts";
+import type { Snapshots } from "./snapshots/snapshots.ts";
 import type { SampleStore } from "./store/samples.ts";
 
 export interface ApiDeps {
   readonly sandboxes: Sandboxes;
+  readonly captures: Pick<Captures, "pause" | "checkpoint">;
+  readonly snapshots: Pick<Snapshots, "delete">;
   readonly metrics: Pick<Metrics, "latest">;
   readonly samples: Pick<SampleStore, "between">;
   readonly logs: Pick<SandboxLogs, "read">;
   readonly instruments: Pick<Instruments, "started" | "startFailed" | "stopped">;
 }
 
-export function handlers({ sandboxes, metrics, samples, logs, instruments }: ApiDeps): Handlers<typeof agentApi> {
+export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
+  const { sandboxes, captures, snapshots, metrics, samples, logs, instruments } = deps;
   return {
     async startExecution({ params, body }) {
       const begun = performance.now();
@@ -38,9 +43,9 @@ export function handlers({ sandboxes, metrics, samples, logs, instruments }: Api
       await sandboxes.stop(params.executionId);
       instruments.stopped(seconds(begun));
     },
-    pauseExecution: notYet,
-    checkpointExecution: notYet,
-    deleteSnapshot: notYet,
+    pauseExecution: ({ params, body }) => captures.pause(params.executionId, body),
+    checkpointExecution: ({ params, body }) => captures.checkpoint(params.executionId, body),
+    deleteSnapshot: ({ params }) => snapshots.delete(params.snapshotId),
     updateExecution: ({ params, body }) => sandboxes.setEndAt(params.executionId, body.endAt),
     executionMetrics: ({ params, query }) =>
       samples.between(params.executionId, query.start ?? 0, query.end ?? Number.MAX_SAFE_INTEGER),
@@ -89,8 +94,4 @@ export function addOperatorRoutes(server: FastifyInstance, instruments: Instrume
 
 function seconds(begun: number): number {
   return (performance.now() - begun) / 1_000;
-}
-
-function notYet(): never {
-  throw new AppError("not_implemented", "this node cannot take snapshots yet");
 }

@@ -38,6 +38,11 @@ import { recover } from "./recovery.ts";
 import { startReport } from "./report.ts";
 import { startSandboxLogs } from "./sandbox-logs.ts";
 import { createSandboxes, type Sandboxes } from "./sandboxes.ts";
+import type { Criu } from "./snapshots/criu.ts";
+import type { SnapshotFiles } from "./snapshots/files.ts";
+import { originsHere } from "./snapshots/origins.ts";
+import type { Snapshots } from "./snapshots/snapshots.ts";
+import { startSnapshots } from "./snapshots/start-snapshots.ts";
 import { lockState } from "./store/lock.ts";
 import { openStores } from "./store/stores.ts";
 import { createTurns } from "./turns.ts";
@@ -53,6 +58,8 @@ export interface AgentDeps {
   readonly envd: Envd;
   readonly runtime: () => Promise<EnvdRuntime>;
   readonly machine: Machine;
+  readonly files: SnapshotFiles;
+  readonly criu: Criu;
   readonly diskUsage: (directory: string) => Promise<number | undefined>;
   readonly probe: () => Promise<NodeIdentity["capabilities"]>;
   readonly startDns: () => Promise<Pick<Dns, "stop">>;
@@ -91,13 +98,13 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown
   teardown.add("store", () => stores.close());
   teardown.add("firewall shell", () => firewall.stop());
 
-  const found = await recover({ ...deps, containerStore: stores.containers, executionStore: stores.executions });
+  const found = await recover({ ...deps, stores });
   const cleared = found.cleared.catch((error: unknown) => log.warn({ err: error }, "leftovers not removed"));
   teardown.add("leftovers", () => cleared);
 
   const slots = createSlots({ plan, links, firewall, log, ahead: config.slotsAhead });
   teardown.add("slots", () => slots.stop());
-  const kept = [...found.sandboxes.map(({ container }) => container), ...found.pooled];
+  const kept = [...[...found.sandboxes, ...found.hot].map(({ container }) => container), ...found.pooled];
   slots.adopt(
     kept.map(({ slot }) => slot.number),
     found.leftoverSlots,
@@ -145,6 +152,7 @@ function startSupply(config: AgentConfig, deps: AgentDeps, base: Base, teardown:
   });
   return {
     pool,
+    turns,
     provision: (...request: Parameters<typeof provision>) => {
       foreground.last = now();
       return provision(...request);
@@ -159,8 +167,19 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const { log, now, containers } = deps;
   const { stores, disposal, pool, found, slots } = parts;
   const launchDeps = { ...deps, ...parts, store: stores.executions };
+  const capabilities = await deps.probe();
+  const origins = () => originsHere(capabilities, deps.machine);
+  const {
+    snapshots,
+    hot,
+    launchFrom,
+    captures: capturesOf,
+  } = startSnapshots({ ...deps, ...parts, config, origins }, teardown);
   const sandboxes = createSandboxes({
-    launch: (spec, signal) => launch(spec, launchDeps, signal),
+    launch: (spec, signal) => {
+      const { origin } = spec.body;
+      return origin === undefined ? launch(spec, launchDeps, signal) : launchFrom(spec, origin, signal);
+    },
     store: stores.executions,
     closeStreams: (executionId) => proxy.close(executionId),
     beforeEnd: (sandbox) => logs.last(sandbox),
@@ -192,6 +211,13 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const metrics = startMetrics({ ...deps, store: stores.samples, everyMs: config.metricsEveryMs, running });
   teardown.add("metrics", () => metrics.stop());
 
+  const captures = capturesOf({
+    sandboxes,
+    capable: () => capabilities.memorySnapshots,
+    diskBytes: (executionId) => metrics.latest(executionId)?.diskUsed ?? 0,
+    beforeEnd: (sandbox) => logs.last(sandbox),
+    onChange: () => report.soon(),
+  });
   const instruments = createInstruments({
     nodeId: config.nodeId,
     running: () => running().length,
@@ -209,7 +235,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   serve(
     server,
     agentApi,
-    handlers({ sandboxes, metrics, logs, instruments, samples: stores.samples }),
+    handlers({ sandboxes, captures, snapshots, metrics, logs, instruments, samples: stores.samples }),
     nodeTokenOnly(config.nodeToken),
   );
   addOperatorRoutes(server, instruments, () => ({
@@ -218,7 +244,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   }));
   const url = await server.listen({ host: config.agentHost, port: config.agentPort });
 
-  const identity = await identify(config, deps, { apiUrl: url, proxyUrl: proxy.url });
+  const identity = identify(config, deps, { apiUrl: url, proxyUrl: proxy.url, capabilities });
   const orchestrator = connect(nodeApi, {
     url: config.orchestratorUrl,
     name: "orchestrator",
@@ -233,12 +259,13 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       describeNode(config, identity, {
         machine: deps.machine.load(),
         pools: pool.load(),
-        running: running(),
+        running: [...running(), ...sandboxes.leaving()],
+        snapshots: snapshots.list(),
         starting: sandboxes.starting,
       }),
     exits: () => stores.executions.exits(),
     acknowledge: (ids) => stores.executions.acknowledge(ids),
-    apply: (reply) => applyReply(reply, { pool, sandboxes, log }),
+    apply: (reply) => applyReply(reply, { pool, sandboxes, snapshots, log }),
     now,
     log,
   });
@@ -254,9 +281,9 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   teardown.add("expiry", () => expiry.stop());
   expiry.changed();
   const engine = watchEngine({
-    owned: () => [...running().map(({ container }) => container.id), ...pool.ids()],
+    owned: () => [...running().map(({ container }) => container.id), ...pool.ids(), ...hot.ids()],
     onGone: (id, exit) => {
-      if (!pool.lost(id)) sandboxes.died(id, exit);
+      if (!pool.lost(id) && !hot.lost(id)) sandboxes.died(id, exit);
     },
     containers,
     now,
@@ -267,7 +294,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   teardown.add("janitor", () => janitor.stop());
   wired.open();
   // First of all at a stop: no new starts, and those under way come to their end.
-  teardown.add("starts under way", () => sandboxes.drain());
+  teardown.add("starts and snapshots under way", () => Promise.all([sandboxes.drain(), captures.drain()]));
   log.info({ url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
   return { url, proxyUrl: proxy.url };
 }
@@ -280,14 +307,14 @@ function gate(): { readonly passed: Promise<void>; open(): void } {
   return { passed, open: () => open() };
 }
 
-async function identify(
+function identify(
   config: AgentConfig,
   deps: AgentDeps,
-  reached: Pick<NodeIdentity, "apiUrl" | "proxyUrl">,
-): Promise<NodeIdentity> {
+  reached: Pick<NodeIdentity, "apiUrl" | "proxyUrl" | "capabilities">,
+): NodeIdentity {
   return {
     serviceInstanceId: randomUUID(),
-    capabilities: await deps.probe(),
+    capabilities: reached.capabilities,
     machine: deps.machine.facts,
     machineId: deps.machine.id,
     apiUrl: config.agentUrl ?? reached.apiUrl,
@@ -296,12 +323,15 @@ async function identify(
 }
 
 function applyReply(
-  { pools, stop, endAt }: HeartbeatReply,
-  { pool, sandboxes, log }: { pool: Pool; sandboxes: Sandboxes; log: Log },
+  { pools, stop, endAt, deleteSnapshots }: HeartbeatReply,
+  { pool, sandboxes, snapshots, log }: { pool: Pool; sandboxes: Sandboxes; snapshots: Snapshots; log: Log },
 ): void {
   pool.setTargets(pools);
   for (const executionId of stop) {
     sandboxes.stop(executionId).catch((error: unknown) => log.error({ err: error, executionId }, "not stopped"));
+  }
+  for (const snapshotId of deleteSnapshots) {
+    snapshots.delete(snapshotId).catch((error: unknown) => log.error({ err: error, snapshotId }, "not deleted"));
   }
   for (const [executionId, at] of Object.entries(endAt)) {
     if (sandboxes.get(executionId) !== undefined) sandboxes.setEndAt(executionId, at);

@@ -106,7 +106,7 @@ async function start(
 }
 
 // A container that dies at once (an image for another architecture, for one) must not cost the whole time limit.
-async function readyWhileAlive(
+export async function readyWhileAlive(
   cgroup: Pick<Cgroup, "alive">,
   ready: (signal: AbortSignal) => Promise<void>,
   signal: AbortSignal,

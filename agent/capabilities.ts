@@ -14,12 +14,10 @@ export async function probe(
 ): Promise<NodeFacts["capabilities"]> {
   const [engine, criu] = await Promise.all([containers.facts(), probeCriu(run)]);
   return {
-    // Until pause and resume exist this is what a caller may count on.
-    memorySnapshots: false,
+    memorySnapshots: criu["criuCheck"] === "works",
     diskLimit: engine.diskLimit,
     detail: {
       ...criu,
-      memorySnapshots: "pause and resume are not implemented yet",
       diskLimit: engine.diskLimit
         ? "enforced by the storage driver"
         : "reported only: the storage driver cannot limit a writable layer",

@@ -7,14 +7,21 @@ const MAX_OUTPUT_BYTES = 4 * 1024 * 1024;
 interface CommandOptions {
   readonly input?: string;
   readonly timeoutMs?: number;
+  /** PATH of the program, when it is not this one's. */
+  readonly path?: string;
 }
 
 /** The output, or an Error that holds the command, its exit code and what it printed. */
 export type RunCommand = (program: string, args: readonly string[], options?: CommandOptions) => Promise<string>;
 
-export const runCommand: RunCommand = (program, args, { input = "", timeoutMs = 10_000 } = {}) =>
+export const runCommand: RunCommand = (program, args, { input = "", timeoutMs = 10_000, path } = {}) =>
   new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"], timeout: timeoutMs, killSignal: "SIGKILL" });
+    const child = spawn(program, args, {
+      stdio: ["pipe", "pipe", "pipe"],
+      timeout: timeoutMs,
+      killSignal: "SIGKILL",
+      ...(path === undefined ? {} : { env: { PATH: path } }),
+    });
     const output = collect(child.stdout);
     const complaint = collect(child.stderr);
     // A program that ends without reading its input must not take this one down.

@@ -32,6 +32,8 @@ export function watchEngine({ containers, owned, onGone, now, log }: EngineWatch
   const gone = async (id: string, exitCode: number | undefined) => {
     if (!owned().includes(id)) return;
     const seen = await containers.inspect(id).catch(() => undefined);
+    // Of an earlier life: the same container was started again meanwhile.
+    if (seen?.running === true) return;
     if (seen === undefined) onGone(id, { reason: "removed" });
     else {
       const oom = seen.oomKilled || outOfMemory.has(id);

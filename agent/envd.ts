@@ -9,6 +9,7 @@ const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
 /** Between two questions whether it is up: short, because every start waits for it. */
 const POLL_MS = 4;
 const CONNECT_LIMIT_MS = 1_000;
+const WATCHES_LIMIT_MS = 2_000;
 
 export interface EnvdInit {
   readonly accessToken: string;
@@ -19,6 +20,8 @@ export interface EnvdInit {
   readonly executionId: string;
   readonly defaultUser?: string;
   readonly defaultWorkdir?: string;
+  /** From now on this one opens the internal routes. */
+  readonly controlToken?: string;
 }
 
 /** Where an envd is and what opens its internal routes. */
@@ -34,6 +37,9 @@ export interface Envd {
   warm(at: EnvdAddress, signal: AbortSignal): Promise<void>;
   init(at: EnvdAddress, body: EnvdInit, signal: AbortSignal): Promise<void>;
   logs(at: EnvdAddress, after: number, signal: AbortSignal): Promise<unknown>;
+  /** Its own watches of files are in the way of a memory dump. Limited in time. */
+  suspendWatches(at: EnvdAddress): Promise<void>;
+  resumeWatches(at: EnvdAddress): Promise<void>;
 }
 
 export function httpEnvd(port = PORT): Envd {
@@ -58,6 +64,12 @@ export function httpEnvd(port = PORT): Envd {
     },
     async init(at, body, signal) {
       await call(at, "POST", "/init", { body: JSON.stringify(body), signal });
+    },
+    async suspendWatches(at) {
+      await call(at, "POST", "/watches/suspend", { signal: AbortSignal.timeout(WATCHES_LIMIT_MS) });
+    },
+    async resumeWatches(at) {
+      await call(at, "POST", "/watches/resume", { signal: AbortSignal.timeout(WATCHES_LIMIT_MS) });
     },
     async logs(at, after, signal) {
       const text = await call(at, "GET", `/logs?after=${after}&limit=1000`, { signal });

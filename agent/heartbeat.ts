@@ -21,6 +21,7 @@ export interface NodeNow {
   readonly pools: NodeLoad["pools"];
   readonly running: readonly Sandbox[];
   readonly starting: number;
+  readonly snapshots: Heartbeat["snapshots"];
 }
 
 type Configured = Pick<AgentConfig, "nodeId" | "labels" | "maxSandboxes">;
@@ -51,7 +52,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       startedAt,
       endAt,
     })),
-    snapshots: [],
+    snapshots: [...node.snapshots],
   };
 }
 

@@ -19,6 +19,8 @@ import { upstreams } from "./network/dns-upstreams.ts";
 import { hostFirewall } from "./network/firewall.ts";
 import { hostLinks } from "./network/links.ts";
 import { seccompProfile } from "./seccomp.ts";
+import { hostCriu } from "./snapshots/criu.ts";
+import { snapshotFiles } from "./snapshots/files.ts";
 
 const DNS_PORT = 53;
 
@@ -43,6 +45,8 @@ export function hostDeps(config: AgentConfig, log: Log): AgentDeps {
     runtime: envdRuntimes(config.envdRuntime),
     machine: hostMachine([config.stateDir, "/var/lib/docker"]),
     diskUsage: diskUsage(runCommand),
+    files: snapshotFiles(join(config.stateDir, "snapshots")),
+    criu: hostCriu(runCommand),
     probe: () => probe(containers, runCommand),
     startDns: () => startDns({ address: plan.gateway, port: DNS_PORT, upstreams: upstreams(config.dnsUpstream), log }),
     lockPath: join(config.stateDir, "agent.lock"),

@@ -21,7 +21,7 @@ export interface JanitorDeps {
   readonly config: Pick<AgentConfig, "firewallCheckMs" | "metricsKeepHours" | "logsKeepHours">;
   readonly firewall: Pick<Firewall, "repair">;
   readonly disposal: Pick<Disposal, "retry">;
-  readonly stores: Pick<Stores, "samples" | "logs" | "executions" | "containers">;
+  readonly stores: Pick<Stores, "samples" | "logs" | "executions" | "containers" | "snapshots">;
   readonly containers: Pick<Containers, "list" | "remove">;
   readonly instruments: Pick<Instruments, "firewallRepaired">;
   readonly now: () => number;
@@ -58,7 +58,8 @@ export function createSweep({ containers, stores, log }: Pick<JanitorDeps, "cont
   return async () => {
     const found = await containers.list();
     // After the list: a container that was started meanwhile has its row by now, or is not in the list.
-    const owned = new Set(stores.containers.all().map(({ id }) => id));
+    const disks = stores.snapshots.all().map(({ disk }) => disk.containerId);
+    const owned = new Set([...stores.containers.all().map(({ id }) => id), ...disks]);
     const strangers = found.map(({ id }) => id).filter((id) => !owned.has(id));
     const again = strangers.filter((id) => suspects.has(id));
     suspects.clear();

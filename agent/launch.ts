@@ -1,6 +1,6 @@
 /** From a container to a sandbox: recorded, thawed, told who it is, let onto the network. Nothing is left when it fails. */
 
-import type { StartBody } from "../shared/agent-api.ts";
+import type { StartBody, Started } from "../shared/agent-api.ts";
 import type { Log } from "../shared/log.ts";
 import { Teardown } from "../shared/teardown.ts";
 import type { Containers } from "./containers.ts";
@@ -20,6 +20,7 @@ export interface Launched {
   readonly container: LiveContainer;
   readonly startedAt: number;
   readonly warm: boolean;
+  readonly restored: Started["restored"];
 }
 
 export interface LaunchDeps {
@@ -57,7 +58,7 @@ async function claim(
   signal: AbortSignal,
 ): Promise<Launched> {
   const teardown = new Teardown(log);
-  const { sandboxId, egress, endAt } = body;
+  const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
   teardown.add("container", async () => {
     await disposal.kill(container);
     disposal.remove(container);
@@ -65,7 +66,8 @@ async function claim(
   try {
     signal.throwIfAborted();
     const intended = { id: executionId, sandboxId, containerId: container.id, internet: egress.internet, endAt, warm };
-    store.add({ ...intended, startedAt: now(), running: false });
+    const does = { does: onTimeout, memory: onTimeoutMemory };
+    store.add({ ...intended, onTimeout: does, startedAt: now(), running: false });
     teardown.add("row", () => store.remove(executionId));
 
     if (warm) container.cgroup.thaw();
@@ -90,14 +92,14 @@ async function claim(
           .catch((error: unknown) => log.debug({ err: error }, "not renamed"));
       }, RENAME_AFTER_MS).unref();
     }
-    return { container, startedAt, warm };
+    return { container, startedAt, warm, restored: "nothing" };
   } catch (error) {
     await teardown.run();
     throw error;
   }
 }
 
-function toInit(executionId: string, body: StartBody, now: number) {
+export function toInit(executionId: string, body: StartBody, now: number) {
   const { sandboxId, build, envs, accessToken, defaultUser, defaultWorkdir } = body;
   return {
     accessToken,

@@ -10,6 +10,8 @@ export interface Machine {
   readonly facts: NodeFacts["machine"];
   /** The same for every program on this kernel, different on every other. */
   readonly id: string;
+  /** Of the processor, as the kernel names them, divided by spaces. */
+  readonly cpuFlags: string;
   load(): Load;
   /** Bytes the machine could give to new processes. */
   freeMemory(): number;
@@ -31,6 +33,7 @@ export function hostMachine(directories: readonly string[]): Machine {
   return {
     facts: readFacts(),
     id: read("/proc/sys/kernel/random/boot_id").trim() || hostname(),
+    cpuFlags: /^(?:flags|Features)\s*: (.*)$/m.exec(read("/proc/cpuinfo"))?.[1]?.trim() ?? "",
     load() {
       const { total, available } = memory();
       return {

@@ -1,11 +1,17 @@
-/** Notes for the OCI runtime wrapper, one directory a container: which network namespace it is to join. */
+/**
+ * Notes for the OCI runtime wrapper, one directory a container: which network namespace it is to join, which memory it
+ * is to start with.
+ */
 
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface Marks {
   /** After the container was created and before it is started. */
   joinNetwork(containerId: string, netnsPath: string): Promise<void>;
+  /** The next start brings back this memory; lazily with a page server that listens in `criuDirectory`. */
+  restore(containerId: string, images: string, lazy: boolean): Promise<void>;
+  criuDirectory(containerId: string): string;
   remove(containerId: string): Promise<void>;
   list(): Promise<string[]>;
 }
@@ -18,6 +24,13 @@ export function hostMarks(runDirectory: string): Marks {
       await mkdir(directory, { recursive: true, mode: 0o700 });
       await writeFile(join(directory, "netns"), `${netnsPath}\n`);
     },
+    async restore(containerId, images, lazy) {
+      const directory = join(root, containerId);
+      await mkdir(join(directory, "criu"), { recursive: true, mode: 0o700 });
+      if (lazy) await writeFile(join(directory, "lazy"), "");
+      await symlink(images, join(directory, "restore"));
+    },
+    criuDirectory: (containerId) => join(root, containerId, "criu"),
     remove: (containerId) => rm(join(root, containerId), { recursive: true, force: true }),
     list: () => readdir(root).catch(() => []),
   };

@@ -16,12 +16,18 @@ export interface Remains {
   readonly slots: readonly number[];
   /** Containers with a mark. */
   readonly marks: readonly string[];
+  /** Containers of paused sandboxes, with their snapshot. */
+  readonly paused: ReadonlyMap<string, string>;
 }
 
 export interface RecoveryPlan {
   readonly sandboxes: readonly { readonly container: KnownContainer; readonly execution: Execution }[];
   /** Frozen, unclaimed, and of the current runtime. */
   readonly pooled: readonly KnownContainer[];
+  /** Paused sandboxes whose container is still there, frozen. */
+  readonly hot: readonly { readonly container: KnownContainer; readonly snapshotId: string }[];
+  /** Containers of paused sandboxes that run though nobody was told so: a resume that was cut off. */
+  readonly quench: readonly string[];
   /** Sandboxes that ended while nobody looked. */
   readonly ended: readonly Execution[];
   /** Executions that never ran: nobody was told of them. */
@@ -36,7 +42,7 @@ export interface RecoveryPlan {
 }
 
 export function planRecovery(remains: Remains): RecoveryPlan {
-  const { known, executions, found, alive, runtime, slots, marks } = remains;
+  const { known, executions, found, alive, runtime, slots, marks, paused } = remains;
   const running = new Set(found.filter((container) => container.running).map(({ id }) => id));
   const byContainer = new Map(executions.map((execution) => [execution.containerId, execution]));
   const living = known.filter((container) => running.has(container.id) && alive(container));
@@ -45,21 +51,29 @@ export function planRecovery(remains: Remains): RecoveryPlan {
     const execution = byContainer.get(container.id);
     return execution?.running === true ? [{ container, execution }] : [];
   });
-  const pooled = living.filter((container) => !byContainer.has(container.id) && container.runtime === runtime);
+  const idle = living.filter((container) => !byContainer.has(container.id));
+  const pooled = idle.filter(({ id, runtime: mounted }) => !paused.has(id) && mounted === runtime);
+  const hot = idle.flatMap((container) => {
+    const snapshotId = paused.get(container.id);
+    return snapshotId === undefined ? [] : [{ container, snapshotId }];
+  });
 
-  const kept = new Map([...sandboxes.map(({ container }) => container), ...pooled].map((one) => [one.id, one]));
+  const claimed = [...sandboxes, ...hot].map(({ container }) => container);
+  const kept = new Map([...claimed, ...pooled].map((one) => [one.id, one]));
   const keptExecutions = new Set(sandboxes.map(({ execution }) => execution.id));
   const lost = executions.filter(({ id }) => !keptExecutions.has(id));
   const keptSlots = new Set([...kept.values()].map(({ slot }) => slot));
   return {
     sandboxes,
     pooled,
+    hot,
+    quench: [...running].filter((id) => paused.has(id) && !kept.has(id)),
     ended: lost.filter((execution) => execution.running),
     unstarted: lost.filter((execution) => !execution.running),
     rename: sandboxes
       .map(({ container, execution }) => ({ id: container.id, name: `svc-${execution.sandboxId}` }))
       .filter(({ id, name }) => found.some((one) => one.id === id && one.name !== name)),
-    removeContainers: found.filter(({ id }) => !kept.has(id)).map(({ id }) => id),
+    removeContainers: found.filter(({ id }) => !kept.has(id) && !paused.has(id)).map(({ id }) => id),
     forgetContainers: known.filter(({ id }) => !kept.has(id)).map(({ id }) => id),
     removeSlots: slots.filter((slot) => !keptSlots.has(slot)),
     removeMarks: marks.filter((id) => !kept.has(id)),

@@ -3,6 +3,7 @@
 import type { Log } from "../shared/log.ts";
 import type { OpenCgroup } from "./cgroup.ts";
 import type { Containers } from "./containers.ts";
+import type { Envd } from "./envd.ts";
 import type { LiveContainer } from "./live-container.ts";
 import type { Marks } from "./marks.ts";
 import type { Plan } from "./network/addresses.ts";
@@ -10,18 +11,23 @@ import type { Firewall } from "./network/firewall.ts";
 import type { Links } from "./network/links.ts";
 import { planRecovery } from "./recover.ts";
 import type { Sandbox } from "./sandboxes.ts";
-import type { ContainerStore, KnownContainer } from "./store/containers.ts";
-import type { ExecutionStore } from "./store/executions.ts";
+import type { Criu } from "./snapshots/criu.ts";
+import type { SnapshotFiles } from "./snapshots/files.ts";
+import { interruptedCaptures } from "./snapshots/interrupted.ts";
+import type { KnownContainer } from "./store/containers.ts";
+import type { Stores } from "./store/stores.ts";
 
 export interface RecoveryDeps {
   readonly plan: Plan;
-  readonly containers: Pick<Containers, "list" | "remove" | "inspect" | "rename">;
+  readonly containers: Pick<Containers, "list" | "remove" | "inspect" | "rename" | "kill">;
   readonly openCgroup: OpenCgroup;
   readonly links: Links;
   readonly firewall: Pick<Firewall, "rebuild">;
   readonly marks: Pick<Marks, "list" | "remove">;
-  readonly containerStore: ContainerStore;
-  readonly executionStore: ExecutionStore;
+  readonly envd: Pick<Envd, "resumeWatches">;
+  readonly stores: Pick<Stores, "containers" | "executions" | "snapshots">;
+  readonly files: SnapshotFiles;
+  readonly criu: Pick<Criu, "settled">;
   readonly runtime: () => Promise<{ readonly directory: string }>;
   readonly now: () => number;
   readonly log: Log;
@@ -30,6 +36,8 @@ export interface RecoveryDeps {
 export interface Recovered {
   readonly sandboxes: readonly Sandbox[];
   readonly pooled: readonly LiveContainer[];
+  /** Frozen containers of paused sandboxes. */
+  readonly hot: readonly { readonly container: LiveContainer; readonly snapshotId: string }[];
   /** Slots that nobody owns; free once `cleared`. */
   readonly leftoverSlots: readonly number[];
   /** What is no longer wanted, removed in the background: nobody waits for it. */
@@ -37,9 +45,10 @@ export interface Recovered {
 }
 
 export async function recover(deps: RecoveryDeps): Promise<Recovered> {
-  const { plan, containers, links, firewall, marks, containerStore, executionStore, now, log } = deps;
-  const known = containerStore.all();
-  const executions = executionStore.all();
+  const { plan, containers, links, firewall, marks, stores, now, log } = deps;
+  const goOn = await interruptedCaptures(deps);
+  const known = stores.containers.all();
+  const executions = stores.executions.all();
   const open = new Set(executions.filter(({ running, internet }) => running && internet).map((one) => one.containerId));
   await links.prepare();
   await firewall.rebuild(
@@ -63,6 +72,12 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
     slots,
     marks: marked,
     runtime: runtime.directory,
+    paused: new Map(
+      stores.snapshots
+        .all()
+        .filter(({ kind, state }) => kind === "pause" && state === "stored")
+        .map(({ id, disk }) => [disk.containerId, id]),
+    ),
     alive: ({ id }) => cgroups.get(id)?.alive() === true,
   });
 
@@ -75,20 +90,36 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
     const seen = await containers.inspect(containerId);
     const reason = seen === undefined ? "lost" : seen.oomKilled ? "oom" : "exited";
     const exitCode = seen === undefined ? {} : { exitCode: seen.exitCode };
-    executionStore.exit({ executionId: id, sandboxId, reason, ...exitCode, at: now() });
+    stores.executions.exit({ executionId: id, sandboxId, reason, ...exitCode, at: now() });
   }
-  for (const { id } of steps.unstarted) executionStore.remove(id);
+  for (const { id } of steps.unstarted) stores.executions.remove(id);
+  for (const id of goOn) {
+    const container = steps.sandboxes.find((one) => one.container.id === id)?.container;
+    if (container === undefined) continue;
+    const { cgroup, slot, controlToken } = live(container);
+    cgroup.thaw();
+    deps.envd
+      .resumeWatches({ address: slot.address, controlToken })
+      .catch((error: unknown) => log.warn({ err: error, containerId: id }, "watches not resumed"));
+  }
 
   const clear = async () => {
     for (const { id, name } of steps.rename)
       await containers.rename(id, name).catch((error: unknown) => log.debug({ err: error }, "not renamed"));
+    for (const id of steps.quench) await (cgroups.get(id)?.kill() ?? containers.kill(id));
     for (const id of steps.removeContainers) await containers.remove(id);
     for (const id of steps.removeMarks) await marks.remove(id);
-    for (const id of steps.forgetContainers) containerStore.remove(id);
+    for (const id of steps.forgetContainers) stores.containers.remove(id);
   };
-  const { sandboxes, pooled, ended, removeContainers } = steps;
+  const { sandboxes, pooled, hot, ended, removeContainers } = steps;
   log.info(
-    { sandboxes: sandboxes.length, pooled: pooled.length, ended: ended.length, removed: removeContainers.length },
+    {
+      sandboxes: sandboxes.length,
+      pooled: pooled.length,
+      hot: hot.length,
+      ended: ended.length,
+      removed: removeContainers.length,
+    },
     "took over what runs here",
   );
   return {
@@ -99,9 +130,13 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
       internet: execution.internet,
       startedAt: execution.startedAt,
       warm: execution.warm,
+      // Only the answer to the start says it, and that start is over.
+      restored: "nothing" as const,
+      onTimeout: execution.onTimeout,
       endAt: execution.endAt,
     })),
     pooled: pooled.map(live),
+    hot: hot.map(({ container, snapshotId }) => ({ container: live(container), snapshotId })),
     leftoverSlots: steps.removeSlots,
     cleared: clear(),
   };

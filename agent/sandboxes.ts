@@ -10,7 +10,7 @@ import { ENVD_VERSION } from "../shared/version.ts";
 import type { Disposal } from "./disposal.ts";
 import type { Launched, LaunchSpec } from "./launch.ts";
 import type { LiveContainer } from "./live-container.ts";
-import type { ExecutionStore } from "./store/executions.ts";
+import type { ExecutionStore, OnTimeout } from "./store/executions.ts";
 
 /** A sandbox that runs, as everything else here sees it. */
 export interface Sandbox {
@@ -20,7 +20,10 @@ export interface Sandbox {
   readonly internet: boolean;
   readonly startedAt: number;
   readonly warm: boolean;
+  /** Which part of what it was before is there again. */
+  readonly restored: Started["restored"];
   readonly endAt: number;
+  readonly onTimeout: OnTimeout;
 }
 
 type Entry =
@@ -31,6 +34,8 @@ type Entry =
       readonly cancel: AbortController;
     }
   | { readonly is: "running"; readonly sandbox: Sandbox }
+  /** It is being paused: not routable, and back if that fails. */
+  | { readonly is: "leaving"; readonly sandboxId: string; readonly sandbox: Sandbox; readonly done: Promise<void> }
   | { readonly is: "stopping"; readonly sandboxId: string; readonly done: Promise<void> };
 
 export interface SandboxesDeps {
@@ -57,6 +62,8 @@ export interface Sandboxes {
   /** Unroutable, streams ended and dead when it resolves. Unknown is success, and remembered. */
   stop(executionId: string): Promise<void>;
   setEndAt(executionId: string, endAt: number): void;
+  /** Unroutable while `work` runs. When that worked the execution is over, and that is recorded; else it goes on. */
+  leave<T>(executionId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T>;
   /** Ends it for a reason of the agent's own, and reports it. */
   end(executionId: string, reason: ExitReport["reason"]): Promise<void>;
   /** The engine says that a container is gone. */
@@ -64,6 +71,8 @@ export interface Sandboxes {
   route(sandboxId: string): { executionId: string; address: string; controlToken: string } | undefined;
   get(executionId: string): Sandbox | undefined;
   running(): Sandbox[];
+  /** Those that are being paused: not over yet. */
+  leaving(): Sandbox[];
   readonly starting: number;
   adopt(sandbox: Sandbox): void;
   /** No new starts; waits for those under way. */
@@ -150,6 +159,10 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     switch (entry.is) {
       case "stopping":
         return entry.done;
+      case "leaving":
+        await entry.done;
+        // It could not leave, or it is paused now: then this execution is over already.
+        return entries.get(executionId)?.is === "running" ? stop(executionId) : undefined;
       case "running":
         return finish(entry.sandbox, false, () => store.stop(executionId, now()));
       case "starting":
@@ -180,8 +193,9 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
           return entry.done;
         case "running":
           return toStarted(entry.sandbox);
+        case "leaving":
         case "stopping":
-          throw new AppError("conflict", "this execution is being stopped");
+          throw new AppError("conflict", "this execution is ending");
       }
     },
 
@@ -195,6 +209,31 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
       entries.set(executionId, { is: "running", sandbox });
       if (routes.has(sandbox.sandboxId)) routes.set(sandbox.sandboxId, sandbox);
       onChange();
+    },
+
+    leave(executionId, work) {
+      const entry = entries.get(executionId);
+      if (entry?.is !== "running") throw new AppError("sandbox_not_found", "the execution does not run here");
+      const { sandbox } = entry;
+      const { sandboxId, container } = sandbox;
+      if (routes.get(sandboxId)?.executionId === executionId) routes.delete(sandboxId);
+      const left = (async () => {
+        try {
+          await closeStreams(executionId);
+          const result = await work(sandbox);
+          entries.delete(executionId);
+          return result;
+        } catch (error) {
+          add(sandbox);
+          if (!container.cgroup.alive()) await finishWith(sandbox, true, { reason: "exited" });
+          throw error;
+        } finally {
+          onChange();
+        }
+      })();
+      const done = left.then(ignore, ignore);
+      entries.set(executionId, { is: "leaving", sandboxId, sandbox, done });
+      return left;
     },
 
     async end(executionId, reason) {
@@ -224,6 +263,8 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
 
     running: () => [...entries.values()].flatMap((entry) => (entry.is === "running" ? [entry.sandbox] : [])),
 
+    leaving: () => [...entries.values()].flatMap((entry) => (entry.is === "leaving" ? [entry.sandbox] : [])),
+
     get starting() {
       return [...entries.values()].filter(({ is }) => is === "starting").length;
     },
@@ -242,11 +283,16 @@ function sandboxOf(entry: Entry): string {
   return entry.is === "running" ? entry.sandbox.sandboxId : entry.sandboxId;
 }
 
-function identity({ sandboxId, egress, endAt }: StartBody): Pick<Sandbox, "sandboxId" | "internet" | "endAt"> {
-  return { sandboxId, internet: egress.internet, endAt };
+function identity(body: StartBody): Pick<Sandbox, "sandboxId" | "internet" | "endAt" | "onTimeout"> {
+  const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+  return { sandboxId, internet: egress.internet, endAt, onTimeout: { does: onTimeout, memory: onTimeoutMemory } };
 }
 
-function toStarted({ executionId, sandboxId, container, startedAt, warm }: Sandbox): Started {
+function ignore(): void {
+  // Told to whoever asked for it.
+}
+
+function toStarted({ executionId, sandboxId, container, startedAt, warm, restored }: Sandbox): Started {
   return {
     executionId,
     sandboxId,
@@ -254,7 +300,7 @@ function toStarted({ executionId, sandboxId, container, startedAt, warm }: Sandb
     envdVersion: ENVD_VERSION,
     startedAt,
     warm,
-    restored: "nothing",
+    restored,
   };
 }
 

@@ -66,6 +66,23 @@ const MIGRATIONS = [
      primary key (execution_id, seq)
    ) strict, without rowid;
    create index logs_at on logs (at);`,
+  `alter table executions add column on_timeout text not null default 'kill';
+   alter table executions add column on_timeout_memory integer not null default 1;
+   create table snapshots (
+     id text primary key,
+     kind text not null,
+     state text not null,
+     sandbox_id text not null,
+     execution_id text not null,
+     container_id text not null,
+     -- What is needed to run the container again, as JSON: read and written whole.
+     disk text not null,
+     image text,
+     memory integer not null,
+     memory_bytes integer not null,
+     disk_bytes integer not null,
+     captured_at integer not null
+   ) strict;`,
 ];
 
 /** `path` is a file (made with mode 0600 by the umask of the program) or ":memory:". */

@@ -9,9 +9,16 @@ export interface Execution {
   readonly containerId: string;
   readonly internet: boolean;
   readonly endAt: number;
+  /** What the agent does by itself when its time is over and the orchestrator away. */
+  readonly onTimeout: OnTimeout;
   readonly startedAt: number;
   readonly warm: boolean;
   readonly running: boolean;
+}
+
+export interface OnTimeout {
+  readonly does: "kill" | "pause";
+  readonly memory: boolean;
 }
 
 export interface ExecutionStore {
@@ -42,6 +49,8 @@ interface Row {
   started_at: number;
   warm: number;
   running: number;
+  on_timeout: OnTimeout["does"];
+  on_timeout_memory: number;
 }
 
 interface ExitRow {
@@ -54,7 +63,8 @@ interface ExitRow {
 
 export function executionStore(database: Sqlite): ExecutionStore {
   const insert = database.prepare<Row>(`insert into executions values (
-    @id, @sandbox_id, @container_id, @internet, @end_at, @started_at, @warm, @running)`);
+    @id, @sandbox_id, @container_id, @internet, @end_at, @started_at, @warm, @running, @on_timeout,
+    @on_timeout_memory)`);
   const markRunning = database.prepare<[number, string]>(
     "update executions set running = 1, started_at = ? where id = ?",
   );
@@ -71,7 +81,7 @@ export function executionStore(database: Sqlite): ExecutionStore {
   const pruneExits = database.prepare<[number]>("delete from exits where at < ?");
 
   return {
-    add({ id, sandboxId, containerId, internet, endAt, startedAt, warm, running }) {
+    add({ id, sandboxId, containerId, internet, endAt, onTimeout, startedAt, warm, running }) {
       insert.run({
         id,
         sandbox_id: sandboxId,
@@ -81,6 +91,8 @@ export function executionStore(database: Sqlite): ExecutionStore {
         started_at: startedAt,
         warm: Number(warm),
         running: Number(running),
+        on_timeout: onTimeout.does,
+        on_timeout_memory: Number(onTimeout.memory),
       });
     },
     markRunning: (id, startedAt) => void markRunning.run(startedAt, id),
@@ -115,6 +127,7 @@ function toExecution(row: Row): Execution {
     containerId: row.container_id,
     internet: row.internet === 1,
     endAt: row.end_at,
+    onTimeout: { does: row.on_timeout, memory: row.on_timeout_memory === 1 },
     startedAt: row.started_at,
     warm: row.warm === 1,
     running: row.running === 1,

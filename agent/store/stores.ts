@@ -5,12 +5,14 @@ import { openDatabase } from "./database.ts";
 import { type ExecutionStore, executionStore } from "./executions.ts";
 import { type LogStore, logStore } from "./logs.ts";
 import { type SampleStore, sampleStore } from "./samples.ts";
+import { type SnapshotStore, snapshotStore } from "./snapshots.ts";
 
 export interface Stores {
   readonly containers: ContainerStore;
   readonly executions: ExecutionStore;
   readonly samples: SampleStore;
   readonly logs: LogStore;
+  readonly snapshots: SnapshotStore;
   close(): void;
 }
 
@@ -21,6 +23,7 @@ export function openStores(path: string): Stores {
     executions: executionStore(database),
     samples: sampleStore(database),
     logs: logStore(database),
+    snapshots: snapshotStore(database),
     close: () => void database.close(),
   };
 }

@@ -12,6 +12,7 @@ import type { Firewall } from "../../agent/network/firewall.ts";
 import type { SlotPolicy } from "../../agent/network/firewall-rules.ts";
 import type { Links } from "../../agent/network/links.ts";
 import { AppError } from "../../shared/errors.ts";
+import { fakeSnapshots } from "./fake-snapshots.ts";
 
 /** Every operation asks here first, by name: throw to fail it, wait to delay it. */
 type Fault = (step: string) => unknown;
@@ -25,6 +26,9 @@ interface FakeContainer {
   frozen: boolean;
   netns: string | undefined;
   init: EnvdInit | undefined;
+  watches: boolean;
+  /** What its memory was restored from at its last start. */
+  restored: string | undefined;
   cpuUs: number;
 }
 
@@ -44,7 +48,18 @@ export interface FakeEngine {
   die(id: string, exit?: { code?: number; oom?: boolean }): void;
   deps(): Pick<
     AgentDeps,
-    "plan" | "containers" | "links" | "firewall" | "marks" | "openCgroup" | "envd" | "runtime" | "machine" | "diskUsage"
+    | "plan"
+    | "containers"
+    | "links"
+    | "firewall"
+    | "marks"
+    | "openCgroup"
+    | "envd"
+    | "runtime"
+    | "machine"
+    | "diskUsage"
+    | "files"
+    | "criu"
   >;
 }
 
@@ -53,6 +68,8 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const containers = new Map<string, FakeContainer>();
   const slots = new Set<number>();
   const marks = new Map<string, string>();
+  const restores = new Map<string, string>();
+  const images = new Set<string>();
   const rules = new Map<string, SlotPolicy>();
   const steps: string[] = [];
   const listeners = new Set<(event: ContainerEvent) => void>();
@@ -79,7 +96,16 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     async create(spec) {
       await step("create");
       const id = `c${containers.size}-${steps.length}`;
-      const fresh = { pid: 0, running: false, frozen: false, netns: undefined, init: undefined, cpuUs: 0 };
+      const fresh = {
+        pid: 0,
+        running: false,
+        frozen: false,
+        netns: undefined,
+        init: undefined,
+        watches: true,
+        restored: undefined,
+        cpuUs: 0,
+      };
       containers.set(id, { id, spec, name: spec.name, ...fresh });
       return id;
     },
@@ -87,7 +113,11 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       await step("start");
       const container = known(id);
       if (!marks.has(id)) throw new Error("a container was started without its network");
-      Object.assign(container, { running: true, pid: state.pid++, netns: marks.get(id) });
+      const memory = restores.get(id);
+      restores.delete(id);
+      if (memory !== undefined && !images.has(memory)) throw new Error("restored from nothing");
+      const fresh = { running: true, frozen: false, pid: state.pid++, netns: marks.get(id) };
+      Object.assign(container, fresh, { restored: memory, watches: memory === undefined });
     },
     async inspect(id) {
       await step("inspect");
@@ -193,6 +223,14 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       await step("init");
       awake(address).init = body;
     },
+    async suspendWatches({ address }) {
+      await step("suspend");
+      awake(address).watches = false;
+    },
+    async resumeWatches({ address }) {
+      await step("watch");
+      awake(address).watches = true;
+    },
     async logs({ address }) {
       await step("logs");
       awake(address);
@@ -253,6 +291,11 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
           await step("mark");
           marks.set(id, path);
         },
+        async restore(id, directory) {
+          await step("mark memory");
+          restores.set(id, directory);
+        },
+        criuDirectory: (id) => `/marks/${id}`,
         async remove(id) {
           await step("unmark");
           marks.delete(id);
@@ -269,10 +312,12 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       machine: {
         facts: { cpuFamily: "", cpuModel: "", cpuModelName: "", cpuArchitecture: "" },
         id: "fake",
+        cpuFlags: "sse2",
         load: () => ({ cpuCount: 2, cpuPercent: 0, memoryTotalBytes: 2 ** 34, memoryUsedBytes: 0, disks: [] }),
         freeMemory: () => state.free,
       },
       diskUsage: () => Promise.resolve(4_096),
+      ...fakeSnapshots(step, images),
     }),
   };
 }

@@ -42,6 +42,8 @@ export interface RealAgent {
   setOrchestrator(answers: boolean): void;
   start(more?: Partial<StartBody>): Promise<Started>;
   stop(executionId: string): Promise<void>;
+  /** Started anew, it keeps no frozen container. */
+  drop(): Promise<void>;
   /** SIGKILL: it has no chance to tidy up. */
   crash(): Promise<void>;
   launch(): Promise<void>;
@@ -78,7 +80,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
   );
   const orchestratorUrl = await orchestrator.listen({ host: "127.0.0.1", port: 0 });
   const port = await freePort();
-  const environment = {
+  const environment: NodeJS.ProcessEnv = {
     PATH: process.env.PATH,
     SVC_AGENT_PORT: String(port),
     SVC_PROXY_PORT: "0",
@@ -160,6 +162,16 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
         },
       }),
     stop: (executionId) => connection.call.stopExecution({ params: { executionId } }),
+    async drop() {
+      await end("SIGTERM");
+      environment["SVC_HOT_SECONDS"] = "0";
+      await launch();
+      const frozen = async () => (await containers()).filter(({ state }) => state === "running").length;
+      while ((await frozen()) > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+      await end("SIGTERM");
+      Object.assign(environment, { SVC_HOT_SECONDS: "300" }, settings);
+      await launch();
+    },
     crash: () => end("SIGKILL"),
     launch,
     get pid() {

@@ -26,10 +26,10 @@ const databasePath = () => join(directory, "agent.db");
 async function takeOver(engine: FakeEngine) {
   engine.fail(() => undefined);
   const stores = openStores(databasePath());
-  const deps = { ...engine.deps(), containerStore: stores.containers, executionStore: stores.executions };
+  const deps = { ...engine.deps(), stores };
   const found = await recover({ ...deps, now: Date.now, log });
   const slots = createSlots({ ...deps, log, ahead: 0, restMs: 1 });
-  const kept = [...found.sandboxes.map(({ container }) => container), ...found.pooled];
+  const kept = [...[...found.sandboxes, ...found.hot].map(({ container }) => container), ...found.pooled];
   slots.adopt(
     kept.map(({ slot }) => slot.number),
     found.leftoverSlots,

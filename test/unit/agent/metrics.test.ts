@@ -23,6 +23,8 @@ function setup() {
     internet: true,
     startedAt: clock.now,
     warm: true,
+    restored: "nothing" as const,
+    onTimeout: { does: "kill" as const, memory: true },
     endAt: 0,
     container: {
       id: "c1",

@@ -19,6 +19,7 @@ const execution = (id: string, containerId: string, running = true) => ({
   containerId,
   internet: true,
   endAt: 0,
+  onTimeout: { does: "kill" as const, memory: true },
   startedAt: 0,
   warm: false,
   running,
@@ -34,6 +35,7 @@ function plan(more: Partial<Remains>) {
     runtime: "r2",
     slots: [],
     marks: [],
+    paused: new Map(),
   };
   return planRecovery({ ...nothing, ...more });
 }

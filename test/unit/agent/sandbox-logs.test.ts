@@ -18,6 +18,8 @@ const sandbox: Sandbox = {
   internet: true,
   startedAt: NOW - 1_000,
   warm: false,
+  restored: "nothing" as const,
+  onTimeout: { does: "kill" as const, memory: true },
   endAt: NOW + 1_000,
   container: {
     id: "c1",

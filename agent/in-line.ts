@@ -1,0 +1,22 @@
+/** Work on one thing at a time: what has the same key waits for what came before it. */
+
+export interface InLine {
+  <T>(key: string, work: () => Promise<T>): Promise<T>;
+}
+
+export function createInLine(): InLine {
+  const last = new Map<string, Promise<unknown>>();
+  return (key, work) => {
+    const before = last.get(key) ?? Promise.resolve();
+    const done = before.then(work, work);
+    const settled = done.then(
+      () => undefined,
+      () => undefined,
+    );
+    last.set(key, settled);
+    void settled.then(() => {
+      if (last.get(key) === settled) last.delete(key);
+    });
+    return done;
+  };
+}

@@ -1,0 +1,128 @@
+/** Memory to disk by runc and CRIU, and the daemon that hands out pages after a lazy restore. */
+
+import { spawn } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { AppError } from "../../shared/errors.ts";
+import type { RunCommand } from "../command.ts";
+import { explainDump } from "./dump-log.ts";
+
+const DUMP_LIMIT_MS = 120_000;
+/** Where the set-up puts ours; the one of the distribution may not work. */
+export const CRIU_PATH = "/opt/svc/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const RUNTIME_STATES = "/run/docker";
+const LISTEN_LIMIT_MS = 5_000;
+const POLL_MS = 5;
+const SLOW_POLL_MS = 100;
+const LOG_BYTES = 256 * 1024;
+
+export interface PageServer {
+  /** The last page is in; false when it ended before that. */
+  readonly done: Promise<boolean>;
+  stop(): void;
+}
+
+export interface Criu {
+  /**
+   * Of a frozen container, which stays as it is, and frozen.
+   * @throws {AppError} no_space, snapshot_failed with the reason
+   */
+  dump(containerId: string, to: { readonly images: string; readonly work: string }): Promise<void>;
+  /** Resolves when it listens in `work`. It outlives this program. */
+  servePages(images: string, work: string): Promise<PageServer>;
+  /** The page server in this directory that a former agent has left running. */
+  findPageServer(work: string): Promise<PageServer | undefined>;
+  /** Waits for dumps into this directory that a former agent has left running. */
+  settled(directory: string): Promise<void>;
+}
+
+export function hostCriu(run: RunCommand): Criu {
+  return {
+    async dump(containerId, { images, work }) {
+      const root = await stateDirectory(containerId);
+      const where = ["--image-path", images, "--work-path", work];
+      try {
+        await run("runc", ["--root", root, "checkpoint", "--leave-running", ...where, containerId], {
+          timeoutMs: DUMP_LIMIT_MS,
+          path: CRIU_PATH,
+        });
+      } catch (cause) {
+        const log = await tail(join(work, "dump.log"));
+        const { reason, noSpace } = explainDump(log);
+        if (noSpace || String(cause).includes("no space left"))
+          throw new AppError("no_space", "the node has no space left for the snapshot", { cause });
+        throw new AppError("snapshot_failed", `the sandbox's memory cannot be stored: ${reason}; it goes on running`, {
+          cause,
+          details: { log: log.slice(-2_000) },
+        });
+      }
+    },
+
+    async servePages(images, work) {
+      const args = ["lazy-pages", "--images-dir", images, "--work-dir", work, "--log-file", "lazy-pages.log"];
+      const child = spawn("criu", args, { detached: true, stdio: "ignore", env: { PATH: CRIU_PATH } });
+      const state = { over: false };
+      const done = new Promise<boolean>((resolve) => {
+        const end = (code: number | null) => {
+          state.over = true;
+          resolve(code === 0);
+        };
+        child.once("error", () => end(null));
+        child.once("exit", end);
+      });
+      child.unref();
+      const deadline = Date.now() + LISTEN_LIMIT_MS;
+      while (!(await readdir(work)).includes("lazy-pages.socket")) {
+        if (state.over || Date.now() > deadline) {
+          child.kill("SIGKILL");
+          throw new AppError("internal", "CRIU's page server did not start");
+        }
+        await delay(POLL_MS);
+      }
+      return { done, stop: () => void child.kill("SIGKILL") };
+    },
+
+    async findPageServer(work) {
+      const serves = (args: readonly string[]) => args.includes("lazy-pages") && args.includes(work);
+      const pids = await processesOf(serves);
+      const [pid] = pids;
+      if (pid === undefined) return undefined;
+      // How it ended cannot be known of somebody else's child.
+      const done = gone(serves).then(() => true);
+      return { done, stop: () => process.kill(pid, "SIGKILL") };
+    },
+
+    settled: (directory) => gone((args) => args.some((one) => one.startsWith(directory))),
+  };
+}
+
+/** The engine names the directory after the runtime's kind, which has changed between versions. */
+async function stateDirectory(containerId: string): Promise<string> {
+  for (const kind of await readdir(RUNTIME_STATES).catch(() => [] as string[])) {
+    if (!kind.startsWith("runtime-")) continue;
+    const root = join(RUNTIME_STATES, kind, "moby");
+    if ((await readdir(root).catch(() => [] as string[])).includes(containerId)) return root;
+  }
+  throw new AppError("snapshot_failed", "the container does not run under runc");
+}
+
+async function tail(path: string): Promise<string> {
+  const text = await readFile(path, "utf8").catch(() => "");
+  return text.slice(-LOG_BYTES);
+}
+
+async function gone(matches: (args: readonly string[]) => boolean): Promise<void> {
+  while ((await processesOf(matches)).length > 0) await delay(SLOW_POLL_MS);
+}
+
+async function processesOf(matches: (args: readonly string[]) => boolean): Promise<number[]> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      const text = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+      return pid !== process.pid && matches(text.split("\0")) ? [pid] : [];
+    }),
+  );
+  return found.flat();
+}

@@ -1,0 +1,44 @@
+/** Why CRIU could not dump a sandbox, in words for whoever asked for it. Pure. */
+
+const MAX_CHARACTERS = 200;
+
+/** What CRIU says → what it means. The first that matches counts; more telling ones come first. */
+const REASONS: readonly (readonly [RegExp, string])[] = [
+  [/No space left on device|Disk quota exceeded/, "there is no space left"],
+  [/io_uring/i, "a process uses io_uring"],
+  [/Can't dump that handle|inotify|fsnotify/i, "a process watches files in a way that cannot be stored"],
+  [/userfaultfd/i, "a process handles its own page faults (userfaultfd)"],
+  [/bpf/i, "a process uses BPF"],
+  [/perf_event/i, "a process uses performance counters"],
+  [/[Cc]onnected TCP socket|tcp.*(established|in flight)/, "a TCP connection cannot be stored"],
+  [/External socket is used|unix.*(external|peer)/i, "a process talks to a socket outside of the sandbox"],
+  [/Can't (find|dump).*(deleted|unlinked|ghost)|ghost file/i, "a process has a deleted file open that is too large"],
+  [/already (being )?traced|ptrace.*(EPERM|Operation not permitted)|seize.*failed/i, "a process is being debugged"],
+  [/Unsupported.*(socket|protocol|family)/i, "a process has a socket of a kind that cannot be stored"],
+  [
+    /[Uu]nsupported file|Can't dump file|Can't open.*fd|Unknown file/,
+    "a process has a file open of a kind that cannot be stored",
+  ],
+  [/lock/i, "a file lock cannot be stored"],
+  [/mount/i, "a mount cannot be stored"],
+];
+
+export interface DumpFailure {
+  readonly reason: string;
+  readonly noSpace: boolean;
+}
+
+/** `log` is what CRIU wrote; it names files of the sandbox, so only its kind of failure is passed on. */
+export function explainDump(log: string): DumpFailure {
+  const errors = log
+    .split("\n")
+    .filter((line) => line.includes("Error ") && !line.includes("rlimit: Can't setup RLIMIT_NOFILE"));
+  for (const [pattern, reason] of REASONS) {
+    if (errors.some((line) => pattern.test(line))) return { reason, noSpace: reason === REASONS[0]?.[1] };
+  }
+  const first = errors[0]?.replace(/^.*?Error \([^)]*\):\s*/, "").replace(/[^\x20-\x7e]/g, "?");
+  return {
+    reason: first === undefined ? "CRIU does not say why" : `CRIU says: ${first.slice(0, MAX_CHARACTERS)}`,
+    noSpace: false,
+  };
+}

@@ -1,0 +1,17 @@
+/** Which frozen containers have been kept long enough. Pure. */
+
+export interface HotView {
+  readonly kept: readonly { readonly id: string; readonly since: number }[];
+  readonly now: number;
+  readonly keepMs: number;
+  readonly freeMemory: number;
+  readonly reservedMemory: number;
+}
+
+/** Oldest first. While memory is short one a round: what it gives back is seen in the next. */
+export function planHot({ kept, now, keepMs, freeMemory, reservedMemory }: HotView): string[] {
+  const oldest = [...kept].sort((a, b) => a.since - b.since);
+  const over = oldest.filter(({ since }) => now - since >= keepMs).map(({ id }) => id);
+  if (over.length > 0 || freeMemory >= reservedMemory) return over;
+  return oldest.slice(0, 1).map(({ id }) => id);
+}

@@ -1,0 +1,74 @@
+/** A container that came back is told who it is now, and let onto the network. */
+
+import type { StartBody } from "../../shared/agent-api.ts";
+import type { Log } from "../../shared/log.ts";
+import type { Teardown } from "../../shared/teardown.ts";
+import type { Envd } from "../envd.ts";
+import { toInit } from "../launch.ts";
+import type { LiveContainer } from "../live-container.ts";
+import type { Firewall } from "../network/firewall.ts";
+import type { Stores } from "../store/stores.ts";
+
+export interface IdentifyDeps {
+  readonly stores: Pick<Stores, "snapshots" | "executions" | "containers">;
+  readonly envd: Pick<Envd, "init" | "ready" | "resumeWatches">;
+  readonly firewall: Pick<Firewall, "open" | "close">;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** The row of an execution that does not run yet: a crash from here on leaves a trace. */
+export function intend(
+  { executionId, body }: { readonly executionId: string; readonly body: StartBody },
+  containerId: string,
+  { stores, now }: Pick<IdentifyDeps, "stores" | "now">,
+  teardown: Teardown,
+): void {
+  const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+  stores.executions.add({
+    id: executionId,
+    sandboxId,
+    containerId,
+    internet: egress.internet,
+    endAt,
+    onTimeout: { does: onTimeout, memory: onTimeoutMemory },
+    startedAt: now(),
+    warm: false,
+    running: false,
+  });
+  teardown.add("execution", () => stores.executions.remove(executionId));
+}
+
+interface Identified {
+  readonly executionId: string;
+  readonly body: StartBody;
+  readonly container: LiveContainer;
+  /** They were given up before the dump. */
+  readonly watches: boolean;
+  /** What its envd is to be addressed with from now on, when that is not what it has. */
+  readonly nextControlToken?: string;
+}
+
+/** Resolves to the time from which on it runs. */
+export async function identify(
+  { executionId, body, container, watches, nextControlToken }: Identified,
+  { envd, firewall, now, log }: IdentifyDeps,
+  { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
+): Promise<number> {
+  const at = { address: container.slot.address, controlToken: container.controlToken };
+  const init = toInit(executionId, body, now());
+  teardown.add("firewall", () => firewall.close(container.slot));
+  await Promise.all([
+    envd.init(at, nextControlToken === undefined ? init : { ...init, controlToken: nextControlToken }, signal),
+    body.egress.internet ? firewall.open(container.slot) : undefined,
+  ]);
+  signal.throwIfAborted();
+  if (watches) {
+    const next = { ...at, controlToken: nextControlToken ?? at.controlToken };
+    // A watch that cannot be armed again, because its directory is gone, is told to its client by envd.
+    await envd
+      .resumeWatches(next)
+      .catch((error: unknown) => log.warn({ err: error, executionId }, "watches not resumed"));
+  }
+  return now();
+}

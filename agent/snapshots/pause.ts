@@ -1,0 +1,67 @@
+/** From a sandbox that nobody can reach any more to a durable snapshot; or, whatever fails, back to where it was. */
+
+import type { Captured } from "../../shared/agent-api.ts";
+import type { Log } from "../../shared/log.ts";
+import { Teardown } from "../../shared/teardown.ts";
+import type { Envd } from "../envd.ts";
+import type { Firewall } from "../network/firewall.ts";
+import type { Sandbox } from "../sandboxes.ts";
+import type { Stores } from "../store/stores.ts";
+import type { Capture, CaptureDeps } from "./capture.ts";
+import { captureMemory, diskOf, toCaptured } from "./capture.ts";
+import type { Hot } from "./hot.ts";
+
+export interface PauseDeps extends CaptureDeps {
+  readonly stores: Pick<Stores, "snapshots" | "executions">;
+  readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
+  readonly firewall: Pick<Firewall, "open" | "close">;
+  readonly hot: Pick<Hot, "add" | "drop">;
+  /** A last look at what the sandbox has to say; never throws, is quick. */
+  readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
+  readonly log: Log;
+}
+
+export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps): Promise<Captured> {
+  const { stores, envd, firewall, hot, now, log } = deps;
+  const { executionId, sandboxId, container, internet } = sandbox;
+  const { snapshotId, memory } = capture;
+  const at = { address: container.slot.address, controlToken: container.controlToken };
+  const teardown = new Teardown(log);
+  try {
+    stores.snapshots.intend({
+      id: snapshotId,
+      kind: "pause",
+      state: "capturing",
+      sandboxId,
+      executionId,
+      disk: diskOf(container),
+      image: undefined,
+      memory,
+      memoryBytes: 0,
+      diskBytes: 0,
+      capturedAt: now(),
+    });
+    teardown.add("row", () => stores.snapshots.remove(snapshotId));
+
+    await deps.beforeEnd(sandbox);
+    if (memory) {
+      teardown.add("watches", () => envd.resumeWatches(at));
+      // A sandbox that has stopped envd is still one that can be stored; then its watches may be in the way.
+      await envd.suspendWatches(at).catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches are kept"));
+    }
+    teardown.add("firewall", () => (internet ? firewall.open(container.slot) : undefined));
+    teardown.add("freeze", () => container.cgroup.thaw());
+    await Promise.all([firewall.close(container.slot), container.cgroup.freeze()]);
+
+    const stored = await captureMemory(sandbox, { ...capture, kind: "pause", image: undefined }, { teardown, deps });
+    // From here on it is paused.
+    stores.snapshots.keep(snapshotId, stored, () => stores.executions.stop(executionId, now()));
+    teardown.release();
+    if (memory) hot.add(snapshotId, container);
+    else hot.drop(container).catch(() => undefined);
+    return toCaptured({ executionId, sandboxId, id: snapshotId, image: undefined, memory, ...stored });
+  } catch (error) {
+    await teardown.run();
+    throw error;
+  }
+}

@@ -1,0 +1,104 @@
+/** Puts the parts together that take, keep and bring back snapshots. */
+
+import type { Origin } from "../../shared/agent-api.ts";
+import type { Log } from "../../shared/log.ts";
+import type { Teardown } from "../../shared/teardown.ts";
+import type { AgentConfig } from "../config.ts";
+import type { Containers } from "../containers.ts";
+import type { Disposal } from "../disposal.ts";
+import { createInLine } from "../in-line.ts";
+import type { Launched, LaunchSpec } from "../launch.ts";
+import type { Machine } from "../machine.ts";
+import type { Marks } from "../marks.ts";
+import type { Recovered } from "../recovery.ts";
+import type { Sandbox, Sandboxes } from "../sandboxes.ts";
+import type { Stores } from "../store/stores.ts";
+import { type Captures, createCaptures } from "./captures.ts";
+import { createCool } from "./cooling.ts";
+import type { Criu } from "./criu.ts";
+import type { SnapshotFiles } from "./files.ts";
+import { createHot, type Hot } from "./hot.ts";
+import { createImages } from "./images.ts";
+import type { Origins } from "./manifest.ts";
+import { type PauseDeps, pause } from "./pause.ts";
+import { type ResumeDeps, resume } from "./resume.ts";
+import { createSnapshots, type Snapshots } from "./snapshots.ts";
+
+const MIB = 1024 * 1024;
+
+type Given = Omit<ResumeDeps, "hot" | "inLine" | "images"> & Pick<PauseDeps, "envd">;
+
+export interface StartSnapshotsDeps extends Given {
+  readonly config: Pick<AgentConfig, "hotSeconds" | "hotReservedMb" | "lazyPagesMb">;
+  readonly containers: Containers;
+  readonly disposal: Disposal;
+  readonly stores: Stores;
+  readonly criu: Criu;
+  readonly files: SnapshotFiles;
+  readonly marks: Marks;
+  readonly machine: Pick<Machine, "freeMemory">;
+  readonly origins: () => Omit<Origins, "envd">;
+  readonly found: Recovered;
+  readonly log: Log;
+}
+
+export interface SnapshotParts {
+  readonly snapshots: Snapshots;
+  readonly hot: Hot;
+  launchFrom(spec: LaunchSpec, origin: Origin, signal: AbortSignal): Promise<Launched>;
+  /** Once there is a live set to take them of. */
+  captures(more: CapturesOf): Captures;
+}
+
+export interface CapturesOf {
+  readonly sandboxes: Sandboxes;
+  readonly capable: () => boolean;
+  readonly diskBytes: (executionId: string) => number;
+  readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
+  readonly onChange: () => void;
+}
+
+export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): SnapshotParts {
+  const { config, stores, files, log, found } = deps;
+  const inLine = createInLine();
+  const hot = createHot({
+    cool: createCool({ ...deps, store: stores.containers }),
+    keepMs: config.hotSeconds * 1_000,
+    freeMemory: () => deps.machine.freeMemory(),
+    reservedMemory: config.hotReservedMb * MIB,
+    now: deps.now,
+    log,
+  });
+  teardown.add("frozen containers", () => hot.stop());
+  for (const { container, snapshotId } of found.hot) hot.add(snapshotId, container);
+
+  const work = (containerId: string) => deps.marks.criuDirectory(containerId);
+  const images = createImages({ ...deps, work, lazyBytes: config.lazyPagesMb * MIB });
+  images
+    .adopt(found.sandboxes.map(({ container }) => container.id))
+    .catch((error: unknown) => log.warn({ err: error }, "page servers not looked for"));
+  const snapshots = createSnapshots({ ...deps, store: stores.snapshots, files, hot, inLine });
+  teardown.add("old memory", () => snapshots.settled());
+  const resumeDeps: ResumeDeps = { ...deps, hot, inLine, images };
+
+  return {
+    snapshots,
+    hot,
+    launchFrom: (spec, origin, signal) => resume(spec, origin, resumeDeps, signal),
+    captures: ({ sandboxes, capable, diskBytes, beforeEnd, onChange }) =>
+      createCaptures({
+        sandboxes,
+        snapshots: stores.snapshots,
+        capable,
+        admit: () => undefined,
+        pause: async (sandbox, capture) => {
+          await images.complete(sandbox.container.id);
+          const captured = await pause(sandbox, capture, { ...deps, hot, diskBytes, beforeEnd });
+          snapshots.replaced({ id: capture.snapshotId, containerId: sandbox.container.id });
+          return captured;
+        },
+        checkpoint: () => Promise.reject(new Error("not yet")),
+        onChange,
+      }),
+  };
+}

@@ -1,0 +1,141 @@
+/** Snapshots of this node: what was begun, what is durable, which container or image is its disk. The only SQL on that table. */
+
+import type { BuildReference, Resources } from "../../shared/agent-api.ts";
+import type { Sqlite } from "./database.ts";
+
+/** What a container needs to run again, besides an address. */
+export interface Disk {
+  readonly containerId: string;
+  readonly controlToken: string;
+  readonly build: BuildReference;
+  readonly resources: Resources;
+  /** Directory of the envd runtime it has mounted. */
+  readonly runtime: string;
+  readonly upperDirectory: string | undefined;
+  readonly createdAt: number;
+}
+
+export interface Snapshot {
+  readonly id: string;
+  readonly kind: "pause" | "checkpoint";
+  /**
+   * `capturing`: begun; found so after a crash it is finished or undone. `stored`: durable.
+   * `spent`: of a pause whose sandbox runs again; only its memory image is left.
+   */
+  readonly state: "capturing" | "stored" | "spent";
+  readonly sandboxId: string;
+  readonly executionId: string;
+  /** Of a pause: the sandbox's own container. Of a checkpoint: the one it was taken of, which goes its own way. */
+  readonly disk: Disk;
+  /** Of a checkpoint. */
+  readonly image: string | undefined;
+  readonly memory: boolean;
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
+  readonly capturedAt: number;
+}
+
+export type Sizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "capturedAt">;
+
+export interface SnapshotStore {
+  /** Before anything is touched: a crash from here on leaves a trace. */
+  intend(snapshot: Snapshot): void;
+  /** It is durable: the row is on the disk when this returns. `also` is part of the same transaction. */
+  keep(id: string, sizes: Sizes, also: () => void): void;
+  /** Its sandbox runs again. `also` is part of the same transaction. */
+  spend(id: string, also: () => void): void;
+  remove(id: string): void;
+  get(id: string): Snapshot | undefined;
+  all(): Snapshot[];
+}
+
+interface Row {
+  id: string;
+  kind: Snapshot["kind"];
+  state: Snapshot["state"];
+  sandbox_id: string;
+  execution_id: string;
+  container_id: string;
+  disk: string;
+  image: string | null;
+  memory: number;
+  memory_bytes: number;
+  disk_bytes: number;
+  captured_at: number;
+}
+
+export function snapshotStore(database: Sqlite): SnapshotStore {
+  const insert = database.prepare<Row>(`insert into snapshots values (
+    @id, @kind, @state, @sandbox_id, @execution_id, @container_id, @disk, @image, @memory, @memory_bytes, @disk_bytes,
+    @captured_at)`);
+  const keep = database.prepare<[number, number, number, string]>(
+    "update snapshots set state = 'stored', memory_bytes = ?, disk_bytes = ?, captured_at = ? where id = ?",
+  );
+  const spend = database.prepare<[string]>("update snapshots set state = 'spent' where id = ?");
+  const remove = database.prepare<[string]>("delete from snapshots where id = ?");
+  const get = database.prepare<[string], Row>("select * from snapshots where id = ?");
+  const all = database.prepare<[], Row>("select * from snapshots");
+
+  // Elsewhere a power cut may take the last rows with it, since it takes the containers, too. Not here.
+  const durably = (work: () => void) => {
+    database.pragma("synchronous = FULL");
+    try {
+      database.transaction(work)();
+    } finally {
+      database.pragma("synchronous = NORMAL");
+    }
+  };
+
+  return {
+    intend({ id, kind, state, sandboxId, executionId, disk, image, memory, memoryBytes, diskBytes, capturedAt }) {
+      const { containerId, ...rest } = disk;
+      insert.run({
+        id,
+        kind,
+        state,
+        sandbox_id: sandboxId,
+        execution_id: executionId,
+        container_id: containerId,
+        disk: JSON.stringify(rest),
+        image: image ?? null,
+        memory: Number(memory),
+        memory_bytes: memoryBytes,
+        disk_bytes: diskBytes,
+        captured_at: capturedAt,
+      });
+    },
+    keep: (id, { memoryBytes, diskBytes, capturedAt }, also) =>
+      durably(() => {
+        keep.run(memoryBytes, diskBytes, capturedAt, id);
+        also();
+      }),
+    spend: (id, also) =>
+      database.transaction(() => {
+        spend.run(id);
+        also();
+      })(),
+    remove: (id) => void remove.run(id),
+    get(id) {
+      const row = get.get(id);
+      return row === undefined ? undefined : toSnapshot(row);
+    },
+    all: () => all.all().map(toSnapshot),
+  };
+}
+
+function toSnapshot(row: Row): Snapshot {
+  const rest = JSON.parse(row.disk) as Omit<Disk, "containerId" | "upperDirectory"> & { upperDirectory?: string };
+  return {
+    id: row.id,
+    kind: row.kind,
+    state: row.state,
+    sandboxId: row.sandbox_id,
+    executionId: row.execution_id,
+    disk: { ...rest, containerId: row.container_id, upperDirectory: rest.upperDirectory },
+    image: row.image ?? undefined,
+    memory: row.memory === 1,
+    memoryBytes: row.memory_bytes,
+    diskBytes: row.disk_bytes,
+    capturedAt: row.captured_at,
+  };
+}
