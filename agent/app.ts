@@ -56,7 +56,7 @@ export interface AgentDeps {
   readonly firewall: Firewall;
   readonly marks: Marks;
   readonly envd: Envd;
-  readonly runtime: () => Promise<EnvdRuntime>;
+  readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
   readonly machine: Machine;
   readonly files: SnapshotFiles;
   readonly criu: Criu;
@@ -174,7 +174,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     hot,
     launchFrom,
     captures: capturesOf,
-  } = startSnapshots({ ...deps, ...parts, config, origins }, teardown);
+  } = startSnapshots({ ...deps, ...parts, config, origins, resolver: deps.plan.gateway }, teardown);
   const sandboxes = createSandboxes({
     launch: (spec, signal) => {
       const { origin } = spec.body;

@@ -38,6 +38,13 @@ export interface ContainerEvent {
   readonly exitCode: number | undefined;
 }
 
+export interface SnapshotImage {
+  readonly id: string;
+  readonly snapshotId: string;
+  /** Unix milliseconds. */
+  readonly createdAt: number;
+}
+
 interface EngineFacts {
   readonly version: string;
   readonly storageDriver: string;
@@ -61,5 +68,15 @@ export interface Containers {
   list(): Promise<FoundContainer[]>;
   /** Calls back for each event since a time (unix ms) until the signal; rejects when the stream breaks. */
   watch(since: number, onEvent: (event: ContainerEvent) => void, signal: AbortSignal): Promise<void>;
+  /** The writable layer of a container, running or not, as an image of this node. */
+  commit(id: string, image: string, snapshotId: string): Promise<void>;
+  /** How many an image is stacked of. */
+  layers(image: string): Promise<number>;
+  /** The same image in one layer. */
+  flatten(image: string): Promise<void>;
+  /** False while a container needs it. Unknown is success. */
+  removeImage(image: string): Promise<boolean>;
+  /** Images of snapshots of this node, also those whose name is gone. */
+  snapshotImages(): Promise<SnapshotImage[]>;
   facts(): Promise<EngineFacts>;
 }

@@ -1,4 +1,4 @@
-/** Containers on Docker. The only file that imports dockerode or knows its status codes. */
+/** Containers on Docker. Together with docker-images.ts the only file that imports dockerode. */
 
 import { readFile } from "node:fs/promises";
 import type { Readable } from "node:stream";
@@ -8,6 +8,8 @@ import { AppError } from "../shared/errors.ts";
 import { check } from "../shared/validate.ts";
 import { containerOptions, type NodeOptions } from "./container-options.ts";
 import type { ContainerEvent, Containers } from "./containers.ts";
+import { orUndefined, statusOf } from "./docker-errors.ts";
+import { dockerImages } from "./docker-images.ts";
 
 /** The slowest call, a start on a loaded machine, takes a few seconds. */
 const CALL_LIMIT_MS = 60_000;
@@ -109,6 +111,7 @@ export function dockerContainers(options: DockerOptions): Containers {
       }
     },
 
+    ...dockerImages(docker, unlimited, options.nodeId),
     facts,
   };
 }
@@ -170,20 +173,6 @@ async function hasProjectQuota(directory: string): Promise<boolean> {
     .filter(([, point = ""]) => point === "/" || directory === point || directory.startsWith(`${point}/`))
     .reduce((best, mount) => ((mount[1]?.length ?? 0) >= (best[1]?.length ?? 0) ? mount : best), [""]);
   return type === "xfs" && /(^|,)(prjquota|pquota)(,|$)/.test(options);
-}
-
-async function orUndefined<T>(answer: Promise<T>, ...expected: readonly number[]): Promise<T | undefined> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (expected.includes(statusOf(error) ?? 0)) return undefined;
-    throw new AppError("internal", "the container engine refused", { cause: error });
-  }
-}
-
-function statusOf(error: unknown): number | undefined {
-  if (typeof error !== "object" || error === null || !("statusCode" in error)) return undefined;
-  return typeof error.statusCode === "number" ? error.statusCode : undefined;
 }
 
 function once<T>(read: () => Promise<T>): () => Promise<T> {

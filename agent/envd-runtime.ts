@@ -17,11 +17,11 @@ export interface EnvdRuntime {
 const Launch = Type.Object({ args: Type.Array(Type.String(), { minItems: 1 }) });
 const launch = check(Launch, "launch.json");
 
-/** Reads the link anew at each call, the file once per version. */
-export function envdRuntimes(path: string): () => Promise<EnvdRuntime> {
+/** Without a directory: the link, read anew at each call. The file is read once per version. */
+export function envdRuntimes(path: string): (directory?: string) => Promise<EnvdRuntime> {
   const known = new Map<string, EnvdRuntime>();
-  return async () => {
-    const directory = await realpath(path).catch((cause: unknown) => {
+  return async (given) => {
+    const directory = await realpath(given ?? path).catch((cause: unknown) => {
       throw new AppError("unavailable", "the envd runtime directory is missing", { cause });
     });
     const runtime = known.get(directory) ?? { directory, command: await readCommand(directory) };

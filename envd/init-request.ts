@@ -9,6 +9,8 @@ export interface InitRequest {
   readonly timestamp: number | undefined;
   /** PEM; empty removes ours, undefined leaves everything as it is. */
   readonly caBundle: string | undefined;
+  /** Of the node, from now on. */
+  readonly controlToken: string | undefined;
 }
 
 /** Unknown fields are ignored. @throws {AppError} bad_request naming the field */
@@ -25,6 +27,7 @@ export function parseInit(body: Readonly<Record<string, unknown>>): InitRequest 
     },
     timestamp: time(text(body, "timestamp")),
     caBundle: text(body, "caBundle"),
+    controlToken: emptyIsAbsent(text(body, "controlToken")),
   };
 }
 

@@ -35,6 +35,9 @@ export class Initialiser {
       if (timestamp < this.#lastApplied) return;
       this.#lastApplied = timestamp;
     }
+    const { executionId } = this.#session.settings;
+    // What it logged so far is of the sandbox that it was, or was copied from, and has been fetched there.
+    if (executionId !== undefined && settings.executionId !== executionId) this.#journal.clear();
     // First, and at once: from here on the new token counts and the old one does not.
     this.#session.apply(settings);
     await this.#attempt("identity", () => writeIdentity(this.#root, settings));

@@ -3,6 +3,8 @@
  * listening, and their memory for good.
  */
 
+import { closeSync, openSync, readSync } from "node:fs";
+
 export function lateCrypto(): typeof import("node:crypto") {
   return process.getBuiltinModule("node:crypto");
 }
@@ -15,7 +17,17 @@ export function lateZlib(): typeof import("node:zlib") {
   return process.getBuiltinModule("node:zlib");
 }
 
-/** A name nobody else has, in lower-case hexadecimal. */
+/**
+ * A name nobody else has, in lower-case hexadecimal. From the kernel: OpenSSL's generator is memory of this process, and
+ * every sandbox that is started from one memory image would go on with the same numbers.
+ */
 export function randomName(bytes: number): string {
-  return lateCrypto().randomBytes(bytes).toString("hex");
+  const random = Buffer.alloc(bytes);
+  const kernel = openSync("/dev/urandom", "r");
+  try {
+    for (let filled = 0; filled < bytes; ) filled += readSync(kernel, random, filled, bytes - filled, null);
+  } finally {
+    closeSync(kernel);
+  }
+  return random.toString("hex");
 }

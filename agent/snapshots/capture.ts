@@ -30,16 +30,26 @@ interface Kind extends Capture {
   readonly image: string | undefined;
 }
 
-/** The container is frozen, and stays so. Undoing it is added to `teardown`. */
+/** What else is done while memory is written, and once it is and before it is durable. */
+interface Steps {
+  readonly meanwhile?: () => Promise<void>;
+  readonly afterwards?: () => Promise<void>;
+}
+
+/** The container is frozen, and stays so unless a step thaws it. Undoing it is added to `teardown`. */
 export async function captureMemory(
   sandbox: Sandbox,
   capture: Kind,
-  { teardown, deps }: { teardown: Teardown; deps: CaptureDeps },
+  { teardown, deps, steps = {} }: { teardown: Teardown; deps: CaptureDeps; steps?: Steps },
 ): Promise<Sizes> {
   try {
     const draft = await deps.files.draft(capture.snapshotId);
     teardown.add("files", () => draft.discard());
-    if (capture.memory) await deps.criu.dump(sandbox.container.id, draft);
+    const dumped = capture.memory ? deps.criu.dump(sandbox.container.id, draft) : Promise.resolve();
+    // Both come to their end before anything of either is undone.
+    const outcomes = await Promise.allSettled([dumped, steps.meanwhile?.()]);
+    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+    await steps.afterwards?.();
     const { memoryBytes, diskBytes, createdAt } = await draft.finish((files) =>
       describe(sandbox, capture, { files, deps }),
     );

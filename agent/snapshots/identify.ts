@@ -45,29 +45,29 @@ interface Identified {
   readonly container: LiveContainer;
   /** They were given up before the dump. */
   readonly watches: boolean;
-  /** What its envd is to be addressed with from now on, when that is not what it has. */
-  readonly nextControlToken?: string;
+  /** What its envd is addressed with until it is told the container's own. */
+  readonly currentToken?: string;
 }
 
 /** Resolves to the time from which on it runs. */
 export async function identify(
-  { executionId, body, container, watches, nextControlToken }: Identified,
+  { executionId, body, container, watches, currentToken }: Identified,
   { envd, firewall, now, log }: IdentifyDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<number> {
-  const at = { address: container.slot.address, controlToken: container.controlToken };
+  const { slot, controlToken } = container;
+  const at = { address: slot.address, controlToken: currentToken ?? controlToken };
   const init = toInit(executionId, body, now());
-  teardown.add("firewall", () => firewall.close(container.slot));
+  teardown.add("firewall", () => firewall.close(slot));
   await Promise.all([
-    envd.init(at, nextControlToken === undefined ? init : { ...init, controlToken: nextControlToken }, signal),
-    body.egress.internet ? firewall.open(container.slot) : undefined,
+    envd.init(at, currentToken === undefined ? init : { ...init, controlToken }, signal),
+    body.egress.internet ? firewall.open(slot) : undefined,
   ]);
   signal.throwIfAborted();
   if (watches) {
-    const next = { ...at, controlToken: nextControlToken ?? at.controlToken };
     // A watch that cannot be armed again, because its directory is gone, is told to its client by envd.
     await envd
-      .resumeWatches(next)
+      .resumeWatches({ ...at, controlToken })
       .catch((error: unknown) => log.warn({ err: error, executionId }, "watches not resumed"));
   }
   return now();

@@ -14,7 +14,7 @@ export interface SnapshotsDeps {
   readonly store: SnapshotStore;
   readonly files: SnapshotFiles;
   readonly hot: Pick<Hot, "take" | "dropped">;
-  readonly containers: Pick<Containers, "remove">;
+  readonly containers: Pick<Containers, "remove" | "removeImage">;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   /** One thing at a time on each snapshot. */
   readonly inLine: InLine;
@@ -53,6 +53,8 @@ export function createSnapshots({ store, files, hot, containers, disposal, inLin
       if (snapshot?.state === "capturing") throw new AppError("conflict", "the snapshot is being taken");
       if (snapshot?.kind === "pause" && snapshot.state === "stored") await removeDisk(snapshot);
       await files.remove(id);
+      // An image that a container still needs goes with the last of them; see garbage.ts.
+      if (snapshot?.image !== undefined) await containers.removeImage(snapshot.image);
       store.remove(id);
     });
 

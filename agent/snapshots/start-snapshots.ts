@@ -14,6 +14,7 @@ import type { Recovered } from "../recovery.ts";
 import type { Sandbox, Sandboxes } from "../sandboxes.ts";
 import type { Stores } from "../store/stores.ts";
 import { type Captures, createCaptures } from "./captures.ts";
+import { checkpoint } from "./checkpoint.ts";
 import { createCool } from "./cooling.ts";
 import type { Criu } from "./criu.ts";
 import type { SnapshotFiles } from "./files.ts";
@@ -23,10 +24,11 @@ import type { Origins } from "./manifest.ts";
 import { type PauseDeps, pause } from "./pause.ts";
 import { type ResumeDeps, resume } from "./resume.ts";
 import { createSnapshots, type Snapshots } from "./snapshots.ts";
+import { type StartCopyDeps, startCopy } from "./start-copy.ts";
 
 const MIB = 1024 * 1024;
 
-type Given = Omit<ResumeDeps, "hot" | "inLine" | "images"> & Pick<PauseDeps, "envd">;
+type Given = Omit<ResumeDeps & StartCopyDeps, "hot" | "inLine" | "images"> & Pick<PauseDeps, "envd">;
 
 export interface StartSnapshotsDeps extends Given {
   readonly config: Pick<AgentConfig, "hotSeconds" | "hotReservedMb" | "lazyPagesMb">;
@@ -79,12 +81,13 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     .catch((error: unknown) => log.warn({ err: error }, "page servers not looked for"));
   const snapshots = createSnapshots({ ...deps, store: stores.snapshots, files, hot, inLine });
   teardown.add("old memory", () => snapshots.settled());
-  const resumeDeps: ResumeDeps = { ...deps, hot, inLine, images };
+  const resumeDeps = { ...deps, hot, inLine, images };
 
   return {
     snapshots,
     hot,
-    launchFrom: (spec, origin, signal) => resume(spec, origin, resumeDeps, signal),
+    launchFrom: (spec, origin, signal) =>
+      origin.is === "paused" ? resume(spec, origin, resumeDeps, signal) : startCopy(spec, origin, resumeDeps, signal),
     captures: ({ sandboxes, capable, diskBytes, beforeEnd, onChange }) =>
       createCaptures({
         sandboxes,
@@ -97,7 +100,10 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
           snapshots.replaced({ id: capture.snapshotId, containerId: sandbox.container.id });
           return captured;
         },
-        checkpoint: () => Promise.reject(new Error("not yet")),
+        checkpoint: async (sandbox, capture) => {
+          await images.complete(sandbox.container.id);
+          return checkpoint(sandbox, capture, { ...deps, diskBytes });
+        },
         onChange,
       }),
   };

@@ -9,7 +9,7 @@ const UNAUTHORIZED = "unauthorized access, please provide a valid access token o
 
 export class Access {
   readonly #session: Session;
-  readonly #controlToken: string | undefined;
+  #controlToken: string | undefined;
   readonly #now: () => number;
 
   /** @param controlToken what the node proves itself with; without one, the sandbox's token has to do */
@@ -45,6 +45,16 @@ export class Access {
       expiration: query.get("signature_expiration") ?? undefined,
     };
     checkSignature(signed, accessToken, this.#now());
+  }
+
+  /**
+   * What the node proves itself with from now on: a copy of this memory must not open with what opens the original.
+   * @throws {AppError} unauthorized unless the caller has just done so with the one before
+   */
+  rotate(request: IncomingMessage, next: string): void {
+    if (this.#controlToken === undefined) throw new AppError("unauthorized", UNAUTHORIZED);
+    this.node(request);
+    this.#controlToken = next;
   }
 
   /** A route of the platform. @throws {AppError} unauthorized */

@@ -95,6 +95,7 @@ export function createRoutes(deps: RouteDeps): Routes {
       POST: async ({ request, response }) => {
         const init = parseInit(await readJson(request, LARGEST_INIT_BYTES));
         access.init(request, init.settings.accessToken);
+        if (init.controlToken !== undefined) access.rotate(request, init.controlToken);
         await initialiser.apply(init);
         sendNothing(response, 204);
       },

@@ -70,3 +70,50 @@ describe("pause and resume", () => {
     await expect.poll(containers, SLOW).toEqual([]);
   });
 });
+
+describe("checkpoints", () => {
+  let agent: RealAgent;
+  beforeAll(async () => {
+    agent = await realAgent();
+  });
+  afterAll(() => agent.close());
+
+  const checkpoint = (executionId: string, memory = true, snapshotId: string = randomUUID()) =>
+    agent.call.checkpointExecution({ params: { executionId }, body: { snapshotId, memory } });
+  const copy = (snapshotId: string, memory = true) => agent.start({ origin: { is: "snapshot", snapshotId, memory } });
+
+  test("the original goes on, and copies have its memory and files, but nothing of its identity", async () => {
+    const source = await agent.start();
+    const pid = await background(source.address, COUNTER);
+    await command(source.address, "echo here > ~/file");
+    await expect.poll(() => count(source.address)).toBeGreaterThan(3);
+    const begun = performance.now();
+    const captured = await checkpoint(source.executionId);
+    const taken = performance.now();
+    const copies = await Promise.all([copy(captured.snapshotId), copy(captured.snapshotId), copy(captured.snapshotId)]);
+    console.log("checkpoint", taken - begun, "three copies", performance.now() - taken);
+    for (const started of copies) {
+      expect(started.restored).toBe("memory");
+      const { address } = started;
+      expect((await command(address, `cat ~/file /proc/${pid}/comm`)).output).toBe("here\nbash");
+      const at = await count(address);
+      await expect.poll(() => count(address)).toBeGreaterThan(at);
+    }
+    const at = await count(source.address);
+    await expect.poll(() => count(source.address)).toBeGreaterThan(at);
+    const ids = await Promise.all(
+      copies.map(async ({ address }) => (await command(address, "echo $SVC_SANDBOX_ID")).output),
+    );
+    expect(ids).toEqual(copies.map(({ sandboxId }) => sandboxId));
+    const cold = await copy(captured.snapshotId, false);
+    expect(cold.restored).toBe("disk");
+    expect((await command(cold.address, "cat ~/file; pgrep -c sleep")).output).toBe("here\n0");
+    await Promise.all([source, cold, ...copies].map(({ executionId }) => agent.stop(executionId)));
+    const late = await copy(captured.snapshotId);
+    await agent.call.deleteSnapshot({ params: { snapshotId: captured.snapshotId } });
+    await expect(copy(captured.snapshotId)).rejects.toMatchObject({ code: "snapshot_files_missing" });
+    expect((await command(late.address, "cat ~/file")).output).toBe("here");
+    await agent.stop(late.executionId);
+    await expect.poll(containers, SLOW).toEqual([]);
+  });
+});

@@ -70,6 +70,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const marks = new Map<string, string>();
   const restores = new Map<string, string>();
   const images = new Set<string>();
+  const built = new Set<string>();
   const rules = new Map<string, SlotPolicy>();
   const steps: string[] = [];
   const listeners = new Set<(event: ContainerEvent) => void>();
@@ -154,6 +155,18 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       });
       listeners.delete(onEvent);
     },
+    async commit(_id, image) {
+      await step("commit");
+      built.add(image);
+    },
+    layers: () => Promise.resolve(3),
+    flatten: () => step("flatten"),
+    async removeImage(image) {
+      await step("remove image");
+      built.delete(image);
+      return true;
+    },
+    snapshotImages: () => Promise.resolve([]),
     facts: () =>
       Promise.resolve({ version: "0", storageDriver: "fake", diskLimit: false, seccomp: true, runcVersion: "0" }),
   };

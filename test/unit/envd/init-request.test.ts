@@ -14,6 +14,7 @@ test("everything is optional, and unknown fields are ignored", () => {
     },
     timestamp: undefined,
     caBundle: undefined,
+    controlToken: undefined,
   });
 });
 

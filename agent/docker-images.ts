@@ -1,0 +1,87 @@
+/** Images of snapshots on Docker. */
+
+import type Docker from "dockerode";
+import type { Containers } from "./containers.ts";
+import { orUndefined } from "./docker-errors.ts";
+
+type Images = Pick<Containers, "commit" | "layers" | "flatten" | "removeImage" | "snapshotImages">;
+
+const SNAPSHOT = "svc.snapshot";
+
+/** `unlimited` has no limit of time: an export takes as long as the image is large. */
+export function dockerImages(docker: Docker, unlimited: Docker, nodeId: string): Images {
+  return {
+    async commit(id, image, snapshotId) {
+      const [repo, tag] = image.split(":");
+      // The source's secret must not be read from an image; a container made of it gets its own.
+      const changes = [`LABEL svc.node=${nodeId}`, `LABEL ${SNAPSHOT}=${snapshotId}`, "ENV SVC_ENVD_CONTROL="];
+      await docker.getContainer(id).commit({ repo, tag, pause: false, changes: changes.join("\n") });
+    },
+
+    async layers(image) {
+      const { RootFS } = await docker.getImage(image).inspect();
+      return RootFS.Layers?.length ?? 0;
+    },
+
+    async flatten(image) {
+      const { Config } = await docker.getImage(image).inspect();
+      const [repo = "", tag = ""] = image.split(":");
+      const container = await docker.createContainer({
+        Image: image,
+        Labels: { "svc.node": nodeId },
+        NetworkDisabled: true,
+        Entrypoint: ["/none"],
+      });
+      try {
+        const stream = await unlimited.getContainer(container.id).export();
+        const done = await unlimited.importImage(stream, { repo, tag, changes: instructions(Config) });
+        await drained(done);
+      } finally {
+        await container.remove({ force: true });
+      }
+    },
+
+    async removeImage(image) {
+      // 409: a container is made of it.
+      const outcome = await orUndefined(docker.getImage(image).remove({ noprune: false }), 404, 409);
+      return outcome !== undefined || (await orUndefined(docker.getImage(image).inspect(), 404)) === undefined;
+    },
+
+    async snapshotImages() {
+      const filters = { label: [`svc.node=${nodeId}`, SNAPSHOT] };
+      const found = await docker.listImages({ filters });
+      return found.map(({ Id, Labels, Created }) => ({
+        id: Id,
+        snapshotId: Labels?.[SNAPSHOT] ?? "",
+        createdAt: Created * 1_000,
+      }));
+    },
+  };
+}
+
+interface ImageConfig {
+  readonly Env?: string[] | null;
+  readonly Labels?: Record<string, string> | null;
+  readonly User?: string;
+  readonly WorkingDir?: string;
+}
+
+/** An imported image knows nothing of what the exported one said about itself. */
+function instructions({ Env, Labels, User, WorkingDir }: ImageConfig): string[] {
+  const quoted = (text: string) => JSON.stringify(text).replaceAll("$", "\\$");
+  return [
+    ...(Env ?? []).map((pair) => {
+      const [name = "", value = ""] = pair.split(/=(.*)/s);
+      return `ENV ${name}=${quoted(value)}`;
+    }),
+    ...Object.entries(Labels ?? {}).map(([name, value]) => `LABEL ${quoted(name)}=${quoted(value)}`),
+    ...(User === undefined || User === "" ? [] : [`USER ${User}`]),
+    ...(WorkingDir === undefined || WorkingDir === "" ? [] : [`WORKDIR ${WorkingDir}`]),
+  ];
+}
+
+async function drained(stream: NodeJS.ReadableStream): Promise<void> {
+  let text = "";
+  for await (const chunk of stream) text = (text + String(chunk)).slice(-4_096);
+  if (text.includes('"error"')) throw new Error(`the engine could not import the image: ${text}`);
+}

@@ -1,0 +1,80 @@
+/** A copy of a running sandbox, memory and disk of the same instant. It stands still for the time of the dump only. */
+
+import type { Captured } from "../../shared/agent-api.ts";
+import type { Log } from "../../shared/log.ts";
+import { Teardown } from "../../shared/teardown.ts";
+import type { Containers } from "../containers.ts";
+import type { Envd } from "../envd.ts";
+import type { Sandbox } from "../sandboxes.ts";
+import type { Stores } from "../store/stores.ts";
+import { type Capture, type CaptureDeps, captureMemory, diskOf, toCaptured } from "./capture.ts";
+
+/** overlay2 can stack 128. Each checkpoint of a fork of a checkpoint adds one. */
+export const MOST_LAYERS = 60;
+
+export interface CheckpointDeps extends CaptureDeps {
+  readonly stores: Pick<Stores, "snapshots">;
+  readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
+  readonly containers: Pick<Containers, "commit" | "layers" | "flatten" | "removeImage">;
+  readonly log: Log;
+}
+
+export function snapshotImage(snapshotId: string): string {
+  return `svc/snapshot:${snapshotId}`;
+}
+
+export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: CheckpointDeps): Promise<Captured> {
+  const { stores, envd, containers, now, log } = deps;
+  const { executionId, sandboxId, container } = sandbox;
+  const { snapshotId, memory } = capture;
+  const at = { address: container.slot.address, controlToken: container.controlToken };
+  const image = snapshotImage(snapshotId);
+  const teardown = new Teardown(log);
+  const goOn = once(async () => {
+    container.cgroup.thaw();
+    if (memory)
+      await envd
+        .resumeWatches(at)
+        .catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches not resumed"));
+  });
+  try {
+    stores.snapshots.intend({
+      id: snapshotId,
+      kind: "checkpoint",
+      state: "capturing",
+      sandboxId,
+      executionId,
+      disk: diskOf(container),
+      image,
+      memory,
+      memoryBytes: 0,
+      diskBytes: 0,
+      capturedAt: now(),
+    });
+    teardown.add("row", () => stores.snapshots.remove(snapshotId));
+    teardown.add("freeze", goOn);
+    if (memory)
+      await envd.suspendWatches(at).catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches are kept"));
+    await container.cgroup.freeze();
+    teardown.add("image", () => containers.removeImage(image));
+    const steps = {
+      meanwhile: () => containers.commit(container.id, image, snapshotId),
+      afterwards: async () => {
+        await goOn();
+        if ((await containers.layers(image)) >= MOST_LAYERS) await containers.flatten(image);
+      },
+    };
+    const stored = await captureMemory(sandbox, { ...capture, kind: "checkpoint", image }, { teardown, deps, steps });
+    stores.snapshots.keep(snapshotId, stored, () => undefined);
+    teardown.release();
+    return toCaptured({ executionId, sandboxId, id: snapshotId, image, memory, ...stored });
+  } catch (error) {
+    await teardown.run();
+    throw error;
+  }
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => (done ??= work());
+}
