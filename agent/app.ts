@@ -3,12 +3,13 @@
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { agentApi, type HeartbeatReply, nodeApi } from "../shared/agent-api.ts";
+import { agentApi, nodeApi } from "../shared/agent-api.ts";
 import { connect } from "../shared/client.ts";
 import type { Log } from "../shared/log.ts";
 import { createServer, serve } from "../shared/serve.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { addOperatorRoutes, handlers, nodeTokenOnly } from "./api.ts";
+import { applyReply } from "./apply-reply.ts";
 import { boot } from "./boot.ts";
 import type { OpenCgroup } from "./cgroup.ts";
 import type { AgentConfig } from "./config.ts";
@@ -31,17 +32,16 @@ import type { Dns } from "./network/dns.ts";
 import type { Firewall } from "./network/firewall.ts";
 import type { Links } from "./network/links.ts";
 import { createSlots } from "./network/slots.ts";
-import { createPool, type Pool } from "./pool.ts";
+import { createPool } from "./pool.ts";
 import { createProvision } from "./provision.ts";
 import { startNodeProxy } from "./proxy.ts";
 import { recover } from "./recovery.ts";
 import { startReport } from "./report.ts";
 import { startSandboxLogs } from "./sandbox-logs.ts";
-import { createSandboxes, type Sandboxes } from "./sandboxes.ts";
+import { createSandboxes } from "./sandboxes.ts";
 import type { Criu } from "./snapshots/criu.ts";
 import type { SnapshotFiles } from "./snapshots/files.ts";
 import { originsHere } from "./snapshots/origins.ts";
-import type { Snapshots } from "./snapshots/snapshots.ts";
 import { startSnapshots } from "./snapshots/start-snapshots.ts";
 import { lockState } from "./store/lock.ts";
 import { openStores } from "./store/stores.ts";
@@ -169,16 +169,12 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const launchDeps = { ...deps, ...parts, store: stores.executions };
   const capabilities = await deps.probe();
   const origins = () => originsHere(capabilities, deps.machine);
-  const {
-    snapshots,
-    hot,
-    launchFrom,
-    captures: capturesOf,
-  } = startSnapshots({ ...deps, ...parts, config, origins, resolver: deps.plan.gateway }, teardown);
+  const storing = startSnapshots({ ...deps, ...parts, config, origins, resolver: deps.plan.gateway }, teardown);
+  const { snapshots, hot } = storing;
   const sandboxes = createSandboxes({
     launch: (spec, signal) => {
       const { origin } = spec.body;
-      return origin === undefined ? launch(spec, launchDeps, signal) : launchFrom(spec, origin, signal);
+      return origin === undefined ? launch(spec, launchDeps, signal) : storing.launchFrom(spec, origin, signal);
     },
     store: stores.executions,
     closeStreams: (executionId) => proxy.close(executionId),
@@ -211,7 +207,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const metrics = startMetrics({ ...deps, store: stores.samples, everyMs: config.metricsEveryMs, running });
   teardown.add("metrics", () => metrics.stop());
 
-  const captures = capturesOf({
+  const captures = storing.captures({
     sandboxes,
     capable: () => capabilities.memorySnapshots,
     diskBytes: (executionId) => metrics.latest(executionId)?.diskUsed ?? 0,
@@ -320,20 +316,4 @@ function identify(
     apiUrl: config.agentUrl ?? reached.apiUrl,
     proxyUrl: config.proxyUrl ?? reached.proxyUrl,
   };
-}
-
-function applyReply(
-  { pools, stop, endAt, deleteSnapshots }: HeartbeatReply,
-  { pool, sandboxes, snapshots, log }: { pool: Pool; sandboxes: Sandboxes; snapshots: Snapshots; log: Log },
-): void {
-  pool.setTargets(pools);
-  for (const executionId of stop) {
-    sandboxes.stop(executionId).catch((error: unknown) => log.error({ err: error, executionId }, "not stopped"));
-  }
-  for (const snapshotId of deleteSnapshots) {
-    snapshots.delete(snapshotId).catch((error: unknown) => log.error({ err: error, snapshotId }, "not deleted"));
-  }
-  for (const [executionId, at] of Object.entries(endAt)) {
-    if (sandboxes.get(executionId) !== undefined) sandboxes.setEndAt(executionId, at);
-  }
 }
