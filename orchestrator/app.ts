@@ -9,10 +9,12 @@ import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
 import { createAuth } from "./auth.ts";
 import { createBackground } from "./background.ts";
 import type { OrchestratorConfig } from "./config.ts";
+import { createConnecting } from "./connecting.ts";
 import { drains } from "./drain.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
 import { createEnding } from "./ending.ts";
-import { startExpiry } from "./expiry.ts";
+import { type Expiry, startExpiry } from "./expiry.ts";
+import { createForking } from "./forking.ts";
 import { createHealthHandlers } from "./health.ts";
 import { finishAbandoned, startHousekeeping } from "./housekeeping.ts";
 import { createIdentity } from "./identity.ts";
@@ -26,12 +28,16 @@ import { createPools } from "./pools.ts";
 import { createRateLimiter, type Rate } from "./rate-limit.ts";
 import { createReportHandlers } from "./reports.ts";
 import { createRoutes } from "./routes.ts";
+import { createSandboxStateHandlers } from "./sandbox-states.ts";
 import { createSandboxHandlers } from "./sandboxes.ts";
 import { createApiServer } from "./server.ts";
+import { createSleep, type Sleep } from "./sleep.ts";
+import { createSnapshotHandlers, createTemplateChangeHandlers } from "./snapshots.ts";
+import { createSnapshotRemover, type SnapshotRemover } from "./snapshots-on-nodes.ts";
 import { createSpawns } from "./spawns.ts";
 import { openDatabase } from "./store/database.ts";
 import type { Project } from "./store/projects.ts";
-import { createSeal } from "./store/seal.ts";
+import { createSeal, type Seal } from "./store/seal.ts";
 import { createStore, type Store } from "./store/store.ts";
 import { createTemplateNames } from "./template-names.ts";
 import { createTemplateHandlers } from "./templates.ts";
@@ -100,6 +106,8 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   for (const record of await store.sandboxes.routable()) routes.add(record);
 
   const transitions = createTransitions();
+  const { stopTimeoutMs, captureTimeoutMs } = config;
+  const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: stopTimeoutMs });
   const ending = createEnding({
     store,
     nodes,
@@ -107,13 +115,37 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     transitions,
     now,
     log,
-    stopTimeoutMs: config.stopTimeoutMs,
+    snapshots,
+    stopTimeoutMs,
+    captureTimeoutMs,
     observe: (reason) => metrics.ended(reason),
   });
+  const limits: Limits = {
+    maxHours: (project) => project.maxSandboxHours ?? config.maxSandboxHours,
+    maxSandboxes: (project) => project.maxSandboxes ?? config.maxProjectSandboxes,
+  };
+  const sealing = createSeal(config.encryptionKey);
+  const sleep = createSleep({
+    ...{ config, store, nodes, routes, transitions, background, snapshots, sealing, ending, now, log, ...limits },
+    random: deps.random,
+    expiresAt: (endAt) => expiry.soon(endAt),
+  });
+  const expiry = startExpiry({
+    store: store.sandboxes,
+    expire: (record) => (record.onTimeout === "pause" ? sleep.pausing.expire(record) : ending.expire(record)),
+    now,
+    log,
+    everyMs: config.expiryEveryMs,
+    concurrency: config.expiryConcurrency,
+    observe: (seconds) => metrics.expiryLag(seconds),
+  });
+  teardown.add("expiry", () => expiry.stop());
   // One process owns an embedded database: whatever was under way when it was opened has been abandoned.
-  background.run("finish abandoned transitions", () =>
-    finishAbandoned({ store, ending, log }, Number.MAX_SAFE_INTEGER),
-  );
+  await store.sandboxes.abandonAll();
+  background.run("finish abandoned transitions", async () => {
+    await finishAbandoned({ store, nodes, ending, ...sleep, now, log });
+    await sleep.capturing.sweep(now());
+  });
 
   const edge = await startEdge(
     {
@@ -122,12 +154,20 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       nodeToken: config.nodeToken,
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
     },
-    { log: log.child({ part: "edge" }), routes },
+    {
+      log: log.child({ part: "edge" }),
+      routes,
+      wake: sleep.waking.wake,
+      sleepers: () => sleep.waking.sleepers(),
+    },
   );
   teardown.add("edge", () => edge.stop());
 
   const url = await serveApi(
-    { config, deps, store, nodes, routes, ending, transitions, background, base, metrics, edge },
+    {
+      ...{ config, deps, store, nodes, routes, ending, transitions, background, base, metrics, edge },
+      ...{ expiry, limits, sealing, sleep, snapshots },
+    },
     {
       opened,
       teardown,
@@ -149,6 +189,16 @@ interface Parts {
   readonly base: Awaited<ReturnType<Store["templates"]["seed"]>>;
   readonly metrics: Metrics;
   readonly edge: Edge;
+  readonly expiry: Expiry;
+  readonly limits: Limits;
+  readonly sealing: Seal;
+  readonly sleep: Sleep;
+  readonly snapshots: SnapshotRemover;
+}
+
+interface Limits {
+  readonly maxHours: (project: Project) => number;
+  readonly maxSandboxes: (project: Project) => number;
 }
 
 async function serveApi(
@@ -156,20 +206,10 @@ async function serveApi(
   { opened, teardown }: { readonly opened: Awaited<ReturnType<typeof openDatabase>>; readonly teardown: Teardown },
 ): Promise<string> {
   const { config, deps, store, nodes, routes, ending, background, base, metrics } = parts;
+  const { expiry, sealing, sleep, snapshots, limits } = parts;
+  const { maxHours, maxSandboxes } = limits;
   const { log, now } = deps;
-  const maxHours = (project: Project) => project.maxSandboxHours ?? config.maxSandboxHours;
-  const maxSandboxes = (project: Project) => project.maxSandboxes ?? config.maxProjectSandboxes;
 
-  const expiry = startExpiry({
-    store: store.sandboxes,
-    ending,
-    now,
-    log,
-    everyMs: config.expiryEveryMs,
-    concurrency: config.expiryConcurrency,
-    observe: (seconds) => metrics.expiryLag(seconds),
-  });
-  teardown.add("expiry", () => expiry.stop());
   const spawns = createSpawns((id, count) => store.templates.countSpawns(id, count));
   teardown.add("spawn counts", () => spawns.flush());
   const housekeeping = startHousekeeping({
@@ -177,6 +217,7 @@ async function serveApi(
     spawns,
     nodes,
     ending,
+    ...sleep,
     now,
     log,
     everyMs: config.reconcileEveryMs,
@@ -204,6 +245,17 @@ async function serveApi(
   const keys = createKeys({ keys: store.keys, identity });
   const templates = createTemplateNames(store.templates);
   const lifetime = createLifetime({ store, nodes, background, expiry, now, maxHours });
+  const connecting = createConnecting({
+    ...{ store, lifetime, transitions: parts.transitions, maxSandboxes },
+    resuming: sleep.resuming,
+    waitMs: config.patienceMs,
+  });
+  const forking = createForking({
+    ...{ store, launch, sealing, now, maxSandboxes },
+    capturing: sleep.capturing,
+    seed: config.seed,
+    concurrency: config.forkConcurrency,
+  });
   const domain = config.domain ?? `localhost:${new URL(parts.edge.url).port}`;
   const stopping = { asked: false };
 
@@ -230,11 +282,12 @@ async function serveApi(
           launch,
           ending,
           lifetime,
+          connecting,
           templates,
           pools,
           spawns,
           background,
-          sealing: createSeal(config.encryptionKey),
+          sealing,
           now,
           maxHours,
           maxSandboxes,
@@ -243,7 +296,14 @@ async function serveApi(
         }),
         ...createObservationHandlers({ store, nodes, log }),
       },
+      sandboxStates: createSandboxStateHandlers({
+        ...{ connecting, forking, ending, background, maxHours, domain },
+        pausing: sleep.pausing,
+        seed: config.seed,
+      }),
+      snapshots: createSnapshotHandlers({ store, names: templates, snapshots, capturing: sleep.capturing }),
       templates: createTemplateHandlers({ templates: store.templates, names: templates }),
+      templateChanges: createTemplateChangeHandlers({ store, names: templates, snapshots, capturing: sleep.capturing }),
       keys: createKeyHandlers({ keys, store: store.keys }),
       teams: createTeamHandlers(store.projects),
       events: createEventHandlers(store),
@@ -251,6 +311,8 @@ async function serveApi(
       nodes: createNodeHandlers(nodes),
       reports: createReportHandlers({
         store: store.sandboxes,
+        sleepers: store.sleepers,
+        pausing: sleep.pausing,
         nodes,
         routes,
         ending,

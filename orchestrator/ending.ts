@@ -4,6 +4,7 @@ import type { ExitReport } from "../shared/agent-api.ts";
 import type { Log } from "../shared/log.ts";
 import type { Nodes } from "./nodes.ts";
 import type { Routes } from "./routes.ts";
+import type { SnapshotRemover } from "./snapshots-on-nodes.ts";
 import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { Store } from "./store/store.ts";
 import type { Transitions } from "./transitions.ts";
@@ -28,7 +29,10 @@ export interface EndingDeps {
   readonly transitions: Transitions;
   readonly now: () => number;
   readonly log: Log;
+  readonly snapshots: SnapshotRemover;
   readonly stopTimeoutMs: number;
+  /** A kill waits so long for a pause or snapshot under way. */
+  readonly captureTimeoutMs: number;
   /** For the metrics. */
   observe(reason: EndReason): void;
 }
@@ -48,6 +52,10 @@ export function createEnding(deps: EndingDeps): Ending {
   async function finish(record: SandboxRecord, reason: string): Promise<void> {
     await routes.remove(record.id, record.executionId, "killed");
     await end(record.nodeId, record.executionId);
+    // The execution first: what it runs on is not pulled away under it.
+    for (const snapshot of [record.snapshot, record.capture]) {
+      if (snapshot !== undefined) await deps.snapshots.remove(record.nodeId, snapshot.id);
+    }
     const gone = await store.move(
       {
         id: record.id,
@@ -83,7 +91,12 @@ export function createEnding(deps: EndingDeps): Ending {
   }
 
   const transition = (id: string, work: () => Promise<boolean>) =>
-    deps.transitions.perform({ sandboxId: id, aim: "gone", waitMs: deps.stopTimeoutMs * 3, work });
+    deps.transitions.perform({
+      sandboxId: id,
+      aim: "gone",
+      waitMs: deps.stopTimeoutMs * 3 + deps.captureTimeoutMs,
+      work,
+    });
 
   return {
     end,
@@ -110,6 +123,9 @@ export function createEnding(deps: EndingDeps): Ending {
         if (gone === undefined) return false;
         deps.observe(reason);
         await routes.remove(sandboxId, executionId, "lost");
+        for (const snapshot of [gone.snapshot, gone.capture]) {
+          if (snapshot !== undefined) deps.snapshots.removeSoon(gone.nodeId, snapshot.id);
+        }
         noteEnd(gone, reason);
         return true;
       }),

@@ -2,7 +2,6 @@
 
 import type { Log } from "../shared/log.ts";
 import { loop } from "../shared/loop.ts";
-import type { Ending } from "./ending.ts";
 import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { SandboxStore } from "./store/sandboxes.ts";
 
@@ -14,7 +13,8 @@ export interface Expiry {
 
 export interface ExpiryDeps {
   readonly store: Pick<SandboxStore, "expired">;
-  readonly ending: Pick<Ending, "expire">;
+  /** Kills or pauses it, as it was made; only if its end has really passed. */
+  expire(record: SandboxRecord): Promise<unknown>;
   readonly now: () => number;
   readonly log: Log;
   readonly everyMs: number;
@@ -23,14 +23,22 @@ export interface ExpiryDeps {
   observe(lagSeconds: number): void;
 }
 
+const FIRST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 60_000;
+
 export function startExpiry(deps: ExpiryDeps): Expiry {
   const busy = new Map<string, Promise<void>>();
+  /** What could not be ended, and when it is tried again. */
+  const failed = new Map<string, { readonly waitMs: number; readonly until: number }>();
 
   async function end(record: SandboxRecord): Promise<void> {
     try {
       deps.observe((deps.now() - record.endAt) / 1000);
-      await deps.ending.expire(record);
+      await deps.expire(record);
+      failed.delete(record.id);
     } catch (error) {
+      const waitMs = Math.min(LONGEST_WAIT_MS, (failed.get(record.id)?.waitMs ?? FIRST_WAIT_MS / 2) * 2);
+      failed.set(record.id, { waitMs, until: deps.now() + waitMs });
       deps.log.warn({ err: error, sandboxId: record.id }, "expired sandbox could not be ended");
     } finally {
       busy.delete(record.id);
@@ -40,9 +48,11 @@ export function startExpiry(deps: ExpiryDeps): Expiry {
   const rounds = loop({ name: "expiry", everyMs: deps.everyMs, log: deps.log }, async () => {
     const free = deps.concurrency - busy.size;
     if (free <= 0) return;
-    // One slow sandbox must not hold up the others: what is under way stays in the result, so ask for more than is free.
-    for (const record of await deps.store.expired(deps.now(), deps.concurrency)) {
+    for (const [id, { until }] of failed) if (until + LONGEST_WAIT_MS < deps.now()) failed.delete(id);
+    // What is under way or waits for another try stays in the result: ask for more than is free, so that it holds up no one.
+    for (const record of await deps.store.expired(deps.now(), deps.concurrency + failed.size)) {
       if (busy.size >= deps.concurrency) break;
+      if ((failed.get(record.id)?.until ?? 0) > deps.now()) continue;
       if (!busy.has(record.id)) busy.set(record.id, end(record));
     }
   });

@@ -2,15 +2,23 @@
 
 import type { Log } from "../shared/log.ts";
 import { type Loop, loop } from "../shared/loop.ts";
+import { isResuming } from "./asleep.ts";
+import type { Capturing } from "./capturing.ts";
 import type { Ending } from "./ending.ts";
 import type { Nodes } from "./nodes.ts";
+import type { Pausing } from "./pausing.ts";
+import type { Resuming } from "./resuming.ts";
 import type { Spawns } from "./spawns.ts";
+import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { Store } from "./store/store.ts";
 
 export interface HousekeepingDeps {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly ending: Ending;
+  readonly pausing: Pick<Pausing, "recover">;
+  readonly resuming: Pick<Resuming, "recover">;
+  readonly capturing: Pick<Capturing, "recover" | "sweep">;
   readonly spawns: Pick<Spawns, "flush">;
   readonly now: () => number;
   readonly log: Log;
@@ -22,15 +30,48 @@ export interface HousekeepingDeps {
 const BATCH = 100;
 const FORGET_EVERY_MS = 3_600_000;
 
-/** Ends every start and kill that was under way before `before`: nobody is working on them any more. */
-export async function finishAbandoned(deps: Pick<HousekeepingDeps, "store" | "ending" | "log">, before: number) {
-  const stuck = await deps.store.sandboxes.stuck(before, BATCH);
+/** A repair that failed is tried again after so long. */
+const RETRY_MS = 15_000;
+/** No fork or snapshot takes so long. */
+const CAPTURE_LEFT_MS = 1_800_000;
+
+type Repairs = Pick<
+  HousekeepingDeps,
+  "store" | "nodes" | "ending" | "pausing" | "resuming" | "capturing" | "now" | "log"
+>;
+
+/**
+ * Finishes every transition whose deadline has passed: nobody is working on it any more. What has something to lose is
+ * asked of its node again or taken back; a create nobody waits for and a kill are ended.
+ */
+export async function finishAbandoned(deps: Repairs): Promise<void> {
+  const stuck = await deps.store.sandboxes.stuck(deps.now(), BATCH);
   await Promise.all(
-    stuck.map(async ({ id, state }) => {
-      deps.log.warn({ sandboxId: id, state }, "finishing an abandoned transition");
-      await deps.ending.kill(id, "abandoned");
+    stuck.map(async (record) => {
+      const { id, state, executionId } = record;
+      try {
+        if (await finish(record, deps)) deps.log.warn({ sandboxId: id, state }, "finished an abandoned transition");
+      } catch (error) {
+        deps.log.warn({ err: error, sandboxId: id, state }, "abandoned transition could not be finished yet");
+        await deps.store.sandboxes.postpone(id, executionId, deps.now() + RETRY_MS);
+      }
     }),
   );
+}
+
+/** False: its node is not there; it is left as it is. */
+async function finish(record: SandboxRecord, deps: Repairs): Promise<boolean> {
+  if (record.state === "snapshotting") {
+    await deps.capturing.recover(record);
+    return true;
+  }
+  const resuming = isResuming(record);
+  if (record.state !== "pausing" && !resuming) return deps.ending.kill(record.id, "abandoned");
+  const status = deps.nodes.get(record.nodeId)?.status;
+  if (status === undefined || status === "unhealthy" || status === "connecting") return false;
+  if (resuming) await deps.resuming.recover(record);
+  else await deps.pausing.recover(record);
+  return true;
 }
 
 export function startHousekeeping(deps: HousekeepingDeps): Loop {
@@ -59,7 +100,8 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
   }
 
   return loop({ name: "housekeeping", everyMs: deps.everyMs, log: deps.log }, async () => {
-    await finishAbandoned(deps, deps.now());
+    await finishAbandoned(deps);
+    await deps.capturing.sweep(deps.now() - CAPTURE_LEFT_MS);
     await loseSilentNodes();
     await deps.spawns.flush();
     await forget();

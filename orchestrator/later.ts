@@ -1,12 +1,8 @@
 /** Routes that exist, authenticate and validate, and then refuse: parts of later versions, and parts that were removed. */
 
 import type { removedApi } from "../shared/api/builds.ts";
-import { sandboxStateApi } from "../shared/api/sandboxes.ts";
-import { snapshotApi } from "../shared/api/snapshots.ts";
 import type { Contract, Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
-import { checkNetwork } from "./network-options.ts";
-import { parseTemplateReference } from "./template-reference.ts";
 
 /** 501 for every route of a contract. */
 export function notYet<C extends Contract>(contract: C): Handlers<C, unknown> {
@@ -15,30 +11,6 @@ export function notYet<C extends Contract>(contract: C): Handlers<C, unknown> {
   };
   const handlers = Object.entries(contract).map(([name, { summary }]) => [name, refuse(summary)] as const);
   return Object.fromEntries(handlers) as unknown as Handlers<C, unknown>;
-}
-
-/** As `notYet`, after the checks that no schema can make: wrong is told apart from not yet. */
-export function sandboxStateLater(): Handlers<typeof sandboxStateApi, unknown> {
-  const later = notYet(sandboxStateApi);
-  return {
-    ...later,
-    updateNetwork: (input, context) => {
-      checkNetwork(input.body);
-      return later.updateNetwork(input, context);
-    },
-  };
-}
-
-/** Likewise. */
-export function snapshotsLater(): Handlers<typeof snapshotApi, unknown> {
-  const later = notYet(snapshotApi);
-  return {
-    ...later,
-    createSnapshot: (input, context) => {
-      if (input.body?.name !== undefined) parseTemplateReference(input.body.name);
-      return later.createSnapshot(input, context);
-    },
-  };
 }
 
 /** 410 (spec.md "Versioning" 3 and 6). */

@@ -19,6 +19,8 @@ interface LaunchRequest {
   readonly start: Omit<StartBody, "endAt">;
   /** Most sandboxes of the project. */
   readonly limit: number;
+  /** The only node that has what it starts from. */
+  readonly nodeId?: string;
 }
 
 export interface LaunchDeps {
@@ -216,7 +218,10 @@ class Search {
   #choose(): Choice {
     const { cpuCount, memoryMB } = this.#request.start.resources;
     const demand: Demand = { cpuCount, memoryBytes: memoryMB * MIB, labels: {}, exclude: this.#excluded };
-    return choose(this.#deps.nodes.candidates(), demand, this.#deps.placement, this.#deps.random);
+    const { nodeId } = this.#request;
+    const all = this.#deps.nodes.candidates();
+    const candidates = nodeId === undefined ? all : all.filter(({ id }) => id === nodeId);
+    return choose(candidates, demand, this.#deps.placement, this.#deps.random);
   }
 
   async #pause(): Promise<void> {

@@ -1,7 +1,7 @@
 /** How long a running sandbox lives: connect and refresh extend, the timeout route sets (wire-contract.md §1.3, §1.4). */
 
 import { AppError } from "../shared/errors.ts";
-import { shownState } from "../shared/sandbox-state.ts";
+import { shown } from "./asleep.ts";
 import type { Background } from "./background.ts";
 import type { Expiry } from "./expiry.ts";
 import type { Nodes } from "./nodes.ts";
@@ -61,7 +61,7 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
     if (record === undefined || record.projectId !== project.id) return notFound(id);
     if (record.state === "killing") return new AppError("conflict", `Sandbox "${id}" is being killed`);
     if (record.state === "starting") return new AppError("conflict", `Sandbox "${id}" is still starting`);
-    if (shownState(record.state) === "running") return new AppError("conflict", `Sandbox "${id}" is changing state`);
+    if (shown(record) === "running") return new AppError("conflict", `Sandbox "${id}" is changing state`);
     return notFound(id);
   }
 

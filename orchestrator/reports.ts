@@ -1,18 +1,21 @@
 /** Handlers of what nodes report: heartbeats, with their reconciliation, and exits. */
 
-import type { ExitReport, nodeApi } from "../shared/agent-api.ts";
+import type { ExitReport, Heartbeat, nodeApi } from "../shared/agent-api.ts";
 import type { Handlers } from "../shared/contract.ts";
 import type { Log } from "../shared/log.ts";
 import type { Ending, EndReason } from "./ending.ts";
 import type { Nodes } from "./nodes.ts";
+import type { Pausing } from "./pausing.ts";
 import type { Pools } from "./pools.ts";
-import { type Grace, noSuspicions, reconcile, type Suspicions } from "./reconcile.ts";
+import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
 import type { Routes } from "./routes.ts";
-import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { SandboxStore } from "./store/sandboxes.ts";
+import type { SleeperStore } from "./store/sleepers.ts";
 
 export interface ReportsDeps {
   readonly store: Pick<SandboxStore, "onNode" | "getMany">;
+  readonly sleepers: Pick<SleeperStore, "wanted" | "asleepOn">;
+  readonly pausing: Pick<Pausing, "adopt">;
   readonly nodes: Nodes;
   readonly routes: Routes;
   readonly ending: Pick<Ending, "ended">;
@@ -21,8 +24,11 @@ export interface ReportsDeps {
   readonly now: () => number;
   readonly log: Log;
   /** For the metrics. */
-  observe(repair: "stop" | "lost" | "end_at", count: number): void;
+  observe(repair: "stop" | "lost" | "end_at" | "asleep" | "delete_snapshot", count: number): void;
 }
+
+/** Whether every paused sandbox still has its snapshot is looked at so often: it changes rarely, and is many rows. */
+const SNAPSHOT_CHECK_MS = 60_000;
 
 export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi> {
   const suspicions = new Map<string, Suspicions>();
@@ -31,12 +37,40 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     await Promise.all(exits.map((exit) => deps.ending.ended(exit, reasonOf(exit))));
   }
 
-  /** Live records of the node and those of everything it reported; a failed read fails the report, and repairs nothing. */
-  async function recordsFor(nodeId: string, reported: readonly string[]): Promise<SandboxRecord[]> {
-    const mine = await deps.store.onNode(nodeId);
+  const checkedAt = new Map<string, number>();
+
+  /**
+   * Live records of the node, and those of everything it reported that they do not explain. A failed read fails the
+   * report, and repairs nothing.
+   */
+  async function recordsFor({ node, executions, snapshots }: Heartbeat, wanted: ReadonlySet<string>) {
+    const mine = await deps.store.onNode(node.nodeId);
     const known = new Set(mine.map(({ id }) => id));
-    const others = await deps.store.getMany(reported.filter((id) => !known.has(id)));
+    const strays = snapshots.filter(({ snapshotId }) => !wanted.has(snapshotId));
+    const reported = new Set([...executions, ...strays].map(({ sandboxId }) => sandboxId));
+    const others = await deps.store.getMany([...reported].filter((id) => !known.has(id)));
     return [...mine, ...others];
+  }
+
+  /** Said in the log only: the sandbox may still boot from its disk, and its owner is told at the next resume. */
+  async function missSnapshots({ node: { nodeId }, snapshots }: Heartbeat): Promise<void> {
+    if (deps.now() - (checkedAt.get(nodeId) ?? 0) < SNAPSHOT_CHECK_MS) return;
+    checkedAt.set(nodeId, deps.now());
+    const there = new Set(snapshots.map(({ snapshotId }) => snapshotId));
+    for (const { id, snapshotId } of await deps.sleepers.asleepOn(nodeId)) {
+      if (!there.has(snapshotId)) deps.log.error({ nodeId, sandboxId: id, snapshotId }, "snapshot missing on its node");
+    }
+  }
+
+  async function repair({ asleep, lost }: Pick<Plan, "asleep" | "lost">, nodeId: string): Promise<void> {
+    for (const { record, stored } of asleep) {
+      deps.log.warn({ nodeId, sandboxId: record.id, snapshotId: stored.snapshotId }, "paused by its node itself");
+      await deps.pausing.adopt(record, stored);
+    }
+    for (const record of lost) {
+      deps.log.warn({ nodeId, sandboxId: record.id, executionId: record.executionId }, "sandbox lost on its node");
+      await deps.ending.ended({ sandboxId: record.id, executionId: record.executionId }, "lost");
+    }
   }
 
   return {
@@ -44,24 +78,27 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       const { nodeId } = body.node;
       if (await deps.nodes.heard(body)) deps.routes.refreshNode(nodeId);
       await handleExits(body.exits);
-      const reported = body.executions;
-      const records = await recordsFor(
-        nodeId,
-        reported.map(({ sandboxId }) => sandboxId),
-      );
+      const { executions: reported, snapshots } = body;
+      const wanted = await deps.sleepers.wanted(snapshots.map(({ snapshotId }) => snapshotId));
+      const records = await recordsFor(body, wanted);
       const before = suspicions.get(nodeId) ?? noSuspicions;
-      const plan = reconcile({ nodeId, reported, records }, before, deps.grace, deps.now());
+      const plan = reconcile({ nodeId, reported, snapshots, wanted, records }, before, deps.grace, deps.now());
       suspicions.set(nodeId, plan.suspicions);
-      for (const record of plan.lost) {
-        deps.log.warn({ nodeId, sandboxId: record.id, executionId: record.executionId }, "sandbox lost on its node");
-        await deps.ending.ended({ sandboxId: record.id, executionId: record.executionId }, "lost");
-      }
+      await repair(plan, nodeId);
+      await missSnapshots(body);
       if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "node told to stop executions");
       deps.observe("stop", plan.stop.length);
       deps.observe("lost", plan.lost.length);
+      deps.observe("asleep", plan.asleep.length);
+      deps.observe("delete_snapshot", plan.deleteSnapshots.length);
       deps.observe("end_at", Object.keys(plan.endAt).length);
       const ready = deps.nodes.list().filter(({ status }) => status === "ready").length;
-      return { pools: deps.pools.targets(ready), stop: [...plan.stop], endAt: { ...plan.endAt }, deleteSnapshots: [] };
+      return {
+        pools: deps.pools.targets(ready),
+        stop: [...plan.stop],
+        endAt: { ...plan.endAt },
+        deleteSnapshots: [...plan.deleteSnapshots],
+      };
     },
 
     reportExits: ({ body }) => handleExits(body.exits),

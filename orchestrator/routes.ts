@@ -15,6 +15,8 @@ export interface Routes extends EdgeRoutes {
   add(record: SandboxRecord): void;
   /** In one tick unroutable; resolves when its streams have been told. Unknown or another execution: nothing. */
   remove(sandboxId: string, executionId: string, reason: RemovalReason): Promise<void>;
+  /** As `remove` for a pause: should it fail, `add` brings the same execution back. */
+  suspend(sandboxId: string, executionId: string): Promise<void>;
   /** A node is reached in another way than before. */
   refreshNode(nodeId: string): void;
   readonly size: number;
@@ -39,6 +41,12 @@ export function createRoutes(deps: RoutesDeps): Routes {
     if (oldest !== undefined) removed.delete(oldest);
   }
 
+  async function unroute(sandboxId: string, executionId: string, reason: RemovalReason): Promise<void> {
+    if (routes.get(sandboxId)?.executionId !== executionId) return;
+    routes.delete(sandboxId);
+    await Promise.all([...listeners].map(async (listener) => listener(executionId, sandboxId, reason)));
+  }
+
   return {
     get size() {
       return routes.size;
@@ -57,10 +65,9 @@ export function createRoutes(deps: RoutesDeps): Routes {
     },
     async remove(sandboxId, executionId, reason) {
       remember(executionId);
-      if (routes.get(sandboxId)?.executionId !== executionId) return;
-      routes.delete(sandboxId);
-      await Promise.all([...listeners].map(async (listener) => listener(executionId, sandboxId, reason)));
+      await unroute(sandboxId, executionId, reason);
     },
+    suspend: (sandboxId, executionId) => unroute(sandboxId, executionId, "paused"),
     refreshNode(nodeId) {
       const place = deps.place(nodeId);
       if (place === undefined) return;

@@ -11,10 +11,10 @@ export interface SandboxOptions {
   readonly envs: Readonly<Record<string, string>>;
   /** As the caller said; undefined: nothing. */
   readonly internet: boolean | undefined;
-  /** What the node is told. */
-  readonly internetOpen: boolean;
   readonly network: NetworkOptions | undefined;
   readonly onTimeout: "kill" | "pause";
+  readonly onTimeoutMemory: boolean;
+  readonly onResume: "restore" | "reboot";
   readonly autoResume: boolean;
 }
 
@@ -31,17 +31,22 @@ export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
   if (body.network !== undefined) checkNetwork(body.network);
   checkMounts(body.volumeMounts ?? []);
   refuseLater(body);
-  const denyAll = body.network?.denyOut?.includes(ALL_TRAFFIC) ?? false;
   return {
     timeoutSeconds,
     metadata: body.metadata ?? {},
     envs: body.envVars ?? {},
     internet: body.allow_internet_access,
-    internetOpen: body.allow_internet_access !== false && !denyAll,
     network: body.network,
     onTimeout: pauses(body) ? "pause" : "kill",
+    onTimeoutMemory: body.autoPauseMemory ?? true,
+    onResume: body.onResume ?? "restore",
     autoResume: body.autoResume?.enabled ?? false,
   };
+}
+
+/** What the node is told; the rest of the egress settings is a later version's. */
+export function internetOpen(asked: boolean | undefined, network: NetworkOptions | undefined): boolean {
+  return asked !== false && network?.denyOut?.includes(ALL_TRAFFIC) !== true;
 }
 
 /** Above zero is the schema's; the most is the project's. */
@@ -64,6 +69,10 @@ function checkLifecycle(body: CreateBody): void {
     if (body.autoResume?.enabled === true) {
       throw new AppError("bad_request", "body field 'autoPauseMemory' false cannot be combined with autoResume");
     }
+  }
+  // Traffic never costs a sandbox its memory: that takes a caller who says so.
+  if (body.onResume === "reboot" && body.autoResume?.enabled === true) {
+    throw new AppError("bad_request", "body field 'onResume' 'reboot' cannot be combined with autoResume");
   }
 }
 
@@ -88,9 +97,6 @@ function refuseLater(body: CreateBody): void {
     ["network.denyOut", partial],
     ["network.rules", Object.keys(network.rules ?? {}).length > 0],
     ["network.egressProxy", network.egressProxy !== undefined && network.egressProxy !== null],
-    ["autoPause", pauses(body)],
-    ["autoResume", body.autoResume?.enabled === true],
-    ["onResume 'reboot'", body.onResume === "reboot"],
     ["volumeMounts", (body.volumeMounts ?? []).length > 0],
     ["iam", Object.keys(body.iam?.tokens ?? {}).length > 0],
   ] as const;

@@ -3,7 +3,7 @@
 import type { NetworkOptions } from "../shared/api/network.ts";
 import type { ListedSandbox, Sandbox, SandboxDetail } from "../shared/api/sandbox-shapes.ts";
 import { envdToken, trafficToken } from "../shared/ids.ts";
-import { shownState } from "../shared/sandbox-state.ts";
+import { shown } from "./asleep.ts";
 import type { SandboxRecord } from "./store/sandbox-record.ts";
 
 export interface ViewDeps {
@@ -40,7 +40,7 @@ export function toListed(record: SandboxRecord): ListedSandbox {
     cpuCount: record.cpuCount,
     memoryMB: record.memoryMB,
     diskSizeMB: record.diskSizeMB,
-    state: shownState(record.state) ?? "running",
+    state: shown(record) ?? "running",
     envdVersion: record.envdVersion,
     metadata: record.metadata,
     volumeMounts: [],

@@ -1,13 +1,14 @@
 /** Handlers of the sandbox routes that create, read, extend and kill. */
 
-import type { StartBody } from "../shared/agent-api.ts";
+import type { Origin } from "../shared/agent-api.ts";
 import type { CreateBody } from "../shared/api/sandbox-shapes.ts";
 import type { sandboxApi } from "../shared/api/sandboxes.ts";
 import type { Context, Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
-import { envdToken, newSandboxId } from "../shared/ids.ts";
-import { shownState } from "../shared/sandbox-state.ts";
+import { newSandboxId } from "../shared/ids.ts";
+import { shown } from "./asleep.ts";
 import type { Background } from "./background.ts";
+import type { ConnectAsk, Connecting } from "./connecting.ts";
 import type { Ending } from "./ending.ts";
 import type { Launch } from "./launch.ts";
 import type { Lifetime } from "./lifetime.ts";
@@ -17,11 +18,13 @@ import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } fr
 import { checkTimeout, readOptions } from "./sandbox-options.ts";
 import { toDetail, toListed, toSandbox, type ViewDeps } from "./sandbox-view.ts";
 import type { Spawns } from "./spawns.ts";
+import { startBody } from "./start-body.ts";
 import type { Project } from "./store/projects.ts";
 import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { SandboxFilter } from "./store/sandboxes.ts";
 import type { Seal } from "./store/seal.ts";
 import type { Store } from "./store/store.ts";
+import type { Build } from "./store/templates.ts";
 import type { Resolved, TemplateNames } from "./template-names.ts";
 import { parseTemplateReference } from "./template-reference.ts";
 
@@ -30,6 +33,7 @@ export interface SandboxesDeps extends ViewDeps {
   readonly launch: Launch;
   readonly ending: Ending;
   readonly lifetime: Lifetime;
+  readonly connecting: Connecting;
   readonly templates: TemplateNames;
   readonly pools: Pick<Pools, "used">;
   readonly spawns: Pick<Spawns, "count">;
@@ -54,37 +58,24 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
     const { template, build, alias } = await deps.templates.resolve(project, body.templateID);
     const id = newSandboxId();
     const resources = { cpuCount: build.cpuCount, memoryMB: build.memoryMB, diskSizeMB: build.diskSizeMB };
-    const start: Omit<StartBody, "endAt"> = {
-      sandboxId: id,
-      build: { templateId: template.id, buildId: build.id, image: build.image },
-      resources,
-      egress: { internet: options.internetOpen },
-      envs: { ...options.envs },
-      accessToken: envdToken(deps.seed, id),
-      ...(build.defaultUser === undefined ? {} : { defaultUser: build.defaultUser }),
-      ...(build.defaultWorkdir === undefined ? {} : { defaultWorkdir: build.defaultWorkdir }),
-      onTimeout: options.onTimeout,
+    const { envs, ...lasting } = options;
+    const sandbox = {
+      ...lasting,
+      id,
+      projectId: project.id,
+      templateId: template.id,
+      buildId: build.id,
+      alias,
+      ...resources,
+      envdVersion: build.envdVersion,
+      createdAt: deps.now(),
+      sealedEnvs: deps.sealing.close(JSON.stringify(envs), id),
     };
     const record = await deps.launch({
-      start,
+      sandbox,
+      start: startBody(sandbox, { seed: deps.seed, envs, build, ...originOf(build) }),
       limit: deps.maxSandboxes(project),
-      sandbox: {
-        id,
-        projectId: project.id,
-        templateId: template.id,
-        buildId: build.id,
-        alias,
-        ...resources,
-        envdVersion: build.envdVersion,
-        metadata: options.metadata,
-        network: options.network,
-        internet: options.internet,
-        onTimeout: options.onTimeout,
-        autoResume: options.autoResume,
-        timeoutSeconds: options.timeoutSeconds,
-        createdAt: deps.now(),
-        sealedEnvs: deps.sealing.close(JSON.stringify(options.envs), id),
-      },
+      ...(build.nodeId === undefined ? {} : { nodeId: build.nodeId }),
     });
     noteUse({ template, build, alias });
     if (context.signal.aborted) {
@@ -95,7 +86,8 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
   }
 
   function noteUse({ template, build }: Resolved): void {
-    deps.pools.used(build);
+    // A snapshot is started from itself, never from a pool of its image.
+    if (build.kind === "template") deps.pools.used(build);
     deps.spawns.count(template.id);
   }
 
@@ -117,6 +109,13 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
     const template = await deps.templates.find(project, reference);
     // Unknown: an empty list, not an error.
     return { ...filter, templateId: template?.id ?? "" };
+  }
+
+  async function connect(reference: string, ask: ConnectAsk, { caller, status }: Context<Project>) {
+    checkTimeout(ask.seconds, deps.maxHours(caller));
+    const { record, resumed } = await deps.connecting.connect(caller, checkedId(reference), ask);
+    if (resumed) status(201);
+    return toSandbox(record, deps);
   }
 
   return {
@@ -147,10 +146,11 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
     async list({ query }, { caller, header }) {
       const order: Order = query.order ?? "desc";
       const limit = query.limit ?? 100;
-      const shown = parseStates(query.state);
-      const states = shown.flatMap((state) => STATES[state]);
+      const wanted = parseStates(query.state);
+      const resuming = wanted.includes("paused");
+      const states = wanted.flatMap((state) => STATES[state]);
       const after = fromToken(query.nextToken, order);
-      const filter = { ...(await filterOf(caller, query)), states };
+      const filter = { ...(await filterOf(caller, query)), states, resuming };
       const counts = await store.sandboxes.count(filter);
       const total = (of: readonly string[]) =>
         [...counts].reduce((sum, [state, count]) => sum + (of.includes(state) ? count : 0), 0);
@@ -162,20 +162,18 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
       const page = records.slice(0, limit);
       const last = page.at(-1);
       if (records.length > limit && last !== undefined) header("x-next-token", toToken(last, order));
-      if (shown.includes("running")) header("x-total-running", String(total(STATES.running)));
-      header("x-total-count", String(total(states)));
+      if (wanted.includes("running")) header("x-total-running", String(total(STATES.running)));
+      header("x-total-count", String(total(resuming ? [...states, "starting"] : states)));
       return page.map(toListed);
     },
 
-    async connect({ params, body }, { caller }) {
-      const timeout = body.timeout ?? DEFAULT_TIMEOUT_S;
-      checkTimeout(timeout, deps.maxHours(caller));
-      return toSandbox(await deps.lifetime.connect(caller, checkedId(params.sandboxID), timeout), deps);
+    connect: ({ params, body }, context) => {
+      const { timeout: seconds = DEFAULT_TIMEOUT_S, onTimeout } = body;
+      return connect(params.sandboxID, { seconds, memory: memoryOf(body), onTimeout }, context);
     },
-    async connectV1({ params, body }, { caller }) {
-      checkTimeout(body.timeout, deps.maxHours(caller));
-      return toSandbox(await deps.lifetime.connect(caller, checkedId(params.sandboxID), body.timeout), deps);
-    },
+    connectV1: ({ params, body }, context) =>
+      connect(params.sandboxID, { seconds: body.timeout, memory: body.memory }, context),
+
     async setTimeout({ params, body }, { caller }) {
       await deps.lifetime.set(caller, checkedId(params.sandboxID), Math.max(0, body.timeout));
     },
@@ -185,10 +183,25 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
   };
 }
 
+/** A snapshot starts from its capture on its node, anything else from its image. */
+function originOf({ kind, id, memory }: Build): { readonly origin?: Origin } {
+  return kind === "template" ? {} : { origin: { is: "snapshot", snapshotId: id, memory } };
+}
+
+/** What a connect restores; undefined: as the sandbox was made. */
+function memoryOf({ memory, onResume }: { readonly memory?: boolean; readonly onResume?: "restore" | "reboot" }) {
+  if (onResume === undefined) return memory;
+  const restores = onResume === "restore";
+  if (memory !== undefined && memory !== restores) {
+    throw new AppError("bad_request", "body fields 'memory' and 'onResume' contradict each other");
+  }
+  return restores;
+}
+
 export async function visibleSandbox(store: Store, project: Project, reference: string): Promise<SandboxRecord> {
   const id = checkedId(reference);
   const record = await store.sandboxes.get(id);
-  const seen = record !== undefined && record.projectId === project.id && shownState(record.state) !== undefined;
+  const seen = record !== undefined && record.projectId === project.id && shown(record) !== undefined;
   if (!seen) throw notFound(id);
   return record;
 }

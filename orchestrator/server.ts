@@ -20,13 +20,16 @@ import { createServer, serve } from "../shared/serve.ts";
 import type { Auth } from "./auth.ts";
 import { addCors } from "./cors.ts";
 import { docsPage } from "./docs.ts";
-import { notYet, removed, sandboxStateLater, snapshotsLater } from "./later.ts";
+import { notYet, removed } from "./later.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Project } from "./store/projects.ts";
 
 export interface ApiHandlers {
   readonly sandboxes: Handlers<typeof sandboxApi, Project>;
+  readonly sandboxStates: Handlers<typeof sandboxStateApi, Project>;
+  readonly snapshots: Handlers<typeof snapshotApi, Project>;
   readonly templates: Handlers<typeof templateApi, Project>;
+  readonly templateChanges: Handlers<typeof templateChangeApi, Project>;
   readonly keys: Handlers<typeof keyApi, Project>;
   readonly teams: Handlers<typeof teamApi>;
   readonly events: Handlers<typeof eventApi, Project>;
@@ -48,7 +51,10 @@ export function createApiServer(deps: {
   metrics.watch(server);
 
   serve(server, sandboxApi, handlers.sandboxes, auth.project);
+  serve(server, sandboxStateApi, handlers.sandboxStates, auth.project);
+  serve(server, snapshotApi, handlers.snapshots, auth.project);
   serve(server, templateApi, handlers.templates, auth.project);
+  serve(server, templateChangeApi, handlers.templateChanges, auth.project);
   serve(server, keyApi, handlers.keys, auth.project);
   serve(server, eventApi, handlers.events, auth.project);
   serve(server, teamApi, handlers.teams, auth.operator);
@@ -58,9 +64,7 @@ export function createApiServer(deps: {
   serve(server, healthApi, handlers.health, auth.open);
   serve(server, removedApi, removed(), auth.open);
 
-  serve(server, sandboxStateApi, sandboxStateLater(), auth.project);
-  serve(server, snapshotApi, snapshotsLater(), auth.project);
-  for (const later of [templateChangeApi, tagApi, buildApi]) {
+  for (const later of [tagApi, buildApi]) {
     serve(server, later, notYet(later), auth.project);
   }
   for (const later of [volumeApi, secretApi, webhookApi, teamMetricsApi]) {

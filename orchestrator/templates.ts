@@ -3,6 +3,7 @@
 import { type Template as ShownTemplate, type TemplateWithBuilds, type templateApi } from "../shared/api/templates.ts";
 import type { Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
+import { page } from "./pages.ts";
 import { iso } from "./sandbox-view.ts";
 import type { Project } from "./store/projects.ts";
 import type { Alias, Template, TemplateStore } from "./store/templates.ts";
@@ -90,26 +91,6 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
       };
     },
   };
-}
-
-interface Paged<T> {
-  readonly limit?: number;
-  readonly nextToken?: string;
-  readonly idOf: (item: T) => string;
-}
-
-/** A page after the item the token names; the header only when there is another. */
-function page<T>(items: readonly T[], paged: Paged<T>, header: (name: string, value: string) => void): T[] {
-  const { limit = 100, nextToken = "", idOf } = paged;
-  const id = Buffer.from(nextToken, "base64url").toString("utf8");
-  const before = nextToken === "" ? -1 : items.findIndex((item) => idOf(item) === id);
-  if (nextToken !== "" && before < 0) throw new AppError("bad_request", "Invalid next token");
-  const found = items.slice(before + 1, before + 1 + limit);
-  const last = found.at(-1);
-  if (last !== undefined && before + 1 + limit < items.length) {
-    header("x-next-token", Buffer.from(idOf(last)).toString("base64url"));
-  }
-  return found;
 }
 
 function qualified({ namespace, alias }: Alias): string {

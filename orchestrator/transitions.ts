@@ -14,6 +14,8 @@ interface Transition<T> {
   readonly aim: Aim;
   /** How long to wait for transitions with another aim before giving up. */
   readonly waitMs: number;
+  /** What happens when the same aim is under way already. Absent: it is joined. */
+  readonly same?: "join" | "wait" | "refuse";
   /** Called when nothing stands in the way. It reads and checks the row itself: what was true before waiting may not be. */
   readonly work: () => Promise<T>;
 }
@@ -23,6 +25,8 @@ export interface Transitions {
   perform<T>(transition: Transition<T>): Promise<T>;
   /** What is under way for a sandbox here. */
   current(sandboxId: string): Aim | undefined;
+  /** Waits for whatever is under way here to end, at most so long; nothing under way is fine. */
+  settled(sandboxId: string, waitMs: number): Promise<void>;
 }
 
 interface Running {
@@ -46,6 +50,10 @@ export function createTransitions(): Transitions {
 
   return {
     current: (sandboxId) => running.get(sandboxId)?.aim,
+    async settled(sandboxId, waitMs) {
+      const current = running.get(sandboxId);
+      if (current !== undefined) await settled(current.done, AbortSignal.timeout(waitMs));
+    },
 
     async perform<T>(transition: Transition<T>): Promise<T> {
       const limit = AbortSignal.timeout(transition.waitMs);
@@ -53,7 +61,8 @@ export function createTransitions(): Transitions {
         const current = running.get(transition.sandboxId);
         if (current === undefined) return begin(transition);
         // Callers of one aim are of one kind: the same aim means the same type of result.
-        if (current.aim === transition.aim) return current.done as Promise<T>;
+        if (current.aim === transition.aim && transition.same === "refuse") throw busy();
+        if (current.aim === transition.aim && transition.same !== "wait") return current.done as Promise<T>;
         // A kill does not wait for a start: the start finds its row moved and gives up.
         if (transition.aim === "gone" && current.aim === "running") return begin(transition);
         await settled(current.done, limit);
@@ -62,11 +71,15 @@ export function createTransitions(): Transitions {
   };
 }
 
+function busy(): AppError {
+  return new AppError("conflict", "the sandbox is busy with another transition; try again");
+}
+
 /** Waits for the end of a transition, however it ends. */
 async function settled(done: Promise<unknown>, limit: AbortSignal): Promise<void> {
   let stop: () => void = () => undefined;
   const late = new Promise<never>((_, reject) => {
-    const refuse = () => reject(new AppError("conflict", "the sandbox is busy with another transition; try again"));
+    const refuse = () => reject(busy());
     if (limit.aborted) refuse();
     limit.addEventListener("abort", refuse, { once: true });
     stop = () => limit.removeEventListener("abort", refuse);

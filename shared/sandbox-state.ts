@@ -28,8 +28,11 @@ export function statesBefore(to: SandboxState): readonly SandboxState[] {
   return (Object.keys(moves) as SandboxState[]).filter((from) => mayMove(from, to));
 }
 
-/** What an API read shows. A sandbox being paused already reads `paused`; a killed one is not shown at all. */
-export function shownState(state: SandboxState): "running" | "paused" | undefined {
+/**
+ * What an API read shows. A sandbox being paused already reads `paused`, one being resumed still does (`asleep`: it
+ * starts from its own snapshot); a killed one is not shown at all.
+ */
+export function shownState(state: SandboxState, asleep = false): "running" | "paused" | undefined {
   switch (state) {
     case "running":
     case "snapshotting":
@@ -38,6 +41,7 @@ export function shownState(state: SandboxState): "running" | "paused" | undefine
     case "paused":
       return "paused";
     case "starting":
+      return asleep ? "paused" : undefined;
     case "killing":
     case "gone":
       return undefined;

@@ -1,6 +1,7 @@
 /** What the edge needs to know of sandboxes, and from whom. The orchestrator's routing table implements `EdgeRoutes`. */
 
 import type { SandboxState } from "../../shared/sandbox-state.ts";
+import type { Signed } from "./signed-url.ts";
 
 /** One sandbox, as its traffic sees it. A new start of the same sandbox is a new object with another execution id. */
 export interface EdgeRoute {
@@ -43,6 +44,14 @@ export interface EdgeRoutes {
 export interface WakeTokens {
   readonly trafficAccessToken?: string | undefined;
   readonly envdAccessToken?: string | undefined;
+  /** A signed file URL: what takes envd's token to make is as good as showing it. */
+  readonly signed?: Signed | undefined;
+}
+
+/** A sandbox that is asleep, as far as a signed URL needs to know it. */
+export interface Sleeper {
+  readonly sandboxId: string;
+  readonly envdAccessToken: string;
 }
 
 export type WakeResult =

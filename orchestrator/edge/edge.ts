@@ -15,10 +15,10 @@ import { sameSecret } from "../../shared/ids.ts";
 import type { Log } from "../../shared/log.ts";
 import { shownState } from "../../shared/sandbox-state.ts";
 import { answerFor, CORS_LINES, preflightAnswer, type Refusal } from "./answers.ts";
-import type { EdgeRoute, EdgeRoutes, RemovalReason, Wake, WakeTokens } from "./edge-routes.ts";
+import type { EdgeRoute, EdgeRoutes, RemovalReason, Sleeper, Wake, WakeTokens } from "./edge-routes.ts";
 import { isInternalRoute } from "./internal-routes.ts";
 import { isNavigation, isPreflight } from "./navigation.ts";
-import { findSigner, readSigned } from "./signed-url.ts";
+import { findSigner, readSigned, type Signed } from "./signed-url.ts";
 import { targetOf } from "./target.ts";
 import { readVisitor, type Visitor } from "./visitor.ts";
 import { WayPlanner } from "./way-planner.ts";
@@ -44,6 +44,8 @@ export interface EdgeDeps {
   readonly routes: EdgeRoutes;
   /** Absent: paused sandboxes stay paused. */
   readonly wake?: Wake;
+  /** Those that a signed URL may wake. */
+  readonly sleepers?: () => Promise<readonly Sleeper[]>;
 }
 
 interface EdgeStats {
@@ -60,6 +62,11 @@ export interface Edge {
   readonly port: number;
   stats(): EdgeStats;
   stop(): Promise<void>;
+}
+
+interface Wakers {
+  readonly wake: Wake;
+  readonly sleepers: () => Promise<readonly Sleeper[]>;
 }
 
 /** One request on its way through the checks. */
@@ -109,8 +116,22 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
       return;
     }
     const route = findSigner(signed, routes.running());
-    if (route === undefined) refuse(request, response, { is: "invalid_signature" });
-    else visitRoute(visit, route, ENVD_PORT);
+    if (route !== undefined) visitRoute(visit, route, ENVD_PORT);
+    else if (deps.wake === undefined || deps.sleepers === undefined)
+      refuse(request, response, { is: "invalid_signature" });
+    else void wakeSigner(visit, signed, { wake: deps.wake, sleepers: deps.sleepers });
+  }
+
+  async function wakeSigner(visit: Visit, signed: Signed, { wake, sleepers }: Wakers): Promise<void> {
+    const { request, response } = visit;
+    try {
+      const sleeper = findSigner(signed, await sleepers());
+      if (sleeper !== undefined) await wakeAndVisit(visit, sleeper.sandboxId, { port: ENVD_PORT, wake });
+      else if (!response.destroyed) refuse(request, response, { is: "invalid_signature" });
+    } catch (error) {
+      log.warn({ err: error }, "sleeping sandboxes could not be read");
+      if (!response.destroyed) refuse(request, response, { is: "invalid_signature" });
+    }
   }
 
   function visitSandbox(visit: Visit, sandboxId: string, port: number): void {
@@ -123,10 +144,14 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     const route = routes.lookup(sandboxId);
     if (route !== undefined && shownState(route.state) === "running") visitRoute(visit, route, port);
     else if (deps.wake === undefined) refuse(request, response, { is: "not_found", sandboxId });
-    else void wakeAndVisit(visit, sandboxId, port, deps.wake);
+    else void wakeAndVisit(visit, sandboxId, { port, wake: deps.wake });
   }
 
-  async function wakeAndVisit(visit: Visit, sandboxId: string, port: number, wake: Wake): Promise<void> {
+  async function wakeAndVisit(
+    visit: Visit,
+    sandboxId: string,
+    { port, wake }: { readonly port: number; readonly wake: Wake },
+  ): Promise<void> {
     const { request, response } = visit;
     const left = new AbortController();
     const leave = () => left.abort(new Error("the client left"));
@@ -266,6 +291,7 @@ function tokensOf({ request, visitor }: Visit): WakeTokens {
   return {
     trafficAccessToken: visitor.trafficTokens[0]?.value,
     envdAccessToken: headerValue(request.rawHeaders, "x-access-token"),
+    signed: readSigned(request.method, visitor.path),
   };
 }
 

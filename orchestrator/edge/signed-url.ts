@@ -4,7 +4,7 @@ import { fileSignature, sameSecret } from "../../shared/ids.ts";
 
 const SIGNATURE = /^v1_[A-Za-z0-9+/]{43}$/;
 
-interface Signed {
+export interface Signed {
   readonly signature: string;
   readonly path: string;
   readonly operation: "read" | "write";

@@ -155,6 +155,41 @@ async function events(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex("events_sandbox").on("events").columns(["sandbox_id", "sequence"]).execute();
 }
 
+/** Pause and snapshots: what a sandbox sleeps on, and builds that are snapshots. */
+const second: Migration = {
+  async up(db: Kysely<unknown>) {
+    // One column a statement: SQLite knows no other way.
+    const sandbox = () => db.schema.alterTable("sandboxes");
+    await sandbox()
+      .addColumn("on_timeout_memory", "integer", (column) => column.notNull().defaultTo(1))
+      .execute();
+    await sandbox()
+      .addColumn("on_resume", "text", (column) => column.notNull().defaultTo("restore"))
+      .execute();
+    await sandbox().addColumn("snapshot_id", "text").execute();
+    await sandbox().addColumn("snapshot_memory", "integer").execute();
+    await sandbox().addColumn("capture_id", "text").execute();
+    await sandbox().addColumn("capture_memory", "integer").execute();
+    await sandbox().addColumn("resume_memory", "integer").execute();
+    await sandbox().addColumn("resume_s", "integer").execute();
+    await db.schema.createIndex("sandboxes_snapshot").on("sandboxes").column("snapshot_id").execute();
+    await db.schema.createIndex("sandboxes_capture").on("sandboxes").column("capture_id").execute();
+    await db.schema.createIndex("sandboxes_template").on("sandboxes").columns(["template_id", "state"]).execute();
+    await db.schema
+      .alterTable("templates")
+      .addColumn("kind", "text", (column) => column.notNull().defaultTo("template"))
+      .execute();
+    const build = () => db.schema.alterTable("builds");
+    await build()
+      .addColumn("kind", "text", (column) => column.notNull().defaultTo("template"))
+      .execute();
+    await build().addColumn("node_id", "text").execute();
+    await build().addColumn("memory", "integer").execute();
+    await build().addColumn("source_sandbox_id", "text").execute();
+    await db.schema.createIndex("builds_source").on("builds").column("source_sandbox_id").execute();
+  },
+};
+
 export const migrations: MigrationProvider = {
-  getMigrations: () => Promise.resolve({ "0001": first }),
+  getMigrations: () => Promise.resolve({ "0001": first, "0002": second }),
 };

@@ -25,6 +25,9 @@ export interface SandboxRecord {
   /** `allow_internet_access` as the caller gave it. */
   readonly internet: boolean | undefined;
   readonly onTimeout: "kill" | "pause";
+  /** Whether a pause at the end keeps memory. */
+  readonly onTimeoutMemory: boolean;
+  readonly onResume: "restore" | "reboot";
   readonly autoResume: boolean;
   /** The timeout asked for at create. */
   readonly timeoutSeconds: number;
@@ -33,10 +36,30 @@ export interface SandboxRecord {
   readonly endAt: number;
   readonly endedAt: number | undefined;
   readonly endReason: string | undefined;
+  /** What a paused sandbox is resumed from. Stays while it starts, and after a start without memory. */
+  readonly snapshot: Snapshot | undefined;
+  /** A pause or checkpoint under way: written before the node is asked. */
+  readonly capture: Snapshot | undefined;
+  /** Of a resume under way. */
+  readonly resumption: Resumption | undefined;
+}
+
+/** On the sandbox's node. */
+export interface Snapshot {
+  readonly id: string;
+  readonly memory: boolean;
+}
+
+/** What a resume was asked for, so that it can be finished after a crash. */
+export interface Resumption {
+  readonly memory: boolean;
+  /** To live, from the moment it runs. */
+  readonly seconds: number;
 }
 
 /** `sealedEnvs`: see seal.ts. */
-export interface NewSandbox extends Omit<SandboxRecord, "state" | "address" | "endedAt" | "endReason"> {
+export interface NewSandbox
+  extends Omit<SandboxRecord, "state" | "address" | "endedAt" | "endReason" | "snapshot" | "capture" | "resumption"> {
   readonly sealedEnvs: string;
   readonly deadlineAt: number;
 }
@@ -51,6 +74,10 @@ export interface MoveSet {
   readonly deadlineAt?: number;
   readonly endedAt?: number;
   readonly endReason?: string;
+  readonly onTimeout?: "kill" | "pause";
+  readonly snapshot?: Snapshot | null;
+  readonly capture?: Snapshot | null;
+  readonly resumption?: Resumption | null;
 }
 
 /** A new sandbox is `starting`. */
@@ -74,6 +101,14 @@ export function toRow(sandbox: NewSandbox): Record<keyof SandboxRow, string | nu
     network: sandbox.network === undefined ? null : JSON.stringify(sandbox.network),
     internet: sandbox.internet === undefined ? null : Number(sandbox.internet),
     on_timeout: sandbox.onTimeout,
+    on_timeout_memory: Number(sandbox.onTimeoutMemory),
+    on_resume: sandbox.onResume,
+    snapshot_id: null,
+    snapshot_memory: null,
+    capture_id: null,
+    capture_memory: null,
+    resume_memory: null,
+    resume_s: null,
     auto_resume: Number(sandbox.autoResume),
     timeout_s: sandbox.timeoutSeconds,
     created_at: sandbox.createdAt,
@@ -95,7 +130,33 @@ export function toColumns(set: MoveSet): Updateable<SandboxRow> {
     ...(set.endAt === undefined ? {} : { end_at: set.endAt }),
     ...(set.endedAt === undefined ? {} : { ended_at: set.endedAt }),
     ...(set.endReason === undefined ? {} : { end_reason: set.endReason }),
+    ...(set.onTimeout === undefined ? {} : { on_timeout: set.onTimeout }),
+    ...nullable(set.snapshot, ({ id, memory }) => ({ snapshot_id: id, snapshot_memory: Number(memory) }), NO_SNAPSHOT),
+    ...nullable(set.capture, ({ id, memory }) => ({ capture_id: id, capture_memory: Number(memory) }), NO_CAPTURE),
+    ...nullable(
+      set.resumption,
+      ({ memory, seconds }) => ({ resume_memory: Number(memory), resume_s: seconds }),
+      NO_RESUMPTION,
+    ),
   };
+}
+
+const NO_SNAPSHOT = { snapshot_id: null, snapshot_memory: null };
+const NO_CAPTURE = { capture_id: null, capture_memory: null };
+const NO_RESUMPTION = { resume_memory: null, resume_s: null };
+
+/** Undefined: unchanged; null: cleared. */
+function nullable<T>(
+  value: T | null | undefined,
+  columns: (value: T) => Updateable<SandboxRow>,
+  cleared: Updateable<SandboxRow>,
+): Updateable<SandboxRow> {
+  if (value === undefined) return {};
+  return value === null ? cleared : columns(value);
+}
+
+function snapshotOf(id: string | null, memory: number | null): Snapshot | undefined {
+  return id === null ? undefined : { id, memory: memory === 1 };
 }
 
 // Our own writing, so trusted: JSON columns are not checked again.
@@ -118,6 +179,8 @@ export function toRecord(row: Selectable<SandboxRow>): SandboxRecord {
     network: row.network === null ? undefined : (JSON.parse(row.network) as NetworkOptions),
     internet: row.internet === null ? undefined : row.internet === 1,
     onTimeout: row.on_timeout,
+    onTimeoutMemory: row.on_timeout_memory === 1,
+    onResume: row.on_resume,
     autoResume: row.auto_resume === 1,
     timeoutSeconds: row.timeout_s,
     createdAt: row.created_at,
@@ -125,5 +188,8 @@ export function toRecord(row: Selectable<SandboxRow>): SandboxRecord {
     endAt: row.end_at,
     endedAt: row.ended_at ?? undefined,
     endReason: row.end_reason ?? undefined,
+    snapshot: snapshotOf(row.snapshot_id, row.snapshot_memory),
+    capture: snapshotOf(row.capture_id, row.capture_memory),
+    resumption: row.resume_s === null ? undefined : { memory: row.resume_memory === 1, seconds: row.resume_s },
   };
 }

@@ -20,6 +20,8 @@ export interface SandboxFilter {
   readonly metadata?: ReadonlyMap<string, string>;
   readonly startedAfter?: number;
   readonly templateId?: string;
+  /** Also those that are being resumed, which read `paused` until they run. */
+  readonly resuming?: boolean;
 }
 
 export interface Position {
@@ -27,8 +29,10 @@ export interface Position {
   readonly id: string;
 }
 
-/** What reads show (sandbox-state.ts `shownState`). */
-const LIVE: readonly SandboxState[] = ["starting", "running", "pausing", "snapshotting", "killing"];
+/** What counts as running for a project's limit. */
+export const LIVE: readonly SandboxState[] = ["starting", "running", "pausing", "snapshotting", "killing"];
+
+const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshotting", "killing"];
 
 export type SandboxStore = ReturnType<typeof sandboxStore>;
 
@@ -155,16 +159,33 @@ export function sandboxStore(db: Database) {
       return rows.map(toRecord);
     },
 
-    /** In a transition that should have ended before `deadline`. */
+    /** In a transition that should have ended before `deadline`, the longest overdue first. */
     async stuck(deadline: number, limit: number): Promise<SandboxRecord[]> {
       const rows = await db
         .selectFrom("sandboxes")
         .selectAll()
-        .where("state", "in", ["starting", "killing"])
+        .where("state", "in", IN_TRANSITION)
         .where("deadline_at", "<=", deadline)
+        .orderBy("deadline_at")
         .limit(limit)
         .execute();
       return rows.map(toRecord);
+    },
+
+    /** Nobody works on any transition any more: all of them are overdue from now on. */
+    async abandonAll(): Promise<void> {
+      await db.updateTable("sandboxes").set({ deadline_at: 0 }).where("state", "in", IN_TRANSITION).execute();
+    },
+
+    /** A repair that could not be made is tried again then, after the others. */
+    async postpone(id: string, executionId: string, deadlineAt: number): Promise<void> {
+      await db
+        .updateTable("sandboxes")
+        .set({ deadline_at: deadlineAt })
+        .where("id", "=", id)
+        .where("execution_id", "=", executionId)
+        .where("state", "in", IN_TRANSITION)
+        .execute();
     },
 
     async onNode(nodeId: string): Promise<SandboxRecord[]> {
@@ -251,7 +272,12 @@ async function insert(session: Session, sandbox: NewSandbox, limit: number): Pro
 }
 
 function matches(where: ExpressionBuilder<Tables, "sandboxes">, filter: SandboxFilter) {
-  const conditions = [where("project_id", "=", filter.projectId), where("state", "in", filter.states)];
+  const shown = where("state", "in", filter.states);
+  const waking = where.and([where("state", "=", "starting"), where("snapshot_id", "is not", null)]);
+  const conditions = [
+    where("project_id", "=", filter.projectId),
+    filter.resuming === true ? where.or([shown, waking]) : shown,
+  ];
   if (filter.startedAfter !== undefined) conditions.push(where("started_at", ">=", filter.startedAfter));
   if (filter.templateId !== undefined) conditions.push(where("template_id", "=", filter.templateId));
   for (const [name, value] of filter.metadata ?? []) {

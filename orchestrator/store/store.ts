@@ -1,6 +1,7 @@
 /** The tables together, and the one write that spans two of them: a move and the event that tells of it. */
 
 import type { EventType } from "../../shared/api/events.ts";
+import { AppError } from "../../shared/errors.ts";
 import type { SandboxState } from "../../shared/sandbox-state.ts";
 import { eventStore } from "./events.ts";
 import { keyStore } from "./keys.ts";
@@ -8,8 +9,10 @@ import { nodeStore } from "./nodes.ts";
 import { projectStore } from "./projects.ts";
 import type { MoveSet, SandboxRecord } from "./sandbox-record.ts";
 import { type MoveIf, sandboxStore } from "./sandboxes.ts";
+import { sleeperStore } from "./sleepers.ts";
+import { type NewCapture, snapshotStore } from "./snapshots.ts";
 import type { Database } from "./tables.ts";
-import { templateStore } from "./templates.ts";
+import { type Build, templateStore } from "./templates.ts";
 
 export interface Move {
   readonly id: string;
@@ -28,9 +31,12 @@ export type Store = ReturnType<typeof createStore>;
 export function createStore(db: Database, now: () => number) {
   const sandboxes = sandboxStore(db);
   const events = eventStore(db, now);
+  const snapshots = snapshotStore(db, now);
   return {
     sandboxes,
     events,
+    snapshots,
+    sleepers: sleeperStore(db),
     projects: projectStore(db, now),
     keys: keyStore(db, now),
     templates: templateStore(db, now),
@@ -43,6 +49,43 @@ export function createStore(db: Database, now: () => number) {
         const moved = await sandboxes.move(session, move);
         if (moved !== undefined) await events.add(session, told.type, moved, told.data);
         return moved;
+      });
+    },
+
+    /** A move to `snapshotting` and the build that the capture will be; neither without the other. */
+    async beginCapture(move: Move, capture: NewCapture): Promise<SandboxRecord | undefined> {
+      return db.transaction().execute(async (session) => {
+        const moved = await sandboxes.move(session, move);
+        if (moved !== undefined) await snapshots.begin(session, capture);
+        return moved;
+      });
+    },
+
+    /**
+     * The capture is durable, its build may be started from, and the sandbox goes on. Undefined: it had ended or somebody
+     * else had given the capture up; nothing is changed then.
+     */
+    async finishCapture(
+      move: Move,
+      captured: { readonly id: string; readonly image: string | undefined; readonly memory: boolean },
+      tag: string | undefined,
+    ): Promise<{ readonly record: SandboxRecord; readonly build: Build } | undefined> {
+      return db.transaction().execute(async (session) => {
+        const record = await sandboxes.move(session, move);
+        if (record === undefined) return undefined;
+        const build = await snapshots.finish(session, captured.id, { ...captured, tag });
+        if (build === undefined) throw new AppError("internal", `build ${captured.id} of a capture is missing`);
+        await events.add(session, "checkpointed", record, { snapshot_id: captured.id });
+        return { record, build };
+      });
+    },
+
+    /** The capture is given up: nothing of it is wanted on the node, and the sandbox goes on if it still does. */
+    async giveUpCapture(buildId: string, move?: Move): Promise<SandboxRecord | undefined> {
+      return db.transaction().execute(async (session) => {
+        const record = move === undefined ? undefined : await sandboxes.move(session, move);
+        await snapshots.drop(session, buildId);
+        return record;
       });
     },
 

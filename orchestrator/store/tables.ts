@@ -30,6 +30,8 @@ export interface TemplateRow {
   readonly id: string;
   readonly project_id: string | null;
   readonly public: number;
+  /** `snapshot`: made by snapshotting sandboxes, not by building; not among the templates that are listed. */
+  readonly kind: "template" | "snapshot";
   readonly created_at: number;
   readonly updated_at: number;
   readonly spawn_count: number;
@@ -48,6 +50,12 @@ export interface BuildRow {
   readonly id: string;
   readonly template_id: string;
   readonly status: "waiting" | "building" | "ready" | "error";
+  /** `fork`: a checkpoint that lives only while forks start from it. The id of a snapshot or fork is its id on the node. */
+  readonly kind: "template" | "snapshot" | "fork";
+  /** The only place of a snapshot; null for what any node can start. */
+  readonly node_id: string | null;
+  readonly memory: number | null;
+  readonly source_sandbox_id: string | null;
   readonly image: string;
   readonly cpu_count: number;
   readonly memory_mb: number;
@@ -88,6 +96,18 @@ export interface SandboxRow {
   /** What the caller said: null = nothing. */
   readonly internet: number | null;
   readonly on_timeout: "kill" | "pause";
+  readonly on_timeout_memory: number;
+  /** What a connect restores that does not say. */
+  readonly on_resume: "restore" | "reboot";
+  /** On the node: what a paused sandbox is resumed from. Stays while it starts, and after a start without memory. */
+  readonly snapshot_id: string | null;
+  readonly snapshot_memory: number | null;
+  /** A capture under way, known before the node is: a crash can repeat it or give it up. */
+  readonly capture_id: string | null;
+  readonly capture_memory: number | null;
+  /** Of a resume under way: whether memory was asked for, and seconds to live once it runs. */
+  readonly resume_memory: number | null;
+  readonly resume_s: number | null;
   readonly auto_resume: number;
   readonly timeout_s: number;
   readonly created_at: number;

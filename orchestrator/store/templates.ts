@@ -17,6 +17,11 @@ export interface Build {
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly finishedAt: number | undefined;
+  readonly kind: BuildRow["kind"];
+  /** Where a snapshot is; undefined for what any node can start. */
+  readonly nodeId: string | undefined;
+  readonly memory: boolean;
+  readonly sourceSandboxId: string | undefined;
 }
 
 export interface Template {
@@ -24,6 +29,7 @@ export interface Template {
   /** Undefined: the platform's own. */
   readonly projectId: string | undefined;
   readonly public: boolean;
+  readonly kind: TemplateRow["kind"];
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly spawnCount: number;
@@ -79,6 +85,12 @@ export function templateStore(db: Database, now: () => number) {
       return row === undefined ? undefined : toBuild(row);
     },
 
+    /** Tags that name a build. */
+    async tagsOf(buildId: string): Promise<string[]> {
+      const rows = await db.selectFrom("build_tags").select("tag").where("build_id", "=", buildId).execute();
+      return rows.map(({ tag }) => tag);
+    },
+
     async build(id: string): Promise<Build | undefined> {
       const row = await db.selectFrom("builds").selectAll().where("id", "=", id).executeTakeFirst();
       return row === undefined ? undefined : toBuild(row);
@@ -99,18 +111,20 @@ export function templateStore(db: Database, now: () => number) {
         .selectFrom("builds")
         .selectAll()
         .where("template_id", "=", templateId)
+        .where("kind", "!=", "fork")
         .orderBy("created_at", "desc")
         .orderBy("id")
         .execute();
       return rows.map(toBuild);
     },
 
-    /** The project's own and the platform's, newest first. */
+    /** The project's own and the platform's, newest first; snapshots have a list of their own. */
     async visible(projectId: string): Promise<Template[]> {
       const rows = await db
         .selectFrom("templates")
         .selectAll()
         .where((where) => where.or([where("project_id", "=", projectId), where("project_id", "is", null)]))
+        .where("kind", "=", "template")
         .orderBy("created_at", "desc")
         .orderBy("id")
         .execute();
@@ -143,6 +157,10 @@ export function templateStore(db: Database, now: () => number) {
           created_at: now(),
           updated_at: now(),
           finished_at: now(),
+          kind: "template",
+          node_id: null,
+          memory: null,
+          source_sandbox_id: null,
         };
         const known = await session
           .selectFrom("build_tags")
@@ -178,7 +196,16 @@ async function promoted(session: Session, alias: string, at: number): Promise<st
   const id = newTemplateId();
   await session
     .insertInto("templates")
-    .values({ id, project_id: null, public: 1, created_at: at, updated_at: at, spawn_count: 0, last_spawned_at: null })
+    .values({
+      id,
+      project_id: null,
+      public: 1,
+      created_at: at,
+      updated_at: at,
+      spawn_count: 0,
+      last_spawned_at: null,
+      kind: "template",
+    })
     .execute();
   await session
     .insertInto("template_aliases")
@@ -197,11 +224,12 @@ function sameBase(a: BuildRow, b: BuildRow): boolean {
   );
 }
 
-function toTemplate(row: TemplateRow): Template {
+export function toTemplate(row: TemplateRow): Template {
   return {
     id: row.id,
     projectId: row.project_id ?? undefined,
     public: row.public === 1,
+    kind: row.kind,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     spawnCount: row.spawn_count,
@@ -209,7 +237,7 @@ function toTemplate(row: TemplateRow): Template {
   };
 }
 
-function toBuild(row: BuildRow): Build {
+export function toBuild(row: BuildRow): Build {
   return {
     id: row.id,
     templateId: row.template_id,
@@ -224,5 +252,9 @@ function toBuild(row: BuildRow): Build {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     finishedAt: row.finished_at ?? undefined,
+    kind: row.kind,
+    nodeId: row.node_id ?? undefined,
+    memory: row.memory === 1,
+    sourceSandboxId: row.source_sandbox_id ?? undefined,
   };
 }

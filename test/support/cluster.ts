@@ -39,8 +39,8 @@ export interface Cluster {
   ask(method: string, path: string, ask?: Ask): Promise<Answer>;
   /** Another project, and a key for it. */
   addProject(name: string): Promise<{ key: string; teamId: string; projectId: string; slug: string }>;
-  /** Stops the orchestrator and starts it again on the same file and ports. */
-  restart(): Promise<void>;
+  /** Stops the orchestrator and starts it again on the same file and ports, with other settings if given. */
+  restart(config?: Partial<OrchestratorConfig>): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -124,8 +124,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     projectId: first.projectId,
     ask,
     addProject,
-    async restart() {
+    async restart(changed = {}) {
       await orchestrator.stop();
+      config = { ...config, ...changed };
       orchestrator = await startOrchestrator(config, deps);
     },
     async stop() {

@@ -13,6 +13,7 @@ import {
   nodeApi,
   type PoolTarget,
   type StartBody,
+  type StoredSnapshot,
 } from "../../shared/agent-api.ts";
 import { connect } from "../../shared/client.ts";
 import { AppError } from "../../shared/errors.ts";
@@ -28,11 +29,21 @@ interface Started {
   readonly startedAt: number;
 }
 
+interface Capture {
+  readonly executionId: string;
+  readonly snapshotId: string;
+  readonly memory: boolean;
+}
+
 export interface FakeAgent {
   readonly nodeId: string;
   readonly url: string;
   /** What runs, by execution id. */
   readonly live: Map<string, Started>;
+  /** What is stored, by snapshot id. */
+  readonly snapshots: Map<string, StoredSnapshot>;
+  /** Snapshots the orchestrator had removed, in order. */
+  readonly removed: string[];
   /** Every start that was asked for, in order. */
   readonly starts: Started[];
   readonly stops: string[];
@@ -41,6 +52,12 @@ export interface FakeAgent {
   /** Replaces what a start does; call `run` for the usual. */
   onStart: (start: Started, run: () => void) => Promise<void> | void;
   onStop: (executionId: string) => Promise<void> | void;
+  /** Replace what a pause and a checkpoint do; call `take` for the usual. */
+  onPause: (capture: Capture, take: () => void) => Promise<void> | void;
+  onCheckpoint: (capture: Capture, take: () => void) => Promise<void> | void;
+  onRemove: (snapshotId: string) => Promise<void> | void;
+  /** As at a sandbox's end while the orchestrator is away. */
+  pauseByItself(executionId: string): string;
   metrics: MetricSample[];
   logs: LogEntry[];
   /** Sends a report now. Stops and ends of the reply are carried out. */
@@ -70,7 +87,39 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
   const server = createServer(log);
   const live = new Map<string, Started>();
   const ended = new Set<string>();
+  const snapshots = new Map<string, StoredSnapshot>();
+  const memorySnapshots = options.facts?.capabilities?.memorySnapshots ?? true;
   let pools: readonly PoolTarget[] = [];
+
+  function store(kind: StoredSnapshot["kind"], { executionId, snapshotId, memory }: Capture): void {
+    const started = live.get(executionId);
+    if (started === undefined) throw new AppError("not_found", "no such execution");
+    snapshots.set(snapshotId, {
+      snapshotId,
+      kind,
+      sandboxId: started.body.sandboxId,
+      executionId,
+      memory: memory && memorySnapshots,
+      memoryBytes: 1,
+      diskBytes: 1,
+      capturedAt: Date.now(),
+    });
+  }
+
+  function captured(snapshotId: string) {
+    const stored = snapshots.get(snapshotId);
+    if (stored === undefined) throw new AppError("internal", "not captured");
+    const { kind, ...rest } = stored;
+    return { ...rest, ...(kind === "checkpoint" ? { image: `snapshot:${snapshotId}` } : {}) };
+  }
+
+  /** What is there again; throws as a node does. */
+  function restored({ origin }: StartBody): "nothing" | "memory" | "disk" {
+    if (origin === undefined) return "nothing";
+    const stored = snapshots.get(origin.snapshotId);
+    if (stored === undefined) throw new AppError("snapshot_files_missing", "the files of the snapshot are missing");
+    return origin.memory && stored.memory ? "memory" : "disk";
+  }
   const serviceInstanceId = randomUUID();
 
   serve(
@@ -85,6 +134,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
           if (ended.has(executionId)) throw new AppError("conflict", "the execution was stopped");
           live.set(executionId, start);
         };
+        const back = restored(body);
         if (!live.has(executionId)) await agent.onStart(start, run);
         return {
           executionId,
@@ -93,7 +143,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
           envdVersion: ENVD_VERSION,
           startedAt: start.startedAt,
           warm: true,
-          restored: "nothing" as const,
+          restored: back,
         };
       },
       async stopExecution({ params }) {
@@ -102,9 +152,24 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         await agent.onStop(params.executionId);
         live.delete(params.executionId);
       },
-      pauseExecution: notYet,
-      checkpointExecution: notYet,
-      deleteSnapshot: notYet,
+      async pauseExecution({ params: { executionId }, body }) {
+        const take = () => {
+          store("pause", { executionId, ...body });
+          live.delete(executionId);
+        };
+        if (!snapshots.has(body.snapshotId)) await agent.onPause({ executionId, ...body }, take);
+        return captured(body.snapshotId);
+      },
+      async checkpointExecution({ params: { executionId }, body }) {
+        const take = () => store("checkpoint", { executionId, ...body });
+        if (!snapshots.has(body.snapshotId)) await agent.onCheckpoint({ executionId, ...body }, take);
+        return captured(body.snapshotId);
+      },
+      async deleteSnapshot({ params: { snapshotId } }) {
+        await agent.onRemove(snapshotId);
+        agent.removed.push(snapshotId);
+        snapshots.delete(snapshotId);
+      },
       updateExecution({ params, body }) {
         const started = live.get(params.executionId);
         if (started === undefined) throw new AppError("not_found", "no such execution");
@@ -152,7 +217,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         machineId: "fake-machine",
         labels: {},
         machine: { cpuFamily: "6", cpuModel: "1", cpuModelName: "Fake", cpuArchitecture: "x64" },
-        capabilities: { memorySnapshots: false, diskLimit: false, detail: {} },
+        capabilities: { memorySnapshots: true, diskLimit: false, detail: {} },
         maxSandboxes: 10_000,
         ...options.facts,
       },
@@ -171,7 +236,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       },
       executions,
       exits: [],
-      snapshots: [],
+      snapshots: [...snapshots.values()],
     };
   }
 
@@ -179,12 +244,23 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     nodeId,
     url,
     live,
+    snapshots,
+    removed: [],
     starts: [],
     stops: [],
     replies: [],
     pools: () => pools,
     onStart: (_start, run) => run(),
     onStop: () => undefined,
+    onPause: (_capture, take) => take(),
+    onCheckpoint: (_capture, take) => take(),
+    onRemove: () => undefined,
+    pauseByItself(executionId) {
+      const snapshotId = randomUUID();
+      store("pause", { executionId, snapshotId, memory: true });
+      live.delete(executionId);
+      return snapshotId;
+    },
     metrics: [],
     logs: [],
     async beat() {
@@ -194,6 +270,10 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       for (const executionId of reply.stop) {
         agent.stops.push(executionId);
         live.delete(executionId);
+      }
+      for (const snapshotId of reply.deleteSnapshots) {
+        agent.removed.push(snapshotId);
+        snapshots.delete(snapshotId);
       }
       for (const [executionId, endAt] of Object.entries(reply.endAt)) {
         const started = live.get(executionId);
@@ -222,8 +302,4 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       ? undefined
       : setInterval(() => void agent.beat().catch(() => undefined), options.heartbeatMs ?? 1_000);
   return agent;
-}
-
-function notYet(): never {
-  throw new AppError("not_implemented", "the fake agent cannot do this yet");
 }

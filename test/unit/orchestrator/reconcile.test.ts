@@ -24,6 +24,8 @@ function record(over: Partial<SandboxRecord> = {}): SandboxRecord {
     network: undefined,
     internet: undefined,
     onTimeout: "kill",
+    onTimeoutMemory: true,
+    onResume: "restore",
     autoResume: false,
     timeoutSeconds: 300,
     createdAt: 0,
@@ -31,6 +33,9 @@ function record(over: Partial<SandboxRecord> = {}): SandboxRecord {
     endAt: 300_000,
     endedAt: undefined,
     endReason: undefined,
+    snapshot: undefined,
+    capture: undefined,
+    resumption: undefined,
     ...over,
   };
 }
@@ -40,11 +45,18 @@ function execution(over: Partial<LiveExecution> = {}): LiveExecution {
 }
 
 function plan(reported: LiveExecution[], records: SandboxRecord[], before: Suspicions = noSuspicions, now = 1_000_000) {
-  return reconcile({ nodeId: "n1", reported, records }, before, grace, now);
+  return reconcile({ nodeId: "n1", reported, snapshots: [], wanted: new Set(), records }, before, grace, now);
 }
 
 test("what agrees needs nothing", () => {
-  expect(plan([execution()], [record()])).toEqual({ stop: [], lost: [], endAt: {}, suspicions: noSuspicions });
+  expect(plan([execution()], [record()])).toEqual({
+    stop: [],
+    lost: [],
+    asleep: [],
+    deleteSnapshots: [],
+    endAt: {},
+    suspicions: noSuspicions,
+  });
 });
 
 describe("on the node, not in the records", () => {
@@ -95,7 +107,7 @@ describe("in the records, not on the node", () => {
   });
 
   test("another node's is none of this report's business", () => {
-    const before = { orphans: new Map(), missing: new Map([["e1", 0]]) };
+    const before = { ...noSuspicions, missing: new Map([["e1", 0]]) };
     expect(plan([], [record({ nodeId: "n2" })], before).lost).toEqual([]);
   });
 });

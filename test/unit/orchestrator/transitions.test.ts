@@ -34,6 +34,8 @@ function sandbox(executionId: string, over: Partial<NewSandbox> = {}): NewSandbo
     network: undefined,
     internet: undefined,
     onTimeout: "kill",
+    onTimeoutMemory: true,
+    onResume: "restore",
     autoResume: false,
     timeoutSeconds: 300,
     createdAt: 1,
@@ -78,7 +80,9 @@ async function world(step: () => Promise<void>): Promise<World> {
     transitions,
     now: () => 5,
     log,
+    snapshots: { remove: () => Promise.resolve(), removeSoon: () => undefined },
     stopTimeoutMs: 1_000,
+    captureTimeoutMs: 1_000,
     observe: () => undefined,
   });
   return { opened, store, routes, transitions, ending, live, ended };

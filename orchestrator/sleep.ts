@@ -1,0 +1,58 @@
+/** Puts together what pauses, resumes, copies and wakes sandboxes, for `app.ts`. */
+
+import type { Log } from "../shared/log.ts";
+import type { Background } from "./background.ts";
+import { type Capturing, createCapturing } from "./capturing.ts";
+import type { OrchestratorConfig } from "./config.ts";
+import type { Ending } from "./ending.ts";
+import type { Nodes } from "./nodes.ts";
+import { createPausing, type Pausing } from "./pausing.ts";
+import { createResuming, type Resuming } from "./resuming.ts";
+import type { Routes } from "./routes.ts";
+import type { SnapshotRemover } from "./snapshots-on-nodes.ts";
+import type { Project } from "./store/projects.ts";
+import type { Seal } from "./store/seal.ts";
+import type { Store } from "./store/store.ts";
+import type { Transitions } from "./transitions.ts";
+import { createWaking, type Waking } from "./waking.ts";
+
+export interface SleepDeps {
+  readonly config: OrchestratorConfig;
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly routes: Routes;
+  readonly transitions: Transitions;
+  readonly background: Background;
+  readonly snapshots: SnapshotRemover;
+  readonly sealing: Seal;
+  readonly ending: Pick<Ending, "end">;
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly maxHours: (project: Project) => number;
+  readonly maxSandboxes: (project: Project) => number;
+  expiresAt(endAt: number): void;
+}
+
+export interface Sleep {
+  readonly pausing: Pausing;
+  readonly resuming: Resuming;
+  readonly capturing: Capturing;
+  readonly waking: Waking;
+}
+
+export function createSleep(deps: SleepDeps): Sleep {
+  const { config, ...parts } = deps;
+  const { captureTimeoutMs, patienceMs, seed } = config;
+  const resuming = createResuming({
+    ...parts,
+    seed,
+    startTimeoutMs: config.resumeTimeoutMs,
+    patienceMs,
+    end: (nodeId, executionId) => deps.ending.end(nodeId, executionId),
+  });
+  const waking = createWaking({ ...parts, resuming, seed, limit: config.wakeLimit, timeoutMs: config.wakeTimeoutMs });
+  const pausing = createPausing({ ...parts, captureTimeoutMs, patienceMs, onPaused: () => waking.changed() });
+  const capturing = createCapturing({ ...parts, captureTimeoutMs, patienceMs });
+  return { pausing, resuming, capturing, waking };
+}

@@ -1,0 +1,257 @@
+/** Snapshots as the API knows them: templates of kind `snapshot`, a build for each capture. The only SQL on those. */
+
+import { newTemplateId } from "../../shared/ids.ts";
+import type { SandboxRecord } from "./sandbox-record.ts";
+import type { BuildRow, Database, Session } from "./tables.ts";
+import { type Build, type Template, toBuild, toTemplate } from "./templates.ts";
+
+/** A capture that is about to be asked for. */
+export interface NewCapture {
+  /** Also its id on the node. */
+  readonly id: string;
+  readonly kind: "snapshot" | "fork";
+  readonly templateId: string;
+  readonly source: SandboxRecord;
+  readonly image: string;
+  readonly memory: boolean;
+  readonly defaultUser: string | undefined;
+  readonly defaultWorkdir: string | undefined;
+}
+
+export interface ListedSnapshot {
+  readonly build: Build;
+  readonly templateId: string;
+  readonly namespace: string | undefined;
+  readonly alias: string | undefined;
+  readonly tag: string;
+}
+
+export interface SnapshotFilter {
+  readonly projectId: string;
+  readonly sourceSandboxId?: string;
+  readonly templateId?: string;
+  readonly tag?: string;
+}
+
+export type SnapshotStore = ReturnType<typeof snapshotStore>;
+
+export function snapshotStore(db: Database, now: () => number) {
+  return {
+    /** The template new captures of this name belong to; made when there is none. Undefined: the name is a template's. */
+    async templateFor(
+      projectId: string,
+      name: { readonly namespace: string; readonly alias: string } | undefined,
+    ): Promise<Template | undefined> {
+      return db.transaction().execute(async (session) => {
+        const known = name === undefined ? undefined : await named(session, name.namespace, name.alias);
+        if (known !== undefined) return known.kind === "snapshot" ? known : undefined;
+        const at = now();
+        const row = {
+          id: newTemplateId(),
+          project_id: projectId,
+          public: 0,
+          kind: "snapshot" as const,
+          created_at: at,
+          updated_at: at,
+          spawn_count: 0,
+          last_spawned_at: null,
+        };
+        await session.insertInto("templates").values(row).execute();
+        if (name !== undefined) {
+          await session
+            .insertInto("template_aliases")
+            .values({ ...name, template_id: row.id, created_at: at })
+            .execute();
+        }
+        return toTemplate(row);
+      });
+    },
+
+    /** Before the node is asked: what is there after a crash is known. */
+    async begin(session: Session, capture: NewCapture): Promise<void> {
+      const { source } = capture;
+      const at = now();
+      const row: BuildRow = {
+        id: capture.id,
+        template_id: capture.templateId,
+        status: "building",
+        kind: capture.kind,
+        image: capture.image,
+        cpu_count: source.cpuCount,
+        memory_mb: source.memoryMB,
+        disk_mb: source.diskSizeMB,
+        envd_version: source.envdVersion,
+        default_user: capture.defaultUser ?? null,
+        default_workdir: capture.defaultWorkdir ?? null,
+        node_id: source.nodeId,
+        memory: Number(capture.memory),
+        source_sandbox_id: source.id,
+        created_at: at,
+        updated_at: at,
+        finished_at: null,
+      };
+      await session.insertInto("builds").values(row).execute();
+    },
+
+    /** It is durable: from now on it may be started from, under `tag` when one is given. */
+    async finish(
+      session: Session,
+      id: string,
+      done: { readonly image: string | undefined; readonly memory: boolean; readonly tag: string | undefined },
+    ): Promise<Build | undefined> {
+      const at = now();
+      const row = await session
+        .updateTable("builds")
+        .set({
+          status: "ready",
+          memory: Number(done.memory),
+          updated_at: at,
+          finished_at: at,
+          ...(done.image === undefined ? {} : { image: done.image }),
+        })
+        .where("id", "=", id)
+        .returningAll()
+        .executeTakeFirst();
+      if (row === undefined) return undefined;
+      if (done.tag !== undefined) {
+        await session
+          .insertInto("build_tags")
+          .values({ template_id: row.template_id, tag: done.tag, build_id: id, created_at: at })
+          .onConflict((conflict) =>
+            conflict.columns(["template_id", "tag"]).doUpdateSet({ build_id: id, created_at: at }),
+          )
+          .execute();
+        await session.updateTable("templates").set({ updated_at: at }).where("id", "=", row.template_id).execute();
+      }
+      return toBuild(row);
+    },
+
+    /** Nobody starts from it any more; a snapshot template left without builds goes with it. */
+    async drop(session: Session, id: string): Promise<void> {
+      const build = await session.selectFrom("builds").select("template_id").where("id", "=", id).executeTakeFirst();
+      if (build === undefined) return;
+      await session.deleteFrom("builds").where("id", "=", id).execute();
+      await session
+        .deleteFrom("templates")
+        .where("id", "=", build.template_id)
+        .where("kind", "=", "snapshot")
+        .where(({ not, exists, selectFrom }) =>
+          not(exists(selectFrom("builds").select("id").where("template_id", "=", build.template_id))),
+        )
+        .execute();
+    },
+
+    /** All builds of a template that are on nodes, whatever became of them; then the template itself. */
+    async dropTemplate(templateId: string): Promise<Build[]> {
+      return db.transaction().execute(async (session) => {
+        const rows = await session.selectFrom("builds").selectAll().where("template_id", "=", templateId).execute();
+        await session.deleteFrom("templates").where("id", "=", templateId).execute();
+        return rows.map(toBuild);
+      });
+    },
+
+    /** The build loses this tag. True: it has no other, so nothing names it any more. */
+    async untag(
+      templateId: string,
+      tag: string,
+    ): Promise<{ readonly build: Build; readonly unnamed: boolean } | undefined> {
+      return db.transaction().execute(async (session) => {
+        const row = await session
+          .selectFrom("build_tags")
+          .innerJoin("builds", "builds.id", "build_tags.build_id")
+          .selectAll("builds")
+          .where("build_tags.template_id", "=", templateId)
+          .where("build_tags.tag", "=", tag)
+          .executeTakeFirst();
+        if (row === undefined) return undefined;
+        await session.deleteFrom("build_tags").where("template_id", "=", templateId).where("tag", "=", tag).execute();
+        const other = await session
+          .selectFrom("build_tags")
+          .select("tag")
+          .where("build_id", "=", row.id)
+          .executeTakeFirst();
+        return { build: toBuild(row), unnamed: other === undefined };
+      });
+    },
+
+    /** Checkpoints of forks that were under way before `before`. */
+    async leftForks(before: number): Promise<Build[]> {
+      const rows = await db
+        .selectFrom("builds")
+        .selectAll()
+        .where("kind", "=", "fork")
+        .where("created_at", "<=", before)
+        .execute();
+      return rows.map(toBuild);
+    },
+
+    /** Captures that a crash cut short: no sandbox is being captured into them. */
+    async leftCaptures(before: number): Promise<Build[]> {
+      const rows = await db
+        .selectFrom("builds")
+        .selectAll()
+        .where("kind", "=", "snapshot")
+        .where("status", "=", "building")
+        .where("created_at", "<=", before)
+        .where(({ not, exists, selectFrom }) =>
+          not(exists(selectFrom("sandboxes").select("id").whereRef("capture_id", "=", "builds.id"))),
+        )
+        .execute();
+      return rows.map(toBuild);
+    },
+
+    /** Snapshots that were begun and never had a capture. */
+    async dropEmpty(before: number): Promise<void> {
+      await db
+        .deleteFrom("templates")
+        .where("kind", "=", "snapshot")
+        .where("created_at", "<=", before)
+        .where(({ not, exists, selectFrom }) =>
+          not(exists(selectFrom("builds").select("builds.id").whereRef("builds.template_id", "=", "templates.id"))),
+        )
+        .execute();
+    },
+
+    /** Every tag of every snapshot that matches, the newest capture first. */
+    async list(filter: SnapshotFilter): Promise<ListedSnapshot[]> {
+      let query = db
+        .selectFrom("build_tags")
+        .innerJoin("builds", "builds.id", "build_tags.build_id")
+        .innerJoin("templates", "templates.id", "builds.template_id")
+        .leftJoin("template_aliases", "template_aliases.template_id", "templates.id")
+        .selectAll("builds")
+        .select(["template_aliases.namespace", "template_aliases.alias", "build_tags.tag"])
+        .where("templates.kind", "=", "snapshot")
+        .where("templates.project_id", "=", filter.projectId)
+        .where("builds.status", "=", "ready");
+      if (filter.sourceSandboxId !== undefined) {
+        query = query.where("builds.source_sandbox_id", "=", filter.sourceSandboxId);
+      }
+      if (filter.templateId !== undefined) query = query.where("builds.template_id", "=", filter.templateId);
+      if (filter.tag !== undefined) query = query.where("build_tags.tag", "=", filter.tag);
+      const rows = await query
+        .orderBy("builds.created_at", "desc")
+        .orderBy("builds.id")
+        .orderBy("build_tags.tag")
+        .execute();
+      return rows.map((row) => ({
+        build: toBuild(row),
+        templateId: row.template_id,
+        namespace: row.namespace ?? undefined,
+        alias: row.alias ?? undefined,
+        tag: row.tag,
+      }));
+    },
+  };
+}
+
+async function named(session: Session, namespace: string, alias: string): Promise<Template | undefined> {
+  const row = await session
+    .selectFrom("template_aliases")
+    .innerJoin("templates", "templates.id", "template_aliases.template_id")
+    .selectAll("templates")
+    .where("template_aliases.namespace", "=", namespace)
+    .where("template_aliases.alias", "=", alias)
+    .executeTakeFirst();
+  return row === undefined ? undefined : toTemplate(row);
+}
