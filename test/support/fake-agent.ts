@@ -16,7 +16,7 @@ import {
   type StoredSnapshot,
 } from "../../shared/agent-api.ts";
 import { connect } from "../../shared/client.ts";
-import { AppError } from "../../shared/errors.ts";
+import { AppError, isError } from "../../shared/errors.ts";
 import { createLog } from "../../shared/log.ts";
 import type { LogEntry } from "../../shared/sandbox-log.ts";
 import { createServer, serve } from "../../shared/serve.ts";
@@ -264,7 +264,12 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     metrics: [],
     logs: [],
     async beat() {
-      const reply = await orchestrator.call.heartbeat({ body: report() });
+      // Once more when the kept connection was to an orchestrator that has been restarted.
+      const send = () => orchestrator.call.heartbeat({ body: report() });
+      const reply = await send().catch((error: unknown) => {
+        if (isError(error, "node_unreachable")) return send();
+        throw error;
+      });
       agent.replies.push(reply);
       pools = reply.pools;
       for (const executionId of reply.stop) {

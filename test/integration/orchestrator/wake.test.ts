@@ -1,0 +1,233 @@
+/** Auto-resume: a request for a sleeping sandbox wakes it, is held meanwhile and served, if its tokens and policy allow. */
+
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { WebSocket, WebSocketServer } from "ws";
+import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import { AppError } from "../../../shared/errors.ts";
+import { fileSignature } from "../../../shared/ids.ts";
+import { type Cluster, startCluster } from "../../support/cluster.ts";
+
+/** Of every sandbox; a loopback address that nothing else listens on. */
+const ADDRESS = "127.0.49.83";
+const ENVD_PORT = 49_983;
+
+let cluster: Cluster;
+let port = 0;
+const servers: Server[] = [];
+
+async function serveInside(at: number): Promise<number> {
+  const server = createServer((request, response) => response.end(`inside ${request.url}`));
+  new WebSocketServer({ server }).on("connection", (socket) => socket.send("hello"));
+  await new Promise<void>((resolve) => {
+    server.listen(at, ADDRESS, resolve);
+  });
+  servers.push(server);
+  return (server.address() as AddressInfo).port;
+}
+
+beforeAll(async () => {
+  port = await serveInside(0);
+  await serveInside(ENVD_PORT);
+});
+afterAll(() => {
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+beforeEach(async () => {
+  cluster = await startCluster({
+    agent: { address: ADDRESS },
+    config: { patienceMs: 300, wakeTimeoutMs: 1_000, orphanGraceMs: 100 },
+  });
+});
+afterEach(() => cluster.stop());
+
+async function asleep(body: object = {}, how: object = {}): Promise<Sandbox> {
+  const made = await cluster.ask("POST", "/v2/sandboxes", {
+    body: { templateID: "base", autoPause: true, autoResume: { enabled: true }, ...body },
+  });
+  expect(made.status, made.text).toBe(201);
+  const sandbox = made.body as Sandbox;
+  const paused = await cluster.ask("POST", `/sandboxes/${sandbox.sandboxID}/pause`, { body: how });
+  expect(paused.status).toBe(204);
+  return sandbox;
+}
+
+interface Visit {
+  readonly to?: number;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+async function visit(id: string, { to = port, path = "/x", headers = {} }: Visit = {}) {
+  const response = await fetch(`${cluster.edgeUrl}${path}`, {
+    headers: { "svc-sandbox-id": id, "svc-sandbox-port": String(to), ...headers },
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+async function read(id: string): Promise<SandboxDetail> {
+  return (await cluster.ask("GET", `/sandboxes/${id}`)).body as SandboxDetail;
+}
+
+const notFound = (sandboxId: string) => ({
+  status: 502,
+  text: JSON.stringify({ sandboxId, message: "The sandbox was not found", code: 502 }),
+});
+
+test("the waking request is served, by the same sandbox, for at least 300 s", async () => {
+  const { sandboxID } = await asleep({ timeout: 60 });
+  expect(await visit(sandboxID)).toEqual({ status: 200, text: "inside /x" });
+  const detail = await read(sandboxID);
+  expect(detail.state).toBe("running");
+  expect(Math.round((Date.parse(detail.endAt) - Date.now()) / 1000)).toBe(300);
+});
+
+test("the time asked for at create counts again, not what was set since", async () => {
+  const { sandboxID } = await asleep({ timeout: 420 });
+  await cluster.ask("POST", `/v2/sandboxes/${sandboxID}/connect`, { body: { timeout: 600 } });
+  await cluster.ask("POST", `/sandboxes/${sandboxID}/pause`);
+  await visit(sandboxID);
+  expect(Math.round((Date.parse((await read(sandboxID)).endAt) - Date.now()) / 1000)).toBe(420);
+});
+
+test("many requests at once are one resume, and all are served", async () => {
+  const { sandboxID } = await asleep();
+  const answers = await Promise.all(Array.from({ length: 20 }, () => visit(sandboxID)));
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  expect(cluster.agent.starts).toHaveLength(2);
+});
+
+test("by host name, and with a WebSocket", async () => {
+  const { sandboxID } = await asleep();
+  const socket = new WebSocket(cluster.edgeUrl.replace("http", "ws"), {
+    headers: { host: `${port}-${sandboxID}.localhost` },
+  });
+  const message = await new Promise<string>((resolve, reject) => {
+    socket.once("message", (data: Buffer) => resolve(data.toString()));
+    socket.once("error", reject);
+  });
+  socket.close();
+  expect(message).toBe("hello");
+});
+
+test("while it is being paused: the request waits for the pause, then wakes it", async () => {
+  const { sandboxID } = await asleep();
+  await visit(sandboxID);
+  let go: (() => void) | undefined;
+  cluster.agent.onPause = async (_capture, take) => {
+    await new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    take();
+  };
+  const pausing = cluster.ask("POST", `/sandboxes/${sandboxID}/pause`);
+  await expect.poll(() => go).toBeDefined();
+  const visiting = visit(sandboxID);
+  go?.();
+  expect((await pausing).status).toBe(204);
+  expect((await visiting).status).toBe(200);
+});
+
+describe("nothing is woken", () => {
+  test.each<[string, object, object]>([
+    ["without the policy", { autoResume: { enabled: false } }, {}],
+    ["from a snapshot without memory", {}, { memory: false }],
+  ])("%s", async (_what, body, how) => {
+    const { sandboxID, envdAccessToken = "" } = await asleep(body, how);
+    expect(await visit(sandboxID)).toEqual(notFound(sandboxID));
+    const health = await visit(sandboxID, { to: ENVD_PORT, headers: { "x-access-token": envdAccessToken } });
+    expect(health).toEqual(notFound(sandboxID));
+    expect(cluster.agent.starts).toHaveLength(1);
+  });
+
+  test("that was killed or never was", async () => {
+    const { sandboxID } = await asleep();
+    await cluster.ask("DELETE", `/sandboxes/${sandboxID}`);
+    expect(await visit(sandboxID)).toEqual(notFound(sandboxID));
+    expect(await visit("inosuchsandbox")).toEqual(notFound("inosuchsandbox"));
+  });
+
+  test("on envd's port without its token, and with a wrong one", async () => {
+    const { sandboxID, envdAccessToken = "" } = await asleep();
+    expect((await visit(sandboxID, { to: ENVD_PORT, path: "/health" })).status).toBe(403);
+    const wrong = await visit(sandboxID, { to: ENVD_PORT, path: "/health", headers: { "x-access-token": "wrong" } });
+    expect(wrong.status).toBe(403);
+    expect(cluster.agent.starts).toHaveLength(1);
+    const right = await visit(sandboxID, {
+      to: ENVD_PORT,
+      path: "/health",
+      headers: { "x-access-token": envdAccessToken },
+    });
+    expect(right).toEqual({ status: 200, text: "inside /health" });
+  });
+
+  test("behind private traffic without its token", async () => {
+    const { sandboxID, trafficAccessToken } = await asleep({ network: { allowPublicTraffic: false } });
+    expect((await visit(sandboxID)).status).toBe(403);
+    expect((await visit(sandboxID, { headers: { "e2b-traffic-access-token": "wrong" } })).status).toBe(403);
+    expect(cluster.agent.starts).toHaveLength(1);
+    const headers = { "e2b-traffic-access-token": trafficAccessToken ?? "" };
+    expect((await visit(sandboxID, { headers })).status).toBe(200);
+  });
+
+  test("when the node fails: the contract's 502 and nothing about why", async () => {
+    const { sandboxID } = await asleep();
+    cluster.agent.onStart = () => {
+      throw new AppError("snapshot_corrupt", "a secret place is damaged");
+    };
+    expect(await visit(sandboxID)).toEqual(notFound(sandboxID));
+    expect((await read(sandboxID)).state).toBe("paused");
+  });
+
+  test("beyond the project's limit: 429", async () => {
+    const { sandboxID } = await asleep();
+    await cluster.restart({ maxProjectSandboxes: 1 });
+    await cluster.agent.beat();
+    await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });
+    expect((await visit(sandboxID)).status).toBe(429);
+  });
+
+  test("in time: 409, and the resume goes on", async () => {
+    const { sandboxID } = await asleep();
+    await cluster.restart({ wakeTimeoutMs: 100 });
+    await cluster.agent.beat();
+    let go: () => void = () => undefined;
+    cluster.agent.onStart = async (_start, run) => {
+      await new Promise<void>((resolve) => {
+        go = resolve;
+      });
+      run();
+    };
+    expect((await visit(sandboxID)).status).toBe(409);
+    go();
+    await expect.poll(async () => (await read(sandboxID)).state).toBe("running");
+  });
+});
+
+describe("signed file URLs", () => {
+  const path = "/home/user/a.txt";
+  const url = (token: string) => {
+    const signature = fileSignature({ path, operation: "read", username: "", token });
+    return `/files?${new URLSearchParams({ path, signature }).toString()}`;
+  };
+
+  test("wake their sandbox, with no other sign of which it is", async () => {
+    const { sandboxID, envdAccessToken = "" } = await asleep();
+    const response = await fetch(`${cluster.edgeUrl}${url(envdAccessToken)}`);
+    expect([response.status, (await response.text()).startsWith("inside /files")]).toEqual([200, true]);
+    expect((await read(sandboxID)).state).toBe("running");
+  });
+
+  test("wake it by host name too; a wrong signature wakes nothing", async () => {
+    const { sandboxID, envdAccessToken = "" } = await asleep();
+    const wrong = url("0".repeat(64));
+    expect((await fetch(`${cluster.edgeUrl}${wrong}`)).status).toBe(401);
+    expect((await visit(sandboxID, { to: ENVD_PORT, path: wrong })).status).toBe(403);
+    expect(cluster.agent.starts).toHaveLength(1);
+    expect((await visit(sandboxID, { to: ENVD_PORT, path: url(envdAccessToken) })).status).toBe(200);
+  });
+});
