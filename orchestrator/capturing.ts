@@ -17,7 +17,7 @@ import type { Store } from "./store/store.ts";
 import type { Build } from "./store/templates.ts";
 import type { Transitions } from "./transitions.ts";
 
-export interface CaptureAsk {
+interface CaptureAsk {
   readonly kind: "snapshot" | "fork";
   /** Which template the capture becomes a build of; absent: the source's own. */
   readonly template?: () => Promise<{ readonly id: string; readonly tag: string }>;

@@ -18,7 +18,7 @@ export interface ConnectAsk {
   readonly onTimeout?: "kill" | "pause" | undefined;
 }
 
-export interface Connected {
+interface Connected {
   readonly record: SandboxRecord;
   /** It was paused when the caller came. */
   readonly resumed: boolean;

@@ -10,7 +10,7 @@ import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { Seal } from "./store/seal.ts";
 import type { Store } from "./store/store.ts";
 
-export type Fork = { readonly record: SandboxRecord } | { readonly error: AppError };
+type Fork = { readonly record: SandboxRecord } | { readonly error: AppError };
 
 export interface Forking {
   /** In the order asked for; resolves when every one has started or failed. Throws when none could be tried. */

@@ -32,6 +32,8 @@ const FORGET_EVERY_MS = 3_600_000;
 
 /** A repair that failed is tried again after so long. */
 const RETRY_MS = 15_000;
+/** Those of a node that is not there make room for the others so long. */
+const ABSENT_MS = 1_000;
 /** No fork or snapshot takes so long. */
 const CAPTURE_LEFT_MS = 1_800_000;
 
@@ -51,6 +53,7 @@ export async function finishAbandoned(deps: Repairs): Promise<void> {
       const { id, state, executionId } = record;
       try {
         if (await finish(record, deps)) deps.log.warn({ sandboxId: id, state }, "finished an abandoned transition");
+        else await deps.store.sandboxes.postpone(id, executionId, deps.now() + ABSENT_MS);
       } catch (error) {
         deps.log.warn({ err: error, sandboxId: id, state }, "abandoned transition could not be finished yet");
         await deps.store.sandboxes.postpone(id, executionId, deps.now() + RETRY_MS);

@@ -27,7 +27,7 @@ export interface Grace {
 }
 
 /** A running sandbox that its node has put to sleep by itself. */
-export interface Asleep {
+interface Asleep {
   readonly record: SandboxRecord;
   readonly stored: StoredSnapshot;
 }
@@ -69,14 +69,13 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
       endAt[execution.executionId] = record.endAt;
     }
   }
-  const reported = new Set(sides.reported.map(({ executionId }) => executionId));
   const { asleep, deleteSnapshots, strays } = sleeping(sides, before, grace, now);
-  const paused = new Set(asleep.map(({ record }) => record.id));
+  const paused = asleep.map(({ stored }) => stored);
+  const reported = new Set([...sides.reported, ...paused].map(({ executionId }) => executionId));
   const missing = new Map<string, number>();
   const lost: SandboxRecord[] = [];
   for (const record of sides.records) {
     if (record.nodeId !== sides.nodeId || record.state !== "running" || reported.has(record.executionId)) continue;
-    if (paused.has(record.id)) continue;
     // A report may have left the node before the start it does not mention had ended.
     const since = before.missing.get(record.executionId) ?? now;
     missing.set(record.executionId, since);

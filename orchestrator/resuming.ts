@@ -23,13 +23,13 @@ import type { Seal } from "./store/seal.ts";
 import type { Store } from "./store/store.ts";
 import type { Transitions } from "./transitions.ts";
 
-export interface ResumeAsk extends Resumption {
+interface ResumeAsk extends Resumption {
   /** Most running sandboxes of the project. */
   readonly limit: number;
   readonly onTimeout?: "kill" | "pause";
 }
 
-export interface Resumed {
+interface Resumed {
   readonly record: SandboxRecord;
   /** False: it was running already, or another caller's resume was joined. */
   readonly own: boolean;

@@ -45,7 +45,7 @@ export interface SandboxRecord {
 }
 
 /** On the sandbox's node. */
-export interface Snapshot {
+interface Snapshot {
   readonly id: string;
   readonly memory: boolean;
 }

@@ -33,8 +33,6 @@ export interface SnapshotFilter {
   readonly tag?: string;
 }
 
-export type SnapshotStore = ReturnType<typeof snapshotStore>;
-
 export function snapshotStore(db: Database, now: () => number) {
   return {
     /** The template new captures of this name belong to; made when there is none. Undefined: the name is a template's. */
@@ -135,8 +133,8 @@ export function snapshotStore(db: Database, now: () => number) {
         .deleteFrom("templates")
         .where("id", "=", build.template_id)
         .where("kind", "=", "snapshot")
-        .where(({ not, exists, selectFrom }) =>
-          not(exists(selectFrom("builds").select("id").where("template_id", "=", build.template_id))),
+        .where((where) =>
+          where.not(where.exists(where.selectFrom("builds").select("id").where("template_id", "=", build.template_id))),
         )
         .execute();
     },
@@ -193,8 +191,8 @@ export function snapshotStore(db: Database, now: () => number) {
         .where("kind", "=", "snapshot")
         .where("status", "=", "building")
         .where("created_at", "<=", before)
-        .where(({ not, exists, selectFrom }) =>
-          not(exists(selectFrom("sandboxes").select("id").whereRef("capture_id", "=", "builds.id"))),
+        .where((where) =>
+          where.not(where.exists(where.selectFrom("sandboxes").select("id").whereRef("capture_id", "=", "builds.id"))),
         )
         .execute();
       return rows.map(toBuild);
@@ -206,8 +204,12 @@ export function snapshotStore(db: Database, now: () => number) {
         .deleteFrom("templates")
         .where("kind", "=", "snapshot")
         .where("created_at", "<=", before)
-        .where(({ not, exists, selectFrom }) =>
-          not(exists(selectFrom("builds").select("builds.id").whereRef("builds.template_id", "=", "templates.id"))),
+        .where((where) =>
+          where.not(
+            where.exists(
+              where.selectFrom("builds").select("builds.id").whereRef("builds.template_id", "=", "templates.id"),
+            ),
+          ),
         )
         .execute();
     },

@@ -39,8 +39,10 @@ export interface Cluster {
   ask(method: string, path: string, ask?: Ask): Promise<Answer>;
   /** Another project, and a key for it. */
   addProject(name: string): Promise<{ key: string; teamId: string; projectId: string; slug: string }>;
-  /** Stops the orchestrator and starts it again on the same file and ports, with other settings if given. */
-  restart(config?: Partial<OrchestratorConfig>): Promise<void>;
+  /** Stops the orchestrator and starts it again on the same file and ports, with other settings and what happens between. */
+  restart(config?: Partial<OrchestratorConfig>, between?: () => void): Promise<void>;
+  /** Path of the SQLite file. */
+  readonly database: string;
   stop(): Promise<void>;
 }
 
@@ -124,8 +126,10 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     projectId: first.projectId,
     ask,
     addProject,
-    async restart(changed = {}) {
+    database: config.database,
+    async restart(changed = {}, between = () => undefined) {
       await orchestrator.stop();
+      between();
       config = { ...config, ...changed };
       orchestrator = await startOrchestrator(config, deps);
     },

@@ -57,7 +57,8 @@ export interface FakeAgent {
   onCheckpoint: (capture: Capture, take: () => void) => Promise<void> | void;
   onRemove: (snapshotId: string) => Promise<void> | void;
   /** As at a sandbox's end while the orchestrator is away. */
-  pauseByItself(executionId: string): string;
+  pauseByItself(executionId: string, snapshotId?: string): string;
+  checkpointByItself(executionId: string, snapshotId: string): void;
   metrics: MetricSample[];
   logs: LogEntry[];
   /** Sends a report now. Stops and ends of the reply are carried out. */
@@ -255,8 +256,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     onPause: (_capture, take) => take(),
     onCheckpoint: (_capture, take) => take(),
     onRemove: () => undefined,
-    pauseByItself(executionId) {
-      const snapshotId = randomUUID();
+    checkpointByItself: (executionId, snapshotId) => store("checkpoint", { executionId, snapshotId, memory: true }),
+    pauseByItself(executionId, snapshotId = randomUUID()) {
       store("pause", { executionId, snapshotId, memory: true });
       live.delete(executionId);
       return snapshotId;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { noSuspicions, reconcile, type Suspicions } from "../../../orchestrator/reconcile.ts";
 import type { SandboxRecord } from "../../../orchestrator/store/sandbox-record.ts";
-import type { LiveExecution } from "../../../shared/agent-api.ts";
+import type { LiveExecution, StoredSnapshot } from "../../../shared/agent-api.ts";
 
 const grace = { orphanMs: 60_000, missingMs: 10_000 };
 
@@ -110,6 +110,77 @@ describe("in the records, not on the node", () => {
     const before = { ...noSuspicions, missing: new Map([["e1", 0]]) };
     expect(plan([], [record({ nodeId: "n2" })], before).lost).toEqual([]);
   });
+});
+
+describe("snapshots on the node", () => {
+  const stored = (over: Partial<StoredSnapshot> = {}): StoredSnapshot => ({
+    snapshotId: "s1",
+    kind: "pause",
+    sandboxId: "i1",
+    executionId: "e1",
+    memory: true,
+    memoryBytes: 1,
+    diskBytes: 1,
+    capturedAt: 0,
+    ...over,
+  });
+  const judge = (
+    sides: Partial<Parameters<typeof reconcile>[0]>,
+    now = 1_000_000,
+    before: Suspicions = noSuspicions,
+  ) => {
+    const given = { nodeId: "n1", reported: [], snapshots: [stored()], wanted: new Set<string>(), records: [] };
+    return reconcile({ ...given, ...sides }, before, grace, now);
+  };
+
+  test("that are wanted are left alone", () => {
+    const plan = judge({ wanted: new Set(["s1"]) });
+    expect([plan.deleteSnapshots, plan.asleep, plan.suspicions.strays.size]).toEqual([[], [], 0]);
+  });
+
+  test("that nobody wants are removed after their grace, and not before", () => {
+    const first = judge({}, 0);
+    expect(first.deleteSnapshots).toEqual([]);
+    expect(judge({}, 59_999, first.suspicions).deleteSnapshots).toEqual([]);
+    expect(judge({}, 60_000, first.suspicions).deleteSnapshots).toEqual(["s1"]);
+    expect(judge({ wanted: new Set(["s1"]) }, 60_000, first.suspicions).suspicions.strays.size).toBe(0);
+  });
+
+  test("of an execution that should run and does not: its node put it to sleep, it is not lost", () => {
+    const running = record();
+    const first = judge({ records: [running] }, 0);
+    expect(first.asleep).toEqual([{ record: running, stored: stored() }]);
+    const later = judge({ records: [running] }, 1_000_000, first.suspicions);
+    expect([later.lost, later.deleteSnapshots]).toEqual([[], []]);
+  });
+
+  test.each<[string, Partial<StoredSnapshot>, Partial<SandboxRecord>]>([
+    ["a checkpoint", { kind: "checkpoint" }, {}],
+    ["another execution's", { executionId: "e0" }, {}],
+    ["a record of another node", {}, { nodeId: "n2" }],
+    ["a sandbox that is over", {}, { state: "gone" }],
+    ["a sandbox that is being killed", {}, { state: "killing" }],
+  ])("are no sleep, and removed in time: %s", (_what, of, over) => {
+    const sides = { snapshots: [stored(of)], records: [record(over)] };
+    const first = judge(sides, 0);
+    expect(first.asleep).toEqual([]);
+    expect(judge(sides, 60_000, first.suspicions).deleteSnapshots).toEqual(["s1"]);
+  });
+
+  test("left by a pause that failed are removed although the sandbox runs", () => {
+    const sides = { reported: [execution()], records: [record()] };
+    const first = judge(sides, 0);
+    expect(first.asleep).toEqual([]);
+    expect(judge(sides, 60_000, first.suspicions).deleteSnapshots).toEqual(["s1"]);
+  });
+
+  test.each(["starting", "pausing", "paused", "snapshotting"] as const)(
+    "of a record that is %s are not judged: they may be all there is of it",
+    (state) => {
+      const first = judge({ records: [record({ state })] }, 0);
+      expect(judge({ records: [record({ state })] }, 9_000_000, first.suspicions).deleteSnapshots).toEqual([]);
+    },
+  );
 });
 
 test("an end the node has wrong is corrected, a second is not worth it", () => {

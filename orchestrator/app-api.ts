@@ -1,0 +1,244 @@
+/** The second half of `app.ts`: what answers the API, and the rounds in the background. */
+
+import type { AddressInfo } from "node:net";
+import type { Route } from "../shared/contract.ts";
+import type { Log } from "../shared/log.ts";
+import { Teardown } from "../shared/teardown.ts";
+import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
+import { createAuth } from "./auth.ts";
+import { createBackground } from "./background.ts";
+import type { OrchestratorConfig } from "./config.ts";
+import { createConnecting } from "./connecting.ts";
+import { drains } from "./drain.ts";
+import { type Edge } from "./edge/edge.ts";
+import { createEnding } from "./ending.ts";
+import { type Expiry } from "./expiry.ts";
+import { createForking } from "./forking.ts";
+import { createHealthHandlers } from "./health.ts";
+import { startHousekeeping } from "./housekeeping.ts";
+import { createIdentity } from "./identity.ts";
+import { createKeyHandlers, createKeys, createTeamHandlers } from "./keys.ts";
+import { createLaunch } from "./launch.ts";
+import { createLifetime } from "./lifetime.ts";
+import { type Metrics } from "./metrics.ts";
+import { type Nodes } from "./nodes.ts";
+import { createEventHandlers, createObservationHandlers } from "./observation.ts";
+import { createPools } from "./pools.ts";
+import { createRateLimiter, type Rate } from "./rate-limit.ts";
+import { createReportHandlers } from "./reports.ts";
+import { createRoutes } from "./routes.ts";
+import { createSandboxStateHandlers } from "./sandbox-states.ts";
+import { createSandboxHandlers } from "./sandboxes.ts";
+import { createApiServer } from "./server.ts";
+import { type Sleep } from "./sleep.ts";
+import { createSnapshotHandlers, createTemplateChangeHandlers } from "./snapshots.ts";
+import { type SnapshotRemover } from "./snapshots-on-nodes.ts";
+import { createSpawns } from "./spawns.ts";
+import { openDatabase } from "./store/database.ts";
+import type { Project } from "./store/projects.ts";
+import { type Seal } from "./store/seal.ts";
+import { type Store } from "./store/store.ts";
+import { createTemplateNames } from "./template-names.ts";
+import { createTemplateHandlers } from "./templates.ts";
+import { createTransitions } from "./transitions.ts";
+
+const DAY_MS = 86_400_000;
+/** Requests under way at a stop get this long; a start rarely takes more than a second. */
+const DRAIN_MS = 15_000;
+
+export interface OrchestratorDeps {
+  readonly log: Log;
+  readonly now: () => number;
+  /** In [0, 1). */
+  readonly random: () => number;
+  /** Of this machine (see `NodeFacts.machineId`): the edge dials sandboxes of a node on it directly. */
+  readonly machineId: string | undefined;
+}
+
+/** What the first half has made. */
+export interface Parts {
+  readonly config: OrchestratorConfig;
+  readonly deps: OrchestratorDeps;
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly routes: ReturnType<typeof createRoutes>;
+  readonly ending: ReturnType<typeof createEnding>;
+  readonly transitions: ReturnType<typeof createTransitions>;
+  readonly background: ReturnType<typeof createBackground>;
+  readonly base: Awaited<ReturnType<Store["templates"]["seed"]>>;
+  readonly metrics: Metrics;
+  readonly edge: Edge;
+  readonly expiry: Expiry;
+  readonly limits: Limits;
+  readonly sealing: Seal;
+  readonly sleep: Sleep;
+  readonly snapshots: SnapshotRemover;
+}
+
+export interface Limits {
+  readonly maxHours: (project: Project) => number;
+  readonly maxSandboxes: (project: Project) => number;
+}
+
+/** Resolves when the API listens; its URL. */
+export async function serveApi(
+  parts: Parts,
+  { opened, teardown }: { readonly opened: Awaited<ReturnType<typeof openDatabase>>; readonly teardown: Teardown },
+): Promise<string> {
+  const { config, deps, store, nodes, routes, ending, background, base, metrics } = parts;
+  const { expiry, sealing, sleep, snapshots, limits } = parts;
+  const { maxHours, maxSandboxes } = limits;
+  const { log, now } = deps;
+
+  const spawns = createSpawns((id, count) => store.templates.countSpawns(id, count));
+  teardown.add("spawn counts", () => spawns.flush());
+  const housekeeping = startHousekeeping({
+    store,
+    spawns,
+    nodes,
+    ending,
+    ...sleep,
+    now,
+    log,
+    everyMs: config.reconcileEveryMs,
+    nodeLostMs: config.nodeLostMs,
+    historyMs: config.historyDays * DAY_MS,
+  });
+  teardown.add("housekeeping", () => housekeeping.stop());
+
+  const launch = createLaunch({
+    store,
+    nodes,
+    routes,
+    background,
+    now,
+    random: deps.random,
+    log,
+    placement: { cpuOvercommit: config.nodeCpuOvercommit, memoryOvercommit: config.nodeMemoryOvercommit },
+    startTimeoutMs: config.startTimeoutMs,
+    placementTimeoutMs: config.placementTimeoutMs,
+    end: (nodeId, executionId) => ending.end(nodeId, executionId),
+    observe: (outcome) => metrics.created(outcome),
+  });
+  const pools = createPools({ base, baseSize: config.poolSize, ceiling: config.poolCeiling, now });
+  const identity = createIdentity({ keys: store.keys, background, now });
+  const keys = createKeys({ keys: store.keys, identity });
+  const templates = createTemplateNames(store.templates);
+  const lifetime = createLifetime({ store, nodes, background, expiry, now, maxHours });
+  const connecting = createConnecting({
+    store,
+    lifetime,
+    transitions: parts.transitions,
+    maxSandboxes,
+    resuming: sleep.resuming,
+    waitMs: config.patienceMs,
+  });
+  const forking = createForking({
+    store,
+    launch,
+    sealing,
+    now,
+    maxSandboxes,
+    capturing: sleep.capturing,
+    seed: config.seed,
+    concurrency: config.forkConcurrency,
+  });
+  const domain = config.domain ?? `localhost:${new URL(parts.edge.url).port}`;
+  const stopping = { asked: false };
+
+  const server = createApiServer({
+    log,
+    metrics,
+    auth: createAuth({
+      identity,
+      projects: store.projects,
+      limiter: createRateLimiter(now),
+      adminToken: config.adminToken,
+      nodeToken: config.nodeToken,
+      rate: (route) => rateOf(route, config),
+      refusedRate: {
+        perSecond: config.rateLimitFailedAuthPerMinute / 60,
+        burst: config.rateLimitFailedAuthPerMinute,
+      },
+      observeLimited: (group) => metrics.limited(group),
+    }),
+    handlers: {
+      sandboxes: {
+        ...createSandboxHandlers({
+          store,
+          launch,
+          ending,
+          lifetime,
+          connecting,
+          templates,
+          pools,
+          spawns,
+          background,
+          sealing,
+          now,
+          maxHours,
+          maxSandboxes,
+          seed: config.seed,
+          domain,
+        }),
+        ...createObservationHandlers({ store, nodes, log }),
+      },
+      sandboxStates: createSandboxStateHandlers({
+        connecting,
+        forking,
+        ending,
+        background,
+        maxHours,
+        domain,
+        pausing: sleep.pausing,
+        seed: config.seed,
+      }),
+      snapshots: createSnapshotHandlers({ store, names: templates, snapshots, capturing: sleep.capturing }),
+      templates: createTemplateHandlers({ templates: store.templates, names: templates }),
+      templateChanges: createTemplateChangeHandlers({ store, names: templates, snapshots, capturing: sleep.capturing }),
+      keys: createKeyHandlers({ keys, store: store.keys }),
+      teams: createTeamHandlers(store.projects),
+      events: createEventHandlers(store),
+      admin: createAdminHandlers({ store, ending, keys, nodes }),
+      nodes: createNodeHandlers(nodes),
+      reports: createReportHandlers({
+        store: store.sandboxes,
+        sleepers: store.sleepers,
+        pausing: sleep.pausing,
+        nodes,
+        routes,
+        ending,
+        pools,
+        grace: { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs },
+        now,
+        log,
+        observe: (kind, count) => metrics.repaired(kind, count),
+      }),
+      health: createHealthHandlers({
+        nodes,
+        schema: opened.schema,
+        ping: () => opened.ping(),
+        stopping: () => stopping.asked,
+      }),
+    },
+  });
+  const draining = drains(server);
+  await server.listen({ host: config.apiHost, port: config.apiPort });
+  teardown.add("api server", () => server.close());
+  teardown.add("requests under way", () => draining.drain(DRAIN_MS));
+  teardown.add("readiness", () => {
+    stopping.asked = true;
+  });
+  const { port } = server.server.address() as AddressInfo;
+  const host = config.apiHost.includes(":") ? `[${config.apiHost}]` : config.apiHost;
+  return `http://${host}:${port}`;
+}
+
+/** Starting sandboxes costs more than reading about them. */
+function rateOf(route: Route, config: OrchestratorConfig): { readonly group: string; readonly rate: Rate } {
+  const rate = (perSecond: number): Rate => ({ perSecond, burst: perSecond * 2 });
+  if (route.method === "GET") return { group: "read", rate: rate(config.rateLimitReadPerSecond) };
+  const starts = /^(\/v2)?\/sandboxes$|\/(fork|resume|connect)$/.test(route.path);
+  if (route.method === "POST" && starts) return { group: "create", rate: rate(config.rateLimitCreatePerSecond) };
+  return { group: "write", rate: rate(config.rateLimitWritePerSecond) };
+}

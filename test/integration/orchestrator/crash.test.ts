@@ -1,0 +1,153 @@
+/** The orchestrator dies at any line of a transition: what the database then says is repaired by a restart and reports. */
+
+import Sqlite from "better-sqlite3";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import { type Cluster, startCluster } from "../../support/cluster.ts";
+
+let cluster: Cluster;
+beforeEach(async () => {
+  cluster = await startCluster({
+    config: { patienceMs: 300, captureTimeoutMs: 500, orphanGraceMs: 100, missingGraceMs: 200, reconcileEveryMs: 50 },
+  });
+});
+afterEach(() => cluster.stop());
+
+const SNAPSHOT = "00000000-0000-4000-8000-00000000000a";
+
+async function create(): Promise<string> {
+  const answer = await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });
+  expect(answer.status, answer.text).toBe(201);
+  return (answer.body as Sandbox).sandboxID;
+}
+
+/** As a process would leave it that was killed after this write. */
+async function crashedAfter(statement: string, ...values: unknown[]): Promise<void> {
+  await cluster.restart(undefined, () => {
+    const database = new Sqlite(cluster.database);
+    database.prepare(statement).run(...values);
+    database.close();
+  });
+}
+
+async function settled(id: string): Promise<string | undefined> {
+  await cluster.agent.beat();
+  const answer = await cluster.ask("GET", `/sandboxes/${id}`);
+  return answer.status === 200 ? (answer.body as SandboxDetail).state : undefined;
+}
+
+async function row(id: string): Promise<Record<string, unknown>> {
+  const database = new Sqlite(cluster.database, { readonly: true });
+  try {
+    return database.prepare("select * from sandboxes where id = ?").get(id) as Record<string, unknown>;
+  } finally {
+    database.close();
+  }
+}
+
+describe("pause", () => {
+  const begun =
+    "update sandboxes set state = 'pausing', capture_id = ?, capture_memory = 1, deadline_at = ? where id = ?";
+
+  test("after the record, before the node: it is paused now", async () => {
+    const id = await create();
+    await crashedAfter(begun, SNAPSHOT, Date.now() + 60_000, id);
+    expect(await settled(id)).toBe("paused");
+    await expect.poll(() => cluster.agent.live.size, { timeout: 3_000 }).toBe(0);
+    await expect.poll(async () => (await row(id)).state).toBe("paused");
+    expect(await row(id)).toMatchObject({ snapshot_id: SNAPSHOT, snapshot_memory: 1, capture_id: null });
+    expect((await cluster.ask("POST", `/v2/sandboxes/${id}/connect`)).status).toBe(201);
+  });
+
+  test("after the node, before the answer: nothing is taken twice", async () => {
+    const id = await create();
+    const [executionId = ""] = [...cluster.agent.live.keys()];
+    const taken = cluster.agent.pauseByItself(executionId, SNAPSHOT);
+    expect(taken).toBe(SNAPSHOT);
+    await crashedAfter(begun, SNAPSHOT, Date.now() + 60_000, id);
+    await expect.poll(async () => (await settled(id)) && (await row(id)).state, { timeout: 3_000 }).toBe("paused");
+    expect(cluster.agent.snapshots.size).toBe(1);
+    expect(cluster.agent.removed).toEqual([]);
+  });
+});
+
+describe("resume", () => {
+  const begun =
+    "update sandboxes set state = 'starting', execution_id = ?, resume_memory = 1, resume_s = 300, deadline_at = ? where id = ?";
+  const EXECUTION = "00000000-0000-4000-8000-00000000000b";
+
+  test("after the record, before the node: it runs in the end, once", async () => {
+    const id = await create();
+    await cluster.ask("POST", `/sandboxes/${id}/pause`);
+    await crashedAfter(begun, EXECUTION, Date.now() + 60_000, id);
+    await expect.poll(() => settled(id), { timeout: 3_000 }).toBe("running");
+    expect([...cluster.agent.live.keys()]).toEqual([EXECUTION]);
+    await expect.poll(() => cluster.agent.snapshots.size).toBe(0);
+  });
+
+  test("whose snapshot is gone goes back to sleep, and says so to the next caller", async () => {
+    const id = await create();
+    await cluster.ask("POST", `/sandboxes/${id}/pause`);
+    cluster.agent.snapshots.clear();
+    await crashedAfter(begun, EXECUTION, Date.now() + 60_000, id);
+    await expect.poll(async () => (await settled(id)) && (await row(id)).state, { timeout: 3_000 }).toBe("paused");
+    expect((await cluster.ask("POST", `/v2/sandboxes/${id}/connect`)).body).toMatchObject({
+      error_code: "snapshot_files_missing",
+    });
+  });
+
+  test("killed in the middle: nothing is left on the node", async () => {
+    const id = await create();
+    await cluster.ask("POST", `/sandboxes/${id}/pause`);
+    await crashedAfter("update sandboxes set state = 'killing', end_reason = 'request' where id = ?", id);
+    await expect.poll(() => settled(id), { timeout: 3_000 }).toBeUndefined();
+    await expect.poll(() => cluster.agent.snapshots.size).toBe(0);
+  });
+});
+
+describe("snapshot", () => {
+  test("under way: the sandbox goes on, the copy is given up and removed", async () => {
+    const id = await create();
+    const [executionId = ""] = [...cluster.agent.live.keys()];
+    cluster.agent.checkpointByItself(executionId, SNAPSHOT);
+    await crashedAfter(
+      "update sandboxes set state = 'snapshotting', capture_id = ?, capture_memory = 1, deadline_at = ? where id = ?",
+      SNAPSHOT,
+      Date.now() + 60_000,
+      id,
+    );
+    await expect.poll(async () => (await settled(id)) && (await row(id)).state, { timeout: 3_000 }).toBe("running");
+    await expect.poll(() => cluster.agent.snapshots.size).toBe(0);
+    expect([...cluster.agent.live.keys()]).toEqual([executionId]);
+    expect((await cluster.ask("POST", `/sandboxes/${id}/fork`)).status).toBe(201);
+  });
+
+  test("for forks that were starting: the checkpoint and the half-made forks go, the source stays", async () => {
+    const id = await create();
+    const [executionId = ""] = [...cluster.agent.live.keys()];
+    cluster.agent.checkpointByItself(executionId, SNAPSHOT);
+    await crashedAfter(
+      `insert into builds (id, template_id, status, kind, image, cpu_count, memory_mb, disk_mb, envd_version, node_id,
+         source_sandbox_id, created_at, updated_at)
+       select ?, template_id, 'ready', 'fork', 'x', 1, 128, 0, '0', 'n1', id, created_at, created_at from sandboxes
+       where id = ?`,
+      SNAPSHOT,
+      id,
+    );
+    await expect.poll(async () => (await settled(id)) && cluster.agent.snapshots.size, { timeout: 3_000 }).toBe(0);
+    expect(await settled(id)).toBe("running");
+  });
+});
+
+test("snapshots that nobody knows are removed after their grace, those that somebody needs never", async () => {
+  const id = await create();
+  await cluster.ask("POST", `/sandboxes/${id}/pause`);
+  const [own = ""] = [...cluster.agent.snapshots.keys()];
+  const stored = cluster.agent.snapshots.get(own);
+  if (stored === undefined) throw new Error("nothing stored");
+  cluster.agent.snapshots.set(SNAPSHOT, { ...stored, snapshotId: SNAPSHOT, sandboxId: "inobody" });
+  expect((await cluster.agent.beat()).deleteSnapshots).toEqual([]);
+  await expect
+    .poll(async () => (await cluster.agent.beat()) && [...cluster.agent.snapshots.keys()], { timeout: 3_000 })
+    .toEqual([own]);
+});

@@ -1,0 +1,67 @@
+/** Who may wake what, and for how long. */
+
+import { describe, expect, test } from "vitest";
+import { denial, mayWake, secondsFor } from "../../../orchestrator/waking.ts";
+import { envdToken, fileSignature, trafficToken } from "../../../shared/ids.ts";
+import type { SandboxState } from "../../../shared/sandbox-state.ts";
+
+const seed = "seed";
+const id = "i1";
+const withMemory = { id: "s", memory: true };
+const withoutMemory = { id: "s", memory: false };
+const none = { autoResume: true, snapshot: undefined, capture: undefined, resumption: undefined };
+
+describe("policy", () => {
+  test.each<[boolean, SandboxState, object]>([
+    [true, "paused", { snapshot: withMemory }],
+    [false, "paused", { snapshot: withoutMemory }],
+    [false, "paused", {}],
+    [false, "paused", { snapshot: withMemory, autoResume: false }],
+    [true, "pausing", { capture: withMemory }],
+    [false, "pausing", { capture: withoutMemory, snapshot: withMemory }],
+    [true, "starting", { snapshot: withMemory, resumption: { memory: true, seconds: 1 } }],
+    // Somebody resumes it without its memory: traffic does not join that in silence.
+    [false, "starting", { snapshot: withMemory, resumption: { memory: false, seconds: 1 } }],
+    [false, "starting", {}],
+    [false, "killing", { snapshot: withMemory }],
+    [false, "gone", { snapshot: withMemory }],
+  ])("%s: %s with %j", (expected, state, over) => {
+    expect(mayWake({ ...none, state, ...over })).toBe(expected);
+  });
+});
+
+describe("tokens", () => {
+  const open = { id, network: undefined };
+  const closed = { id, network: { allowPublicTraffic: false } };
+  const path = "/a b";
+  const signature = (token: string) => fileSignature({ path, operation: "read", username: "", token });
+  const signed = (token: string) =>
+    ({ signature: signature(token), path, operation: "read", username: "", expiration: undefined }) as const;
+
+  test.each([
+    ["any port of an open one, with nothing", true, open, 80, {}],
+    ["a port of a closed one, with nothing", false, closed, 80, {}],
+    ["a port of a closed one, with a wrong token", false, closed, 80, { trafficAccessToken: "x" }],
+    ["a port of a closed one, with envd's token", false, closed, 80, { envdAccessToken: envdToken(seed, id) }],
+    ["a port of a closed one, with its token", true, closed, 80, { trafficAccessToken: trafficToken(seed, id) }],
+    ["envd's port, with nothing", false, open, 49_983, {}],
+    ["envd's port, with the traffic token", false, closed, 49_983, { trafficAccessToken: trafficToken(seed, id) }],
+    ["envd's port, with another sandbox's token", false, open, 49_983, { envdAccessToken: envdToken(seed, "i2") }],
+    ["envd's port, with its token", true, closed, 49_983, { envdAccessToken: envdToken(seed, id) }],
+    ["envd's port, with a signed URL", true, open, 49_983, { signed: signed(envdToken(seed, id)) }],
+    ["envd's port, with a wrongly signed URL", false, open, 49_983, { signed: signed("x") }],
+    ["another port, with a signed URL", false, closed, 80, { signed: signed(envdToken(seed, id)) }],
+  ])("%s: %s", (_what, allowed, record, port, tokens) => {
+    expect(denial(record, { port, tokens, seed }) === undefined).toBe(allowed);
+  });
+});
+
+test.each([
+  [15, 24, 300],
+  [300, 24, 300],
+  [420, 24, 420],
+  [100_000, 24, 86_400],
+  [100_000, 0.01, 300],
+])("created with %i s under %d hours: %i s", (created, hours, expected) => {
+  expect(secondsFor(created, hours)).toBe(expected);
+});
