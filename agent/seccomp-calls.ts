@@ -20,13 +20,13 @@ export const ALLOWED_CALLS: readonly string[] = Object.values({
   watches: `
     inotify_add_watch inotify_init inotify_init1 inotify_rm_watch`,
   memory: `
-    brk madvise map_shadow_stack membarrier memfd_create memfd_secret mincore mlock mlock2 mlockall mmap mprotect
+    brk madvise map_shadow_stack membarrier memfd_create mincore mlock mlock2 mlockall mmap mprotect
     mremap mseal msync munlock munlockall munmap pkey_alloc pkey_free pkey_mprotect process_madvise process_mrelease
     remap_file_pages`,
   processes: `
     arch_prctl capget capset execve execveat exit exit_group fork getcpu getegid geteuid getgid getgroups getpgid
     getpgrp getpid getppid getpriority getresgid getresuid getrlimit getrusage getsid gettid getuid get_robust_list
-    get_thread_area ioprio_get ioprio_set kcmp landlock_add_rule landlock_create_ruleset landlock_restrict_self
+    get_thread_area ioprio_get ioprio_set kcmp
     pidfd_open pidfd_send_signal prctl prlimit64 process_vm_readv process_vm_writev ptrace rseq sched_getaffinity
     sched_getattr sched_getparam sched_get_priority_max sched_get_priority_min sched_getscheduler
     sched_rr_get_interval sched_setaffinity sched_setattr sched_setparam sched_setscheduler sched_yield seccomp

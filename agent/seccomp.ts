@@ -28,6 +28,11 @@ const UNKNOWN_TO_US = [
   "io_uring_setup",
   "io_uring_enter",
   "io_uring_register",
+  // A memory image does not hold them: what was restored would be less confined, or could not be dumped.
+  "landlock_add_rule",
+  "landlock_create_ruleset",
+  "landlock_restrict_self",
+  "memfd_secret",
 ] as const;
 
 interface Rule {
