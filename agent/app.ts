@@ -18,7 +18,7 @@ import { createDisposal } from "./disposal.ts";
 import { watchEngine } from "./engine-watch.ts";
 import type { Envd } from "./envd.ts";
 import type { EnvdRuntime } from "./envd-runtime.ts";
-import { startExpiry } from "./expiry.ts";
+import { endExpired, startExpiry } from "./expiry.ts";
 import { describeNode, type NodeIdentity } from "./heartbeat.ts";
 import { createInstruments } from "./instruments.ts";
 import { startJanitor } from "./janitor.ts";
@@ -267,7 +267,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   });
   teardown.add("report", () => report.stop());
   const expiry = startExpiry({
-    end: (executionId) => sandboxes.end(executionId, "expired"),
+    end: (executionId) => endExpired(executionId, { sandboxes, captures, log }),
     lastContact: () => report.lastContact,
     graceMs: config.endGraceMs,
     running,

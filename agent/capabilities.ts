@@ -3,21 +3,21 @@
 import { existsSync, readFileSync } from "node:fs";
 import { release } from "node:os";
 import type { NodeFacts } from "../shared/agent-api.ts";
-import type { RunCommand } from "./command.ts";
 import type { Containers } from "./containers.ts";
-
-const CHECK_LIMIT_MS = 20_000;
+import type { MemoryProbe } from "./snapshots/probe-memory.ts";
 
 export async function probe(
   containers: Pick<Containers, "facts">,
-  run: RunCommand,
+  probeMemory: (runc: string) => Promise<MemoryProbe>,
 ): Promise<NodeFacts["capabilities"]> {
-  const [engine, criu] = await Promise.all([containers.facts(), probeCriu(run)]);
+  const engine = await containers.facts();
+  const memory = await probeMemory(engine.runcVersion);
   return {
-    memorySnapshots: criu["criuCheck"] === "works",
+    memorySnapshots: memory.works,
     diskLimit: engine.diskLimit,
     detail: {
-      ...criu,
+      criu: memory.criu,
+      memorySnapshots: memory.detail,
       diskLimit: engine.diskLimit
         ? "enforced by the storage driver"
         : "reported only: the storage driver cannot limit a writable layer",
@@ -29,19 +29,6 @@ export async function probe(
       kernel: release(),
     },
   };
-}
-
-async function probeCriu(run: RunCommand): Promise<Record<string, string>> {
-  // Where the set-up puts its own, if the distribution's does not work.
-  const program = existsSync("/opt/svc/bin/criu") ? "/opt/svc/bin/criu" : "criu";
-  const version = await run(program, ["--version"]).catch(() => undefined);
-  if (version === undefined) return { criu: "not installed" };
-  const number = /Version: (\S+)/.exec(version)?.[1] ?? "unknown";
-  const check = await run(program, ["check"], { timeoutMs: CHECK_LIMIT_MS }).then(
-    () => "works",
-    () => "does not work here",
-  );
-  return { criu: number, criuCheck: check };
 }
 
 /**

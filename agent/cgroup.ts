@@ -18,6 +18,8 @@ export interface Cgroup {
   /** Kills the first process, and with it every other one inside; resolves when all are dead. Dead already is success. */
   kill(): Promise<void>;
   usage(): Usage;
+  /** Process ids on the host. */
+  processes(): number[];
 }
 
 /** The cgroups of the container whose first process is `pid`. Its id is checked, since process ids are reused. */
@@ -44,7 +46,7 @@ export const openCgroup: OpenCgroup = (pid, containerId) => {
   };
 };
 
-type Group = Pick<Cgroup, "freeze" | "thaw" | "usage">;
+type Group = Pick<Cgroup, "freeze" | "thaw" | "usage" | "processes">;
 
 function firstProcess(pid: number, containerId: string) {
   // Of this container, and not a zombie: a zombie's cgroup still reads, but all that was inside is dead.
@@ -77,6 +79,7 @@ function unified(memberships: string): Group {
       await until(() => /^frozen 1$/m.test(read(`${directory}/cgroup.events`)), FREEZE_LIMIT_MS);
     },
     thaw: () => writeFileSync(`${directory}/cgroup.freeze`, "0"),
+    processes: () => numbers(read(`${directory}/cgroup.procs`)),
     usage: () => ({
       cpuUs: usageUsV2(read(`${directory}/cpu.stat`)),
       ...memoryV2(read(`${directory}/memory.current`), read(`${directory}/memory.stat`)),
@@ -85,7 +88,8 @@ function unified(memberships: string): Group {
 }
 
 function divided(memberships: string): Group {
-  const freezer = `${ROOT}/freezer${pathOf(memberships, "freezer")}/freezer.state`;
+  const group = `${ROOT}/freezer${pathOf(memberships, "freezer")}`;
+  const freezer = `${group}/freezer.state`;
   const cpu = `${ROOT}/cpuacct${pathOf(memberships, "cpuacct")}/cpuacct.usage`;
   const memory = `${ROOT}/memory${pathOf(memberships, "memory")}`;
   return {
@@ -99,6 +103,7 @@ function divided(memberships: string): Group {
       }, FREEZE_LIMIT_MS);
     },
     thaw: () => writeFileSync(freezer, "THAWED"),
+    processes: () => numbers(read(`${group}/cgroup.procs`)),
     usage: () => ({
       cpuUs: Math.round(Number(read(cpu)) / 1_000),
       ...memoryV1(read(`${memory}/memory.usage_in_bytes`), read(`${memory}/memory.stat`)),
@@ -113,6 +118,13 @@ function pathOf(memberships: string, controller: string): string {
     if (controllers.split(",").includes(controller)) return path.join(":");
   }
   throw new AppError("internal", `the container is in no ${controller === "" ? "unified" : controller} cgroup`);
+}
+
+function numbers(text: string): number[] {
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map(Number);
 }
 
 function read(path: string): string {

@@ -1,9 +1,13 @@
 /**
- * Ends sandboxes whose time is over while the orchestrator is away. While it answers, ending them is its business. One
+ * Ends or pauses sandboxes whose time is over while the orchestrator is away. While it answers, ending them is its business. One
  * timer for the nearest deadline, none when there is nothing to wait for.
  */
 
+import { randomUUID } from "node:crypto";
+import { isError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
+import type { Sandboxes } from "./sandboxes.ts";
+import type { Captures } from "./snapshots/captures.ts";
 
 const MAX_TIMER_MS = 2 ** 31 - 1;
 const RETRY_MS = 5_000;
@@ -64,4 +68,25 @@ export function startExpiry({ running, end, lastContact, graceMs, now, log }: Ex
       clearTimeout(state.timer);
     },
   };
+}
+
+interface EndDeps {
+  readonly sandboxes: Pick<Sandboxes, "get" | "end">;
+  readonly captures: Pick<Captures, "pause">;
+  readonly log: Log;
+}
+
+/** As its owner wished. What cannot be paused goes on: it is asked again in the next round, and nothing of it is lost. */
+export async function endExpired(executionId: string, { sandboxes, captures, log }: EndDeps): Promise<void> {
+  const sandbox = sandboxes.get(executionId);
+  if (sandbox === undefined) return;
+  const { does, memory } = sandbox.onTimeout;
+  if (does === "kill") return sandboxes.end(executionId, "expired");
+  try {
+    await captures.pause(executionId, { snapshotId: randomUUID(), memory });
+    log.info({ executionId }, "expired sandbox paused");
+  } catch (error) {
+    // It is being paused, stopped or copied at this moment.
+    if (!isError(error, "conflict") && !isError(error, "sandbox_not_found")) throw error;
+  }
 }

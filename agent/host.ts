@@ -21,6 +21,7 @@ import { hostLinks } from "./network/links.ts";
 import { seccompProfile } from "./seccomp.ts";
 import { hostCriu } from "./snapshots/criu.ts";
 import { snapshotFiles } from "./snapshots/files.ts";
+import { probeMemory } from "./snapshots/probe-memory.ts";
 
 const DNS_PORT = 53;
 
@@ -47,7 +48,7 @@ export function hostDeps(config: AgentConfig, log: Log): AgentDeps {
     diskUsage: diskUsage(runCommand),
     files: snapshotFiles(join(config.stateDir, "snapshots")),
     criu: hostCriu(runCommand),
-    probe: () => probe(containers, runCommand),
+    probe: () => probe(containers, (runc) => probeMemory(runCommand, runc, join(config.stateDir, "memory-probe.json"))),
     startDns: () => startDns({ address: plan.gateway, port: DNS_PORT, upstreams: upstreams(config.dnsUpstream), log }),
     lockPath: join(config.stateDir, "agent.lock"),
     databasePath: join(config.stateDir, "agent.db"),

@@ -7,6 +7,8 @@ import type { Containers } from "./containers.ts";
 import type { Disposal } from "./disposal.ts";
 import type { Instruments } from "./instruments.ts";
 import type { Firewall } from "./network/firewall.ts";
+import type { SnapshotFiles } from "./snapshots/files.ts";
+import { removeGarbage } from "./snapshots/garbage.ts";
 import type { Stores } from "./store/stores.ts";
 
 const HOUR_MS = 3_600_000;
@@ -22,7 +24,8 @@ export interface JanitorDeps {
   readonly firewall: Pick<Firewall, "repair">;
   readonly disposal: Pick<Disposal, "retry">;
   readonly stores: Pick<Stores, "samples" | "logs" | "executions" | "containers" | "snapshots">;
-  readonly containers: Pick<Containers, "list" | "remove">;
+  readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage">;
+  readonly files: SnapshotFiles;
   readonly instruments: Pick<Instruments, "firewallRepaired">;
   readonly now: () => number;
   readonly log: Log;
@@ -38,6 +41,7 @@ export function startJanitor(deps: JanitorDeps) {
       instruments.firewallRepaired();
     }),
     loop({ name: "sweep", everyMs: SWEEP_EVERY_MS, log }, strangers),
+    loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, () => removeGarbage(deps)),
     loop({ name: "removals", everyMs: RETRY_REMOVALS_MS, log }, () => disposal.retry()),
     loop({ name: "prune", everyMs: PRUNE_EVERY_MS, log }, () => {
       stores.samples.prune(now() - config.metricsKeepHours * HOUR_MS);
@@ -52,8 +56,13 @@ export function startJanitor(deps: JanitorDeps) {
   };
 }
 
+type SweepDeps = Pick<JanitorDeps, "log"> & {
+  readonly containers: Pick<Containers, "list" | "remove">;
+  readonly stores: Pick<Stores, "containers" | "snapshots">;
+};
+
 /** Containers of this node that no row owns, for example because the engine's answer to a create was lost. */
-export function createSweep({ containers, stores, log }: Pick<JanitorDeps, "containers" | "stores" | "log">) {
+export function createSweep({ containers, stores, log }: SweepDeps) {
   const suspects = new Set<string>();
   return async () => {
     const found = await containers.list();

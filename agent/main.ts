@@ -3,14 +3,19 @@
 import { ConfigError, describeConfig, readConfig } from "../shared/config.ts";
 import { createLog } from "../shared/log.ts";
 import { run } from "../shared/run.ts";
-import { startAgent } from "./app.ts";
+import { type AgentDeps, startAgent } from "./app.ts";
 import { AgentConfig, FOREIGN_SETTINGS } from "./config.ts";
 import { hostDeps } from "./host.ts";
 import { planNetwork } from "./network/addresses.ts";
+import { describeGarbage, findGarbage } from "./snapshots/garbage.ts";
+import { openStores } from "./store/stores.ts";
 
 function main(): Promise<void> {
   if (process.argv.includes("--help")) {
-    console.log(`svc agent: runs sandboxes on this machine. Settings (environment):\n${describeConfig(AgentConfig)}`);
+    console.log(`svc agent: runs sandboxes on this machine. Options:
+  --check    only check the settings
+  --garbage  only say which stored memory and images belong to nobody; the agent removes them when they are old enough
+Settings (environment):\n${describeConfig(AgentConfig)}`);
     return Promise.resolve();
   }
   try {
@@ -19,6 +24,7 @@ function main(): Promise<void> {
     if (process.argv.includes("--check")) return Promise.resolve();
     process.umask(0o077);
     const log = createLog({ component: "agent", level: config.logLevel });
+    if (process.argv.includes("--garbage")) return showGarbage(hostDeps(config, log));
     return run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, hostDeps(config, log)));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
@@ -34,6 +40,13 @@ function checkSubnet({ networkName, subnet }: AgentConfig): void {
   } catch (error) {
     throw new ConfigError([`SVC_SUBNET ${error instanceof Error ? error.message : "is wrong"}`]);
   }
+}
+
+/** Beside a running agent: only looks. */
+async function showGarbage({ databasePath, ...deps }: AgentDeps): Promise<void> {
+  const stores = openStores(databasePath);
+  console.log(describeGarbage(await findGarbage({ ...deps, stores })));
+  stores.close();
 }
 
 await main();

@@ -8,6 +8,7 @@ import type { Envd } from "../envd.ts";
 import type { Sandbox } from "../sandboxes.ts";
 import type { Stores } from "../store/stores.ts";
 import { type Capture, type CaptureDeps, captureMemory, diskOf, toCaptured } from "./capture.ts";
+import { refuseTraced } from "./traced.ts";
 
 /** overlay2 can stack 128. Each checkpoint of a fork of a checkpoint adds one. */
 export const MOST_LAYERS = 60;
@@ -38,6 +39,7 @@ export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: Check
         .catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches not resumed"));
   });
   try {
+    if (memory) refuseTraced(container.cgroup.processes());
     stores.snapshots.intend({
       id: snapshotId,
       kind: "checkpoint",

@@ -13,7 +13,10 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   [/[Cc]onnected TCP socket|tcp.*(established|in flight)/, "a TCP connection cannot be stored"],
   [/External socket is used|unix.*(external|peer)/i, "a process talks to a socket outside of the sandbox"],
   [/Can't (find|dump).*(deleted|unlinked|ghost)|ghost file/i, "a process has a deleted file open that is too large"],
-  [/already (being )?traced|ptrace.*(EPERM|Operation not permitted)|seize.*failed/i, "a process is being debugged"],
+  [
+    /zombie .* found while seizing|already (being )?traced|ptrace.*(EPERM|Operation not permitted)|seize.*failed/i,
+    "a process is being debugged",
+  ],
   [/Unsupported.*(socket|protocol|family)/i, "a process has a socket of a kind that cannot be stored"],
   [
     /[Uu]nsupported file|Can't dump file|Can't open.*fd|Unknown file/,

@@ -36,6 +36,8 @@ export interface SnapshotFiles {
   remove(id: string): Promise<void>;
   /** Those with their final name, and what was left in the middle of being written. */
   list(): Promise<{ stored: string[]; unfinished: string[] }>;
+  /** Unix milliseconds. */
+  changedAt(id: string): Promise<number>;
   /** Where a draft is written. */
   draftDirectory(id: string): string;
 }
@@ -116,6 +118,8 @@ export function snapshotFiles(root: string): SnapshotFiles {
       await rm(temporary(id), { recursive: true, force: true });
       await rm(final(id), { recursive: true, force: true });
     },
+
+    changedAt: async (id) => (await stat(final(id)).catch(() => undefined))?.mtimeMs ?? Date.now(),
 
     draftDirectory: temporary,
 

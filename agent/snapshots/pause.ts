@@ -10,6 +10,7 @@ import type { Stores } from "../store/stores.ts";
 import type { Capture, CaptureDeps } from "./capture.ts";
 import { captureMemory, diskOf, toCaptured } from "./capture.ts";
 import type { Hot } from "./hot.ts";
+import { refuseTraced } from "./traced.ts";
 
 export interface PauseDeps extends CaptureDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions">;
@@ -28,6 +29,7 @@ export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps)
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const teardown = new Teardown(log);
   try {
+    if (memory) refuseTraced(container.cgroup.processes());
     stores.snapshots.intend({
       id: snapshotId,
       kind: "pause",

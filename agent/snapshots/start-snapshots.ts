@@ -1,6 +1,7 @@
 /** Puts the parts together that take, keep and bring back snapshots. */
 
 import type { Origin } from "../../shared/agent-api.ts";
+import { AppError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Teardown } from "../../shared/teardown.ts";
 import type { AgentConfig } from "../config.ts";
@@ -31,7 +32,7 @@ const MIB = 1024 * 1024;
 type Given = Omit<ResumeDeps & StartCopyDeps, "hot" | "inLine" | "images"> & Pick<PauseDeps, "envd">;
 
 export interface StartSnapshotsDeps extends Given {
-  readonly config: Pick<AgentConfig, "hotSeconds" | "hotReservedMb" | "lazyPagesMb">;
+  readonly config: Pick<AgentConfig, "hotSeconds" | "hotReservedMb" | "lazyPagesMb" | "snapshotQuotaMb">;
   readonly containers: Containers;
   readonly disposal: Disposal;
   readonly stores: Stores;
@@ -93,7 +94,13 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
         sandboxes,
         snapshots: stores.snapshots,
         capable,
-        admit: () => undefined,
+        admit: (sandbox, capture) => {
+          if (!capture.memory || config.snapshotQuotaMb === 0) return;
+          const stored = stores.snapshots.all().reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
+          const expected = sandbox.container.cgroup.usage().memory;
+          if (stored + expected > config.snapshotQuotaMb * MIB)
+            throw new AppError("no_space", "the node has no space left for the snapshot: its quota is used up");
+        },
         pause: async (sandbox, capture) => {
           await images.complete(sandbox.container.id);
           const captured = await pause(sandbox, capture, { ...deps, hot, diskBytes, beforeEnd });

@@ -1,11 +1,16 @@
 /** Pause and resume on the real engine: hot, out of memory on the disk, and from the disk alone. */
 
+import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { open, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Started } from "../../shared/agent-api.ts";
-import { background, command } from "../support/envd-commands.ts";
+import { background, command, createWatcher, watchedNames } from "../support/envd-commands.ts";
 import { containers, type RealAgent, realAgent } from "../support/real-agent.ts";
 
+const run = promisify(execFile);
 const SLOW = { timeout: 30_000, interval: 100 };
 // Counts in memory and writes down how far it is.
 const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.05; done";
@@ -31,6 +36,11 @@ describe("pause and resume", () => {
     agent.call.pauseExecution({ params: { executionId }, body: { snapshotId, memory } });
   const resume = ({ sandboxId }: Started, snapshotId: string, memory = true) =>
     agent.start({ sandboxId, origin: { is: "paused", snapshotId, memory } });
+  const storedOf = async (sandboxId: string) => {
+    const seen = agent.heartbeats.length;
+    await expect.poll(() => agent.heartbeats.length, SLOW).toBeGreaterThan(seen + 1);
+    return agent.heartbeats.at(-1)?.snapshots.filter((one) => one.sandboxId === sandboxId);
+  };
   const busy = async (started: Started) => {
     const { address } = started;
     const pid = await background(address, COUNTER);
@@ -48,15 +58,11 @@ describe("pause and resume", () => {
     const { pid, sums } = await busy(started);
     for (const round of ["hot", "memory", "hot", "memory"]) {
       const before = await count(started.address);
-      const begun = performance.now();
       const captured = await pause(started.executionId);
-      const paused = performance.now();
       expect(captured).toMatchObject({ memory: true, sandboxId: started.sandboxId });
       expect(captured.memoryBytes).toBeGreaterThan(60_000_000);
       if (round === "memory") await agent.drop();
-      const again = performance.now();
       started = await resume(started, captured.snapshotId);
-      console.log(round, "pause", paused - begun, "resume", performance.now() - again);
       expect(started.restored).toBe(round);
       const after = await count(started.address);
       expect(after - before).toBeLessThan(60);
@@ -68,6 +74,111 @@ describe("pause and resume", () => {
     }
     await agent.stop(started.executionId);
     await expect.poll(containers, SLOW).toEqual([]);
+  });
+
+  test("from disk alone files are there and processes are not, and stored memory is left as it was", async () => {
+    const first = await agent.start();
+    await background(first.address, COUNTER);
+    await command(first.address, "echo kept > ~/file");
+    const bootId = async (address: string) => (await command(address, "cat /proc/sys/kernel/random/boot_id")).output;
+    const before = await bootId(first.address);
+    const stored = await pause(first.executionId);
+    await agent.drop();
+    const restored = await resume(first, stored.snapshotId);
+    expect(await bootId(restored.address)).toBe(before);
+    const { snapshotId, memoryBytes } = await pause(restored.executionId);
+    const second = await resume(first, snapshotId, false);
+    expect(await bootId(second.address)).not.toBe(before);
+    expect(second.restored).toBe("disk");
+    expect((await command(second.address, "cat ~/file; pgrep -c sleep")).output).toBe("kept\n0");
+    expect(await storedOf(second.sandboxId)).toMatchObject([{ snapshotId, memoryBytes }]);
+    await agent.call.deleteSnapshot({ params: { snapshotId } });
+    expect((await command(second.address, "cat ~/file")).output).toBe("kept");
+    const cold = await pause(second.executionId, false);
+    expect(cold).toMatchObject({ memory: false, memoryBytes: 0 });
+    const third = await resume(second, cold.snapshotId);
+    expect(third.restored).toBe("disk");
+    expect((await command(third.address, "cat ~/file")).output).toBe("kept");
+    await agent.stop(third.executionId);
+    await expect.poll(containers, SLOW).toEqual([]);
+  });
+
+  test("a pause asked for twice is one pause, another one at the same time is refused, and it can be deleted", async () => {
+    const started = await agent.start();
+    const snapshotId = randomUUID();
+    const [one, two] = await Promise.all([
+      pause(started.executionId, true, snapshotId),
+      pause(started.executionId, true, snapshotId),
+    ]);
+    expect(two).toEqual(one);
+    expect(await pause(started.executionId, true, snapshotId)).toEqual(one);
+    await expect(pause(started.executionId)).rejects.toMatchObject({ code: "sandbox_not_found" });
+    await agent.call.deleteSnapshot({ params: { snapshotId } });
+    await expect.poll(containers, SLOW).toEqual([]);
+    await expect(resume(started, snapshotId)).rejects.toMatchObject({ code: "snapshot_files_missing" });
+    expect(await readdir(agent.snapshots)).not.toContain(snapshotId);
+    expect(agent.exits).toEqual([]);
+  });
+
+  test("a damaged file is told, and the disk still boots", async () => {
+    const started = await agent.start();
+    await command(started.address, "echo kept > ~/file");
+    const { snapshotId } = await pause(started.executionId);
+    await agent.drop();
+    const images = join(agent.snapshots, snapshotId, "images");
+    const [pages = ""] = (await readdir(images)).filter((name) => name.startsWith("pages-"));
+    const file = await open(join(images, pages), "r+");
+    await file.write(Buffer.from("damaged"), 0, 7, 5_000);
+    await file.close();
+    await expect(resume(started, snapshotId)).rejects.toMatchObject({ code: "snapshot_corrupt" });
+    await rm(join(images, "inventory.img"));
+    await expect(resume(started, snapshotId)).rejects.toMatchObject({ code: "snapshot_files_missing" });
+    const again = await resume(started, snapshotId, false);
+    expect((await command(again.address, "cat ~/file")).output).toBe("kept");
+    await agent.stop(again.executionId);
+  });
+
+  test("watches are armed again, and a watched file is seen after a resume", async () => {
+    const started = await agent.start();
+    const watcherId = await createWatcher(started.address, "/home/user");
+    const { snapshotId } = await pause(started.executionId);
+    await agent.drop();
+    const again = await resume(started, snapshotId);
+    await command(again.address, "touch ~/new");
+    await expect.poll(() => watchedNames(again.address, watcherId)).toContain("new");
+    await agent.stop(again.executionId);
+  });
+
+  test("what cannot be stored goes on running, and the reason is told", async () => {
+    const started = await agent.start();
+    await background(
+      started.address,
+      'exec python3 -c "import ctypes,time;l=ctypes.CDLL(None);l.ptrace(0,0,0,0);time.sleep(1000)"',
+    );
+    const queue =
+      "import ctypes,time;l=ctypes.CDLL('librt.so.1');print(l.mq_open(b'/q',66,384,None),flush=True);time.sleep(1000)";
+    const opened = await background(started.address, `exec python3 -c "${queue}"`);
+    await expect
+      .poll(async () => (await command(started.address, `ls -l /proc/${opened}/fd`)).output, SLOW)
+      .toContain("/q");
+    await expect(pause(started.executionId)).rejects.toMatchObject({ code: "snapshot_failed" });
+    expect((await command(started.address, "echo runs")).output).toBe("runs");
+    expect(await storedOf(started.sandboxId)).toEqual([]);
+    expect((await readdir(agent.snapshots)).filter((name) => name.startsWith("."))).toEqual([]);
+    await agent.stop(started.executionId);
+  });
+
+  test("a frozen one that dies is out of memory and still on the disk, and nobody calls it an exit", async () => {
+    const started = await agent.start();
+    await background(started.address, COUNTER);
+    await expect.poll(() => count(started.address)).toBeGreaterThan(1);
+    const { snapshotId } = await pause(started.executionId);
+    await run("docker", ["kill", `svc-${started.sandboxId}`]).catch(() => undefined);
+    await expect.poll(containers, SLOW).toMatchObject([{ state: "exited" }]);
+    const again = await resume(started, snapshotId);
+    expect(again.restored).toBe("memory");
+    expect(agent.exits).toEqual([]);
+    await agent.stop(again.executionId);
   });
 });
 
@@ -87,11 +198,8 @@ describe("checkpoints", () => {
     const pid = await background(source.address, COUNTER);
     await command(source.address, "echo here > ~/file");
     await expect.poll(() => count(source.address)).toBeGreaterThan(3);
-    const begun = performance.now();
     const captured = await checkpoint(source.executionId);
-    const taken = performance.now();
     const copies = await Promise.all([copy(captured.snapshotId), copy(captured.snapshotId), copy(captured.snapshotId)]);
-    console.log("checkpoint", taken - begun, "three copies", performance.now() - taken);
     for (const started of copies) {
       expect(started.restored).toBe("memory");
       const { address } = started;

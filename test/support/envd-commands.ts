@@ -38,6 +38,27 @@ export async function background(address: string, text: string, options: Command
   return follow(address, text, options, (event) => event.start?.pid);
 }
 
+/** A watch that is asked for what it has seen. */
+export async function createWatcher(address: string, path: string): Promise<string> {
+  const { watcherId = "" } = await unary<{ watcherId?: string }>(address, "CreateWatcher", { path, recursive: false });
+  return watcherId;
+}
+
+export async function watchedNames(address: string, watcherId: string): Promise<string[]> {
+  const { events = [] } = await unary<{ events?: { name: string }[] }>(address, "GetWatcherEvents", { watcherId });
+  return events.map(({ name }) => name);
+}
+
+async function unary<T>(address: string, method: string, message: unknown): Promise<T> {
+  const response = await fetch(`http://${address}:${ENVD_PORT}/filesystem.Filesystem/${method}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Authorization: `Basic ${btoa("user:")}`, "X-Access-Token": TOKEN },
+    body: JSON.stringify(message),
+  });
+  if (!response.ok) throw new Error(`${method}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as T;
+}
+
 function follow<T>(
   address: string,
   text: string,

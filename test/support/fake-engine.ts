@@ -265,6 +265,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       await step("signal");
       end(container, 137, false);
     },
+    processes: () => [],
     usage() {
       if (!container.running) throw new Error("no cgroup");
       return { cpuUs: container.cpuUs, memory: 10_000_000, cache: 1_000 };

@@ -49,6 +49,7 @@ export function fakeSnapshots(
       images.delete(draftDirectory(id));
     },
     list: () => Promise.resolve({ stored: [...stored.keys()], unfinished: [...drafts] }),
+    changedAt: () => Promise.resolve(0),
     draftDirectory,
   };
   const criu: Criu = {

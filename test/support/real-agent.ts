@@ -48,6 +48,8 @@ export interface RealAgent {
   crash(): Promise<void>;
   launch(): Promise<void>;
   readonly pid: number;
+  /** Where its snapshots are. */
+  readonly snapshots: string;
   close(): Promise<void>;
 }
 
@@ -174,6 +176,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
     },
     crash: () => end("SIGKILL"),
     launch,
+    snapshots: join(directory, "state", "snapshots"),
     get pid() {
       return state.child?.pid ?? 0;
     },

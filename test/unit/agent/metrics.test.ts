@@ -38,6 +38,7 @@ function setup() {
       createdAt: 0,
       cgroup: {
         freeze: () => Promise.resolve(),
+        processes: () => [],
         thaw: () => undefined,
         alive: () => true,
         kill: () => Promise.resolve(),

@@ -33,6 +33,7 @@ const sandbox: Sandbox = {
     createdAt: NOW,
     cgroup: {
       freeze: () => Promise.resolve(),
+      processes: () => [],
       thaw: () => undefined,
       alive: () => true,
       kill: () => Promise.resolve(),

@@ -1,0 +1,84 @@
+/**
+ * Whether memory can be stored and brought back on this machine: by doing it, with a small process of another user, since
+ * that is what sandboxes are made of. What worked is remembered until something of it changes.
+ */
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { release, tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { RunCommand } from "../command.ts";
+import { CRIU_PATH } from "./criu.ts";
+import { explainDump } from "./dump-log.ts";
+
+const LIMIT_MS = 15_000;
+const STARTED_LIMIT_MS = 1_000;
+const NOBODY = 65_534;
+
+export interface MemoryProbe {
+  readonly works: boolean;
+  readonly criu: string;
+  /** Of what does not work, why; else how it is known. */
+  readonly detail: string;
+}
+
+/** `remembered` is a file. */
+export async function probeMemory(run: RunCommand, runc: string, remembered: string): Promise<MemoryProbe> {
+  const version = await run("criu", ["--version"], { path: CRIU_PATH }).catch(() => undefined);
+  if (version === undefined) return { works: false, criu: "not installed", detail: "CRIU is not installed" };
+  const criu = /Version: (\S+)/.exec(version)?.[1] ?? "unknown";
+  const about = JSON.stringify({ criu, runc, kernel: release() });
+  if ((await readFile(remembered, "utf8").catch(() => "")) === about)
+    return { works: true, criu, detail: "a process was dumped and restored at an earlier start" };
+  const problem = await tryOut(run);
+  if (problem !== undefined) return { works: false, criu, detail: problem };
+  await writeFile(remembered, about).catch(() => undefined);
+  return { works: true, criu, detail: "a process was dumped and restored" };
+}
+
+/** What is wrong, if anything. */
+async function tryOut(run: RunCommand): Promise<string | undefined> {
+  const directory = await mkdtemp(join(tmpdir(), "svc-probe-"));
+  const child = spawn("sleep", ["60"], { uid: NOBODY, gid: NOBODY, cwd: "/", detached: true, stdio: "ignore" });
+  child.once("error", () => undefined);
+  const { pid } = child;
+  const criu = (...args: string[]) => run("criu", args, { timeoutMs: LIMIT_MS, path: CRIU_PATH });
+  const images = ["--images-dir", directory];
+  try {
+    if (pid === undefined) return "no process could be started as another user";
+    const gone = once(child, "exit");
+    await execed(pid);
+    const dumped = await criu("dump", "--tree", String(pid), ...images, "--log-file", "dump.log").catch(
+      () => undefined,
+    );
+    if (dumped === undefined) return `a process could not be dumped: ${await why(join(directory, "dump.log"))}`;
+    await gone;
+    const back = await criu("restore", "--restore-detached", ...images, "--log-file", "restore.log").catch(
+      () => undefined,
+    );
+    if (back === undefined) return `a process could not be restored: ${await why(join(directory, "restore.log"))}`;
+    return (await readFile(`/proc/${pid}/comm`, "utf8").catch(() => "")).trim() === "sleep"
+      ? undefined
+      : "a restored process was not there";
+  } finally {
+    // Restored, it is nobody's child of ours; its name is checked since numbers are used again.
+    if (pid !== undefined && (await readFile(`/proc/${pid}/comm`, "utf8").catch(() => "")).trim() === "sleep")
+      process.kill(pid, "SIGKILL");
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** Before that it is still a copy of this program. */
+async function execed(pid: number): Promise<void> {
+  const deadline = Date.now() + STARTED_LIMIT_MS;
+  while (Date.now() < deadline) {
+    if ((await readFile(`/proc/${pid}/comm`, "utf8").catch(() => "")).trim() === "sleep") return;
+    await delay(5);
+  }
+}
+
+async function why(log: string): Promise<string> {
+  return explainDump(await readFile(log, "utf8").catch(() => "")).reason;
+}
