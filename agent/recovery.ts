@@ -19,7 +19,7 @@ import type { Stores } from "./store/stores.ts";
 
 export interface RecoveryDeps {
   readonly plan: Plan;
-  readonly containers: Pick<Containers, "list" | "remove" | "inspect" | "rename" | "kill">;
+  readonly containers: Pick<Containers, "rename" | "list" | "remove" | "inspect" | "kill" | "removeImage">;
   readonly openCgroup: OpenCgroup;
   readonly links: Links;
   readonly firewall: Pick<Firewall, "rebuild">;

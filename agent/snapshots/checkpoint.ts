@@ -11,7 +11,7 @@ import { type Capture, type CaptureDeps, captureMemory, diskOf, toCaptured } fro
 import { refuseTraced } from "./traced.ts";
 
 /** overlay2 can stack 128. Each checkpoint of a fork of a checkpoint adds one. */
-export const MOST_LAYERS = 60;
+const MOST_LAYERS = 60;
 
 export interface CheckpointDeps extends CaptureDeps {
   readonly stores: Pick<Stores, "snapshots">;
@@ -20,7 +20,7 @@ export interface CheckpointDeps extends CaptureDeps {
   readonly log: Log;
 }
 
-export function snapshotImage(snapshotId: string): string {
+function snapshotImage(snapshotId: string): string {
   return `svc/snapshot:${snapshotId}`;
 }
 

@@ -12,7 +12,7 @@ import { checkSizes, corrupt, type Manifest, missing, parseManifest, type Stored
 const SYNCS_AT_ONCE = 8;
 const UNFINISHED = ".new";
 
-export interface Draft {
+interface Draft {
   /** Where CRIU writes its images, and where its logs. */
   readonly images: string;
   readonly work: string;

@@ -17,7 +17,7 @@ export interface ImagesDeps {
   readonly log: Log;
 }
 
-export interface OpenImages {
+interface OpenImages {
   readonly directory: string;
   readonly lazy: boolean;
   /** Rejects when a file is not what was written. */

@@ -1,6 +1,7 @@
 /** Captures in which a former agent ended: what is durable counts, the rest never was. */
 
 import type { Log } from "../../shared/log.ts";
+import type { Containers } from "../containers.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Criu } from "./criu.ts";
 import type { SnapshotFiles } from "./files.ts";
@@ -10,15 +11,23 @@ export interface InterruptedDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions">;
   readonly files: SnapshotFiles;
   readonly criu: Pick<Criu, "settled">;
+  readonly containers: Pick<Containers, "removeImage">;
   readonly now: () => number;
   readonly log: Log;
 }
 
 /** Before anything else is decided. Resolves to containers that may be frozen and are to go on. */
-export async function interruptedCaptures({ stores, files, criu, now, log }: InterruptedDeps): Promise<string[]> {
+export async function interruptedCaptures({
+  stores,
+  files,
+  criu,
+  containers,
+  now,
+  log,
+}: InterruptedDeps): Promise<string[]> {
   const goOn: string[] = [];
   const { stored, unfinished } = await files.list();
-  for (const { id, kind, state, executionId, disk } of stores.snapshots.all()) {
+  for (const { id, kind, state, executionId, disk, image } of stores.snapshots.all()) {
     if (state !== "capturing") continue;
     // CRIU outlives the agent: thawed now, the sandbox would be dumped while it runs.
     await criu.settled(files.draftDirectory(id));
@@ -26,6 +35,8 @@ export async function interruptedCaptures({ stores, files, criu, now, log }: Int
     log.info({ snapshotId: id, kind, durable: manifest !== undefined }, "an interrupted snapshot");
     if (manifest === undefined) {
       await files.remove(id);
+      // One that the engine is still making is found by the garbage round.
+      if (image !== undefined) await containers.removeImage(image);
       stores.snapshots.remove(id);
     } else {
       const { memoryBytes, diskBytes, createdAt } = manifest;

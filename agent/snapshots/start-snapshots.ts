@@ -53,7 +53,7 @@ export interface SnapshotParts {
   captures(more: CapturesOf): Captures;
 }
 
-export interface CapturesOf {
+interface CapturesOf {
   readonly sandboxes: Sandboxes;
   readonly capable: () => boolean;
   readonly diskBytes: (executionId: string) => number;

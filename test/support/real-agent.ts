@@ -41,6 +41,7 @@ export interface RealAgent {
   /** The orchestrator answers, or is away. */
   setOrchestrator(answers: boolean): void;
   start(more?: Partial<StartBody>): Promise<Started>;
+  startAs(executionId: string, more?: Partial<StartBody>): Promise<Started>;
   stop(executionId: string): Promise<void>;
   /** Started anew, it keeps no frozen container. */
   drop(): Promise<void>;
@@ -134,6 +135,22 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
     await gone;
   };
 
+  const startAs = (executionId: string, more: Partial<StartBody> = {}) =>
+    connection.call.startExecution({
+      params: { executionId },
+      body: {
+        sandboxId: newSandboxId(),
+        build: BASE,
+        resources: RESOURCES,
+        egress: { internet: true },
+        envs: {},
+        accessToken: "a".repeat(32),
+        endAt: Date.now() + 600_000,
+        onTimeout: "kill",
+        ...more,
+      },
+    });
+
   // What a run that was cut off has left.
   await removeAll();
   await launch();
@@ -148,21 +165,8 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
     setOrchestrator(answers) {
       state.away = !answers;
     },
-    start: (more = {}) =>
-      connection.call.startExecution({
-        params: { executionId: randomUUID() },
-        body: {
-          sandboxId: newSandboxId(),
-          build: BASE,
-          resources: RESOURCES,
-          egress: { internet: true },
-          envs: {},
-          accessToken: "a".repeat(32),
-          endAt: Date.now() + 600_000,
-          onTimeout: "kill",
-          ...more,
-        },
-      }),
+    start: (more) => startAs(randomUUID(), more),
+    startAs,
     stop: (executionId) => connection.call.stopExecution({ params: { executionId } }),
     async drop() {
       await end("SIGTERM");
@@ -238,6 +242,9 @@ async function removeAll(): Promise<void> {
   const { stdout } = await run("docker", ["ps", "-aq", "--filter", `label=svc.node=${NODE_ID}`]);
   const ids = stdout.split("\n").filter((id) => id !== "");
   if (ids.length > 0) await run("docker", ["rm", "-f", ...ids]);
+  const labelled = await run("docker", ["images", "-q", "--filter", `label=svc.node=${NODE_ID}`]);
+  const images = labelled.stdout.split("\n").filter((id) => id !== "");
+  if (images.length > 0) await run("docker", ["rmi", "-f", ...new Set(images)]);
   const { stdout: namespaces } = await run("ip", ["netns", "list"]);
   for (const line of namespaces.split("\n")) {
     const name = line.split(" ")[0] ?? "";
