@@ -24,6 +24,8 @@ export type Cool = (container: LiveContainer) => Promise<void>;
 
 export function createCool({ containers, disposal, slots, marks, store }: CoolingDeps): Cool {
   return async (container) => {
+    // All of them while they are frozen: none must work on the disk while the first one dies.
+    for (const pid of processes(container)) tryKill(pid);
     await disposal.kill(container);
     await stopped(container.id, containers);
     await marks.remove(container.id);
@@ -31,6 +33,22 @@ export function createCool({ containers, disposal, slots, marks, store }: Coolin
     // Last: the namespace is free when the last process in it is gone.
     await slots.give(container.slot);
   };
+}
+
+function processes({ cgroup }: LiveContainer): number[] {
+  try {
+    return cgroup.processes();
+  } catch {
+    return [];
+  }
+}
+
+function tryKill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It ended in between.
+  }
 }
 
 /** The engine knows that it does not run: before that, a start of it would do nothing and succeed. */

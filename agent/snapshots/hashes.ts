@@ -8,12 +8,16 @@ import type { StoredFile } from "./manifest.ts";
 
 const STEP_BYTES = 512 * 1024;
 const POLL_MS = 10;
+/** The disk is given so much at a time while more is being written: at the end there is less to wait for. */
+const AHEAD_BYTES = 48 * 1024 * 1024;
 /** Files that CRIU only appends to, and nearly all of what it writes. */
 const GROWING = /^pages-\d+\.img$/;
 
 interface Running {
   readonly hash: Hash;
   offset: number;
+  /** Up to here the disk has it, or is being given it. */
+  written: number;
 }
 
 export interface FollowedHashes {
@@ -22,14 +26,19 @@ export interface FollowedHashes {
   stop(): void;
 }
 
-/** Reads along while a dump is written: at its end there is little left to hash. */
+/** Reads along while a dump is written: at its end there is little left to hash, and to wait for the disk. */
 export function followHashes(directory: string): FollowedHashes {
   const running = new Map<string, Running>();
+  const ahead: Promise<unknown>[] = [];
   const state = { over: false };
 
   const catchUp = async (name: string) => {
-    const known = running.get(name) ?? { hash: createHash("sha256"), offset: 0 };
+    const known = running.get(name) ?? { hash: createHash("sha256"), offset: 0, written: 0 };
     running.set(name, known);
+    if (known.offset - known.written >= AHEAD_BYTES) {
+      known.written = known.offset;
+      ahead.push(writeOut(join(directory, name)).catch(() => undefined));
+    }
     known.offset = await feed(join(directory, name), known.hash, { from: known.offset, until: () => state.over });
   };
 
@@ -46,11 +55,12 @@ export function followHashes(directory: string): FollowedHashes {
       state.over = true;
       await following;
       state.over = false;
+      await Promise.all(ahead);
       const files: StoredFile[] = [];
       for (const name of (await readdir(directory)).sort()) {
         await catchUp(name);
         const { size, ctimeMs } = await stat(join(directory, name));
-        const { hash, offset } = running.get(name) ?? { hash: createHash("sha256"), offset: -1 };
+        const { hash, offset } = running.get(name) ?? { hash: createHash("sha256"), offset: -1, written: 0 };
         if (offset !== size) throw new Error(`${name} changed while it was read`);
         files.push({ name, size, sha256: hash.digest("hex"), changedAt: ctimeMs });
       }
@@ -67,6 +77,15 @@ export async function sha256(path: string, signal: AbortSignal): Promise<string>
   await feed(path, hash, { from: 0, until: () => signal.aborted });
   signal.throwIfAborted();
   return hash.digest("hex");
+}
+
+async function writeOut(path: string): Promise<void> {
+  const file = await open(path, "r");
+  try {
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
 }
 
 /** Resolves to how far it came. */

@@ -59,16 +59,17 @@ export async function identify(
   const at = { address: slot.address, controlToken: currentToken ?? controlToken };
   const init = toInit(executionId, body, now());
   teardown.add("firewall", () => firewall.close(slot));
+  // A watch that cannot be armed again, because its directory is gone, is told to its client by envd.
+  const rearm = () =>
+    envd
+      .resumeWatches({ ...at, controlToken })
+      .catch((error: unknown) => log.warn({ err: error, executionId }, "watches not resumed"));
   await Promise.all([
+    watches && currentToken === undefined ? rearm() : undefined,
     envd.init(at, currentToken === undefined ? init : { ...init, controlToken }, signal),
     body.egress.internet ? firewall.open(slot) : undefined,
   ]);
   signal.throwIfAborted();
-  if (watches) {
-    // A watch that cannot be armed again, because its directory is gone, is told to its client by envd.
-    await envd
-      .resumeWatches({ ...at, controlToken })
-      .catch((error: unknown) => log.warn({ err: error, executionId }, "watches not resumed"));
-  }
+  if (watches && currentToken !== undefined) await rearm();
   return now();
 }
