@@ -13,7 +13,7 @@ const platform = openPlatform();
 
 beforeAll(() => untilReady(platform), 90_000);
 
-test("64 MB on the heap, 64 MB in memory files and a tree of files survive ten rounds", async () => {
+test("64 MB on the heap, 32 MB in memory files and a tree of files survive ten rounds", async () => {
   const sandbox = await ownSandbox({ timeoutMs: 900_000 });
   const kept = await fillMemory(sandbox, 64);
   const boot = await bootId(sandbox);

@@ -7,6 +7,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { dropFrozen } from "../support/frozen.ts";
 import { containersOf, findProblems } from "../support/host-objects.ts";
 import { expectKept, fillMemory } from "../support/memory-keeper.ts";
 import { openPlatform } from "../support/platform.ts";
@@ -58,13 +59,18 @@ test.each(cases)(
     const sandbox = await Sandbox.create({ timeoutMs: 900_000 });
     try {
       const kept = await fillMemory(sandbox, 16);
-      if (during === "resume") await sandbox.pause();
+      if (during === "resume") {
+        await sandbox.pause();
+        // A thaw is over at once; later moments are in the middle of a restore.
+        if (afterMs !== 5) await dropFrozen(platform, sandbox.sandboxId);
+      }
       const outcome = (actions[during] as (sandbox: Sandbox) => Promise<unknown>)(sandbox).then(
         () => "done",
         (error: unknown) => (error instanceof Error ? error.name : "unknown"),
       );
-      if (victim === "criu") await killCriu(outcome);
-      else {
+      if (victim === "criu") {
+        expect(await killCriu(outcome)).toBe(true);
+      } else {
         await new Promise((resolve) => setTimeout(resolve, afterMs));
         await killHard(platform, victim);
       }
@@ -95,8 +101,8 @@ test.each(cases)(
   300_000,
 );
 
-/** The first process of CRIU's that shows up; none when the transition needs none (a thaw). */
-async function killCriu(outcome: Promise<string>): Promise<void> {
+/** The first process of CRIU's that shows up; false when there was none. */
+async function killCriu(outcome: Promise<string>): Promise<boolean> {
   const action = { over: false };
   void outcome.then(() => {
     action.over = true;
@@ -106,11 +112,12 @@ async function killCriu(outcome: Promise<string>): Promise<void> {
       const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
       if (/criu[^\0]*\0(?:.*\0)?(?:swrk|dump|restore)\0/.test(command)) {
         process.kill(Number(pid), "SIGKILL");
-        return;
+        return true;
       }
     }
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
+  return false;
 }
 
 async function killEverything(): Promise<void> {

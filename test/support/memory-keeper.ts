@@ -1,6 +1,6 @@
 /**
  * A sandbox whose memory and disk can be checked byte for byte: a Python process holds random megabytes on its heap, a
- * file in memory holds as many, a tree of files lies on the disk. Their hashes are known outside.
+ * file in memory holds half as many, a tree of files lies on the disk. Their hashes are known outside.
  */
 
 import type { Sandbox } from "e2b";
@@ -40,10 +40,10 @@ export interface Kept {
   readonly files: string;
 }
 
-/** @param megabytes on the heap, and as many again in /dev/shm */
+/** @param megabytes on the heap, and half as many in /dev/shm, which holds 64 MB */
 export async function fillMemory(sandbox: Sandbox, megabytes: number): Promise<Kept> {
   await sandbox.files.write("keeper.py", KEEPER);
-  await sandbox.commands.run(`head -c ${megabytes}M /dev/urandom > /dev/shm/block; ${TREE}`);
+  await sandbox.commands.run(`head -c ${megabytes / 2}M /dev/urandom > /dev/shm/block; ${TREE}`);
   const { pid } = await sandbox.commands.run(`exec python3 keeper.py ${megabytes}`, {
     background: true,
     timeoutMs: 0,
@@ -52,7 +52,7 @@ export async function fillMemory(sandbox: Sandbox, megabytes: number): Promise<K
   return { pid, heap: await sandbox.files.read("/tmp/answer"), files: await fileHashes(sandbox) };
 }
 
-/** The same process, the same bytes; `alive: false` after a boot from disk, which keeps only the tree. */
+/** The same process, the same bytes, and it goes on counting. */
 export async function expectKept(sandbox: Sandbox, kept: Kept): Promise<void> {
   await sandbox.commands.run(`rm -f /tmp/answer && kill -USR1 ${kept.pid}`);
   await expect.poll(() => sandbox.files.exists("/tmp/answer"), { timeout: 20_000 }).toBe(true);
