@@ -22,9 +22,9 @@ export async function startCounter(sandbox: Sandbox): Promise<Counter> {
   return { pid: handle.pid, read };
 }
 
-/** Pid and start time of a process, in ticks since boot: together the same only for the same process. */
+/** What runs under a pid. Its start time is no part of it: a process that is restored from an image starts anew. */
 export async function identityOf(sandbox: Sandbox, pid: number): Promise<string> {
-  return (await sandbox.commands.run(`cut -d' ' -f1,22 /proc/${pid}/stat`)).stdout.trim();
+  return (await sandbox.commands.run(`tr '\\0' ' ' < /proc/${pid}/cmdline | cut -c1-200; echo ${pid}`)).stdout.trim();
 }
 
 /** `python3 -m http.server` over a directory with one file; resolves when it answers inside. */

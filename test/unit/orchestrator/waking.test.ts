@@ -1,6 +1,7 @@
 /** Who may wake what, and for how long. */
 
 import { describe, expect, test } from "vitest";
+import type { WakeTokens } from "../../../orchestrator/edge/edge-routes.ts";
 import { denial, mayWake, secondsFor } from "../../../orchestrator/waking.ts";
 import { envdToken, fileSignature, trafficToken } from "../../../shared/ids.ts";
 import type { SandboxState } from "../../../shared/sandbox-state.ts";
@@ -38,20 +39,20 @@ describe("tokens", () => {
   const signed = (token: string) =>
     ({ signature: signature(token), path, operation: "read", username: "", expiration: undefined }) as const;
 
-  test.each([
-    ["any port of an open one, with nothing", true, open, 80, {}],
-    ["a port of a closed one, with nothing", false, closed, 80, {}],
-    ["a port of a closed one, with a wrong token", false, closed, 80, { trafficAccessToken: "x" }],
-    ["a port of a closed one, with envd's token", false, closed, 80, { envdAccessToken: envdToken(seed, id) }],
-    ["a port of a closed one, with its token", true, closed, 80, { trafficAccessToken: trafficToken(seed, id) }],
-    ["envd's port, with nothing", false, open, 49_983, {}],
-    ["envd's port, with the traffic token", false, closed, 49_983, { trafficAccessToken: trafficToken(seed, id) }],
-    ["envd's port, with another sandbox's token", false, open, 49_983, { envdAccessToken: envdToken(seed, "i2") }],
-    ["envd's port, with its token", true, closed, 49_983, { envdAccessToken: envdToken(seed, id) }],
-    ["envd's port, with a signed URL", true, open, 49_983, { signed: signed(envdToken(seed, id)) }],
-    ["envd's port, with a wrongly signed URL", false, open, 49_983, { signed: signed("x") }],
-    ["another port, with a signed URL", false, closed, 80, { signed: signed(envdToken(seed, id)) }],
-  ])("%s: %s", (_what, allowed, record, port, tokens) => {
+  test.each<[string, boolean, [typeof open | typeof closed, number], WakeTokens]>([
+    ["any port of an open one, with nothing", true, [open, 80], {}],
+    ["a port of a closed one, with nothing", false, [closed, 80], {}],
+    ["a port of a closed one, with a wrong token", false, [closed, 80], { trafficAccessToken: "x" }],
+    ["a port of a closed one, with envd's token", false, [closed, 80], { envdAccessToken: envdToken(seed, id) }],
+    ["a port of a closed one, with its token", true, [closed, 80], { trafficAccessToken: trafficToken(seed, id) }],
+    ["envd's port, with nothing", false, [open, 49_983], {}],
+    ["envd's port, with the traffic token", false, [closed, 49_983], { trafficAccessToken: trafficToken(seed, id) }],
+    ["envd's port, with another sandbox's token", false, [open, 49_983], { envdAccessToken: envdToken(seed, "i2") }],
+    ["envd's port, with its token", true, [closed, 49_983], { envdAccessToken: envdToken(seed, id) }],
+    ["envd's port, with a signed URL", true, [open, 49_983], { signed: signed(envdToken(seed, id)) }],
+    ["envd's port, with a wrongly signed URL", false, [open, 49_983], { signed: signed("x") }],
+    ["another port, with a signed URL", false, [closed, 80], { signed: signed(envdToken(seed, id)) }],
+  ])("%s: %s", (_what, allowed, [record, port], tokens) => {
     expect(denial(record, { port, tokens, seed }) === undefined).toBe(allowed);
   });
 });
