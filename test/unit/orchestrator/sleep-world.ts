@@ -1,0 +1,356 @@
+/**
+ * A world of one sandbox for the property test: a node with containers and snapshots that may refuse, or stay silent
+ * before or after it has done what it was asked, and an orchestrator process that may die between any two lines.
+ */
+
+import { createBackground } from "../../../orchestrator/background.ts";
+import { createCapturing } from "../../../orchestrator/capturing.ts";
+import { createEnding, type Ending } from "../../../orchestrator/ending.ts";
+import { finishAbandoned } from "../../../orchestrator/housekeeping.ts";
+import type { Nodes } from "../../../orchestrator/nodes.ts";
+import { createPausing } from "../../../orchestrator/pausing.ts";
+import { noSuspicions, reconcile } from "../../../orchestrator/reconcile.ts";
+import { createResuming } from "../../../orchestrator/resuming.ts";
+import { createRoutes, type Routes } from "../../../orchestrator/routes.ts";
+import { createSnapshotRemover } from "../../../orchestrator/snapshots-on-nodes.ts";
+import { openDatabase } from "../../../orchestrator/store/database.ts";
+import type { Project } from "../../../orchestrator/store/projects.ts";
+import { createSeal } from "../../../orchestrator/store/seal.ts";
+import { createStore, type Store } from "../../../orchestrator/store/store.ts";
+import { createTransitions } from "../../../orchestrator/transitions.ts";
+import type { StartBody, StoredSnapshot } from "../../../shared/agent-api.ts";
+import { AppError } from "../../../shared/errors.ts";
+import { newExecutionId } from "../../../shared/ids.ts";
+import { createLog } from "../../../shared/log.ts";
+
+export const ID = "isandbox";
+const NODE = "n1";
+const NOW = 5;
+const log = createLog({ component: "test", level: "silent" });
+
+export type Operation =
+  | "pause"
+  | "pause disk"
+  | "connect"
+  | "reboot"
+  | "snapshot"
+  | "expire"
+  | "kill"
+  | "exit"
+  | "crash"
+  | Fault;
+
+/** Of the next call to the node. */
+export type Fault = "refuse" | "silent before" | "silent after";
+
+const never = () => new Promise<never>(() => undefined);
+
+/** One life of the orchestrator's process: once dead, nothing of it reaches the database or the node any more. */
+interface Process {
+  readonly alive: { is: boolean };
+  readonly died: Promise<void>;
+  readonly die: () => void;
+  readonly ending: Ending;
+  readonly pausing: ReturnType<typeof createPausing>;
+  readonly resuming: ReturnType<typeof createResuming>;
+  readonly capturing: ReturnType<typeof createCapturing>;
+  readonly routes: Routes;
+  readonly background: ReturnType<typeof createBackground>;
+  readonly store: Store;
+  readonly nodes: Nodes;
+}
+
+export interface SleepWorld {
+  readonly live: Map<string, true>;
+  readonly snapshots: Map<string, StoredSnapshot>;
+  readonly store: Store;
+  routes(): Routes;
+  perform(operation: Operation): Promise<unknown>;
+  /** The platform comes up on a healthy node, and everything overdue is finished. */
+  settle(): Promise<void>;
+  /** What the node would be told to remove, all graces over. */
+  strays(): Promise<readonly string[]>;
+  close(): Promise<void>;
+}
+
+export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld> {
+  const opened = await openDatabase(":memory:");
+  const store = createStore(opened.database, () => NOW);
+  const project = await store.projects.create("test");
+  const base = await store.templates.seed("base", {
+    image: "base",
+    cpuCount: 1,
+    memoryMB: 128,
+    diskSizeMB: 0,
+    envdVersion: "0",
+  });
+  const sealing = createSeal("key");
+  const live = new Map<string, true>();
+  const snapshots = new Map<string, StoredSnapshot>();
+  const stopped = new Set<string>();
+  const faults: Fault[] = [];
+
+  /** One call to the node: it arrives late, may be refused, and its answer may be lost. */
+  async function called<T>(work: () => T): Promise<T> {
+    await step();
+    const fault = faults.shift();
+    if (fault === "refuse") throw new AppError("snapshot_failed", "refused");
+    if (fault === "silent before") throw new AppError("node_unreachable", "silent");
+    const result = work();
+    if (fault === "silent after") throw new AppError("node_unreachable", "silent");
+    await step();
+    return result;
+  }
+
+  function capture(kind: StoredSnapshot["kind"], executionId: string, body: { snapshotId: string; memory: boolean }) {
+    const known = snapshots.get(body.snapshotId);
+    if (known === undefined) {
+      if (!live.has(executionId)) throw new AppError("not_found", "no such execution");
+      const { snapshotId, memory } = body;
+      const sizes = { memoryBytes: 0, diskBytes: 0, capturedAt: 0 };
+      snapshots.set(snapshotId, { snapshotId, kind, sandboxId: ID, executionId, memory, ...sizes });
+      if (kind === "pause") live.delete(executionId);
+    }
+    return { ...snapshots.get(body.snapshotId), image: "copy" };
+  }
+
+  const agent = {
+    startExecution: ({ params, body }: { params: { executionId: string }; body: StartBody }) =>
+      called(() => {
+        const { executionId } = params;
+        if (stopped.has(executionId)) throw new AppError("conflict", "stopped");
+        const stored = snapshots.get(body.origin?.snapshotId ?? "");
+        if (!live.has(executionId)) {
+          if (stored === undefined) throw new AppError("snapshot_files_missing", "missing");
+          live.set(executionId, true);
+        }
+        const restored = body.origin?.memory === true && stored?.memory === true ? "memory" : "disk";
+        return {
+          executionId,
+          sandboxId: ID,
+          address: "127.0.0.1",
+          envdVersion: "0",
+          startedAt: 0,
+          warm: false,
+          restored,
+        };
+      }),
+    stopExecution: ({ params }: { params: { executionId: string } }) =>
+      called(() => {
+        stopped.add(params.executionId);
+        live.delete(params.executionId);
+      }),
+    pauseExecution: (call: { params: { executionId: string }; body: { snapshotId: string; memory: boolean } }) =>
+      called(() => capture("pause", call.params.executionId, call.body)),
+    checkpointExecution: (call: { params: { executionId: string }; body: { snapshotId: string; memory: boolean } }) =>
+      called(() => capture("checkpoint", call.params.executionId, call.body)),
+    deleteSnapshot: ({ params }: { params: { snapshotId: string } }) =>
+      called(() => void snapshots.delete(params.snapshotId)),
+  };
+
+  function boot(): Process {
+    const alive = { is: true };
+    let die: () => void = () => undefined;
+    const died = new Promise<void>((resolve) => {
+      die = () => {
+        alive.is = false;
+        resolve();
+      };
+    });
+    const mine = guarded(store, alive);
+    const nodes = {
+      agent: () => guarded(agent, alive),
+      get: () => ({ status: "ready" }),
+      freed: () => undefined,
+      placing: () => () => undefined,
+    } as unknown as Nodes;
+    const background = createBackground(log);
+    const routes = createRoutes({ seed: "seed", place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }) });
+    const transitions = createTransitions();
+    const removal = createSnapshotRemover({ nodes, background, log, timeoutMs: 1_000 });
+    const limits = { captureTimeoutMs: 1_000, stopTimeoutMs: 1_000, patienceMs: 0, startTimeoutMs: 1_000 };
+    const now = () => NOW;
+    const parts = {
+      store: mine,
+      nodes,
+      routes,
+      transitions,
+      snapshots: removal,
+      background,
+      sealing,
+      now,
+      log,
+      ...limits,
+    };
+    const ending = createEnding({ ...parts, observe: () => undefined });
+    const expiresAt = () => undefined;
+    return {
+      alive,
+      died,
+      die,
+      ending,
+      routes,
+      background,
+      store: mine,
+      nodes,
+      pausing: createPausing({ ...parts, onPaused: () => undefined }),
+      resuming: createResuming({
+        ...parts,
+        // The transition's own wait must not be nothing: it is for others, not for the node.
+        transitions: { ...transitions, perform: (each) => transitions.perform({ ...each, waitMs: 5_000 }) },
+        seed: "seed",
+        random: () => 0,
+        end: (nodeId, executionId) => ending.end(nodeId, executionId),
+        expiresAt,
+      }),
+      capturing: createCapturing({ ...parts, expiresAt }),
+    };
+  }
+
+  async function seeded(): Promise<void> {
+    const executionId = newExecutionId();
+    await store.sandboxes.add(
+      {
+        id: ID,
+        projectId: project.id,
+        executionId,
+        nodeId: NODE,
+        templateId: base.templateId,
+        buildId: base.id,
+        alias: undefined,
+        cpuCount: 1,
+        memoryMB: 128,
+        diskSizeMB: 0,
+        envdVersion: "0",
+        metadata: {},
+        network: undefined,
+        internet: undefined,
+        onTimeout: "pause",
+        onTimeoutMemory: true,
+        onResume: "restore",
+        autoResume: false,
+        timeoutSeconds: 300,
+        createdAt: 1,
+        startedAt: 1,
+        endAt: 2,
+        deadlineAt: 10,
+        sealedEnvs: sealing.close("{}", ID),
+      },
+      10,
+    );
+    const running = await store.move({ id: ID, to: "running", set: { address: "127.0.0.1" } });
+    live.set(executionId, true);
+    if (running !== undefined) current.routes.add(running);
+  }
+
+  let current = boot();
+  await seeded();
+
+  async function reborn(): Promise<void> {
+    current.die();
+    current = boot();
+    for (const record of await store.sandboxes.routable()) current.routes.add(record);
+    await store.sandboxes.abandonAll();
+  }
+
+  async function act(operation: Operation, { pausing, resuming, capturing, ending }: Process): Promise<unknown> {
+    const ask = { seconds: 60, limit: 10 };
+    switch (operation) {
+      case "pause":
+        return pausing.pause(project, ID, true);
+      case "pause disk":
+        return pausing.pause(project, ID, false);
+      case "connect":
+        return resuming.resume(ID, { ...ask, memory: true });
+      case "reboot":
+        return resuming.resume(ID, { ...ask, memory: false });
+      case "snapshot":
+        return snapshotOf(capturing, project);
+      case "kill":
+        return ending.kill(ID, "request");
+      case "expire": {
+        const record = await store.sandboxes.get(ID);
+        return record?.state === "running" ? pausing.expire(record) : undefined;
+      }
+      case "exit": {
+        const record = await store.sandboxes.get(ID);
+        if (record === undefined || !live.delete(record.executionId)) return undefined;
+        return ending.ended({ sandboxId: ID, executionId: record.executionId }, "exited");
+      }
+      case "crash":
+        return reborn();
+      case "refuse":
+      case "silent before":
+      case "silent after":
+        faults.push(operation);
+        return undefined;
+    }
+  }
+
+  async function plan() {
+    const stored = [...snapshots.values()];
+    const wanted = await store.sleepers.wanted(stored.map(({ snapshotId }) => snapshotId));
+    const record = await store.sandboxes.get(ID);
+    const reported = [...live.keys()].map((executionId) => {
+      return { executionId, sandboxId: ID, address: "", startedAt: 0, endAt: record?.endAt ?? 0 };
+    });
+    const sides = { nodeId: NODE, reported, snapshots: stored, wanted, records: record === undefined ? [] : [record] };
+    return reconcile(sides, noSuspicions, { orphanMs: 0, missingMs: 0 }, NOW);
+  }
+
+  return {
+    live,
+    snapshots,
+    store,
+    routes: () => current.routes,
+    async perform(operation) {
+      const process = current;
+      const work = act(operation, process);
+      // Callers of a process that died hear nothing more, and wait no more.
+      return operation === "crash" ? work : Promise.race([work, process.died]);
+    },
+    async settle() {
+      faults.length = 0;
+      await reborn();
+      for (let round = 0; round < 5; round++) {
+        await finishAbandoned({ ...current, now: () => Number.MAX_SAFE_INTEGER, log });
+        await current.background.settled();
+        const { asleep, lost, stop } = await plan();
+        for (const each of asleep) await current.pausing.adopt(each.record, each.stored);
+        for (const { executionId } of lost) await current.ending.ended({ sandboxId: ID, executionId }, "lost");
+        for (const executionId of stop) live.delete(executionId);
+      }
+      await current.capturing.sweep(Number.MAX_SAFE_INTEGER);
+      await current.background.settled();
+    },
+    strays: async () => (await plan()).deleteSnapshots,
+    close: () => opened.close(),
+  };
+}
+
+async function snapshotOf(capturing: ReturnType<typeof createCapturing>, project: Project): Promise<void> {
+  const { build } = await capturing.capture(project, ID, { kind: "fork", done: "forked", same: "wait" });
+  await capturing.discard(build);
+}
+
+/** Every method of `object`, and of what it holds, answers nothing once the process is dead. */
+function guarded<T extends object>(object: T, alive: { readonly is: boolean }): T {
+  return new Proxy(object, {
+    get(target, name, receiver) {
+      const value: unknown = Reflect.get(target, name, receiver);
+      if (typeof value === "function") {
+        return (...given: unknown[]) => {
+          if (!alive.is) return never();
+          const result: unknown = Reflect.apply(value, target, given);
+          if (!(result instanceof Promise)) return result;
+          // An answer that arrives after the death is not heard either.
+          return result.then(
+            (answer: unknown) => (alive.is ? answer : never()),
+            (reason: unknown) => (alive.is ? Promise.reject(reason as Error) : never()),
+          );
+        };
+      }
+      return typeof value === "object" && value !== null ? guarded(value, alive) : value;
+    },
+  });
+}
