@@ -8,6 +8,7 @@ import type { Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import type { LogEntry } from "../shared/sandbox-log.ts";
+import { shown } from "./asleep.ts";
 import type { Nodes } from "./nodes.ts";
 import { checkedId } from "./not-found.ts";
 import { iso } from "./sandbox-view.ts";
@@ -51,16 +52,18 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
       if (start !== undefined && end !== undefined && end < start) {
         throw new AppError("bad_request", "query field 'end' must not be before 'start'");
       }
-      const samples = await nodes.agent(record.nodeId).executionMetrics(
-        {
-          params: { executionId: record.executionId },
-          query: {
-            start: start === undefined ? record.createdAt : start * 1000,
-            // A second that was asked for counts to its end.
-            ...(end === undefined ? {} : { end: end * 1000 + 999 }),
+      const samples = await unlessAsleep(record, () =>
+        nodes.agent(record.nodeId).executionMetrics(
+          {
+            params: { executionId: record.executionId },
+            query: {
+              start: start === undefined ? record.createdAt : start * 1000,
+              // A second that was asked for counts to its end.
+              ...(end === undefined ? {} : { end: end * 1000 + 999 }),
+            },
           },
-        },
-        NODE_LIMIT,
+          NODE_LIMIT,
+        ),
       );
       return samples.map(toMetric);
     },
@@ -84,6 +87,17 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
     },
   };
 
+  /** What sleeps may be unknown to its node as an execution, and its node may be away: then there is nothing to show. */
+  async function unlessAsleep<T>(record: SandboxRecord, read: () => Promise<T[]>): Promise<T[]> {
+    try {
+      return await read();
+    } catch (error) {
+      if (shown(record) !== "paused") throw error;
+      log.debug({ err: error, sandboxId: record.id }, "nothing could be read of a paused sandbox");
+      return [];
+    }
+  }
+
   async function latest(nodeId: string, mine: readonly SandboxRecord[]): Promise<[string, SandboxMetric][]> {
     try {
       const executionIds = mine.map(({ executionId }) => executionId);
@@ -100,7 +114,7 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
   }
 
   async function entries(
-    { nodeId, executionId }: SandboxRecord,
+    record: SandboxRecord,
     query: {
       readonly limit: number;
       readonly direction: "forward" | "backward";
@@ -109,7 +123,10 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
       readonly search?: string;
     },
   ): Promise<LogEntry[]> {
-    return nodes.agent(nodeId).executionLogs({ params: { executionId }, query }, NODE_LIMIT);
+    const { nodeId, executionId } = record;
+    return unlessAsleep(record, () =>
+      nodes.agent(nodeId).executionLogs({ params: { executionId }, query }, NODE_LIMIT),
+    );
   }
 }
 

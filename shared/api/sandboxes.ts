@@ -203,7 +203,7 @@ export const sandboxStateApi = contract({
     body: Type.Object({ memory: Type.Optional(Type.Boolean({ default: true })) }),
     optionalBody: true,
     status: 204,
-    errors: [401, 404, 409, 503],
+    errors: [401, 404, 409, 500, 503, 507],
   },
   resume: {
     ...one,
@@ -233,7 +233,7 @@ export const sandboxStateApi = contract({
     optionalBody: true,
     status: 201,
     reply: Type.Array(ForkResult),
-    errors: [400, 401, 404, 409, 503],
+    errors: [400, 401, 404, 409, 500, 503, 507],
   },
   updateNetwork: {
     ...one,

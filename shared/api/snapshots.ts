@@ -18,7 +18,7 @@ export const snapshotApi = contract({
     optionalBody: true,
     status: 201,
     reply: SnapshotInfo,
-    errors: [400, 401, 404, 409, 503],
+    errors: [400, 401, 404, 409, 500, 503, 507],
   },
   listSnapshots: {
     method: "GET",

@@ -10,11 +10,16 @@ import { identityOf, pauseFor, startCounter, startFileServer, visit } from "../s
 const platform = openPlatform();
 const SLEEP_MS = 3_000;
 
+/** New for every start of a container, the same for what is restored with its memory. */
+const bootOf = async (sandbox: Sandbox) => (await sandbox.commands.run("cat /proc/sys/kernel/random/boot_id")).stdout;
+
 describe("pause and connect", () => {
   test("a counter goes on where it was, with the same pid, and did not count while it slept", async () => {
     const sandbox = await ownSandbox();
     const counter = await startCounter(sandbox);
-    const before = { count: await counter.read(), process: await identityOf(sandbox, counter.pid) };
+    const process = await identityOf(sandbox, counter.pid);
+    const boot = await bootOf(sandbox);
+    const before = { count: await counter.read(), process };
     expect(await sandbox.pause()).toBe(true);
     await pauseFor(SLEEP_MS);
     const again = await Sandbox.connect(sandbox.sandboxId);
@@ -22,6 +27,7 @@ describe("pause and connect", () => {
     expect(after).toBeGreaterThanOrEqual(before.count);
     expect(after - before.count).toBeLessThan(SLEEP_MS / 100);
     expect(await identityOf(again, counter.pid)).toBe(before.process);
+    expect(await bootOf(again)).toBe(boot);
     await expect.poll(() => counter.read(again)).toBeGreaterThan(after);
   });
 
@@ -176,10 +182,12 @@ describe("connect", () => {
     const counter = await startCounter(sandbox);
     await sandbox.files.write("kept.txt", "on disk");
     await sandbox.commands.run("touch /dev/shm/mark && sync");
+    const boot = await bootOf(sandbox);
     await sandbox.pause();
     const again = await Sandbox.connect(sandbox.sandboxId, { onResume: "reboot" });
     expect(await again.files.read("kept.txt")).toBe("on disk");
     expect((await again.commands.run('echo "$GREETING $(whoami) $(pwd)"')).stdout).toBe("hello user /home/user\n");
+    expect(await bootOf(again)).not.toBe(boot);
     // Memory went with the processes that had it.
     expect(await again.files.exists("/dev/shm/mark")).toBe(false);
     expect((await again.commands.list()).map(({ pid }) => pid)).not.toContain(counter.pid);
