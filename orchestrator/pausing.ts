@@ -62,15 +62,15 @@ export function createPausing(deps: PausingDeps): Pausing {
     const deadlineAt = now() + deps.captureTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
     const when = { from: ["running" as const], ...(endAtMost === undefined ? {} : { endAtMost }) };
     const pausing = await store.move({ id, to: "pausing", when, set: { capture, deadlineAt } });
-    if (pausing !== undefined) return complete(pausing);
+    if (pausing !== undefined) return complete(pausing, false);
     const record = await store.sandboxes.get(id);
     // Begun by somebody who is gone: nobody else pauses it in this process, or this caller had joined.
-    if (record?.state === "pausing") return complete(record);
+    if (record?.state === "pausing") return complete(record, true);
     return { is: "not", record };
   }
 
-  /** pausing → paused, or back to running with the node's own words. */
-  async function complete(record: SandboxRecord): Promise<Outcome> {
+  /** pausing → paused, or back to running with the node's own words. `repeated`: the node may have been asked before. */
+  async function complete(record: SandboxRecord, repeated: boolean): Promise<Outcome> {
     const { id, executionId, nodeId, capture } = record;
     if (capture === undefined) throw new AppError("internal", `sandbox ${id} is pausing without a capture`);
     await routes.suspend(id, executionId);
@@ -84,7 +84,7 @@ export function createPausing(deps: PausingDeps): Pausing {
               { params: { executionId }, body: { snapshotId: capture.id, memory: capture.memory } },
               { timeoutMs: deps.captureTimeoutMs },
             ),
-        deps,
+        { ...deps, repeated },
       );
       memory = captured.memory;
     } catch (reason) {
@@ -94,16 +94,15 @@ export function createPausing(deps: PausingDeps): Pausing {
     return settle(record, { id: capture.id, memory });
   }
 
-  async function back({ id, executionId, capture }: SandboxRecord): Promise<void> {
+  /** Should the node have something of it all the same, its report says whether that is the sandbox or of no use. */
+  async function back({ id, executionId }: SandboxRecord): Promise<void> {
     const running = await store.move({
       id,
       to: "running",
       when: { executionId, from: ["pausing"] },
       set: { capture: null },
     });
-    if (running === undefined) return;
-    routes.add(running);
-    if (capture !== undefined) deps.snapshots.removeSoon(running.nodeId, capture.id);
+    if (running !== undefined) routes.add(running);
   }
 
   async function settle(
@@ -183,7 +182,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     async recover({ id }) {
       await begin(id, async () => {
         const record = await store.sandboxes.get(id);
-        return record?.state === "pausing" ? complete(record) : { is: "not", record };
+        return record?.state === "pausing" ? complete(record, true) : { is: "not", record };
       });
     },
   };

@@ -132,7 +132,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
     }
     underWay.set(id, resumption.memory && snapshot.memory);
     try {
-      const started = await ask(record, resumption, snapshot.id);
+      const started = await ask(record, { ...resumption, snapshotId: snapshot.id, repeated: by === undefined });
       return { record: await settle(record, resumption, started), by, memory: resumption.memory && snapshot.memory };
     } catch (reason) {
       // Silence: the same execution is asked for again, by the next caller or the housekeeping.
@@ -150,7 +150,11 @@ export function createResuming(deps: ResumingDeps): Resuming {
     }
   }
 
-  async function ask(record: SandboxRecord, resumption: Resumption, snapshotId: string): Promise<Started> {
+  async function ask(
+    record: SandboxRecord,
+    resumption: Resumption & { readonly snapshotId: string; readonly repeated: boolean },
+  ): Promise<Started> {
+    const { snapshotId, repeated } = resumption;
     const { id, executionId, nodeId } = record;
     const sealed = await store.sandboxes.envs(id);
     const body = startBody(record, {
@@ -172,7 +176,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
                   { params: { executionId }, body: { ...body, endAt: now() + resumption.seconds * 1000 } },
                   { timeoutMs: deps.startTimeoutMs },
                 ),
-            deps,
+            { ...deps, repeated },
           );
           placed("started");
           return started;

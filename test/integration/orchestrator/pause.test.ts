@@ -145,6 +145,25 @@ describe("pause", () => {
     expect(cluster.agent.starts.at(-1)?.body.origin).toMatchObject({ is: "paused" });
   });
 
+  test("on a node that cannot keep memory keeps the disk, and the events say what came back", async () => {
+    const capabilities = { memorySnapshots: false, diskLimit: false, detail: { memorySnapshots: "no CRIU" } };
+    const plain = await startCluster({ agent: { facts: { capabilities } } });
+    try {
+      const made = (await plain.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).body as Sandbox;
+      const path = `/sandboxes/${made.sandboxID}`;
+      expect((await plain.ask("POST", `${path}/pause`, { body: { memory: true } })).status).toBe(204);
+      expect((await plain.ask("POST", `/v2${path}/connect`, { body: { memory: true } })).status).toBe(201);
+      const events = (await plain.ask("GET", `/events/sandboxes/${made.sandboxID}?orderAsc=true`)).body as { eventData: unknown }[];
+      expect(events.slice(1).map(({ eventData }) => eventData)).toEqual([{ memory: false }, { restored: "disk" }]);
+      // Nothing of it is of use once the disk is running again.
+      await expect.poll(() => plain.agent.snapshots.size).toBe(0);
+      const taken = await plain.ask("POST", `${path}/snapshots`, { body: {} });
+      expect(taken.status).toBe(201);
+    } finally {
+      await plain.stop();
+    }
+  });
+
   test("does not count as running", async () => {
     const small = await startCluster({ config: { maxProjectSandboxes: 1 } });
     try {

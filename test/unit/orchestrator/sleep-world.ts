@@ -18,12 +18,13 @@ import type { Project } from "../../../orchestrator/store/projects.ts";
 import { createSeal } from "../../../orchestrator/store/seal.ts";
 import { createStore, type Store } from "../../../orchestrator/store/store.ts";
 import { createTransitions } from "../../../orchestrator/transitions.ts";
-import type { StartBody, StoredSnapshot } from "../../../shared/agent-api.ts";
-import { AppError } from "../../../shared/errors.ts";
+import type { StoredSnapshot } from "../../../shared/agent-api.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
 import { createLog } from "../../../shared/log.ts";
+import { guarded } from "./mortal.ts";
+import { type Fault, ID, sleepNode } from "./sleep-node.ts";
 
-export const ID = "isandbox";
+const FAULTS: Record<Fault, true> = { refuse: true, break: true, "silent before": true, "silent after": true };
 const NODE = "n1";
 const NOW = 5;
 const log = createLog({ component: "test", level: "silent" });
@@ -39,11 +40,6 @@ export type Operation =
   | "exit"
   | "crash"
   | Fault;
-
-/** Of the next call to the node. */
-export type Fault = "refuse" | "silent before" | "silent after";
-
-const never = () => new Promise<never>(() => undefined);
 
 /** One life of the orchestrator's process: once dead, nothing of it reaches the database or the node any more. */
 interface Process {
@@ -85,68 +81,8 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
     envdVersion: "0",
   });
   const sealing = createSeal("key");
-  const live = new Map<string, true>();
-  const snapshots = new Map<string, StoredSnapshot>();
-  const stopped = new Set<string>();
-  const faults: Fault[] = [];
-
-  /** One call to the node: it arrives late, may be refused, and its answer may be lost. */
-  async function called<T>(work: () => T): Promise<T> {
-    await step();
-    const fault = faults.shift();
-    if (fault === "refuse") throw new AppError("snapshot_failed", "refused");
-    if (fault === "silent before") throw new AppError("node_unreachable", "silent");
-    const result = work();
-    if (fault === "silent after") throw new AppError("node_unreachable", "silent");
-    await step();
-    return result;
-  }
-
-  function capture(kind: StoredSnapshot["kind"], executionId: string, body: { snapshotId: string; memory: boolean }) {
-    const known = snapshots.get(body.snapshotId);
-    if (known === undefined) {
-      if (!live.has(executionId)) throw new AppError("not_found", "no such execution");
-      const { snapshotId, memory } = body;
-      const sizes = { memoryBytes: 0, diskBytes: 0, capturedAt: 0 };
-      snapshots.set(snapshotId, { snapshotId, kind, sandboxId: ID, executionId, memory, ...sizes });
-      if (kind === "pause") live.delete(executionId);
-    }
-    return { ...snapshots.get(body.snapshotId), image: "copy" };
-  }
-
-  const agent = {
-    startExecution: ({ params, body }: { params: { executionId: string }; body: StartBody }) =>
-      called(() => {
-        const { executionId } = params;
-        if (stopped.has(executionId)) throw new AppError("conflict", "stopped");
-        const stored = snapshots.get(body.origin?.snapshotId ?? "");
-        if (!live.has(executionId)) {
-          if (stored === undefined) throw new AppError("snapshot_files_missing", "missing");
-          live.set(executionId, true);
-        }
-        const restored = body.origin?.memory === true && stored?.memory === true ? "memory" : "disk";
-        return {
-          executionId,
-          sandboxId: ID,
-          address: "127.0.0.1",
-          envdVersion: "0",
-          startedAt: 0,
-          warm: false,
-          restored,
-        };
-      }),
-    stopExecution: ({ params }: { params: { executionId: string } }) =>
-      called(() => {
-        stopped.add(params.executionId);
-        live.delete(params.executionId);
-      }),
-    pauseExecution: (call: { params: { executionId: string }; body: { snapshotId: string; memory: boolean } }) =>
-      called(() => capture("pause", call.params.executionId, call.body)),
-    checkpointExecution: (call: { params: { executionId: string }; body: { snapshotId: string; memory: boolean } }) =>
-      called(() => capture("checkpoint", call.params.executionId, call.body)),
-    deleteSnapshot: ({ params }: { params: { snapshotId: string } }) =>
-      called(() => void snapshots.delete(params.snapshotId)),
-  };
+  const node = sleepNode(step);
+  const { live, snapshots, agent } = node;
 
   function boot(): Process {
     const alive = { is: true };
@@ -253,38 +189,34 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
     await store.sandboxes.abandonAll();
   }
 
-  async function act(operation: Operation, { pausing, resuming, capturing, ending }: Process): Promise<unknown> {
-    const ask = { seconds: 60, limit: 10 };
-    switch (operation) {
-      case "pause":
-        return pausing.pause(project, ID, true);
-      case "pause disk":
-        return pausing.pause(project, ID, false);
-      case "connect":
-        return resuming.resume(ID, { ...ask, memory: true });
-      case "reboot":
-        return resuming.resume(ID, { ...ask, memory: false });
-      case "snapshot":
-        return snapshotOf(capturing, project);
-      case "kill":
-        return ending.kill(ID, "request");
-      case "expire": {
-        const record = await store.sandboxes.get(ID);
-        return record?.state === "running" ? pausing.expire(record) : undefined;
-      }
-      case "exit": {
-        const record = await store.sandboxes.get(ID);
-        if (record === undefined || !live.delete(record.executionId)) return undefined;
-        return ending.ended({ sandboxId: ID, executionId: record.executionId }, "exited");
-      }
-      case "crash":
-        return reborn();
-      case "refuse":
-      case "silent before":
-      case "silent after":
-        faults.push(operation);
-        return undefined;
-    }
+  async function exit({ ending }: Process): Promise<unknown> {
+    const record = await store.sandboxes.get(ID);
+    if (record === undefined || !live.delete(record.executionId)) return undefined;
+    return ending.ended({ sandboxId: ID, executionId: record.executionId }, "exited");
+  }
+
+  async function expire({ pausing }: Process): Promise<unknown> {
+    const record = await store.sandboxes.get(ID);
+    return record?.state === "running" ? pausing.expire(record) : undefined;
+  }
+
+  const ask = { seconds: 60, limit: 10 };
+  const acts: Record<Exclude<Operation, Fault>, (process: Process) => Promise<unknown>> = {
+    pause: ({ pausing }) => pausing.pause(project, ID, true),
+    "pause disk": ({ pausing }) => pausing.pause(project, ID, false),
+    connect: ({ resuming }) => resuming.resume(ID, { ...ask, memory: true }),
+    reboot: ({ resuming }) => resuming.resume(ID, { ...ask, memory: false }),
+    snapshot: ({ capturing }) => snapshotOf(capturing, project),
+    kill: ({ ending }) => ending.kill(ID, "request"),
+    crash: () => reborn(),
+    exit,
+    expire,
+  };
+
+  async function act(operation: Operation, process: Process): Promise<unknown> {
+    return operation in FAULTS
+      ? node.faults.push(operation as Fault)
+      : acts[operation as Exclude<Operation, Fault>](process);
   }
 
   async function plan() {
@@ -310,7 +242,7 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
       return operation === "crash" ? work : Promise.race([work, process.died]);
     },
     async settle() {
-      faults.length = 0;
+      node.faults.length = 0;
       await reborn();
       for (let round = 0; round < 5; round++) {
         await finishAbandoned({ ...current, now: () => Number.MAX_SAFE_INTEGER, log });
@@ -331,26 +263,4 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
 async function snapshotOf(capturing: ReturnType<typeof createCapturing>, project: Project): Promise<void> {
   const { build } = await capturing.capture(project, ID, { kind: "fork", done: "forked", same: "wait" });
   await capturing.discard(build);
-}
-
-/** Every method of `object`, and of what it holds, answers nothing once the process is dead. */
-function guarded<T extends object>(object: T, alive: { readonly is: boolean }): T {
-  return new Proxy(object, {
-    get(target, name, receiver) {
-      const value: unknown = Reflect.get(target, name, receiver);
-      if (typeof value === "function") {
-        return (...given: unknown[]) => {
-          if (!alive.is) return never();
-          const result: unknown = Reflect.apply(value, target, given);
-          if (!(result instanceof Promise)) return result;
-          // An answer that arrives after the death is not heard either.
-          return result.then(
-            (answer: unknown) => (alive.is ? answer : never()),
-            (reason: unknown) => (alive.is ? Promise.reject(reason as Error) : never()),
-          );
-        };
-      }
-      return typeof value === "object" && value !== null ? guarded(value, alive) : value;
-    },
-  });
 }

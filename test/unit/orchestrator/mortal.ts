@@ -1,0 +1,25 @@
+/** A process that dies: whatever it still does reaches nobody, and nothing answers it. */
+
+const never = () => new Promise<never>(() => undefined);
+
+/** Every method of `object`, and of what it holds, answers nothing once the process is dead. */
+export function guarded<T extends object>(object: T, alive: { readonly is: boolean }): T {
+  return new Proxy(object, {
+    get(target, name, receiver) {
+      const value: unknown = Reflect.get(target, name, receiver);
+      if (typeof value === "function") {
+        return (...given: unknown[]) => {
+          if (!alive.is) return never();
+          const result: unknown = Reflect.apply(value, target, given);
+          if (!(result instanceof Promise)) return result;
+          // An answer that arrives after the death is not heard either.
+          return result.then(
+            (answer: unknown) => (alive.is ? answer : never()),
+            (reason: unknown) => (alive.is ? Promise.reject(reason as Error) : never()),
+          );
+        };
+      }
+      return typeof value === "object" && value !== null ? guarded(value, alive) : value;
+    },
+  });
+}

@@ -1,0 +1,90 @@
+/** A node with the containers and snapshots of one sandbox, whose calls may be refused or their answers lost. */
+
+import type { StartBody, StoredSnapshot } from "../../../shared/agent-api.ts";
+import { AppError } from "../../../shared/errors.ts";
+
+export const ID = "isandbox";
+
+/** Of the next call. */
+export type Fault = "refuse" | "break" | "silent before" | "silent after";
+
+interface CaptureCall {
+  readonly params: { readonly executionId: string };
+  readonly body: { readonly snapshotId: string; readonly memory: boolean };
+}
+
+export function sleepNode(step: () => Promise<void>) {
+  const live = new Map<string, true>();
+  const snapshots = new Map<string, StoredSnapshot>();
+  const stopped = new Set<string>();
+  const faults: Fault[] = [];
+
+  /**
+   * One call to the node: it arrives late, may be refused unless it is `done` already, and its answer may be lost. A node
+   * that breaks looks at nothing.
+   */
+  async function called<T>(work: () => T, done = () => false): Promise<T> {
+    await step();
+    const fault = faults.shift();
+    if (fault === "refuse" && !done()) throw new AppError("snapshot_failed", "refused");
+    if (fault === "break") throw new AppError("unavailable", "broken");
+    if (fault === "silent before") throw new AppError("node_unreachable", "silent");
+    const result = work();
+    if (fault === "silent after") throw new AppError("node_unreachable", "silent");
+    await step();
+    return result;
+  }
+
+  function capture(kind: StoredSnapshot["kind"], executionId: string, body: { snapshotId: string; memory: boolean }) {
+    const known = snapshots.get(body.snapshotId);
+    if (known === undefined) {
+      if (!live.has(executionId)) throw new AppError("not_found", "no such execution");
+      const { snapshotId, memory } = body;
+      const sizes = { memoryBytes: 0, diskBytes: 0, capturedAt: 0 };
+      snapshots.set(snapshotId, { snapshotId, kind, sandboxId: ID, executionId, memory, ...sizes });
+      if (kind === "pause") live.delete(executionId);
+    }
+    return { ...snapshots.get(body.snapshotId), image: "copy" };
+  }
+
+  const agent = {
+    startExecution: ({ params, body }: { params: { executionId: string }; body: StartBody }) =>
+      called(
+        () => {
+          const { executionId } = params;
+          if (stopped.has(executionId)) throw new AppError("conflict", "stopped");
+          const stored = snapshots.get(body.origin?.snapshotId ?? "");
+          if (!live.has(executionId)) {
+            if (stored === undefined) throw new AppError("snapshot_files_missing", "missing");
+            live.set(executionId, true);
+          }
+          const restored = body.origin?.memory === true && stored?.memory === true ? "memory" : "disk";
+          return {
+            executionId,
+            sandboxId: ID,
+            address: "127.0.0.1",
+            envdVersion: "0",
+            startedAt: 0,
+            warm: false,
+            restored,
+          };
+        },
+        () => live.has(params.executionId),
+      ),
+    stopExecution: ({ params }: { params: { executionId: string } }) =>
+      called(() => {
+        stopped.add(params.executionId);
+        live.delete(params.executionId);
+      }),
+    pauseExecution: (call: CaptureCall) =>
+      called(
+        () => capture("pause", call.params.executionId, call.body),
+        () => snapshots.has(call.body.snapshotId),
+      ),
+    checkpointExecution: (call: CaptureCall) => called(() => capture("checkpoint", call.params.executionId, call.body)),
+    deleteSnapshot: ({ params }: { params: { snapshotId: string } }) =>
+      called(() => void snapshots.delete(params.snapshotId)),
+  };
+
+  return { live, snapshots, faults, agent };
+}
