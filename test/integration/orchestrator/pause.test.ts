@@ -153,7 +153,9 @@ describe("pause", () => {
       const path = `/sandboxes/${made.sandboxID}`;
       expect((await plain.ask("POST", `${path}/pause`, { body: { memory: true } })).status).toBe(204);
       expect((await plain.ask("POST", `/v2${path}/connect`, { body: { memory: true } })).status).toBe(201);
-      const events = (await plain.ask("GET", `/events/sandboxes/${made.sandboxID}?orderAsc=true`)).body as { eventData: unknown }[];
+      const events = (await plain.ask("GET", `/events/sandboxes/${made.sandboxID}?orderAsc=true`)).body as {
+        eventData: unknown;
+      }[];
       expect(events.slice(1).map(({ eventData }) => eventData)).toEqual([{ memory: false }, { restored: "disk" }]);
       // Nothing of it is of use once the disk is running again.
       await expect.poll(() => plain.agent.snapshots.size).toBe(0);
