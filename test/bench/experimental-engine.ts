@@ -12,7 +12,7 @@ import { until } from "../support/until.ts";
 const PATH = `/opt/svc/bin:${process.env.PATH ?? ""}`;
 
 export interface ExperimentalEngine {
-  docker(...args: readonly string[]): Promise<string>;
+  readonly docker: (...args: readonly string[]) => Promise<string>;
   stop(): Promise<void>;
 }
 
