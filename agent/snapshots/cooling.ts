@@ -51,16 +51,22 @@ function tryKill(pid: number): void {
   }
 }
 
-/** The engine knows that it does not run: before that, a start of it would do nothing and succeed. */
-export async function stopped(id: string, containers: Pick<Containers, "inspect" | "kill">): Promise<void> {
-  const deadline = Date.now() + STOPPED_LIMIT_MS;
+/**
+ * The engine knows that it does not run: before that, a start of it would do nothing and succeed. Killed already, as a
+ * rule, and the engine is about to hear of it: it is asked to do so itself after `patienceMs`.
+ */
+export async function stopped(
+  id: string,
+  containers: Pick<Containers, "inspect" | "kill">,
+  patienceMs = STOPPED_LIMIT_MS / 2,
+): Promise<void> {
+  const begun = Date.now();
   for (let asked = false; ; ) {
     const found = await containers.inspect(id);
     if (found === undefined) throw new AppError("snapshot_files_missing", "the sandbox's container is gone");
     if (!found.running) return;
-    if (Date.now() > deadline) throw new AppError("unavailable", "the container did not stop in time");
-    // Killed already, as a rule, and the engine is about to hear of it.
-    if (!asked && Date.now() > deadline - STOPPED_LIMIT_MS / 2) {
+    if (Date.now() > begun + STOPPED_LIMIT_MS) throw new AppError("unavailable", "the container did not stop in time");
+    if (!asked && Date.now() >= begun + patienceMs) {
       asked = true;
       await containers.kill(id);
     }

@@ -55,7 +55,8 @@ export async function revive(
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
-    await stopped(id, containers);
+    // Nothing of ours runs in it: what does is a start that a former agent has asked the engine for.
+    await stopped(id, containers, 0);
     signal.throwIfAborted();
 
     const slot = await slots.take();

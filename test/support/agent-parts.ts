@@ -6,12 +6,17 @@ import { launch } from "../../agent/launch.ts";
 import { createSlots } from "../../agent/network/slots.ts";
 import { createPool } from "../../agent/pool.ts";
 import { createProvision } from "../../agent/provision.ts";
+import type { Recovered } from "../../agent/recovery.ts";
 import { createSandboxes } from "../../agent/sandboxes.ts";
+import type { Captures } from "../../agent/snapshots/captures.ts";
+import type { Snapshots } from "../../agent/snapshots/snapshots.ts";
+import { startSnapshots } from "../../agent/snapshots/start-snapshots.ts";
 import { openStores, type Stores } from "../../agent/store/stores.ts";
 import { createTurns } from "../../agent/turns.ts";
 import type { PoolTarget, StartBody } from "../../shared/agent-api.ts";
 import { newSandboxId } from "../../shared/ids.ts";
 import { createLog } from "../../shared/log.ts";
+import { Teardown } from "../../shared/teardown.ts";
 import type { FakeEngine } from "./fake-engine.ts";
 
 const log = createLog({ component: "test", level: "silent" });
@@ -35,6 +40,8 @@ export function startBody(more: Partial<StartBody> = {}): StartBody {
 
 export interface Parts {
   readonly sandboxes: ReturnType<typeof createSandboxes>;
+  readonly captures: Captures;
+  readonly snapshots: Snapshots;
   readonly pool: ReturnType<typeof createPool>;
   readonly stores: Stores;
   /** Exits, starts and stream closings in order. */
@@ -51,6 +58,9 @@ export interface PartsOptions {
   readonly queueMs?: number;
   /** Of the SQLite file; in memory without it. */
   readonly databasePath?: string;
+  readonly hotSeconds?: number;
+  /** What was taken over from the agent before. */
+  readonly before?: Recovered;
 }
 
 export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
@@ -80,11 +90,35 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     turns: createTurns(options.coldAtOnce ?? 4),
     queueMs: options.queueMs ?? 1_000,
   });
+  const { before } = options;
+  if (before !== undefined) {
+    const kept = [...before.sandboxes, ...before.hot].map(({ container }) => container.slot.number);
+    slots.adopt(kept, before.leftoverSlots, before.cleared);
+  }
   const launchDeps = { ...common, provision, disposal, store: stores.executions };
+  const teardown = new Teardown(log);
+  const nothing = { sandboxes: [], pooled: [], leftoverSlots: [], cleared: Promise.resolve(), hot: [] };
+  const storing = startSnapshots(
+    {
+      ...common,
+      stores,
+      slots,
+      disposal,
+      found: before ?? nothing,
+      turns: createTurns(4),
+      resolver: machine.plan.gateway,
+      origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
+      config: { hotSeconds: options.hotSeconds ?? 3_600, hotReservedMb: 0, lazyPagesMb: 1_000, snapshotQuotaMb: 0 },
+    },
+    teardown,
+  );
   const sandboxes = createSandboxes({
     ...common,
     disposal,
-    launch: (spec, signal) => launch(spec, launchDeps, signal),
+    launch: (spec, signal) => {
+      const { origin } = spec.body;
+      return origin === undefined ? launch(spec, launchDeps, signal) : storing.launchFrom(spec, origin, signal);
+    },
     store: stores.executions,
     closeStreams: (id) => Promise.resolve(void told.push(`close ${id}`)),
     beforeEnd: () => Promise.resolve(),
@@ -94,15 +128,26 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     maxSandboxes: options.maxSandboxes ?? 100,
     startLimitMs: 5_000,
   });
+  const captures = storing.captures({
+    sandboxes,
+    capable: () => true,
+    diskBytes: () => 0,
+    beforeEnd: () => Promise.resolve(),
+    onChange: () => undefined,
+  });
+  for (const sandbox of before?.sandboxes ?? []) sandboxes.adopt(sandbox);
   pool.setTargets(options.targets ?? []);
   return {
     sandboxes,
+    captures,
+    snapshots: storing.snapshots,
     pool,
     stores,
     told,
     settled: () => disposal.settled(),
     async stop() {
       await pool.stop();
+      await teardown.run();
       await disposal.settled();
       await slots.stop();
       stores.close();

@@ -12,6 +12,7 @@ import type { Firewall } from "../../agent/network/firewall.ts";
 import type { SlotPolicy } from "../../agent/network/firewall-rules.ts";
 import type { Links } from "../../agent/network/links.ts";
 import { AppError } from "../../shared/errors.ts";
+import { fakeMachine } from "./fake-machine.ts";
 import { fakeSnapshots } from "./fake-snapshots.ts";
 
 /** Every operation asks here first, by name: throw to fail it, wait to delay it. */
@@ -70,7 +71,6 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const marks = new Map<string, string>();
   const restores = new Map<string, string>();
   const images = new Set<string>();
-  const built = new Set<string>();
   const rules = new Map<string, SlotPolicy>();
   const steps: string[] = [];
   const listeners = new Set<(event: ContainerEvent) => void>();
@@ -81,6 +81,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     steps.push(name);
     await state.fault(name);
   };
+  const stored = fakeSnapshots(step, images);
   const known = (id: string): FakeContainer => {
     const container = containers.get(id);
     if (container === undefined) throw new AppError("internal", "no such container");
@@ -155,18 +156,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       });
       listeners.delete(onEvent);
     },
-    async commit(_id, image) {
-      await step("commit");
-      built.add(image);
-    },
-    layers: () => Promise.resolve(3),
-    flatten: () => step("flatten"),
-    async removeImage(image) {
-      await step("remove image");
-      built.delete(image);
-      return true;
-    },
-    snapshotImages: () => Promise.resolve([]),
+    ...stored.images,
     facts: () =>
       Promise.resolve({ version: "0", storageDriver: "fake", diskLimit: false, seccomp: true, runcVersion: "0" }),
   };
@@ -323,15 +313,10 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       },
       envd,
       runtime: () => Promise.resolve({ directory: runtime, command: ["/svc/tini"] }),
-      machine: {
-        facts: { cpuFamily: "", cpuModel: "", cpuModelName: "", cpuArchitecture: "" },
-        id: "fake",
-        cpuFlags: "sse2",
-        load: () => ({ cpuCount: 2, cpuPercent: 0, memoryTotalBytes: 2 ** 34, memoryUsedBytes: 0, disks: [] }),
-        freeMemory: () => state.free,
-      },
+      machine: fakeMachine(() => state.free),
       diskUsage: () => Promise.resolve(4_096),
-      ...fakeSnapshots(step, images),
+      files: stored.files,
+      criu: stored.criu,
     }),
   };
 }

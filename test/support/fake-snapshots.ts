@@ -1,14 +1,17 @@
 /** Memory images of the machine in memory: a name for each, and the manifest. */
 
+import type { Containers } from "../../agent/containers.ts";
 import type { Criu } from "../../agent/snapshots/criu.ts";
 import type { SnapshotFiles } from "../../agent/snapshots/files.ts";
 import { type Manifest, missing } from "../../agent/snapshots/manifest.ts";
+
+type EngineImages = Pick<Containers, "commit" | "layers" | "flatten" | "removeImage" | "snapshotImages">;
 
 /** `images` are the directories that hold a memory image; what is in them outlives the agent. */
 export function fakeSnapshots(
   step: (name: string) => Promise<void>,
   images: Set<string>,
-): { files: SnapshotFiles; criu: Criu } {
+): { files: SnapshotFiles; criu: Criu; images: EngineImages } {
   const stored = new Map<string, Manifest>();
   const drafts = new Set<string>();
   const directory = (id: string) => `/snapshots/${id}/images`;
@@ -61,5 +64,20 @@ export function fakeSnapshots(
     findPageServer: () => Promise.resolve(undefined),
     settled: () => step("settled"),
   };
-  return { files, criu };
+  const built = new Set<string>();
+  const engineImages: EngineImages = {
+    async commit(_id, image) {
+      await step("commit");
+      built.add(image);
+    },
+    layers: () => Promise.resolve(3),
+    flatten: () => step("flatten"),
+    async removeImage(image) {
+      await step("remove image");
+      built.delete(image);
+      return true;
+    },
+    snapshotImages: () => Promise.resolve([]),
+  };
+  return { files, criu, images: engineImages };
 }

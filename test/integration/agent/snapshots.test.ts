@@ -1,0 +1,257 @@
+/** Pause, resume and checkpoint, failing or cut off at every step: afterwards it is the old state or the new one. */
+
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { recover } from "../../../agent/recovery.ts";
+import { openStores } from "../../../agent/store/stores.ts";
+import type { StartBody } from "../../../shared/agent-api.ts";
+import { createLog } from "../../../shared/log.ts";
+import { agentParts, type Parts, startBody } from "../../support/agent-parts.ts";
+import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
+
+const log = createLog({ component: "test", level: "silent" });
+
+let directory: string;
+let engine: FakeEngine;
+let parts: Parts;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "svc-snapshots-"));
+  engine = fakeEngine();
+  parts = agentParts(engine, { databasePath: join(directory, "agent.db") });
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+interface Running {
+  readonly executionId: string;
+  readonly body: StartBody;
+}
+
+async function running(): Promise<Running> {
+  const executionId = randomUUID();
+  const body = startBody();
+  await parts.sandboxes.start(executionId, body);
+  return { executionId, body };
+}
+
+const capture = (snapshotId = randomUUID()) => ({ snapshotId, memory: true });
+const again = ({ body }: Running, snapshotId: string, memory = true): StartBody => ({
+  ...body,
+  origin: { is: "paused", snapshotId, memory },
+});
+
+/** The container is as a running one is: awake, on the network, with its watches. */
+function expectAwake(): void {
+  const [container] = engine.containers.values();
+  expect(container).toMatchObject({ running: true, frozen: false, watches: true });
+  expect([...engine.firewall.values()].filter(({ open }) => open)).toHaveLength(1);
+}
+
+function failAt(step: string): void {
+  engine.fail((name) => {
+    if (name === step) throw new Error("injected");
+  });
+}
+
+function vanishAt(step: string): Promise<void> {
+  return new Promise((resolve) => {
+    engine.fail((name) => {
+      if (name !== step) return undefined;
+      resolve();
+      return new Promise(() => undefined);
+    });
+  });
+}
+
+/** The next agent on the same machine. */
+async function takeOver(): Promise<void> {
+  engine.fail(() => undefined);
+  const databasePath = join(directory, "agent.db");
+  const stores = openStores(databasePath);
+  const found = await recover({ ...engine.deps(), stores, now: Date.now, log });
+  await found.cleared;
+  stores.close();
+  parts = agentParts(engine, { databasePath, before: found });
+  await expect.poll(() => engine.slots.size).toBe(found.sandboxes.length + found.hot.length);
+}
+
+const PAUSE = ["suspend", "freeze", "draft", "dump", "sync"];
+
+describe("a pause", () => {
+  test.each(PAUSE.filter((step) => step !== "suspend"))("that fails at %s leaves it running", async (step) => {
+    const sandbox = await running();
+    const { snapshotId } = capture();
+    failAt(step);
+    await expect(parts.captures.pause(sandbox.executionId, { snapshotId, memory: true })).rejects.toThrow();
+    engine.fail(() => undefined);
+    expect(parts.sandboxes.route(sandbox.body.sandboxId)).toBeDefined();
+    expectAwake();
+    expect(parts.stores.snapshots.all()).toEqual([]);
+    expect(await parts.captures.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({ snapshotId });
+  });
+
+  test.each([...PAUSE, "close", "durable"])("in which the agent is killed at %s is undone or done", async (step) => {
+    const sandbox = await running();
+    const { snapshotId } = capture();
+    const vanished = vanishAt(step);
+    void parts.captures.pause(sandbox.executionId, { snapshotId, memory: true }).catch(() => undefined);
+    await vanished;
+    await takeOver();
+    const runs = parts.sandboxes.get(sandbox.executionId) !== undefined;
+    const stored = parts.snapshots.list().length === 1;
+    expect(runs).toBe(!stored);
+    expect(stored).toBe(step === "durable");
+    if (runs) await expect.poll(expectAwake).toBeUndefined();
+    // The same request again has the same end in both cases.
+    expect(await parts.captures.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({ snapshotId });
+    const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
+    expect(resumed.restored).toBe("hot");
+    expectAwake();
+  });
+
+  test("makes it unroutable and is no exit", async () => {
+    const sandbox = await running();
+    await parts.captures.pause(sandbox.executionId, capture());
+    expect(parts.sandboxes.route(sandbox.body.sandboxId)).toBeUndefined();
+    expect(parts.stores.executions.exits()).toEqual([]);
+    expect([...engine.firewall.values()].filter(({ open }) => open)).toEqual([]);
+  });
+});
+
+describe("a resume", () => {
+  const pausedCold = async () => {
+    const sandbox = await running();
+    const { snapshotId } = await parts.captures.pause(sandbox.executionId, capture());
+    const [container] = engine.containers.values();
+    engine.die(container?.id ?? "");
+    await parts.stop();
+    await takeOver();
+    return { sandbox, snapshotId };
+  };
+  const STEPS = ["mark", "mark memory", "start", "inspect", "ready", "verify", "init", "open"];
+
+  test.each(STEPS)("from memory that fails at %s leaves it paused", async (step) => {
+    const { sandbox, snapshotId } = await pausedCold();
+    failAt(step);
+    await expect(parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).rejects.toThrow();
+    engine.fail(() => undefined);
+    expect(parts.stores.executions.all()).toEqual([]);
+    expect(parts.stores.snapshots.all()).toMatchObject([{ id: snapshotId, state: "stored" }]);
+    expect(engine.containers.size).toBe(1);
+    const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
+    expect(resumed.restored).toBe("memory");
+    expectAwake();
+  });
+
+  // Not at `verify`: that happens beside the others, and an agent cut off there is cut off at one of those.
+  const CUTS = STEPS.filter((step) => step !== "verify");
+
+  test.each(CUTS)("from memory in which the agent is killed at %s leaves it paused", async (step) => {
+    const { sandbox, snapshotId } = await pausedCold();
+    const vanished = vanishAt(step);
+    void parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId)).catch(() => undefined);
+    await vanished;
+    await takeOver();
+    expect(parts.sandboxes.running()).toEqual([]);
+    const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
+    expect(resumed.restored).toBe("memory");
+    expectAwake();
+    expect(engine.containers.size).toBe(1);
+  });
+
+  test.each(["init", "open"])("of a frozen one in which the agent is killed at %s loses nothing", async (step) => {
+    const sandbox = await running();
+    const { snapshotId } = await parts.captures.pause(sandbox.executionId, capture());
+    const vanished = vanishAt(step);
+    void parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId)).catch(() => undefined);
+    await vanished;
+    await takeOver();
+    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("memory");
+    expectAwake();
+  });
+
+  test("of a frozen one that does not wake up takes the memory on the disk", async () => {
+    const sandbox = await running();
+    const { snapshotId } = await parts.captures.pause(sandbox.executionId, capture());
+    let failed = false;
+    engine.fail((name) => {
+      if (name !== "init" || failed) return;
+      failed = true;
+      throw new Error("injected");
+    });
+    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("memory");
+  });
+
+  test("cannot be had twice, and a later pause replaces the memory", async () => {
+    const sandbox = await running();
+    const { snapshotId } = await parts.captures.pause(sandbox.executionId, capture());
+    const executionId = randomUUID();
+    await parts.sandboxes.start(executionId, again(sandbox, snapshotId));
+    await expect(parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).rejects.toMatchObject({
+      code: "conflict",
+    });
+    const next = await parts.captures.pause(executionId, capture());
+    await parts.snapshots.settled();
+    expect(parts.snapshots.list().map((one) => one.snapshotId)).toEqual([next.snapshotId]);
+    await parts.snapshots.delete(next.snapshotId);
+    await parts.settled();
+    expect(engine.containers.size).toBe(0);
+  });
+});
+
+describe("a checkpoint", () => {
+  test.each(["freeze", "draft", "dump", "commit", "sync"])(
+    "that fails at %s leaves the original and nothing else",
+    async (step) => {
+      const sandbox = await running();
+      failAt(step);
+      await expect(parts.captures.checkpoint(sandbox.executionId, capture())).rejects.toThrow();
+      expectAwake();
+      expect(parts.stores.snapshots.all()).toEqual([]);
+    },
+  );
+
+  test.each(["suspend", "freeze", "draft", "dump", "commit", "sync", "durable"])(
+    "in which the agent is killed at %s leaves the original running",
+    async (step) => {
+      const sandbox = await running();
+      const vanished = vanishAt(step);
+      void parts.captures.checkpoint(sandbox.executionId, capture()).catch(() => undefined);
+      await vanished;
+      await takeOver();
+      expect(parts.sandboxes.get(sandbox.executionId)).toBeDefined();
+      await expect.poll(expectAwake).toBeUndefined();
+      expect(parts.snapshots.list()).toHaveLength(step === "durable" ? 1 : 0);
+    },
+  );
+
+  test("another one at the same time is refused, the same one shared", async () => {
+    const { executionId } = await running();
+    const body = capture();
+    const first = parts.captures.checkpoint(executionId, body);
+    const same = parts.captures.checkpoint(executionId, body);
+    await expect(parts.captures.checkpoint(executionId, capture())).rejects.toMatchObject({ code: "conflict" });
+    expect(await same).toEqual(await first);
+  });
+
+  test.each(["create", "mark", "mark memory", "start", "inspect", "ready", "verify", "init", "open"])(
+    "a copy that fails at %s leaves nothing of it",
+    async (step) => {
+      const { executionId } = await running();
+      const { snapshotId } = await parts.captures.checkpoint(executionId, capture());
+      failAt(step);
+      const origin = { is: "snapshot" as const, snapshotId, memory: true };
+      await expect(parts.sandboxes.start(randomUUID(), startBody({ origin }))).rejects.toThrow();
+      engine.fail(() => undefined);
+      expect(engine.containers.size).toBe(1);
+      expect(parts.stores.executions.all()).toHaveLength(1);
+      const copy = await parts.sandboxes.start(randomUUID(), startBody({ origin }));
+      expect(copy.restored).toBe("memory");
+      const made = [...engine.containers.values()].at(-1);
+      // It gets a control token of its own, which is also what its container has for a cold start.
+      expect(made?.spec.env).toEqual([`SVC_ENVD_CONTROL=${made?.init?.controlToken}`]);
+    },
+  );
+});

@@ -1,0 +1,155 @@
+/** The decisions about snapshots: what a stored one must be like, which frozen one goes, what belongs to nobody. */
+
+import { describe, expect, test } from "vitest";
+import { explainDump } from "../../../agent/snapshots/dump-log.ts";
+import { planGarbage } from "../../../agent/snapshots/garbage-plan.ts";
+import { planHot } from "../../../agent/snapshots/hot-plan.ts";
+import { checkOrigins, checkSizes, type Manifest, parseManifest } from "../../../agent/snapshots/manifest.ts";
+import { build, resources } from "../../support/agent-parts.ts";
+
+const origins = { kernel: "6", architecture: "x86_64", cpuFlags: "sse2 avx", criu: "4.2", runc: "1.1", envd: "0.6" };
+const manifest: Manifest = {
+  format: 1,
+  snapshotId: "s1",
+  sandboxId: "i1",
+  executionId: "e1",
+  kind: "pause",
+  memory: true,
+  containerId: "c1",
+  build,
+  resources,
+  runtime: "/runtime/1",
+  controlToken: "t",
+  origins,
+  memoryBytes: 5,
+  diskBytes: 0,
+  createdAt: 1,
+  files: [{ name: "pages-1.img", size: 5, sha256: "0".repeat(64), changedAt: 1 }],
+};
+
+describe("a manifest", () => {
+  test("is read as it was written", () => {
+    expect(parseManifest(JSON.stringify(manifest), "s1")).toEqual(manifest);
+  });
+
+  test.each([
+    { because: "is no JSON", text: "{", code: "snapshot_corrupt" },
+    { because: "lacks a field", text: JSON.stringify({ ...manifest, files: undefined }), code: "snapshot_corrupt" },
+    {
+      because: "is of another snapshot",
+      text: JSON.stringify({ ...manifest, snapshotId: "s2" }),
+      code: "snapshot_corrupt",
+    },
+    {
+      because: "is of a later format",
+      text: JSON.stringify({ ...manifest, format: 2 }),
+      code: "snapshot_incompatible",
+    },
+    {
+      because: "names a file elsewhere",
+      text: JSON.stringify({ ...manifest, files: [{ ...manifest.files[0], name: "../x" }] }),
+      code: "snapshot_corrupt",
+    },
+  ])("that $because is refused as $code", ({ text, code }) => {
+    expect(() => parseManifest(text, "s1")).toThrow(expect.objectContaining({ code }) as Error);
+  });
+
+  test.each([
+    { because: "another architecture", here: { architecture: "aarch64", cpuFlags: "sse2 avx" } },
+    { because: "a processor with less", here: { architecture: "x86_64", cpuFlags: "sse2" } },
+  ])("does not fit $because", ({ here }) => {
+    expect(() => checkOrigins(manifest, here)).toThrow(
+      expect.objectContaining({ code: "snapshot_incompatible" }) as Error,
+    );
+  });
+
+  test("fits a processor with more", () => {
+    checkOrigins(manifest, { architecture: "x86_64", cpuFlags: "avx avx2 sse2" });
+  });
+
+  test.each([
+    { sizes: [], code: "snapshot_files_missing" },
+    { sizes: [["pages-1.img", 4] as const], code: "snapshot_corrupt" },
+  ])("misses what is not there: $code", ({ sizes, code }) => {
+    expect(() => checkSizes(manifest, new Map(sizes))).toThrow(expect.objectContaining({ code }) as Error);
+  });
+});
+
+describe("why a dump failed", () => {
+  test.each([
+    ["(00.1) Error (criu/image.c:1): No space left on device", "there is no space left", true],
+    ["(00.1) Error (criu/seize.c:335): zombie 12 (comm x) found while seizing", "a process is being debugged", false],
+    [
+      "(00.1) Error (criu/fsnotify.c:1): fsnotify: \tCan't dump that handle",
+      "a process watches files in a way that cannot be stored",
+      false,
+    ],
+    [
+      "(00.1) Error (criu/files.c:1): Can't dump ghost file /home/user/secret of 9 size",
+      "a process has a deleted file open that is too large",
+      false,
+    ],
+    ["(00.1) Error (criu/x.c:1): something \u0007new", "CRIU says: something ?new", false],
+    ["(00.1) Error (criu/util.c:1534): rlimit: Can't setup RLIMIT_NOFILE for self: x", "CRIU does not say why", false],
+  ])("%s", (log, reason, noSpace) => {
+    expect(explainDump(log)).toEqual({ reason, noSpace });
+  });
+});
+
+describe("frozen containers", () => {
+  const kept = [
+    { id: "young", since: 90 },
+    { id: "old", since: 10 },
+    { id: "older", since: 5 },
+  ];
+  const view = { kept, now: 100, keepMs: 1_000, freeMemory: 10, reservedMemory: 5 };
+
+  test("stay while there is time and memory", () => {
+    expect(planHot(view)).toEqual([]);
+  });
+
+  test("go oldest first when their time is over", () => {
+    expect(planHot({ ...view, keepMs: 50 })).toEqual(["older", "old"]);
+  });
+
+  test("go one by one while memory is short", () => {
+    expect(planHot({ ...view, freeMemory: 4 })).toEqual(["older"]);
+  });
+});
+
+describe("what belongs to nobody", () => {
+  const disk = {
+    containerId: "c1",
+    controlToken: "",
+    build,
+    resources,
+    runtime: "",
+    upperDirectory: undefined,
+    createdAt: 0,
+  };
+  const image = (snapshotId: string, createdAt = 0) => ({ id: `image of ${snapshotId}`, snapshotId, createdAt });
+  const nothing = { rows: [], containers: new Set<string>(), directories: [], images: [], now: 1_000, graceMs: 100 };
+
+  test("is found when it is old enough", () => {
+    const found = planGarbage({
+      ...nothing,
+      rows: [{ id: "s1", state: "stored", disk }],
+      directories: [
+        { id: "s1", changedAt: 0 },
+        { id: "s2", changedAt: 0 },
+        { id: "s3", changedAt: 950 },
+      ],
+      images: [image("s1"), image("s2"), image("s3", 950)],
+    });
+    expect(found).toEqual({ spent: [], directories: ["s2"], images: [image("s2")] });
+  });
+
+  test("includes memory of a sandbox that went on and ended, not of one that still runs or is paused", () => {
+    const rows = [
+      { id: "ended", state: "spent" as const, disk: { ...disk, containerId: "gone" } },
+      { id: "runs", state: "spent" as const, disk },
+      { id: "paused", state: "stored" as const, disk: { ...disk, containerId: "dead" } },
+    ];
+    expect(planGarbage({ ...nothing, rows, containers: new Set(["c1"]) }).spent).toEqual(["ended"]);
+  });
+});
