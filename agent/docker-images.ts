@@ -24,7 +24,7 @@ export function dockerImages(docker: Docker, unlimited: Docker, nodeId: string):
     },
 
     async flatten(image) {
-      const { Config } = await docker.getImage(image).inspect();
+      const { Id, Config } = await docker.getImage(image).inspect();
       const [repo = "", tag = ""] = image.split(":");
       const container = await docker.createContainer({
         Image: image,
@@ -39,6 +39,8 @@ export function dockerImages(docker: Docker, unlimited: Docker, nodeId: string):
       } finally {
         await container.remove({ force: true });
       }
+      // Nobody knows the old one; where it stays, the garbage round finds it by its label.
+      await orUndefined(docker.getImage(Id).remove(), 404, 409);
     },
 
     async removeImage(image) {

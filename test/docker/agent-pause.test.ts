@@ -2,7 +2,9 @@
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { open, readdir, rm } from "node:fs/promises";
+import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -22,6 +24,34 @@ while True:
     os.rename('/tmp/hash.new', '/tmp/hash')
     time.sleep(0.2)
 "`;
+
+const ECHO = `python3 -c "
+import socket
+server = socket.create_server(('0.0.0.0', 7000))
+while True:
+    peer, _ = server.accept()
+    while data := peer.recv(100): peer.sendall(data)
+"`;
+
+/** A connection to a server in the sandbox that sends back what it gets. */
+async function connected(address: string) {
+  await background(address, ECHO);
+  const open = async () => {
+    const socket = connect(7000, address);
+    await once(socket, "connect");
+    return socket;
+  };
+  let socket: Socket | undefined;
+  await expect.poll(async () => (socket = await open().catch(() => undefined))).toBeDefined();
+  return {
+    async say(text: string): Promise<string> {
+      socket?.write(text);
+      const [answer] = (await once(socket as Socket, "data")) as [Buffer];
+      return answer.toString("utf8");
+    },
+    end: () => socket?.destroy(),
+  };
+}
 
 const count = async (address: string) => Number((await command(address, "cat /tmp/count")).output);
 
@@ -198,7 +228,11 @@ describe("checkpoints", () => {
     const pid = await background(source.address, COUNTER);
     await command(source.address, "echo here > ~/file");
     await expect.poll(() => count(source.address)).toBeGreaterThan(3);
+    const echo = await connected(source.address);
+    expect(await echo.say("before")).toBe("before");
     const captured = await checkpoint(source.executionId);
+    expect(await echo.say("after")).toBe("after");
+    echo.end();
     const copies = await Promise.all([copy(captured.snapshotId), copy(captured.snapshotId), copy(captured.snapshotId)]);
     for (const started of copies) {
       expect(started.restored).toBe("memory");
@@ -213,6 +247,9 @@ describe("checkpoints", () => {
       copies.map(async ({ address }) => (await command(address, "echo $SVC_SANDBOX_ID")).output),
     );
     expect(ids).toEqual(copies.map(({ sandboxId }) => sandboxId));
+    // Names of envd, of which the first one after the copy would be the same in all from a copied generator.
+    const names = await Promise.all(copies.map(({ address }) => createWatcher(address, "/tmp")));
+    expect(new Set(names).size).toBe(3);
     const cold = await copy(captured.snapshotId, false);
     expect(cold.restored).toBe("disk");
     expect((await command(cold.address, "cat ~/file; pgrep -c sleep")).output).toBe("here\n0");
