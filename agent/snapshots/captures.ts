@@ -12,6 +12,8 @@ export interface CapturesDeps {
   readonly snapshots: Pick<SnapshotStore, "get">;
   readonly pause: (sandbox: Sandbox, capture: Capture) => Promise<Captured>;
   readonly checkpoint: (sandbox: Sandbox, capture: Capture) => Promise<Captured>;
+  /** The last page of a lazy restore is in: before that its memory cannot be dumped. */
+  readonly complete: (sandbox: Sandbox) => Promise<void>;
   /** Memory can be stored here. */
   readonly capable: () => boolean;
   /** @throws {AppError} no_space */
@@ -52,11 +54,14 @@ export function createCaptures(deps: CapturesDeps): Captures {
     if (sandbox === undefined) throw new AppError("sandbox_not_found", "the execution does not run here");
     const capture = { snapshotId: body.snapshotId, memory: body.memory && capable() };
     admit(sandbox, capture);
-    const work =
-      kind === "pause"
+    const work = async () => {
+      // While it can still be reached.
+      await deps.complete(sandbox);
+      return kind === "pause"
         ? sandboxes.leave(executionId, (leaving) => pause(leaving, capture))
         : checkpoint(sandbox, capture);
-    const shared = work.finally(() => {
+    };
+    const shared = work().finally(() => {
       under.delete(executionId);
       onChange();
     });

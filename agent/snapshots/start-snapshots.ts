@@ -102,15 +102,12 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
             throw new AppError("no_space", "the node has no space left for the snapshot: its quota is used up");
         },
         pause: async (sandbox, capture) => {
-          await images.complete(sandbox.container.id);
           const captured = await pause(sandbox, capture, { ...deps, hot, diskBytes, beforeEnd });
           snapshots.replaced({ id: capture.snapshotId, containerId: sandbox.container.id });
           return captured;
         },
-        checkpoint: async (sandbox, capture) => {
-          await images.complete(sandbox.container.id);
-          return checkpoint(sandbox, capture, { ...deps, diskBytes });
-        },
+        checkpoint: (sandbox, capture) => checkpoint(sandbox, capture, { ...deps, diskBytes }),
+        complete: ({ container }) => images.complete(container.id),
         onChange,
       }),
   };
