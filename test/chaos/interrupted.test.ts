@@ -66,10 +66,10 @@ test.each(cases)(
       }
       const outcome = (actions[during] as (sandbox: Sandbox) => Promise<unknown>)(sandbox).then(
         () => "done",
-        (error: unknown) => (error instanceof Error ? error.name : "unknown"),
+        (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message.slice(0, 60)}` : "unknown"),
       );
       if (victim === "criu") {
-        expect(await killCriu(outcome)).toBe(true);
+        expect(await killCriu(outcome), await outcome).toBe(true);
       } else {
         await new Promise((resolve) => setTimeout(resolve, afterMs));
         await killHard(platform, victim);
