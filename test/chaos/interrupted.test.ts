@@ -46,7 +46,7 @@ const actions: Readonly<Record<string, (sandbox: Sandbox) => Promise<unknown>>> 
 const moments: Readonly<Record<Victim, readonly number[]>> = {
   agent: [5, 60, 200],
   orchestrator: [5, 60, 200],
-  criu: [0],
+  criu: [0, 30, 60, 90],
 };
 
 const cases = Object.entries(moments).flatMap(([victim, times]) =>
@@ -69,7 +69,7 @@ test.each(cases)(
         (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message.slice(0, 60)}` : "unknown"),
       );
       if (victim === "criu") {
-        expect(await killCriu(outcome), await outcome).toBe(true);
+        expect(await killCriu(outcome, afterMs), await outcome).toBe(true);
       } else {
         await new Promise((resolve) => setTimeout(resolve, afterMs));
         await killHard(platform, victim);
@@ -102,7 +102,7 @@ test.each(cases)(
 );
 
 /** The first process of CRIU's that shows up, by its arguments or the title it gives itself at work; false: none. */
-async function killCriu(outcome: Promise<string>): Promise<boolean> {
+async function killCriu(outcome: Promise<string>, afterMs: number): Promise<boolean> {
   const action = { over: false };
   void outcome.then(() => {
     action.over = true;
@@ -111,6 +111,7 @@ async function killCriu(outcome: Promise<string>): Promise<boolean> {
     for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
       const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
       if (/(?:dump|restore) --rpc|\/criu[^\0]*\0swrk\0/.test(command)) {
+        await new Promise((resolve) => setTimeout(resolve, afterMs));
         process.kill(Number(pid), "SIGKILL");
         return true;
       }
