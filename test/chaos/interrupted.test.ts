@@ -112,13 +112,21 @@ async function killCriu(outcome: Promise<string>, afterMs: number): Promise<bool
       const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
       if (/(?:dump|restore) --rpc|\/criu[^\0]*\0swrk\0/.test(command)) {
         await new Promise((resolve) => setTimeout(resolve, afterMs));
-        process.kill(Number(pid), "SIGKILL");
-        return true;
+        return killed(Number(pid));
       }
     }
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
   return false;
+}
+
+/** False: it was through already. */
+function killed(pid: number): boolean {
+  try {
+    return process.kill(pid, "SIGKILL");
+  } catch {
+    return false;
+  }
 }
 
 async function killEverything(): Promise<void> {
