@@ -46,7 +46,7 @@ const actions: Readonly<Record<string, (sandbox: Sandbox) => Promise<unknown>>> 
 const moments: Readonly<Record<Victim, readonly number[]>> = {
   agent: [5, 60, 200],
   orchestrator: [5, 60, 200],
-  criu: [0, 30],
+  criu: [0],
 };
 
 const cases = Object.entries(moments).flatMap(([victim, times]) =>
