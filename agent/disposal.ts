@@ -1,5 +1,6 @@
 /** The end of a container: killed while the caller waits, removed in the background until it has worked. */
 
+import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../shared/log.ts";
 import type { Containers } from "./containers.ts";
 import type { LiveContainer } from "./live-container.ts";
@@ -11,9 +12,12 @@ import { createTurns } from "./turns.ts";
 
 /** A removal is a tenth of a second of the engine's time; foreground work goes first. */
 const REMOVALS_AT_ONCE = 2;
+/** How long the engine may take to hear that a container has ended, before it is asked to remove it in any case. */
+const NOTICE_LIMIT_MS = 3_000;
+const NOTICE_POLL_MS = 30;
 
 export interface DisposalDeps {
-  readonly containers: Pick<Containers, "kill" | "remove">;
+  readonly containers: Pick<Containers, "kill" | "remove" | "inspect">;
   readonly slots: Pick<Slots, "give">;
   readonly firewall: Pick<Firewall, "close">;
   readonly marks: Pick<Marks, "remove">;
@@ -41,10 +45,19 @@ export function createDisposal({ containers, slots, firewall, marks, store, log 
   const failed = new Map<string, Doomed>();
   const given = new Set<string>();
 
+  // An engine that hears of the end while it removes writes the container back, and shows it as `removing` for ever.
+  const untilNoticed = async (id: string) => {
+    for (let waited = 0; waited < NOTICE_LIMIT_MS; waited += NOTICE_POLL_MS) {
+      if ((await containers.inspect(id))?.running !== true) return;
+      await delay(NOTICE_POLL_MS);
+    }
+  };
+
   const remove = async (container: Doomed) => {
     const { id, slot } = container;
     const done = await turns.take(new AbortController().signal);
     try {
+      await untilNoticed(id);
       await containers.remove(id);
       // Only now: the namespace is free when the last process in it is gone.
       if (!given.has(id)) await slots.give(slot);
