@@ -20,9 +20,10 @@ export interface ExperimentalEngine {
 export async function startExperimentalEngine(image: string): Promise<ExperimentalEngine> {
   const home = await mkdtemp(join(tmpdir(), "svc-bench-engine-"));
   const socket = `unix://${home}/docker.sock`;
+  // In a network namespace of its own: without a bridge of its own it would delete the machine's.
   const args = ["--experimental", "--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"];
   const places = ["--data-root", `${home}/data`, "--exec-root", `${home}/run`, "--pidfile", `${home}/pid`];
-  const engine = spawn("dockerd", [...args, ...places, "--host", socket], {
+  const engine = spawn("unshare", ["--net", "dockerd", ...args, ...places, "--host", socket], {
     env: { ...process.env, PATH },
     stdio: "ignore",
   });
