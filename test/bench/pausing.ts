@@ -81,7 +81,13 @@ async function hold(sandbox: Sandbox, size: number): Promise<void> {
 
 /** Freeze, `runc checkpoint`, thaw: the least that a pause can cost. */
 async function rawCheckpoint(platform: Platform, sandboxId: string): Promise<number> {
-  const id = (await containersOf(platform)).find(({ name }) => name === `svc-${sandboxId}`)?.id ?? "";
+  // A container from the pool gets the sandbox's name a moment after its start.
+  let id = "";
+  const found = async () => {
+    id = (await containersOf(platform)).find(({ name }) => name === `svc-${sandboxId}`)?.id ?? "";
+    return id !== "";
+  };
+  await until(found, { what: "the name of its container", timeoutMs: 10_000 });
   const images = await mkdtemp(join(tmpdir(), "svc-bench-images-"));
   const freezer = `/sys/fs/cgroup/freezer/docker/${id}/freezer.state`;
   const paths = ["--image-path", images, "--work-path", images];
@@ -92,6 +98,7 @@ async function rawCheckpoint(platform: Platform, sandboxId: string): Promise<num
       await writeFile(freezer, "THAWED");
     });
   } finally {
+    await writeFile(freezer, "THAWED");
     await rm(images, { recursive: true });
   }
 }
