@@ -10,6 +10,7 @@ import { coldStart } from "./cold-start.ts";
 import { execRoundTrip } from "./exec.ts";
 import { firstCommand } from "./first-command.ts";
 import { idleSandbox } from "./idle.ts";
+import { PROXY, proxyTo } from "./library-proxy.ts";
 import { met, type Row, table } from "./numbers.ts";
 import { pausing } from "./pausing.ts";
 import { SERVE, servePlain } from "./plain-server.ts";
@@ -30,6 +31,7 @@ const USAGE = `npm run bench -- [--quick] [--only ${Object.keys(MEASUREMENTS).jo
 Runs against the platform of .svc/env, or of SVC_INSTANCE. Needs root: it looks into cgroups and processes.`;
 
 if (process.argv[2] === SERVE) await servePlain(Number(process.argv[3]));
+else if (process.argv[2] === PROXY) proxyTo(process.argv[3] ?? "");
 else process.exitCode = await bench();
 
 async function bench(): Promise<number> {

@@ -9,6 +9,7 @@ import { Sandbox } from "e2b";
 import { run } from "../support/programs.ts";
 import { until } from "../support/until.ts";
 import type { Bench } from "./bench.ts";
+import { startLibraryProxy } from "./library-proxy.ts";
 import { type LoadTarget, load } from "./load.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 
@@ -28,6 +29,7 @@ export async function proxying({ platform, quick, say }: Bench): Promise<readonl
   const sandbox = await Sandbox.create({ timeoutMs: 600_000 });
   const address = await startBackend(sandbox);
   const nginx = await startNginx(`${address}:${PORT}`);
+  const library = await startLibraryProxy(`${address}:${PORT}`);
   try {
     const edge = new URL(platform.sandboxUrl);
     const routing = `E2b-Sandbox-Id: ${sandbox.sandboxId}\r\nE2b-Sandbox-Port: ${PORT}\r\n`;
@@ -35,10 +37,15 @@ export async function proxying({ platform, quick, say }: Bench): Promise<readonl
     const direct: LoadTarget = { host: address, port: PORT, request: request("") };
     const byNginx: LoadTarget = { host: "127.0.0.1", port: nginx.port, request: request("") };
     const byEdge: LoadTarget = { host: edge.hostname, port: Number(edge.port), request: request(routing) };
+    const byLibrary: LoadTarget = { host: "127.0.0.1", port: library.port, request: request("") };
     const targets = [direct, byNginx, byEdge] as const;
-    for (const target of targets) await load(target, CONNECTIONS, 1000);
-    return [await throughput(targets, quick ? 1 : 5, say), await addedLatency(targets, quick ? 200 : 3000, say)];
+    for (const target of [...targets, byLibrary]) await load(target, CONNECTIONS, 1000);
+    return [
+      await throughput([...targets, byLibrary], quick ? 1 : 5, say),
+      await addedLatency(targets, quick ? 200 : 3000, say),
+    ];
   } finally {
+    library.stop();
     await nginx.stop();
     await sandbox.kill();
   }
@@ -46,13 +53,18 @@ export async function proxying({ platform, quick, say }: Bench): Promise<readonl
 
 type Targets = readonly [LoadTarget, LoadTarget, LoadTarget];
 
-async function throughput([direct, byNginx, byEdge]: Targets, rounds: number, say: Bench["say"]): Promise<Row> {
-  const rates = { direct: [] as number[], nginx: [] as number[], edge: [] as number[] };
+async function throughput(
+  [direct, byNginx, byEdge, byLibrary]: readonly [...Targets, LoadTarget],
+  rounds: number,
+  say: Bench["say"],
+): Promise<Row> {
+  const rates = { direct: [] as number[], nginx: [] as number[], edge: [] as number[], library: [] as number[] };
   for (let round = 0; round < rounds; round++) {
     say(`proxying, ${CONNECTIONS} connections: ${round + 1} of ${rounds}`);
     rates.nginx.push((await load(byNginx, CONNECTIONS, 3000)).perSecond);
     rates.edge.push((await load(byEdge, CONNECTIONS, 3000)).perSecond);
     rates.direct.push((await load(direct, CONNECTIONS, 1000)).perSecond);
+    rates.library.push((await load(byLibrary, CONNECTIONS, 1000)).perSecond);
   }
   const ours = summarise(rates.edge);
   const baseline = { name: "nginx, one worker", ...summarise(rates.nginx) };
@@ -62,7 +74,9 @@ async function throughput([direct, byNginx, byEdge]: Targets, rounds: number, sa
     ours,
     baseline,
     budgets: [{ says: "≥ 0.6 x", value: ours.p50 / baseline.p50, limit: 0.6, better: "more" }],
-    note: `the same server reached directly: ${Math.round(summarise(rates.direct).p50)} req/s`,
+    note:
+      `the same server reached directly: ${Math.round(summarise(rates.direct).p50)} req/s, ` +
+      `through the library http-proxy: ${Math.round(summarise(rates.library).p50)} req/s`,
   });
 }
 
