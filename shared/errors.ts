@@ -80,8 +80,19 @@ export class AppError extends Error {
     if (reason instanceof AppError) return reason;
     const refusal = refusedByFastify(reason);
     if (refusal !== undefined) return new AppError(refusal.code, refusal.message, { cause: reason });
+    if (isDiskFull(reason)) {
+      return new AppError("no_space", "the disk of the service is full: its operator must make room", {
+        cause: reason,
+      });
+    }
     return new AppError("internal", "internal error", { cause: reason });
   }
+}
+
+// By a file, and by SQLite.
+function isDiskFull(reason: unknown): boolean {
+  if (!(reason instanceof Error) || !("code" in reason)) return false;
+  return reason.code === "ENOSPC" || reason.code === "EDQUOT" || reason.code === "SQLITE_FULL";
 }
 
 export function isError(reason: unknown, code: ErrorCode): reason is AppError {

@@ -3,7 +3,7 @@
 import { type Static, Type } from "typebox";
 import { contract } from "../contract.ts";
 import { Timestamp } from "./common.ts";
-import { byTeam, CreatedTeamApiKey, KeyName } from "./teams.ts";
+import { byTeam, CreatedTeamApiKey, DisplayName, KeyName } from "./teams.ts";
 
 export const NodeStatus = Type.Enum(["ready", "draining", "connecting", "unhealthy", "standby"]);
 export type NodeStatus = Static<typeof NodeStatus>;
@@ -105,7 +105,7 @@ export const adminApi = contract({
     method: "POST",
     path: "/admin/projects",
     summary: "Create a project",
-    body: Type.Object({ name: Type.String({ minLength: 1, maxLength: 128 }) }),
+    body: Type.Object({ name: DisplayName }),
     status: 201,
     reply: Project,
     errors: [400, 401],

@@ -26,7 +26,14 @@ export const CreatedTeamApiKey = Type.Object({
   key: Type.String({ description: "Shown this once" }),
 });
 
-export const KeyName = Type.Object({ name: Type.String({ minLength: 1, maxLength: 128 }) });
+/** What people call a thing: anything they can read. */
+export const DisplayName = Type.String({
+  minLength: 1,
+  maxLength: 128,
+  pattern: "^(?=.*\\S)[^\\u0000-\\u001f\\u007f]+$",
+  description: "Not blank, no control characters",
+});
+export const KeyName = Type.Object({ name: DisplayName });
 
 const window = { start: Type.Optional(UnixSeconds), end: Type.Optional(UnixSeconds) };
 const metric = { timestamp: Timestamp, timestampUnix: Type.Integer() };

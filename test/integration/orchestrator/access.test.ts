@@ -99,6 +99,10 @@ describe("keys", () => {
       maskedValueSuffix: key.slice(-4),
     });
     expect((await cluster.ask("GET", "/v2/sandboxes", { key })).status).toBe(200);
+    for (const name of [" ", "\t", "a\u0000b"]) {
+      const refused = await cluster.ask("POST", "/api-keys", { ...member(), body: { name } });
+      expect(refused.status, JSON.stringify(name)).toBe(400);
+    }
     const renamed = await cluster.ask("PATCH", `/api-keys/${id}`, { ...member(), body: { name: "cd" } });
     expect([renamed.status, renamed.text, renamed.headers.get("content-length")]).toEqual([200, "", "0"]);
     const list = await cluster.ask("GET", "/api-keys", member());

@@ -116,6 +116,12 @@ describe("ids", () => {
   });
 });
 
+test.each(["ENOSPC", "EDQUOT", "SQLITE_FULL"])("%s is a full disk, said as such and without the path", (code) => {
+  const error = AppError.from(Object.assign(new Error("write /var/lib/x"), { code }));
+  expect(error.status).toBe(507);
+  expect(error.message).toBe("the disk of the service is full: its operator must make room");
+});
+
 test("errors come back over the wire as they were", () => {
   for (const code of Object.keys(catalogue) as (keyof typeof catalogue)[]) {
     const error = new AppError(code, "why");
