@@ -2,6 +2,7 @@
 
 import type { StartBody, Started } from "../shared/agent-api.ts";
 import type { Log } from "../shared/log.ts";
+import { onlyListedNames } from "../shared/policy/egress-policy.ts";
 import { Teardown } from "../shared/teardown.ts";
 import type { Containers } from "./containers.ts";
 import type { Disposal } from "./disposal.ts";
@@ -65,7 +66,14 @@ async function claim(
   });
   try {
     signal.throwIfAborted();
-    const intended = { id: executionId, sandboxId, containerId: container.id, internet: egress.internet, endAt, warm };
+    const intended = {
+      id: executionId,
+      sandboxId,
+      containerId: container.id,
+      internet: !onlyListedNames(egress),
+      endAt,
+      warm,
+    };
     const does = { does: onTimeout, memory: onTimeoutMemory };
     store.add({ ...intended, onTimeout: does, startedAt: now(), running: false });
     teardown.add("row", () => store.remove(executionId));
@@ -78,7 +86,7 @@ async function claim(
         toInit(executionId, body, now()),
         limit,
       ),
-      egress.internet ? firewall.open(container.slot) : undefined,
+      !onlyListedNames(egress) ? firewall.open(container.slot) : undefined,
     ]);
     signal.throwIfAborted();
 

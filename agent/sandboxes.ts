@@ -6,6 +6,7 @@
 import type { ExitReport, StartBody, Started } from "../shared/agent-api.ts";
 import { AppError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
+import { onlyListedNames } from "../shared/policy/egress-policy.ts";
 import { ENVD_VERSION } from "../shared/version.ts";
 import type { Disposal } from "./disposal.ts";
 import type { Launched, LaunchSpec } from "./launch.ts";
@@ -285,7 +286,12 @@ function sandboxOf(entry: Entry): string {
 
 function identity(body: StartBody): Pick<Sandbox, "sandboxId" | "internet" | "endAt" | "onTimeout"> {
   const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
-  return { sandboxId, internet: egress.internet, endAt, onTimeout: { does: onTimeout, memory: onTimeoutMemory } };
+  return {
+    sandboxId,
+    internet: !onlyListedNames(egress),
+    endAt,
+    onTimeout: { does: onTimeout, memory: onTimeoutMemory },
+  };
 }
 
 function ignore(): void {

@@ -2,6 +2,7 @@
 
 import type { StartBody } from "../../shared/agent-api.ts";
 import type { Log } from "../../shared/log.ts";
+import { onlyListedNames } from "../../shared/policy/egress-policy.ts";
 import type { Teardown } from "../../shared/teardown.ts";
 import type { Envd } from "../envd.ts";
 import { toInit } from "../launch.ts";
@@ -29,7 +30,7 @@ export function intend(
     id: executionId,
     sandboxId,
     containerId,
-    internet: egress.internet,
+    internet: !onlyListedNames(egress),
     endAt,
     onTimeout: { does: onTimeout, memory: onTimeoutMemory },
     startedAt: now(),
@@ -67,7 +68,7 @@ export async function identify(
   await Promise.all([
     watches && currentToken === undefined ? rearm() : undefined,
     envd.init(at, currentToken === undefined ? init : { ...init, controlToken }, signal),
-    body.egress.internet ? firewall.open(slot) : undefined,
+    !onlyListedNames(body.egress) ? firewall.open(slot) : undefined,
   ]);
   signal.throwIfAborted();
   if (watches && currentToken !== undefined) await rearm();

@@ -16,6 +16,7 @@ import { createTurns } from "../../agent/turns.ts";
 import type { PoolTarget, StartBody } from "../../shared/agent-api.ts";
 import { newSandboxId } from "../../shared/ids.ts";
 import { createLog } from "../../shared/log.ts";
+import { OPEN } from "../../shared/policy/egress-policy.ts";
 import { Teardown } from "../../shared/teardown.ts";
 import type { FakeEngine } from "./fake-engine.ts";
 
@@ -29,7 +30,7 @@ export function startBody(more: Partial<StartBody> = {}): StartBody {
     sandboxId: newSandboxId(),
     build,
     resources,
-    egress: { internet: true },
+    egress: OPEN,
     envs: {},
     accessToken: "a".repeat(32),
     endAt: 2 ** 50,

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, expect, test } from "vitest";
+import { CLOSED } from "../../../shared/policy/egress-policy.ts";
 import { agentParts, build, type Parts, type PartsOptions, resources, startBody } from "../../support/agent-parts.ts";
 import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
 
@@ -70,7 +71,7 @@ test("the address is pinned before the container starts and opened only for its 
 
 test("without internet access the network is never opened", async () => {
   const { engine, parts } = setup();
-  await parts.sandboxes.start(randomUUID(), startBody({ egress: { internet: false } }));
+  await parts.sandboxes.start(randomUUID(), startBody({ egress: CLOSED }));
   expect(engine.steps).not.toContain("open");
   expect([...engine.firewall.values()].map(({ open }) => open)).toEqual([false]);
 });
