@@ -2,13 +2,12 @@
 
 import type { StartBody, Started } from "../shared/agent-api.ts";
 import type { Log } from "../shared/log.ts";
-import { onlyListedNames } from "../shared/policy/egress-policy.ts";
 import { Teardown } from "../shared/teardown.ts";
 import type { Containers } from "./containers.ts";
 import type { Disposal } from "./disposal.ts";
 import type { Envd } from "./envd.ts";
 import type { LiveContainer } from "./live-container.ts";
-import type { Firewall } from "./network/firewall.ts";
+import type { Gate } from "./network/gate.ts";
 import type { Provision, Provisioned } from "./provision.ts";
 import type { ExecutionStore } from "./store/executions.ts";
 
@@ -27,7 +26,7 @@ export interface Launched {
 export interface LaunchDeps {
   readonly provision: Provision;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
-  readonly firewall: Pick<Firewall, "open">;
+  readonly gate: Pick<Gate, "open">;
   readonly envd: Pick<Envd, "init">;
   readonly store: Pick<ExecutionStore, "add" | "markRunning" | "remove">;
   readonly containers: Pick<Containers, "rename">;
@@ -55,7 +54,7 @@ export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSi
 async function claim(
   { executionId, body }: LaunchSpec,
   { container, warm }: Provisioned,
-  { disposal, firewall, envd, store, containers, now, log }: LaunchDeps,
+  { disposal, gate, envd, store, containers, now, log }: LaunchDeps,
   signal: AbortSignal,
 ): Promise<Launched> {
   const teardown = new Teardown(log);
@@ -70,7 +69,7 @@ async function claim(
       id: executionId,
       sandboxId,
       containerId: container.id,
-      internet: !onlyListedNames(egress),
+      egress,
       endAt,
       warm,
     };
@@ -86,7 +85,7 @@ async function claim(
         toInit(executionId, body, now()),
         limit,
       ),
-      !onlyListedNames(egress) ? firewall.open(container.slot) : undefined,
+      gate.open(container.slot, { executionId, sandboxId }, egress),
     ]);
     signal.throwIfAborted();
 
