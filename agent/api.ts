@@ -5,13 +5,18 @@ import type { agentApi } from "../shared/agent-api.ts";
 import type { Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
 import { sameSecret } from "../shared/ids.ts";
+import { hostName } from "../shared/policy/names.ts";
+import { addressNumber } from "../shared/policy/ranges.ts";
 import type { Authenticate } from "../shared/serve.ts";
+import type { EgressProcess } from "./egress-process.ts";
 import type { Instruments } from "./instruments.ts";
 import type { Metrics } from "./metrics.ts";
+import type { Gate } from "./network/gate.ts";
 import type { SandboxLogs } from "./sandbox-logs.ts";
 import type { Sandboxes } from "./sandboxes.ts";
 import type { Captures } from "./snapshots/captures.ts";
 import type { Snapshots } from "./snapshots/snapshots.ts";
+import type { NetworkLogStore } from "./store/network-log.ts";
 import type { SampleStore } from "./store/samples.ts";
 
 export interface ApiDeps {
@@ -21,11 +26,14 @@ export interface ApiDeps {
   readonly metrics: Pick<Metrics, "latest">;
   readonly samples: Pick<SampleStore, "between">;
   readonly logs: Pick<SandboxLogs, "read">;
+  readonly networkLog: Pick<NetworkLogStore, "read">;
+  readonly gate: Pick<Gate, "replace">;
+  readonly egress: Pick<EgressProcess, "check">;
   readonly instruments: Pick<Instruments, "started" | "startFailed" | "stopped">;
 }
 
 export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
-  const { sandboxes, captures, snapshots, metrics, samples, logs, instruments } = deps;
+  const { sandboxes, captures, snapshots, metrics, samples, logs, instruments, gate, egress, networkLog } = deps;
   return {
     async startExecution({ params, body }) {
       const begun = performance.now();
@@ -47,6 +55,20 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     checkpointExecution: ({ params, body }) => captures.checkpoint(params.executionId, body),
     deleteSnapshot: ({ params }) => snapshots.delete(params.snapshotId),
     updateExecution: ({ params, body }) => sandboxes.setEndAt(params.executionId, body.endAt),
+    replaceEgress: ({ params, body }) =>
+      sandboxes.changeEgress(params.executionId, body, ({ executionId, sandboxId, container, egress: from }) =>
+        gate.replace(container.slot, { executionId, sandboxId }, { from, to: body }),
+      ),
+    checkNetwork({ params, query }) {
+      const sandbox = sandboxes.get(params.executionId);
+      if (sandbox === undefined) throw new AppError("sandbox_not_found", "the execution does not run here");
+      return egress.check(sandbox.container.slot.address, {
+        ...destination(query.host),
+        port: query.port,
+        protocol: query.protocol,
+      });
+    },
+    networkLog: ({ params, query }) => networkLog.read(params.executionId, query),
     executionMetrics: ({ params, query }) =>
       samples.between(params.executionId, query.start ?? 0, query.end ?? Number.MAX_SAFE_INTEGER),
     latestMetrics: ({ body }) =>
@@ -58,6 +80,13 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
       ),
     executionLogs: ({ params, query }) => logs.read(params.executionId, sandboxes.get(params.executionId), query),
   };
+}
+
+function destination(host: string): { address: string } | { hostname: string } {
+  if (addressNumber(host) !== undefined) return { address: host };
+  const hostname = hostName(host);
+  if (hostname === undefined) throw new AppError("bad_request", "host is neither a host name nor an IPv4 address");
+  return { hostname };
 }
 
 /** Everything on this API is for the orchestrator. */

@@ -15,6 +15,7 @@ import type { OpenCgroup } from "./cgroup.ts";
 import type { AgentConfig } from "./config.ts";
 import type { Containers } from "./containers.ts";
 import { createDisposal } from "./disposal.ts";
+import type { EgressProcess, OnDecisions } from "./egress-process.ts";
 import { watchEngine } from "./engine-watch.ts";
 import type { Envd } from "./envd.ts";
 import type { EnvdRuntime } from "./envd-runtime.ts";
@@ -28,7 +29,6 @@ import type { Machine } from "./machine.ts";
 import type { Marks } from "./marks.ts";
 import { startMetrics } from "./metrics.ts";
 import type { Plan } from "./network/addresses.ts";
-import type { Dns } from "./network/dns.ts";
 import type { Firewall } from "./network/firewall.ts";
 import type { Links } from "./network/links.ts";
 import { createSlots } from "./network/slots.ts";
@@ -43,6 +43,7 @@ import type { Criu } from "./snapshots/criu.ts";
 import type { SnapshotFiles } from "./snapshots/files.ts";
 import { originsHere } from "./snapshots/origins.ts";
 import { startSnapshots } from "./snapshots/start-snapshots.ts";
+import { startNetwork } from "./start-network.ts";
 import { lockState } from "./store/lock.ts";
 import { openStores } from "./store/stores.ts";
 import { createTurns } from "./turns.ts";
@@ -62,7 +63,7 @@ export interface AgentDeps {
   readonly criu: Criu;
   readonly diskUsage: (directory: string) => Promise<number | undefined>;
   readonly probe: () => Promise<NodeIdentity["capabilities"]>;
-  readonly startDns: () => Promise<Pick<Dns, "stop">>;
+  readonly egress: (onDecisions: OnDecisions) => EgressProcess;
   readonly lockPath: string;
   readonly databasePath: string;
   readonly now: () => number;
@@ -111,11 +112,10 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown
     cleared,
   );
 
-  const disposal = createDisposal({ containers, slots, firewall, marks, store: stores.containers, log });
+  const { gate, egress } = await startNetwork({ ...deps, stores, running: found.sandboxes }, teardown);
+  const disposal = createDisposal({ containers, slots, gate, marks, store: stores.containers, log });
   teardown.add("removals", () => disposal.settled());
-  const dns = await deps.startDns();
-  teardown.add("resolver", () => dns.stop());
-  return { stores, found, slots, disposal };
+  return { stores, found, slots, disposal, gate, egressProcess: egress };
 }
 
 type Base = Awaited<ReturnType<typeof takeOver>>;
@@ -165,7 +165,7 @@ type Supply = ReturnType<typeof startSupply>;
 /** The live set and everything that watches it. What the pieces tell each other is wired here and nowhere else. */
 async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base & Supply, teardown: Teardown) {
   const { log, now, containers } = deps;
-  const { stores, disposal, pool, found, slots } = parts;
+  const { stores, disposal, pool, found, slots, gate, egressProcess } = parts;
   const launchDeps = { ...deps, ...parts, store: stores.executions };
   const capabilities = await deps.probe();
   const origins = () => originsHere(capabilities, deps.machine);
@@ -226,16 +226,20 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const server = createServer(log);
   teardown.add("api", () => server.close());
   // Its address must be known before the first report, and the rest is made after that: until then requests wait.
-  const wired = gate();
+  const wired = barrier();
   server.addHook("onRequest", () => wired.passed);
   serve(
     server,
     agentApi,
-    handlers({ sandboxes, captures, snapshots, metrics, logs, instruments, samples: stores.samples }),
+    handlers({
+      ...{ sandboxes, captures, snapshots, metrics, logs, instruments, gate },
+      ...{ egress: egressProcess, samples: stores.samples, networkLog: stores.networkLog },
+    }),
     nodeTokenOnly(config.nodeToken),
   );
   addOperatorRoutes(server, instruments, () => ({
     engine: engine.connected ? undefined : "the container engine does not answer",
+    "egress process": egressProcess.problem,
     orchestrator: report.reached ? undefined : "the orchestrator does not answer",
   }));
   const url = await server.listen({ host: config.agentHost, port: config.agentPort });
@@ -295,7 +299,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   return { url, proxyUrl: proxy.url };
 }
 
-function gate(): { readonly passed: Promise<void>; open(): void } {
+function barrier(): { readonly passed: Promise<void>; open(): void } {
   let open: () => void = () => undefined;
   const passed = new Promise<void>((resolve) => {
     open = resolve;

@@ -51,6 +51,14 @@ export const AgentConfig = Type.Object({
     description: "Resolvers, host[:port],… Default: those of the machine's resolv.conf",
   }),
 
+  egressPort: port(0, "Port of the egress process at the gateway; 0 picks a free one and keeps it"),
+  egressConnections: Type.Integer({
+    default: 1024,
+    minimum: 1,
+    maximum: 65_535,
+    description: "Connections of one sandbox to the outside at a time",
+  }),
+
   maxSandboxes: Type.Integer({ default: 1000, minimum: 1, maximum: 100_000, description: "Running on this node" }),
   bootConcurrency: Type.Integer({ default: 4, minimum: 1, maximum: 256, description: "Cold starts at a time" }),
   bootQueueMs: ms(20_000, "A start that waited this long for its turn is refused"),

@@ -5,7 +5,7 @@ import type { Log } from "../shared/log.ts";
 import type { Containers } from "./containers.ts";
 import type { LiveContainer } from "./live-container.ts";
 import type { Marks } from "./marks.ts";
-import type { Firewall } from "./network/firewall.ts";
+import type { Gate } from "./network/gate.ts";
 import type { Slots } from "./network/slots.ts";
 import type { ContainerStore } from "./store/containers.ts";
 import { createTurns } from "./turns.ts";
@@ -19,7 +19,7 @@ const NOTICE_POLL_MS = 30;
 export interface DisposalDeps {
   readonly containers: Pick<Containers, "kill" | "remove" | "inspect">;
   readonly slots: Pick<Slots, "give">;
-  readonly firewall: Pick<Firewall, "close">;
+  readonly gate: Pick<Gate, "close">;
   readonly marks: Pick<Marks, "remove">;
   readonly store: Pick<ContainerStore, "remove">;
   readonly log: Log;
@@ -39,7 +39,7 @@ export interface Disposal {
   settled(): Promise<void>;
 }
 
-export function createDisposal({ containers, slots, firewall, marks, store, log }: DisposalDeps): Disposal {
+export function createDisposal({ containers, slots, gate, marks, store, log }: DisposalDeps): Disposal {
   const turns = createTurns(REMOVALS_AT_ONCE);
   const running = new Map<string, Promise<void>>();
   const failed = new Map<string, Doomed>();
@@ -60,7 +60,10 @@ export function createDisposal({ containers, slots, firewall, marks, store, log 
       await untilNoticed(id);
       await containers.remove(id);
       // Only now: the namespace is free when the last process in it is gone.
-      if (!given.has(id)) await slots.give(slot);
+      if (!given.has(id)) {
+        await gate.close(slot);
+        await slots.give(slot);
+      }
       given.add(id);
       await marks.remove(id);
       store.remove(id);
@@ -80,7 +83,7 @@ export function createDisposal({ containers, slots, firewall, marks, store, log 
 
   return {
     async kill({ id, slot, cgroup }) {
-      const closed = firewall.close(slot).catch((error: unknown) => log.error({ err: error }, "slot not closed"));
+      const closed = gate.close(slot).catch((error: unknown) => log.error({ err: error }, "slot not closed"));
       try {
         await cgroup.kill();
       } catch (error) {

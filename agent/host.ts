@@ -9,13 +9,13 @@ import { runCommand } from "./command.ts";
 import type { AgentConfig } from "./config.ts";
 import { diskUsage } from "./disk-usage.ts";
 import { dockerContainers } from "./docker.ts";
+import { type Authority, createEgressProcess } from "./egress-process.ts";
+import { choosePort, egressProgram } from "./egress-program.ts";
 import { httpEnvd } from "./envd.ts";
 import { envdRuntimes } from "./envd-runtime.ts";
 import { hostMachine } from "./machine.ts";
 import { hostMarks } from "./marks.ts";
 import { planNetwork } from "./network/addresses.ts";
-import { startDns } from "./network/dns.ts";
-import { upstreams } from "./network/dns-upstreams.ts";
 import { hostFirewall } from "./network/firewall.ts";
 import { hostLinks } from "./network/links.ts";
 import { seccompProfile } from "./seccomp.ts";
@@ -25,7 +25,10 @@ import { probeMemory } from "./snapshots/probe-memory.ts";
 
 const DNS_PORT = 53;
 
-export function hostDeps(config: AgentConfig, log: Log): AgentDeps {
+/** What of the agent's environment the egress process gets: no secret is among it. */
+const EGRESS_ENVIRONMENT = ["PATH", "NODE_EXTRA_CA_CERTS", "NODE_OPTIONS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.ProcessEnv = {}): AgentDeps {
   const plan = planNetwork(config.networkName, config.subnet);
   const containers = dockerContainers({
     socketPath: config.dockerSocket,
@@ -34,13 +37,15 @@ export function hostDeps(config: AgentConfig, log: Log): AgentDeps {
     seccomp: JSON.stringify(seccompProfile(process.arch)),
     openFiles: openFileLimit(),
   });
+  const chosen = { port: undefined as Promise<number> | undefined };
+  const egressPort = () => (chosen.port ??= choosePort(config.egressPort, join(config.stateDir, "egress-port")));
   return {
     log,
     plan,
     containers,
     openCgroup,
     links: hostLinks(plan, runCommand),
-    firewall: hostFirewall(plan, runCommand),
+    firewall: hostFirewall(plan, runCommand, { egressPort, connections: config.egressConnections }),
     marks: hostMarks(config.runDir),
     envd: httpEnvd(),
     runtime: envdRuntimes(config.envdRuntime),
@@ -49,9 +54,41 @@ export function hostDeps(config: AgentConfig, log: Log): AgentDeps {
     files: snapshotFiles(join(config.stateDir, "snapshots")),
     criu: hostCriu(runCommand),
     probe: () => probe(containers, (runc) => probeMemory(runCommand, runc, join(config.stateDir, "memory-probe.json"))),
-    startDns: () => startDns({ address: plan.gateway, port: DNS_PORT, upstreams: upstreams(config.dnsUpstream), log }),
+    egress: (onDecisions) =>
+      createEgressProcess(
+        {
+          async command() {
+            const { launcher, program } = await egressProgram(runCommand, config.runDir);
+            return [launcher, plan.gateway, String(await egressPort()), ...program];
+          },
+          environment: {
+            ...Object.fromEntries(
+              EGRESS_ENVIRONMENT.map((name) => [name, environment[name] ?? ""]).filter(([, value]) => value !== ""),
+            ),
+            SVC_LOG_LEVEL: config.logLevel,
+          },
+          gateway: plan.gateway,
+          dnsPort: DNS_PORT,
+          dnsUpstream: config.dnsUpstream,
+          connectionsPerSandbox: config.egressConnections,
+          authority: noAuthority,
+          resolve: noPlaceholders,
+          log,
+        },
+        onDecisions,
+      ),
     lockPath: join(config.stateDir, "agent.lock"),
     databasePath: join(config.stateDir, "agent.db"),
     now: Date.now,
   };
+}
+
+/** Until this node has one, no host is transformed. */
+function noAuthority(): Promise<Authority> {
+  return Promise.resolve({ certificate: "", key: "" });
+}
+
+/** Nothing here knows a value yet: requests that need one fail. */
+function noPlaceholders(): Promise<undefined> {
+  return Promise.resolve(undefined);
 }

@@ -21,9 +21,9 @@ const SWEEP_EVERY_MS = 120_000;
 
 export interface JanitorDeps {
   readonly config: Pick<AgentConfig, "firewallCheckMs" | "metricsKeepHours" | "logsKeepHours">;
-  readonly firewall: Pick<Firewall, "repair">;
+  readonly firewall: Pick<Firewall, "repair" | "watch">;
   readonly disposal: Pick<Disposal, "retry">;
-  readonly stores: Pick<Stores, "samples" | "logs" | "executions" | "containers" | "snapshots">;
+  readonly stores: Pick<Stores, "samples" | "logs" | "networkLog" | "executions" | "containers" | "snapshots">;
   readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage">;
   readonly files: SnapshotFiles;
   readonly instruments: Pick<Instruments, "firewallRepaired">;
@@ -34,18 +34,21 @@ export interface JanitorDeps {
 export function startJanitor(deps: JanitorDeps) {
   const { config, firewall, disposal, stores, instruments, now, log } = deps;
   const strangers = createSweep(deps);
+  const repairs = loop({ name: "firewall", everyMs: config.firewallCheckMs, log }, async () => {
+    if (!(await firewall.repair())) return;
+    log.warn("the firewall was changed by somebody else and has been put back");
+    instruments.firewallRepaired();
+  });
+  firewall.watch(() => repairs.wake());
   const rounds = [
-    loop({ name: "firewall", everyMs: config.firewallCheckMs, log }, async () => {
-      if (!(await firewall.repair())) return;
-      log.warn("the firewall was changed by somebody else and has been put back");
-      instruments.firewallRepaired();
-    }),
+    repairs,
     loop({ name: "sweep", everyMs: SWEEP_EVERY_MS, log }, strangers),
     loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, () => removeGarbage(deps)),
     loop({ name: "removals", everyMs: RETRY_REMOVALS_MS, log }, () => disposal.retry()),
     loop({ name: "prune", everyMs: PRUNE_EVERY_MS, log }, () => {
       stores.samples.prune(now() - config.metricsKeepHours * HOUR_MS);
       stores.logs.prune(now() - config.logsKeepHours * HOUR_MS);
+      stores.networkLog.prune(now() - config.logsKeepHours * HOUR_MS);
       stores.executions.prune(now() - REMEMBER_MS);
     }),
   ];

@@ -7,7 +7,7 @@ import type { Containers } from "./containers.ts";
 import type { Disposal } from "./disposal.ts";
 import type { Envd } from "./envd.ts";
 import type { LiveContainer } from "./live-container.ts";
-import type { Firewall } from "./network/firewall.ts";
+import type { Gate } from "./network/gate.ts";
 import type { Provision, Provisioned } from "./provision.ts";
 import type { ExecutionStore } from "./store/executions.ts";
 
@@ -26,7 +26,7 @@ export interface Launched {
 export interface LaunchDeps {
   readonly provision: Provision;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
-  readonly firewall: Pick<Firewall, "open">;
+  readonly gate: Pick<Gate, "open">;
   readonly envd: Pick<Envd, "init">;
   readonly store: Pick<ExecutionStore, "add" | "markRunning" | "remove">;
   readonly containers: Pick<Containers, "rename">;
@@ -54,7 +54,7 @@ export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSi
 async function claim(
   { executionId, body }: LaunchSpec,
   { container, warm }: Provisioned,
-  { disposal, firewall, envd, store, containers, now, log }: LaunchDeps,
+  { disposal, gate, envd, store, containers, now, log }: LaunchDeps,
   signal: AbortSignal,
 ): Promise<Launched> {
   const teardown = new Teardown(log);
@@ -65,7 +65,14 @@ async function claim(
   });
   try {
     signal.throwIfAborted();
-    const intended = { id: executionId, sandboxId, containerId: container.id, internet: egress.internet, endAt, warm };
+    const intended = {
+      id: executionId,
+      sandboxId,
+      containerId: container.id,
+      egress,
+      endAt,
+      warm,
+    };
     const does = { does: onTimeout, memory: onTimeoutMemory };
     store.add({ ...intended, onTimeout: does, startedAt: now(), running: false });
     teardown.add("row", () => store.remove(executionId));
@@ -78,7 +85,7 @@ async function claim(
         toInit(executionId, body, now()),
         limit,
       ),
-      egress.internet ? firewall.open(container.slot) : undefined,
+      gate.open(container.slot, { executionId, sandboxId }, egress),
     ]);
     signal.throwIfAborted();
 

@@ -25,7 +25,7 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
     process.umask(0o077);
     const log = createLog({ component: "agent", level: config.logLevel });
     if (process.argv.includes("--garbage")) return showGarbage(hostDeps(config, log));
-    return run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, hostDeps(config, log)));
+    return run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, hostDeps(config, log, process.env)));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     for (const problem of error.problems) console.error(problem);

@@ -49,12 +49,12 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
   const goOn = await interruptedCaptures(deps);
   const known = stores.containers.all();
   const executions = stores.executions.all();
-  const open = new Set(executions.filter(({ running, internet }) => running && internet).map((one) => one.containerId));
+  const policies = new Map(executions.filter(({ running }) => running).map((one) => [one.containerId, one.egress]));
   await links.prepare();
   await firewall.rebuild(
     known.map(({ id, slot: number }) => {
       const { link, address } = plan.slot(number);
-      return { link, address, open: open.has(id) };
+      return { link, address, policy: policies.get(id) };
     }),
   );
 
@@ -127,7 +127,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
       executionId: execution.id,
       sandboxId: execution.sandboxId,
       container: live(container),
-      internet: execution.internet,
+      egress: execution.egress,
       startedAt: execution.startedAt,
       warm: execution.warm,
       // Only the answer to the start says it, and that start is over.

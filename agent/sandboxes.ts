@@ -6,8 +6,10 @@
 import type { ExitReport, StartBody, Started } from "../shared/agent-api.ts";
 import { AppError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
+import type { EgressPolicy } from "../shared/policy/egress-policy.ts";
 import { ENVD_VERSION } from "../shared/version.ts";
 import type { Disposal } from "./disposal.ts";
+import { createInLine } from "./in-line.ts";
 import type { Launched, LaunchSpec } from "./launch.ts";
 import type { LiveContainer } from "./live-container.ts";
 import type { ExecutionStore, OnTimeout } from "./store/executions.ts";
@@ -17,7 +19,7 @@ export interface Sandbox {
   readonly executionId: string;
   readonly sandboxId: string;
   readonly container: LiveContainer;
-  readonly internet: boolean;
+  readonly egress: EgressPolicy;
   readonly startedAt: number;
   readonly warm: boolean;
   /** Which part of what it was before is there again. */
@@ -62,6 +64,11 @@ export interface Sandboxes {
   /** Unroutable, streams ended and dead when it resolves. Unknown is success, and remembered. */
   stop(executionId: string): Promise<void>;
   setEndAt(executionId: string, endAt: number): void;
+  /**
+   * Puts another policy in force by `work`, one after the other; a stop and a pause wait for it. 404 when the execution
+   * is not here, 409 while it does not run.
+   */
+  changeEgress(executionId: string, egress: EgressPolicy, work: (sandbox: Sandbox) => Promise<void>): Promise<void>;
   /** Unroutable while `work` runs. When that worked the execution is over, and that is recorded; else it goes on. */
   leave<T>(executionId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T>;
   /** Ends it for a reason of the agent's own, and reports it. */
@@ -84,6 +91,8 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   const entries = new Map<string, Entry>();
   const routes = new Map<string, Sandbox>();
   const state = { draining: false };
+  const changes = createInLine();
+  const changed = (executionId: string) => changes(executionId, () => Promise.resolve());
 
   const add = (sandbox: Sandbox) => {
     entries.set(sandbox.executionId, { is: "running", sandbox });
@@ -131,6 +140,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     const done = (async () => {
       try {
         await closeStreams(executionId);
+        await changed(executionId);
         if (!dead) {
           await beforeEnd(sandbox);
           await disposal.kill(container);
@@ -211,21 +221,47 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
       onChange();
     },
 
+    changeEgress(executionId, egress, work) {
+      const running = () => {
+        const entry = entries.get(executionId);
+        if (entry === undefined) throw new AppError("sandbox_not_found", "the execution is not here");
+        if (entry.is !== "running") throw new AppError("conflict", "the sandbox does not run");
+        return entry.sandbox;
+      };
+      running();
+      return changes(executionId, async () => {
+        await work(running());
+        store.setEgress(executionId, egress);
+        // What has begun meanwhile waits for this, and goes on with the new policy.
+        const entry = entries.get(executionId);
+        if (entry?.is !== "running" && entry?.is !== "leaving") return;
+        const sandbox = { ...entry.sandbox, egress };
+        entries.set(executionId, { ...entry, sandbox });
+        if (routes.get(sandbox.sandboxId)?.executionId === executionId) routes.set(sandbox.sandboxId, sandbox);
+      });
+    },
+
     leave(executionId, work) {
       const entry = entries.get(executionId);
       if (entry?.is !== "running") throw new AppError("sandbox_not_found", "the execution does not run here");
       const { sandbox } = entry;
       const { sandboxId, container } = sandbox;
+      // Its policy may be replaced while this waits.
+      const current = () => {
+        const now = entries.get(executionId);
+        return now?.is === "leaving" ? now.sandbox : sandbox;
+      };
       if (routes.get(sandboxId)?.executionId === executionId) routes.delete(sandboxId);
       const left = (async () => {
         try {
           await closeStreams(executionId);
-          const result = await work(sandbox);
+          await changed(executionId);
+          const result = await work(current());
           entries.delete(executionId);
           return result;
         } catch (error) {
-          add(sandbox);
-          if (!container.cgroup.alive()) await finishWith(sandbox, true, { reason: "exited" });
+          add(current());
+          if (!container.cgroup.alive()) await finishWith(current(), true, { reason: "exited" });
           throw error;
         } finally {
           onChange();
@@ -283,9 +319,14 @@ function sandboxOf(entry: Entry): string {
   return entry.is === "running" ? entry.sandbox.sandboxId : entry.sandboxId;
 }
 
-function identity(body: StartBody): Pick<Sandbox, "sandboxId" | "internet" | "endAt" | "onTimeout"> {
+function identity(body: StartBody): Pick<Sandbox, "sandboxId" | "egress" | "endAt" | "onTimeout"> {
   const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
-  return { sandboxId, internet: egress.internet, endAt, onTimeout: { does: onTimeout, memory: onTimeoutMemory } };
+  return {
+    sandboxId,
+    egress,
+    endAt,
+    onTimeout: { does: onTimeout, memory: onTimeoutMemory },
+  };
 }
 
 function ignore(): void {

@@ -2,6 +2,7 @@
 
 import type { Origin, StartBody } from "../shared/agent-api.ts";
 import { envdToken } from "../shared/ids.ts";
+import { CLOSED, OPEN } from "../shared/policy/egress-policy.ts";
 import { internetOpen } from "./sandbox-options.ts";
 import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { Build } from "./store/templates.ts";
@@ -34,7 +35,7 @@ export function startBody(sandbox: Lasting, { seed, envs, build, origin }: Start
     sandboxId: sandbox.id,
     build: { templateId: sandbox.templateId, buildId: sandbox.buildId, image: build?.image ?? "" },
     resources: { cpuCount: sandbox.cpuCount, memoryMB: sandbox.memoryMB, diskSizeMB: sandbox.diskSizeMB },
-    egress: { internet: internetOpen(sandbox.internet, sandbox.network) },
+    egress: internetOpen(sandbox.internet, sandbox.network) ? OPEN : CLOSED,
     envs: { ...envs },
     accessToken: envdToken(seed, sandbox.id),
     ...(build?.defaultUser === undefined ? {} : { defaultUser: build.defaultUser }),

@@ -12,12 +12,15 @@ import {
   Heartbeat,
   HeartbeatReply,
   MetricSample,
+  NetworkCheck,
+  NetworkLog,
   SnapshotId,
   StartBody,
   Started,
   time,
 } from "./agent-shapes.ts";
 import { contract } from "./contract.ts";
+import { EgressPolicy } from "./policy/egress-policy.ts";
 import { LogEntry } from "./sandbox-log.ts";
 
 export * from "./agent-shapes.ts";
@@ -54,6 +57,17 @@ export const agentApi = contract({
     access: "node",
     params: byExecution,
     body: Type.Object({ endAt: time }, closed),
+    status: 204,
+  },
+  replaceEgress: {
+    method: "PUT",
+    path: "/v1/executions/{executionId}/egress",
+    summary:
+      "Replace the egress policy of a running sandbox, whole or not at all; forbidden flows are cut before this answers",
+    tag: "Executions",
+    access: "node",
+    params: byExecution,
+    body: EgressPolicy,
     status: 204,
   },
   pauseExecution: {
@@ -128,6 +142,43 @@ export const agentApi = contract({
     ),
     status: 200,
     reply: Type.Array(LogEntry),
+  },
+  checkNetwork: {
+    method: "GET",
+    path: "/v1/executions/{executionId}/network/check",
+    summary: "What would happen to a flow, by the code that decides it",
+    tag: "Observation",
+    access: "node",
+    params: byExecution,
+    query: Type.Object(
+      {
+        /** A name or an IPv4 address. */
+        host: Type.String({ minLength: 1, maxLength: 253 }),
+        port: Type.Integer({ minimum: 1, maximum: 65_535 }),
+        protocol: Type.Enum(["tcp", "udp"]),
+      },
+      closed,
+    ),
+    status: 200,
+    reply: NetworkCheck,
+  },
+  networkLog: {
+    method: "GET",
+    path: "/v1/executions/{executionId}/network/log",
+    summary: "Decisions about the sandbox's flows, oldest first",
+    tag: "Observation",
+    access: "node",
+    params: byExecution,
+    query: Type.Object(
+      {
+        /** Inclusive; absent = the newest ones. */
+        cursor: Type.Optional(time),
+        limit: Type.Integer({ minimum: 1, maximum: 1000 }),
+      },
+      closed,
+    ),
+    status: 200,
+    reply: NetworkLog,
   },
 });
 

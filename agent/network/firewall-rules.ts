@@ -1,72 +1,173 @@
 /** The nftables table of a node as text, and the commands that change it. Pure; design.md §7, field.md §4.4. */
 
+import type { KernelPolicy } from "../../shared/policy/egress-policy.ts";
+import { ALWAYS_DENIED, addressText, type Range } from "../../shared/policy/ranges.ts";
 import type { Plan } from "./addresses.ts";
-
-/** Never reachable, whatever a policy says (design.md §7; 168.63.129.16 is a cloud's metadata on a public address). */
-export const ALWAYS_DENIED = [
-  "0.0.0.0/8",
-  "10.0.0.0/8",
-  "100.64.0.0/10",
-  "127.0.0.0/8",
-  "168.63.129.16/32",
-  "169.254.0.0/16",
-  "172.16.0.0/12",
-  "192.0.0.0/24",
-  "192.168.0.0/16",
-  "198.18.0.0/15",
-  "224.0.0.0/4",
-  "240.0.0.0/4",
-] as const;
+import { PINNED_MARK, STEERED_MARK } from "./routing.ts";
 
 /** What the kernel knows of one slot. */
 export interface SlotPolicy {
   readonly link: string;
   readonly address: string;
-  /** May speak to the internet and to the resolver. Everything else is denied before and after. */
+  /** May speak to the resolver and, as far as the policy says, to others. Everything is denied before and after. */
   readonly open: boolean;
+  readonly policy?: KernelPolicy;
+  /** Connections that the egress process had taken before its policy stopped steering still belong to it. */
+  readonly wasSteered?: boolean;
 }
+
+export interface TableOptions {
+  /** Where the egress process listens, on the gateway's address. */
+  readonly egressPort: number;
+  /** Connections of one sandbox that the kernel forwards at a time. */
+  readonly connections: number;
+}
+
+/** Sets of what slots are and may; their elements are all that changes when a sandbox comes or goes. */
+export const SLOT_SETS = [
+  "pinned",
+  "open",
+  "steered",
+  "tunnelled",
+  "diverted",
+  "listed",
+  "allowed",
+  "refused",
+] as const;
+export type SlotSet = (typeof SLOT_SETS)[number];
+
+/** What the kernel decided, for the log: `source . destination . protocol . port` with a counter of packets. */
+export const LOG_SETS = ["granted", "denials", "crowded"] as const;
+export type LogSet = (typeof LOG_SETS)[number];
+
+/** Known to the log for this long after the first packet; it is read more often than that. */
+const LOG_SECONDS = 10;
+const LOG_SIZE = 16_384;
+/** New entries of one sandbox; what is above is only counted. */
+const LOG_PACE = "20/second burst 100 packets";
+
+const SET_TYPES: Readonly<Record<SlotSet, string>> = {
+  pinned: "type ifname . ipv4_addr",
+  open: "type ifname",
+  steered: "type ifname",
+  tunnelled: "type ifname",
+  diverted: "type ifname",
+  listed: "type ifname",
+  allowed: "type ipv4_addr . ipv4_addr\n    flags interval",
+  refused: "type ipv4_addr . ipv4_addr\n    flags interval",
+};
 
 /**
  * The whole table, replaced in one transaction. The number of rules does not grow with the sandboxes: a slot is an
- * element of `pinned` (it may only speak with its own address on its own link) and perhaps of `open`.
+ * element of `pinned` (it may only speak with its own address on its own link) and perhaps of others. No rule accepts
+ * what is established before the policy was asked, so a tightened policy cuts a flow at its next packet, both ways.
  */
-export function tableText(plan: Plan, slots: Iterable<SlotPolicy>): string {
-  const all = [...slots];
+export function tableText(plan: Plan, slots: Iterable<SlotPolicy>, options: TableOptions): string {
+  const all = [...slots].map(slotElements);
   const from = `iifname "${plan.network}-*"`;
   const to = `oifname "${plan.network}-*"`;
+  const pinned = hex(PINNED_MARK);
+  const steered = hex(STEERED_MARK);
   return `add table inet ${plan.network}
 delete table inet ${plan.network}
 table inet ${plan.network} {
-  set pinned {
-    type ifname . ipv4_addr
-${elements(all.map(pin))}  }
-  set open {
-    type ifname
-${elements(all.filter(({ open }) => open).map(({ link }) => `"${link}"`))}  }
-  set denied {
+${SLOT_SETS.map((name) =>
+  set(
+    name,
+    SET_TYPES[name],
+    all.flatMap((slot) => slot[name] ?? []),
+  ),
+).join("")}${LOG_SETS.map(logSet).join("")}  set denied {
     type ipv4_addr
     flags interval
     auto-merge
     elements = { ${[...ALWAYS_DENIED, plan.subnet].join(", ")} }
   }
-  set empty {
-    type ifname
+  set connections {
+    type ipv4_addr
+    size 65535
+    flags dynamic
+  }
+  set pace {
+    type ipv4_addr
+    size 65535
+    flags dynamic,timeout
+    timeout 1m
+  }
+  set untold {
+    type ipv4_addr
+    size 65535
+    flags dynamic,timeout
+    counter
+    timeout 1h
+  }
+  chain before {
+    type filter hook prerouting priority -160; policy accept;
+    ${from} jump arriving
+  }
+  chain arriving {
+    meta nfproto != ipv4 return
+    iifname . ip saddr != @pinned return
+    meta mark set meta mark | ${pinned}
+    iifname != @open return
+    meta l4proto != tcp return
+    iifname @diverted socket transparent 1 meta mark set meta mark | ${steered} accept
+    iifname != @steered return
+    tcp dport { 53, 853 } return
+    fib daddr type { local, broadcast, multicast } return
+    iifname != @tunnelled ip daddr @denied return
+    meta l4proto tcp tproxy ip to ${plan.gateway}:${options.egressPort} meta mark set meta mark | ${steered} accept
   }
   chain forward {
     type filter hook forward priority -10; policy accept;
     ${from} jump out
-    ${to} ct state established,related accept
-    ${to} drop
+    ${to} jump into
   }
   chain out {
     meta nfproto != ipv4 drop
     iifname . ip saddr != @pinned drop
     ${to} drop
-    ip daddr @denied drop
+    iifname != @open drop
     meta l4proto != { tcp, udp } drop
-    th dport { 53, 853 } drop
-    iifname @open accept
+    ip daddr @denied goto silence
+    th dport { 53, 853 } goto silence
+    iifname @steered goto refuse
+    iifname != @listed goto pass
+    ip saddr . ip daddr @allowed goto pass
+    ip saddr . ip daddr @refused goto refuse
+    goto pass
+  }
+  chain pass {
+    ct state established,related accept
+    ct state invalid drop
+    add @connections { ip saddr ct count over ${options.connections} } goto crowd
+    jump tell_granted
+    accept
+  }
+  chain refuse {
+    jump tell_denials
+    meta l4proto tcp reject with tcp reset
+    reject with icmp admin-prohibited
+  }
+  chain silence {
+    jump tell_denials
     drop
+  }
+  chain crowd {
+    jump tell_crowded
+    meta l4proto tcp reject with tcp reset
+    reject with icmp admin-prohibited
+  }
+${LOG_SETS.map(tellChain).join("")}  chain into {
+    ct state != { established, related } drop
+    oifname != @open drop
+    ip protocol icmp accept
+    oifname @steered drop
+    ip saddr @denied drop
+    oifname != @listed accept
+    ip daddr . ip saddr @allowed accept
+    ip daddr . ip saddr @refused drop
+    accept
   }
   chain input {
     type filter hook input priority -10; policy accept;
@@ -75,6 +176,7 @@ ${elements(all.filter(({ open }) => open).map(({ link }) => `"${link}"`))}  }
   chain local {
     meta nfproto != ipv4 drop
     iifname . ip saddr != @pinned drop
+    meta mark & ${steered} == ${steered} iifname @open accept
     ct direction reply ct state established accept
     ip daddr ${plan.gateway} meta l4proto { tcp, udp } th dport 53 iifname @open accept
     drop
@@ -91,29 +193,88 @@ ${elements(all.filter(({ open }) => open).map(({ link }) => `"${link}"`))}  }
 `;
 }
 
-export function pinCommand(plan: Plan, slot: SlotPolicy): string {
-  return `add element inet ${plan.network} pinned { ${pin(slot)} }`;
+/**
+ * From one state of a slot to another (undefined: it is not there), as one transaction on one line; undefined when
+ * there is nothing to change.
+ */
+export function changeCommand(
+  plan: Plan,
+  before: SlotPolicy | undefined,
+  after: SlotPolicy | undefined,
+): string | undefined {
+  const old = before === undefined ? {} : slotElements(before);
+  const fresh = after === undefined ? {} : slotElements(after);
+  const commands = SLOT_SETS.flatMap((name) => [
+    change("delete", plan, name, without(old[name], fresh[name])),
+    change("add", plan, name, without(fresh[name], old[name])),
+  ]).filter((command) => command !== undefined);
+  return commands.length === 0 ? undefined : commands.join("; ");
 }
 
-export function openCommand(plan: Plan, { link }: SlotPolicy): string {
-  return `add element inet ${plan.network} open { "${link}" }`;
+/** The elements of a slot, as `nft` understands them; ranges are disjoint, so none is in the way of another. */
+export function slotElements({
+  link,
+  address,
+  open,
+  policy,
+  wasSteered = false,
+}: SlotPolicy): Partial<Record<SlotSet, readonly string[]>> {
+  const one = [`"${link}"`];
+  return {
+    pinned: [`"${link}" . ${address}`],
+    ...(open ? { open: one } : {}),
+    ...(policy?.steered === true ? { steered: one } : {}),
+    ...(policy?.tunnelled === true ? { tunnelled: one } : {}),
+    ...(wasSteered && policy?.steered !== true ? { diverted: one } : {}),
+    ...(policy !== undefined && policy.allowed.length + policy.refused.length > 0
+      ? {
+          listed: one,
+          allowed: policy.allowed.map((range) => `${address} . ${rangeText(range)}`),
+          refused: policy.refused.map((range) => `${address} . ${rangeText(range)}`),
+        }
+      : {}),
+  };
 }
 
-/** Adding before deleting makes it succeed whether or not the element was there. */
-export function closeCommand(plan: Plan, { link }: SlotPolicy): string {
-  const element = `element inet ${plan.network} open { "${link}" }`;
-  return `add ${element}; delete ${element}`;
+function rangeText({ first, last }: Range): string {
+  return first === last ? addressText(first) : `${addressText(first)}-${addressText(last)}`;
 }
 
-export function forgetCommand(plan: Plan, slot: SlotPolicy): string {
-  const element = `element inet ${plan.network} pinned { ${pin(slot)} }`;
-  return `${closeCommand(plan, slot)}; add ${element}; delete ${element}`;
+function without(items: readonly string[] = [], others: readonly string[] = []): readonly string[] {
+  if (others.length === 0) return items;
+  const known = new Set(others);
+  return items.filter((item) => !known.has(item));
 }
 
-function pin({ link, address }: SlotPolicy): string {
-  return `"${link}" . ${address}`;
+function change(verb: string, plan: Plan, name: SlotSet, items: readonly string[]): string | undefined {
+  return items.length === 0 ? undefined : `${verb} element inet ${plan.network} ${name} { ${items.join(", ")} }`;
 }
 
-function elements(items: readonly string[]): string {
-  return items.length === 0 ? "" : `    elements = { ${items.join(", ")} }\n`;
+function set(name: string, type: string, items: readonly string[]): string {
+  const elements = items.length === 0 ? "" : `    elements = { ${items.join(", ")} }\n`;
+  return `  set ${name} {\n    ${type}\n${elements}  }\n`;
+}
+
+function logSet(name: LogSet): string {
+  return `  set ${name} {
+    type ipv4_addr . ipv4_addr . inet_proto . inet_service
+    size ${LOG_SIZE}
+    flags dynamic,timeout
+    counter
+    timeout ${LOG_SECONDS}s
+  }
+`;
+}
+
+// A full set ends its rule, never the chain: nothing is let through or held up because it cannot be written down.
+function tellChain(name: LogSet): string {
+  return `  chain tell_${name} {
+    update @pace { ip saddr limit rate over ${LOG_PACE} } add @untold { ip saddr } return
+    add @${name} { ip saddr . ip daddr . meta l4proto . th dport }
+  }
+`;
+}
+
+function hex(mark: number): string {
+  return `0x${mark.toString(16)}`;
 }

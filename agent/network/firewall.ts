@@ -3,99 +3,165 @@
  * Nothing is in the kernel that is not also here, so the whole table can be rebuilt at any time.
  */
 
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import { kernelPolicy } from "../../shared/policy/egress-policy.ts";
 import type { RunCommand } from "../command.ts";
 import type { Plan, Slot } from "./addresses.ts";
-import { closeCommand, forgetCommand, openCommand, pinCommand, type SlotPolicy, tableText } from "./firewall-rules.ts";
-import { nftShell } from "./nft-shell.ts";
+import { changeCommand, LOG_SETS, SLOT_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
+import { type KernelFlow, parseFlows, parseUntold } from "./kernel-flows.ts";
+import { type NftLine, nftShell } from "./nft-shell.ts";
+import { watchTable } from "./nft-watch.ts";
+import { hostRouting } from "./routing.ts";
+import { missingElements } from "./table-check.ts";
 
 export interface Firewall {
   /** Replaces the whole table; slots not named are denied everything. */
-  rebuild(slots: readonly SlotPolicy[]): Promise<void>;
+  rebuild(slots: readonly OpenSlot[]): Promise<void>;
   /** From now on the slot's own address is known. It may still not speak to anybody. */
   pin(slot: Slot): Promise<void>;
-  open(slot: Slot): Promise<void>;
+  /** The policy is in force when this resolves, in one transaction, also over another policy. */
+  open(slot: Slot, policy: EgressPolicy): Promise<void>;
+  /** Nothing passes any more; what the slot may do is kept for the next `open`, or until it is forgotten. */
   close(slot: Slot): Promise<void>;
   forget(slot: Slot): Promise<void>;
   /** True when something was missing and has been put back. */
   repair(): Promise<boolean>;
+  /** What the kernel decided since the last time; `untold`: packets by source that were too many to write down. */
+  decisions(): Promise<{ readonly flows: readonly KernelFlow[]; readonly untold: ReadonlyMap<string, number> }>;
+  /** Calls back when another program may have touched the table, until `stop`. */
+  watch(onTouched: () => void): void;
   stop(): void;
 }
 
-export function hostFirewall(plan: Plan, run: RunCommand): Firewall {
+export interface OpenSlot {
+  readonly link: string;
+  readonly address: string;
+  /** Undefined: pinned only. */
+  readonly policy: EgressPolicy | undefined;
+}
+
+export interface FirewallOptions extends Omit<TableOptions, "egressPort"> {
+  readonly egressPort: () => Promise<number>;
+}
+
+/** A longer line is given to a process of its own: the shell reads lines, not files. */
+const LONG_LINE = 16_384;
+
+export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connections }: FirewallOptions): Firewall {
+  // What is in the kernel: it changes only in line with the commands.
   const slots = new Map<string, SlotPolicy>();
   const expected = { chains: "" };
-  const shell = nftShell(
-    `list set inet ${plan.network} empty`,
-    // Some builds of nft show a prompt even to a pipe.
-    new RegExp(`table inet ${plan.network} \\{\\s+set empty \\{[^{}]*\\}\\s*\\}\\s*(nft> ?)*$`),
-  );
+  const told = new Map<string, number>();
+  const routing = hostRouting(plan, run);
+  const shell = nftShell();
+  const watcher = { stop: () => undefined as void };
+
+  const listChains = async () => chainsOf(await run("nft", ["-s", "-t", "list", "table", "inet", plan.network]));
+
+  const asExpected = async () => {
+    const [chains, sets] = await Promise.all([listChains(), run("nft", ["-f", "-"], { input: listSets(plan) })]);
+    return chains === expected.chains && !missingElements(sets, slots.values());
+  };
 
   // In line with the changes, so that none is overwritten by a table that was written down before it.
-  const rebuild = () =>
-    shell.inLine(async () => {
-      await run("nft", ["-f", "-"], { input: tableText(plan, slots.values()) });
-      await allowInDocker(plan, run);
-      expected.chains = parseTable(await run("nft", ["list", "table", "inet", plan.network])).chains;
-    });
-
-  const change = async (command: string) => {
-    try {
-      await shell.run(command);
-    } catch {
-      // Flushed by another tool, or the shell died: the table as it should be includes this change.
-      await rebuild();
-    }
+  const putBack = async () => {
+    const table = tableText(plan, slots.values(), { egressPort: await egressPort(), connections });
+    await run("nft", ["-f", "-"], { input: table });
+    expected.chains = await listChains();
   };
+
+  // Around the table; nobody waits in line for that.
+  const surround = async () => {
+    const [missing] = await Promise.all([routing.keep(), allowInDocker(plan, run)]);
+    return missing;
+  };
+
+  const change = (link: string, next: (before: SlotPolicy | undefined) => SlotPolicy | undefined): Promise<void> =>
+    shell.inLine(async (now) => {
+      const before = slots.get(link);
+      const after = next(before);
+      if (after === undefined) slots.delete(link);
+      else slots.set(link, after);
+      const command = changeCommand(plan, before, after);
+      if (command === undefined) return;
+      try {
+        if (command.length < LONG_LINE) await now(command);
+        else await run("nft", ["-f", "-"], { input: `${command.replaceAll("; ", "\n")}\n` });
+      } catch {
+        // Flushed by another tool, or the shell died: the table as it should be includes this change.
+        await putBack();
+      }
+    });
 
   return {
     async rebuild(given) {
-      slots.clear();
-      for (const slot of given) slots.set(slot.link, slot);
-      await rebuild();
+      await surround();
+      await shell.inLine(async () => {
+        slots.clear();
+        for (const { link, address, policy } of given) {
+          slots.set(link, policy === undefined ? { link, address, open: false } : opened({ link, address }, policy));
+        }
+        await putBack();
+      });
     },
-    async pin({ link, address }) {
-      const slot = { link, address, open: false };
-      slots.set(link, slot);
-      await change(pinCommand(plan, slot));
-    },
-    async open({ link, address }) {
-      const slot = { link, address, open: true };
-      slots.set(link, slot);
-      await change(openCommand(plan, slot));
-    },
-    async close({ link, address }) {
-      const slot = { link, address, open: false };
-      slots.set(link, slot);
-      await change(closeCommand(plan, slot));
-    },
-    async forget({ link }) {
-      const slot = slots.get(link);
-      if (slot === undefined) return;
-      slots.delete(link);
-      await change(forgetCommand(plan, slot));
-    },
+    pin: ({ link, address }) => change(link, () => ({ link, address, open: false })),
+    open: (slot, policy) => change(slot.link, (before) => opened(slot, policy, before)),
+    close: ({ link, address }) => change(link, (before) => ({ ...before, link, address, open: false })),
+    forget: ({ link }) => change(link, () => undefined),
     async repair() {
-      // What is in `slots` now has been asked for already, so the answer to this must show it.
-      const links = [...slots.keys()];
-      // A process of its own: the shell might remember a table that is no longer there.
-      const table = await shell.inLine(() => run("nft", ["list", "table", "inet", plan.network]).catch(() => ""));
-      await allowInDocker(plan, run);
-      const { chains, pinned } = parseTable(table);
-      const same = chains === expected.chains && links.every((link) => pinned.has(link) || !slots.has(link));
-      if (same) return false;
-      await rebuild();
-      return true;
+      const touched = await shell.inLine(async (now) => {
+        const whole = (await isThere(plan, now)) && (await asExpected().catch(() => false));
+        if (!whole) await putBack();
+        return !whole;
+      });
+      return (await surround()) || touched;
     },
-    stop: () => shell.stop(),
+    decisions: () =>
+      shell.inLine(async (now) => {
+        const texts: string[] = [];
+        for (const name of LOG_SETS) texts.push(await now(`list set inet ${plan.network} ${name}`));
+        const untold = parseUntold(await now(`list set inet ${plan.network} untold`), told);
+        return {
+          flows: parseFlows(
+            LOG_SETS.map((set, i) => [set, texts[i] ?? ""] as const),
+            told,
+          ),
+          untold,
+        };
+      }),
+    watch(onTouched) {
+      watcher.stop = watchTable(plan.network, { isOwn: (pid) => pid === shell.pid, onTouched });
+    },
+    stop() {
+      watcher.stop();
+      shell.stop();
+    },
   };
 }
 
-/** The text of all chains, and the links that are pinned. */
-function parseTable(text: string): { chains: string; pinned: ReadonlySet<string> } {
-  // Sets come first; of those only `pinned` has pairs.
-  const start = text.indexOf("\tchain ");
-  const pinned = [...text.slice(0, start).matchAll(/"([^"]+)" \. /g)].map((match) => match[1] ?? "");
-  return { chains: text.slice(start), pinned: new Set(pinned) };
+function opened(
+  { link, address }: Pick<Slot, "link" | "address">,
+  policy: EgressPolicy,
+  before?: SlotPolicy,
+): SlotPolicy {
+  const wasSteered = before?.wasSteered === true || before?.policy?.steered === true;
+  return { link, address, open: true, policy: kernelPolicy(policy), wasSteered };
+}
+
+function isThere(plan: Plan, now: NftLine): Promise<boolean> {
+  return now(`list set inet ${plan.network} pinned`).then(
+    () => true,
+    () => false,
+  );
+}
+
+function listSets(plan: Plan): string {
+  return SLOT_SETS.map((name) => `list set inet ${plan.network} ${name}\n`).join("");
+}
+
+/** Sets come first. */
+function chainsOf(text: string): string {
+  return text.slice(text.indexOf("\tchain "));
 }
 
 /**

@@ -9,11 +9,14 @@ const ANSWER_LIMIT_MS = 5_000;
 const MAX_OUTPUT_CHARACTERS = 8 * 1024 * 1024;
 const LINES_PER_PROCESS = 1_000;
 
+/** What the line printed; rejects with nft's complaint. One line is one transaction. */
+export type NftLine = (line: string) => Promise<string>;
+
 export interface NftShell {
-  /** What the line printed; rejects with nft's complaint. One line is one transaction. */
-  run(line: string): Promise<string>;
-  /** Work of another process on the same table, in line with the lines. */
-  inLine<T>(work: () => Promise<T>): Promise<T>;
+  /** Work of several lines, or of another process on the same table, in line with the others. */
+  inLine<T>(work: (now: NftLine) => Promise<T>): Promise<T>;
+  /** Of the process that is fed; undefined while there is none. */
+  readonly pid: number | undefined;
   stop(): void;
 }
 
@@ -22,8 +25,12 @@ interface Session {
   served: number;
 }
 
-/** `sentinel` is a line whose output `sentinelOutput` matches: it tells where the answer of the line before it ends. */
-export function nftShell(sentinel: string, sentinelOutput: RegExp): NftShell {
+/** Tells where the answer of the line before it ends, whatever tables there are; nft answers it without the kernel. */
+const SENTINEL = "describe ipv4_addr";
+// Some builds of nft show a prompt even to a pipe.
+const SENTINEL_OUTPUT = /datatype ipv4_addr \([^\n]*\n(nft> ?)*$/;
+
+export function nftShell(): NftShell {
   const state: { session: Session | undefined; queue: Promise<unknown> } = {
     session: undefined,
     queue: Promise.resolve(),
@@ -73,27 +80,29 @@ export function nftShell(sentinel: string, sentinelOutput: RegExp): NftShell {
       const read = (chunk: Buffer) => {
         text += chunk.toString("utf8");
         if (text.length > MAX_OUTPUT_CHARACTERS) fail("printed too much");
-        else if (sentinelOutput.test(text)) {
-          const answer = text.replace(sentinelOutput, "");
+        else if (SENTINEL_OUTPUT.test(text)) {
+          const answer = text.replace(SENTINEL_OUTPUT, "");
           finish(() => (/^Error:/m.test(answer) ? reject(new Error(`nft: ${answer.trim()}`)) : resolve(answer)));
         }
       };
       const limit = setTimeout(() => fail("did not answer"), ANSWER_LIMIT_MS);
       child.stdout.on("data", read);
       child.once("exit", died);
-      child.stdin.write(`${line}\n${sentinel}\n`);
+      child.stdin.write(`${line}\n${SENTINEL}\n`);
     });
   };
 
-  const inLine = <T>(work: () => Promise<T>): Promise<T> => {
-    const answer = state.queue.then(work);
+  const inLine = <T>(work: (now: NftLine) => Promise<T>): Promise<T> => {
+    const answer = state.queue.then(() => work(ask));
     state.queue = answer.catch(() => undefined);
     return answer;
   };
 
   return {
-    run: (line) => inLine(() => ask(line)),
     inLine,
+    get pid() {
+      return state.session?.child.pid;
+    },
     stop: end,
   };
 }

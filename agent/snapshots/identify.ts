@@ -6,13 +6,13 @@ import type { Teardown } from "../../shared/teardown.ts";
 import type { Envd } from "../envd.ts";
 import { toInit } from "../launch.ts";
 import type { LiveContainer } from "../live-container.ts";
-import type { Firewall } from "../network/firewall.ts";
+import type { Gate } from "../network/gate.ts";
 import type { Stores } from "../store/stores.ts";
 
 export interface IdentifyDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions" | "containers">;
   readonly envd: Pick<Envd, "init" | "ready" | "resumeWatches">;
-  readonly firewall: Pick<Firewall, "open" | "close">;
+  readonly gate: Pick<Gate, "open" | "close">;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -29,7 +29,7 @@ export function intend(
     id: executionId,
     sandboxId,
     containerId,
-    internet: egress.internet,
+    egress,
     endAt,
     onTimeout: { does: onTimeout, memory: onTimeoutMemory },
     startedAt: now(),
@@ -52,13 +52,13 @@ interface Identified {
 /** Resolves to the time from which on it runs. */
 export async function identify(
   { executionId, body, container, watches, currentToken }: Identified,
-  { envd, firewall, now, log }: IdentifyDeps,
+  { envd, gate, now, log }: IdentifyDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<number> {
   const { slot, controlToken } = container;
   const at = { address: slot.address, controlToken: currentToken ?? controlToken };
   const init = toInit(executionId, body, now());
-  teardown.add("firewall", () => firewall.close(slot));
+  teardown.add("network", () => gate.close(slot));
   // A watch that cannot be armed again, because its directory is gone, is told to its client by envd.
   const rearm = () =>
     envd
@@ -67,7 +67,7 @@ export async function identify(
   await Promise.all([
     watches && currentToken === undefined ? rearm() : undefined,
     envd.init(at, currentToken === undefined ? init : { ...init, controlToken }, signal),
-    body.egress.internet ? firewall.open(slot) : undefined,
+    gate.open(slot, { executionId, sandboxId: body.sandboxId }, body.egress),
   ]);
   signal.throwIfAborted();
   if (watches && currentToken !== undefined) await rearm();

@@ -4,7 +4,7 @@ import type { Captured } from "../../shared/agent-api.ts";
 import type { Log } from "../../shared/log.ts";
 import { Teardown } from "../../shared/teardown.ts";
 import type { Envd } from "../envd.ts";
-import type { Firewall } from "../network/firewall.ts";
+import type { Gate } from "../network/gate.ts";
 import type { Sandbox } from "../sandboxes.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Capture, CaptureDeps } from "./capture.ts";
@@ -15,7 +15,7 @@ import { refuseTraced } from "./traced.ts";
 export interface PauseDeps extends CaptureDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions">;
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
-  readonly firewall: Pick<Firewall, "open" | "close">;
+  readonly gate: Pick<Gate, "open" | "hold" | "close">;
   readonly hot: Pick<Hot, "add" | "drop">;
   /** A last look at what the sandbox has to say; never throws, is quick. */
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
@@ -23,8 +23,8 @@ export interface PauseDeps extends CaptureDeps {
 }
 
 export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps): Promise<Captured> {
-  const { stores, envd, firewall, hot, now, log } = deps;
-  const { executionId, sandboxId, container, internet } = sandbox;
+  const { stores, envd, gate, hot, now, log } = deps;
+  const { executionId, sandboxId, container, egress } = sandbox;
   const { snapshotId, memory } = capture;
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const teardown = new Teardown(log);
@@ -51,14 +51,17 @@ export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps)
       // A sandbox that has stopped envd is still one that can be stored; then its watches may be in the way.
       await envd.suspendWatches(at).catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches are kept"));
     }
-    teardown.add("firewall", () => (internet ? firewall.open(container.slot) : undefined));
+    teardown.add("network", () => gate.open(container.slot, { executionId, sandboxId }, egress));
     teardown.add("freeze", () => container.cgroup.thaw());
-    await Promise.all([firewall.close(container.slot), container.cgroup.freeze()]);
+    await Promise.all([gate.hold(container.slot), container.cgroup.freeze()]);
 
     const stored = await captureMemory(sandbox, { ...capture, kind: "pause", image: undefined }, { teardown, deps });
     // From here on it is paused.
     stores.snapshots.keep(snapshotId, stored, () => stores.executions.stop(executionId, now()));
     teardown.release();
+    gate
+      .close(container.slot)
+      .catch((error: unknown) => log.error({ err: error, sandboxId }, "network of a paused sandbox not closed"));
     if (memory) hot.add(snapshotId, container);
     else hot.drop(container).catch(() => undefined);
     return toCaptured({ executionId, sandboxId, id: snapshotId, image: undefined, memory, ...stored });

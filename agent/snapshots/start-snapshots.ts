@@ -29,7 +29,7 @@ import { type StartCopyDeps, startCopy } from "./start-copy.ts";
 
 const MIB = 1024 * 1024;
 
-type Given = Omit<ResumeDeps & StartCopyDeps, "hot" | "inLine" | "images"> & Pick<PauseDeps, "envd">;
+type Given = Omit<ResumeDeps & StartCopyDeps, "hot" | "inLine" | "images"> & Pick<PauseDeps, "envd" | "gate">;
 
 export interface StartSnapshotsDeps extends Given {
   readonly config: Pick<AgentConfig, "hotSeconds" | "hotReservedMb" | "lazyPagesMb" | "snapshotQuotaMb">;

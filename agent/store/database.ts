@@ -83,6 +83,32 @@ const MIGRATIONS = [
      disk_bytes integer not null,
      captured_at integer not null
    ) strict;`,
+  // The whole policy as JSON; `internet` was all there was of one.
+  `alter table executions add column egress text not null default '{}';
+   update executions set egress = json_object('allowRanges', json('[]'), 'allowDomains', json('[]'),
+     'denyRanges', iif(internet = 1, json('[]'), json('["0.0.0.0/0"]')), 'rules', json('[]'));
+   alter table executions drop column internet;
+   create table network_log (
+     execution_id text not null,
+     seq integer not null,
+     at integer not null,
+     protocol text not null,
+     address text not null,
+     port integer not null,
+     name text,
+     verdict text not null,
+     rule text not null,
+     count integer not null,
+     sent_bytes integer not null,
+     received_bytes integer not null,
+     primary key (execution_id, seq)
+   ) strict, without rowid;
+   create index network_log_at on network_log (at);
+   create table network_suppressed (
+     execution_id text primary key,
+     count integer not null,
+     at integer not null
+   ) strict;`,
 ];
 
 /** `path` is a file (made with mode 0600 by the umask of the program) or ":memory:". */

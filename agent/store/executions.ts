@@ -1,13 +1,14 @@
 /** Executions, the memory of stopped ones, and exits the orchestrator has not heard of. The only SQL on those tables. */
 
 import type { ExitReport } from "../../shared/agent-api.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import type { Sqlite } from "./database.ts";
 
 export interface Execution {
   readonly id: string;
   readonly sandboxId: string;
   readonly containerId: string;
-  readonly internet: boolean;
+  readonly egress: EgressPolicy;
   readonly endAt: number;
   /** What the agent does by itself when its time is over and the orchestrator away. */
   readonly onTimeout: OnTimeout;
@@ -26,6 +27,7 @@ export interface ExecutionStore {
   add(execution: Execution): void;
   markRunning(id: string, startedAt: number): void;
   setEndAt(id: string, endAt: number): void;
+  setEgress(id: string, egress: EgressPolicy): void;
   /** A start that failed: it may be tried again. */
   remove(id: string): void;
   /** Stopped on request: a start that arrives late is refused. */
@@ -44,13 +46,13 @@ interface Row {
   id: string;
   sandbox_id: string;
   container_id: string;
-  internet: number;
   end_at: number;
   started_at: number;
   warm: number;
   running: number;
   on_timeout: OnTimeout["does"];
   on_timeout_memory: number;
+  egress: string;
 }
 
 interface ExitRow {
@@ -63,12 +65,13 @@ interface ExitRow {
 
 export function executionStore(database: Sqlite): ExecutionStore {
   const insert = database.prepare<Row>(`insert into executions values (
-    @id, @sandbox_id, @container_id, @internet, @end_at, @started_at, @warm, @running, @on_timeout,
-    @on_timeout_memory)`);
+    @id, @sandbox_id, @container_id, @end_at, @started_at, @warm, @running, @on_timeout,
+    @on_timeout_memory, @egress)`);
   const markRunning = database.prepare<[number, string]>(
     "update executions set running = 1, started_at = ? where id = ?",
   );
   const setEndAt = database.prepare<[number, string]>("update executions set end_at = ? where id = ?");
+  const setEgress = database.prepare<[string, string]>("update executions set egress = ? where id = ?");
   const remove = database.prepare<[string]>("delete from executions where id = ?");
   const remember = database.prepare<[string, number]>("insert into stopped values (?, ?) on conflict do nothing");
   const wasStopped = database.prepare<[string], { id: string }>("select id from stopped where id = ?");
@@ -81,22 +84,23 @@ export function executionStore(database: Sqlite): ExecutionStore {
   const pruneExits = database.prepare<[number]>("delete from exits where at < ?");
 
   return {
-    add({ id, sandboxId, containerId, internet, endAt, onTimeout, startedAt, warm, running }) {
+    add({ id, sandboxId, containerId, egress, endAt, onTimeout, startedAt, warm, running }) {
       insert.run({
         id,
         sandbox_id: sandboxId,
         container_id: containerId,
-        internet: Number(internet),
         end_at: endAt,
         started_at: startedAt,
         warm: Number(warm),
         running: Number(running),
         on_timeout: onTimeout.does,
         on_timeout_memory: Number(onTimeout.memory),
+        egress: JSON.stringify(egress),
       });
     },
     markRunning: (id, startedAt) => void markRunning.run(startedAt, id),
     setEndAt: (id, endAt) => void setEndAt.run(endAt, id),
+    setEgress: (id, egress) => void setEgress.run(JSON.stringify(egress), id),
     remove: (id) => void remove.run(id),
     stop: database.transaction((id: string, at: number) => {
       remove.run(id);
@@ -125,7 +129,7 @@ function toExecution(row: Row): Execution {
     id: row.id,
     sandboxId: row.sandbox_id,
     containerId: row.container_id,
-    internet: row.internet === 1,
+    egress: JSON.parse(row.egress) as EgressPolicy,
     endAt: row.end_at,
     onTimeout: { does: row.on_timeout, memory: row.on_timeout_memory === 1 },
     startedAt: row.started_at,

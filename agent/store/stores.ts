@@ -4,6 +4,7 @@ import { type ContainerStore, containerStore } from "./containers.ts";
 import { openDatabase } from "./database.ts";
 import { type ExecutionStore, executionStore } from "./executions.ts";
 import { type LogStore, logStore } from "./logs.ts";
+import { type NetworkLogStore, networkLogStore } from "./network-log.ts";
 import { type SampleStore, sampleStore } from "./samples.ts";
 import { type SnapshotStore, snapshotStore } from "./snapshots.ts";
 
@@ -13,6 +14,7 @@ export interface Stores {
   readonly samples: SampleStore;
   readonly logs: LogStore;
   readonly snapshots: SnapshotStore;
+  readonly networkLog: NetworkLogStore;
   close(): void;
 }
 
@@ -24,6 +26,7 @@ export function openStores(path: string): Stores {
     samples: sampleStore(database),
     logs: logStore(database),
     snapshots: snapshotStore(database),
+    networkLog: networkLogStore(database),
     close: () => void database.close(),
   };
 }

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { agentApi } from "../../shared/agent-api.ts";
 import { connect } from "../../shared/client.ts";
+import { OPEN } from "../../shared/policy/egress-policy.ts";
 import { api } from "../support/platform.ts";
 import { settingOf } from "../support/programs.ts";
 import { type Bench, timed } from "./bench.ts";
@@ -33,7 +34,7 @@ export async function coldStart({ platform, quick, say }: Bench): Promise<readon
       say(`cold start: ${round + 1} of ${rounds}`);
       const params = { executionId: randomUUID() };
       const sandboxId = `i${params.executionId.replaceAll("-", "").slice(0, 19)}`;
-      const body = { sandboxId, build, resources: RESOURCES, egress: { internet: true }, envs: {} };
+      const body = { sandboxId, build, resources: RESOURCES, egress: OPEN, envs: {} };
       const rest = { accessToken: randomUUID(), endAt: Date.now() + 600_000, onTimeout: "kill" } as const;
       mine.push(await timed(() => agent.call.startExecution({ params, body: { ...body, ...rest } })));
       await agent.call.stopExecution({ params });

@@ -7,6 +7,7 @@ import { createServer } from "node:net";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Started } from "../../shared/agent-api.ts";
+import { CLOSED } from "../../shared/policy/egress-policy.ts";
 import { GATEWAY, inside, NETWORK, type RealAgent, realAgent } from "../support/real-agent.ts";
 
 const run = promisify(execFile);
@@ -122,7 +123,7 @@ describe("the network of a sandbox", () => {
     await once(host, "listening");
     agent = await realAgent();
     [open, other] = [await agent.start(), await agent.start()];
-    closed = await agent.start({ egress: { internet: false } });
+    closed = await agent.start({ egress: CLOSED });
   });
   afterAll(async () => {
     await agent.close();

@@ -6,6 +6,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newSandboxId } from "../../shared/ids.ts";
+import { CLOSED, OPEN } from "../../shared/policy/egress-policy.ts";
 import { BASE, containers, inside, NETWORK, RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
 
 const run = promisify(execFile);
@@ -46,7 +47,7 @@ describe("without a pool", () => {
       sandboxId: newSandboxId(),
       build: BASE,
       resources: RESOURCES,
-      egress: { internet: false },
+      egress: CLOSED,
       envs: {},
       accessToken: "a".repeat(32),
       endAt: Date.now() + 60_000,
@@ -70,7 +71,7 @@ describe("without a pool", () => {
         sandboxId: newSandboxId(),
         build: BASE,
         resources: RESOURCES,
-        egress: { internet: true },
+        egress: OPEN,
         envs: {},
         accessToken: "a".repeat(32),
         endAt: Date.now() + 60_000,
@@ -175,7 +176,7 @@ describe("with a pool", () => {
 
   test("after kill -9 the same sandboxes answer, the pool is kept, and nothing is orphaned", async () => {
     await expect.poll(() => agent.heartbeats.at(-1)?.load.pools[0]?.ready, SLOW).toBe(3);
-    const [open, closed] = await Promise.all([agent.start(), agent.start({ egress: { internet: false } })]);
+    const [open, closed] = await Promise.all([agent.start(), agent.start({ egress: CLOSED })]);
     await inside(open.sandboxId, "root", "sh", "-c", "echo kept > /tmp/mine");
     const elements = await setElements("open");
     expect(elements).toHaveLength(1);

@@ -3,6 +3,7 @@
 import { boot } from "../../agent/boot.ts";
 import { createDisposal } from "../../agent/disposal.ts";
 import { launch } from "../../agent/launch.ts";
+import { createGate, type Gate } from "../../agent/network/gate.ts";
 import { createSlots } from "../../agent/network/slots.ts";
 import { createPool } from "../../agent/pool.ts";
 import { createProvision } from "../../agent/provision.ts";
@@ -16,6 +17,7 @@ import { createTurns } from "../../agent/turns.ts";
 import type { PoolTarget, StartBody } from "../../shared/agent-api.ts";
 import { newSandboxId } from "../../shared/ids.ts";
 import { createLog } from "../../shared/log.ts";
+import { OPEN } from "../../shared/policy/egress-policy.ts";
 import { Teardown } from "../../shared/teardown.ts";
 import type { FakeEngine } from "./fake-engine.ts";
 
@@ -29,7 +31,7 @@ export function startBody(more: Partial<StartBody> = {}): StartBody {
     sandboxId: newSandboxId(),
     build,
     resources,
-    egress: { internet: true },
+    egress: OPEN,
     envs: {},
     accessToken: "a".repeat(32),
     endAt: 2 ** 50,
@@ -40,6 +42,7 @@ export function startBody(more: Partial<StartBody> = {}): StartBody {
 
 export interface Parts {
   readonly sandboxes: ReturnType<typeof createSandboxes>;
+  readonly gate: Gate;
   readonly captures: Captures;
   readonly snapshots: Snapshots;
   readonly pool: ReturnType<typeof createPool>;
@@ -68,7 +71,13 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
   const machine = engine.deps();
   const told: string[] = [];
   const now = Date.now;
-  const common = { ...machine, now, log };
+  const egress = machine.egress(() => undefined);
+  const gate = createGate({ firewall: machine.firewall, egress, log });
+  for (const { container, executionId, sandboxId, egress: policy } of options.before?.sandboxes ?? []) {
+    gate.adopt(container.slot, { executionId, sandboxId }, policy);
+  }
+  void egress.begin(gate.guests(), 0);
+  const common = { ...machine, gate, now, log };
   const slots = createSlots({ ...common, ahead: 0, restMs: 1 });
   const disposal = createDisposal({ ...common, slots, store: stores.containers });
   const bootDeps = { ...common, slots, store: stores.containers, resolver: machine.plan.gateway };
@@ -139,6 +148,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
   pool.setTargets(options.targets ?? []);
   return {
     sandboxes,
+    gate,
     captures,
     snapshots: storing.snapshots,
     pool,

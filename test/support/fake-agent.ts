@@ -153,6 +153,15 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         await agent.onStop(params.executionId);
         live.delete(params.executionId);
       },
+      replaceEgress: () => undefined,
+      checkNetwork: () => ({
+        verdict: "allow" as const,
+        rule: "default",
+        reason: "nothing denies it",
+        dial: "address" as const,
+        addresses: [],
+      }),
+      networkLog: () => ({ entries: [], suppressed: 0 }),
       async pauseExecution({ params: { executionId }, body }) {
         const take = () => {
           store("pause", { executionId, ...body });

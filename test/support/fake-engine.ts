@@ -6,12 +6,15 @@
 import type { AgentDeps } from "../../agent/app.ts";
 import type { Cgroup } from "../../agent/cgroup.ts";
 import type { ContainerEvent, ContainerSpec, Containers } from "../../agent/containers.ts";
+import type { SandboxEgress } from "../../agent/egress/messages.ts";
+import type { EgressProcess } from "../../agent/egress-process.ts";
 import type { Envd, EnvdInit } from "../../agent/envd.ts";
 import { type Plan, planNetwork } from "../../agent/network/addresses.ts";
 import type { Firewall } from "../../agent/network/firewall.ts";
 import type { SlotPolicy } from "../../agent/network/firewall-rules.ts";
 import type { Links } from "../../agent/network/links.ts";
 import { AppError } from "../../shared/errors.ts";
+import { type EgressPolicy, kernelPolicy } from "../../shared/policy/egress-policy.ts";
 import { fakeMachine } from "./fake-machine.ts";
 import { fakeSnapshots } from "./fake-snapshots.ts";
 
@@ -39,6 +42,8 @@ export interface FakeEngine {
   readonly slots: ReadonlySet<number>;
   readonly marks: ReadonlyMap<string, string>;
   readonly firewall: ReadonlyMap<string, SlotPolicy>;
+  /** What the egress process knows, by address. */
+  readonly egress: ReadonlyMap<string, SandboxEgress>;
   /** The names of all operations, in order. */
   readonly steps: readonly string[];
   /** What a sandbox says when its logs are asked for. */
@@ -53,6 +58,7 @@ export interface FakeEngine {
     | "containers"
     | "links"
     | "firewall"
+    | "egress"
     | "marks"
     | "openCgroup"
     | "envd"
@@ -175,20 +181,27 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     list: () => Promise.resolve([...slots]),
   };
 
+  const kept = (link: string, address: string, policy: EgressPolicy | undefined): SlotPolicy => ({
+    link,
+    address,
+    open: policy !== undefined,
+    ...(policy === undefined ? {} : { policy: kernelPolicy(policy) }),
+  });
   const firewall: Firewall = {
     async rebuild(given) {
       await step("rebuild");
       rules.clear();
-      for (const slot of given) rules.set(slot.link, slot);
+      for (const { link, address, policy } of given) rules.set(link, kept(link, address, policy));
     },
     async pin({ link, address }) {
       await step("pin");
       rules.set(link, { link, address, open: false });
     },
-    async open({ link, address }) {
+    async open({ link, address }, policy) {
       await step("open");
       if (!rules.has(link)) throw new Error("opened before it was pinned");
-      rules.set(link, { link, address, open: true });
+      if (!told.has(address)) throw new Error("opened before the egress process was told");
+      rules.set(link, kept(link, address, policy));
     },
     async close({ link, address }) {
       await step("close");
@@ -199,7 +212,25 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       rules.delete(link);
     },
     repair: () => Promise.resolve(false),
+    decisions: () => Promise.resolve({ flows: [], untold: new Map() }),
+    watch: () => undefined,
     stop: () => undefined,
+  };
+  const told = new Map<string, SandboxEgress>();
+  const egress: EgressProcess = {
+    async begin(all) {
+      await step("begin");
+      told.clear();
+      for (const sandbox of all) told.set(sandbox.address, sandbox);
+    },
+    async set(sandbox) {
+      told.set(sandbox.address, sandbox);
+      await step("set");
+    },
+    forget: (address) => void told.delete(address),
+    check: () => Promise.reject(new AppError("unavailable", "the egress process is down")),
+    problem: undefined,
+    stop: () => Promise.resolve(),
   };
 
   const at = (address: string): FakeContainer | undefined =>
@@ -268,6 +299,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     slots,
     marks,
     firewall: rules,
+    egress: told,
     steps,
     get logs() {
       return state.logs;
@@ -290,6 +322,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       containers: engine,
       links,
       firewall,
+      egress: () => egress,
       marks: {
         async joinNetwork(id, path) {
           await step("mark");

@@ -19,6 +19,7 @@ import {
 import { type Connection, connect } from "../../shared/client.ts";
 import { newSandboxId } from "../../shared/ids.ts";
 import { createLog } from "../../shared/log.ts";
+import { OPEN } from "../../shared/policy/egress-policy.ts";
 import { createServer, serve } from "../../shared/serve.ts";
 
 const run = promisify(execFile);
@@ -142,7 +143,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
         sandboxId: newSandboxId(),
         build: BASE,
         resources: RESOURCES,
-        egress: { internet: true },
+        egress: OPEN,
         envs: {},
         accessToken: "a".repeat(32),
         endAt: Date.now() + 600_000,

@@ -9,6 +9,7 @@ import { createSlots } from "../../../agent/network/slots.ts";
 import { recover } from "../../../agent/recovery.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { createLog } from "../../../shared/log.ts";
+import { CLOSED } from "../../../shared/policy/egress-policy.ts";
 import { agentParts, build, resources, startBody } from "../../support/agent-parts.ts";
 import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
 
@@ -96,7 +97,7 @@ test("running sandboxes and the frozen pool are taken over as they are, with the
   const open = randomUUID();
   const closed = randomUUID();
   await parts.sandboxes.start(open, startBody());
-  await parts.sandboxes.start(closed, startBody({ egress: { internet: false } }));
+  await parts.sandboxes.start(closed, startBody({ egress: CLOSED }));
   await expect.poll(() => parts.pool.load()[0]?.ready).toBe(2);
   await parts.pool.stop();
   const rules = [...engine.firewall.values()];

@@ -1,6 +1,7 @@
 /** A restart loses no sandbox, and finishes what a crash cut short. */
 
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { type Cluster, startCluster } from "../../support/cluster.ts";
 
 let cluster: Cluster;
@@ -40,7 +41,7 @@ test("an execution nobody knows is stopped after its grace, and not before", asy
       sandboxId: "iorphan",
       build: template,
       resources: { cpuCount: 1, memoryMB: 128, diskSizeMB: 0 },
-      egress: { internet: true },
+      egress: OPEN,
       envs: {},
       accessToken: "0000000000000000",
       endAt: Date.now() + 60_000,

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import { CLOSED, OPEN } from "../../../shared/policy/egress-policy.ts";
 import { type Answer, type Cluster, startCluster } from "../../support/cluster.ts";
 
 let cluster: Cluster;
@@ -42,7 +43,7 @@ test("create answers with everything a client needs, and the node runs what was 
   expect(started?.body).toMatchObject({
     sandboxId: sandbox.sandboxID,
     envs: { A: "1" },
-    egress: { internet: true },
+    egress: OPEN,
     accessToken: sandbox.envdAccessToken,
     onTimeout: "kill",
     build: { templateId: sandbox.templateID, image: "svc/base:latest" },
@@ -78,7 +79,7 @@ test.each([
 ])("internet: %j reads back %j and the node gets %j", async (body, shown, told) => {
   const { sandboxID } = await create(body);
   expect((await read(sandboxID)).allowInternetAccess).toBe(shown);
-  expect(cluster.agent.starts.at(-1)?.body.egress.internet).toBe(told);
+  expect(cluster.agent.starts.at(-1)?.body.egress).toEqual(told ? OPEN : CLOSED);
 });
 
 test("ingress options are kept, shown, and make a traffic token", async () => {

@@ -5,6 +5,7 @@ import { planNetwork } from "../../../agent/network/addresses.ts";
 import type { Sandbox } from "../../../agent/sandboxes.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { createLog } from "../../../shared/log.ts";
+import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { build, resources } from "../../support/agent-parts.ts";
 
 const running: Metrics[] = [];
@@ -20,7 +21,7 @@ function setup() {
   const sandbox: Sandbox = {
     executionId: "e1",
     sandboxId: "s1",
-    internet: true,
+    egress: OPEN,
     startedAt: clock.now,
     warm: true,
     restored: "nothing" as const,

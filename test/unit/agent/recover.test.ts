@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { planRecovery, type Remains } from "../../../agent/recover.ts";
+import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { build, resources } from "../../support/agent-parts.ts";
 
 const container = (id: string, slot: number, runtime = "r2") => ({
@@ -17,7 +18,7 @@ const execution = (id: string, containerId: string, running = true) => ({
   id,
   sandboxId: `s${id}`,
   containerId,
-  internet: true,
+  egress: OPEN,
   endAt: 0,
   onTimeout: { does: "kill" as const, memory: true },
   startedAt: 0,

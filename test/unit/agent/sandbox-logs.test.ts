@@ -4,6 +4,7 @@ import { type SandboxLogs, startSandboxLogs } from "../../../agent/sandbox-logs.
 import type { Sandbox } from "../../../agent/sandboxes.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { createLog } from "../../../shared/log.ts";
+import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { build, resources } from "../../support/agent-parts.ts";
 
 const NOW = Date.parse("2026-01-01T12:00:00Z");
@@ -15,7 +16,7 @@ afterEach(async () => {
 const sandbox: Sandbox = {
   executionId: "e1",
   sandboxId: "s1",
-  internet: true,
+  egress: OPEN,
   startedAt: NOW - 1_000,
   warm: false,
   restored: "nothing" as const,

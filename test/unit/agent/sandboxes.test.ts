@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
+import { CLOSED, OPEN } from "../../../shared/policy/egress-policy.ts";
 import { agentParts, build, type Parts, type PartsOptions, resources, startBody } from "../../support/agent-parts.ts";
 import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
 
@@ -68,11 +69,96 @@ test("the address is pinned before the container starts and opened only for its 
   expect([...engine.firewall.values()].map(({ open }) => open)).toEqual([true]);
 });
 
-test("without internet access the network is never opened", async () => {
+test("the policy is with the kernel and the egress process before the network opens", async () => {
   const { engine, parts } = setup();
-  await parts.sandboxes.start(randomUUID(), startBody({ egress: { internet: false } }));
-  expect(engine.steps).not.toContain("open");
-  expect([...engine.firewall.values()].map(({ open }) => open)).toEqual([false]);
+  const egress = { ...CLOSED, allowDomains: ["example.com"] };
+  const body = startBody({ egress });
+  const executionId = randomUUID();
+  await parts.sandboxes.start(executionId, body);
+  expect(engine.steps.indexOf("set")).toBeLessThan(engine.steps.indexOf("open"));
+  expect([...engine.firewall.values()]).toMatchObject([{ open: true, policy: { steered: true } }]);
+  expect([...engine.egress.values()]).toMatchObject([{ executionId, sandboxId: body.sandboxId, policy: egress }]);
+  await parts.sandboxes.stop(executionId);
+  expect(engine.egress.size).toBe(0);
+});
+
+describe("another policy", () => {
+  const to = { ...CLOSED, allowRanges: ["203.0.113.0/24"] };
+  const started = async () => {
+    const { engine, parts } = setup();
+    const executionId = randomUUID();
+    await parts.sandboxes.start(executionId, startBody());
+    const replace = () =>
+      parts.sandboxes.changeEgress(executionId, to, ({ executionId, sandboxId, container, egress: from }) =>
+        parts.gate.replace(container.slot, { executionId, sandboxId }, { from, to }),
+      );
+    const before = engine.steps.length;
+    const policies = () => ({
+      kernel: [...engine.firewall.values()].map(({ open, policy }) => (open ? policy?.refused.length : "closed")),
+      process: [...engine.egress.values()].map(({ policy }) => policy),
+      row: parts.stores.executions.all().map(({ egress }) => egress),
+      live: parts.sandboxes.running().map(({ egress }) => egress),
+    });
+    return { engine, parts, executionId, replace, policies, steps: () => engine.steps.slice(before) };
+  };
+
+  test("closes, tells the egress process, then opens with it; and is kept", async () => {
+    const { replace, steps, policies } = await started();
+    await replace();
+    expect(steps()).toEqual(["close", "set", "open"]);
+    expect(policies()).toEqual({ kernel: [1], process: [to], row: [to], live: [to] });
+  });
+
+  test.each(["set", "open"])("that fails at %s leaves the old one in force everywhere", async (step) => {
+    const { engine, replace, policies } = await started();
+    let failed = false;
+    engine.fail((name) => {
+      if (name !== step || failed) return;
+      failed = true;
+      throw new Error("fails");
+    });
+    await expect(replace()).rejects.toMatchObject({ code: "unavailable" });
+    expect(policies()).toEqual({ kernel: [0], process: [OPEN], row: [OPEN], live: [OPEN] });
+  });
+
+  test("when neither goes the sandbox stays closed, and the error says so", async () => {
+    const { engine, replace, policies } = await started();
+    engine.fail((name) => {
+      if (name === "open") throw new Error("fails");
+    });
+    await expect(replace()).rejects.toThrow(/network is closed/);
+    expect(policies()).toMatchObject({ kernel: ["closed"], row: [OPEN] });
+  });
+
+  test("is refused for what is not here and for what does not run", async () => {
+    const { engine, parts, executionId, replace } = await started();
+    await expect(async () =>
+      parts.sandboxes.changeEgress(randomUUID(), to, async () => undefined),
+    ).rejects.toMatchObject({
+      status: 404,
+    });
+    let go: () => void = () => undefined;
+    engine.fail((name) => (name === "signal" ? new Promise<void>((resolve) => (go = resolve)) : undefined));
+    const stopped = parts.sandboxes.stop(executionId);
+    await expect(async () => replace()).rejects.toMatchObject({ status: 409 });
+    await expect.poll(() => engine.steps.includes("signal")).toBe(true);
+    go();
+    await stopped;
+  });
+
+  test("a stop waits for it, and ends with everything closed", async () => {
+    const { engine, parts, executionId, replace } = await started();
+    let go: () => void = () => undefined;
+    engine.fail((name) => (name === "set" ? new Promise<void>((resolve) => (go = resolve)) : undefined));
+    const replaced = replace();
+    await expect.poll(() => engine.steps.includes("set")).toBe(true);
+    const stopped = parts.sandboxes.stop(executionId);
+    go();
+    await replaced;
+    await stopped;
+    expect([...engine.firewall.values()].filter(({ open }) => open)).toEqual([]);
+    expect(engine.egress.size).toBe(0);
+  });
 });
 
 test("the same execution started twice is one container and one answer", async () => {

@@ -1,25 +1,31 @@
 import { describe, expect, test } from "vitest";
 import { planNetwork } from "../../../../agent/network/addresses.ts";
-import {
-  ALWAYS_DENIED,
-  closeCommand,
-  forgetCommand,
-  openCommand,
-  pinCommand,
-  tableText,
-} from "../../../../agent/network/firewall-rules.ts";
+import { changeCommand, type SlotPolicy, tableText } from "../../../../agent/network/firewall-rules.ts";
+import { parseFlows, parseUntold } from "../../../../agent/network/kernel-flows.ts";
+import { routingRules } from "../../../../agent/network/routing.ts";
+import { missingElements } from "../../../../agent/network/table-check.ts";
+import { CLOSED, kernelPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
+import { ALWAYS_DENIED } from "../../../../shared/policy/ranges.ts";
 
 const plan = planNetwork("svc", "10.213.0.0/16");
-const open = { link: "svc-2", address: "10.213.0.2", open: true };
-const closed = { link: "svc-3", address: "10.213.0.3", open: false };
+const options = { egressPort: 5050, connections: 7 };
+const at = (n: number, more: Partial<SlotPolicy> = {}): SlotPolicy => ({
+  ...{ link: `svc-${n}`, address: `10.213.0.${n}`, open: true, policy: kernelPolicy(OPEN) },
+  ...more,
+});
+const open = at(2);
+const closed: SlotPolicy = { link: "svc-3", address: "10.213.0.3", open: false };
+const listed = at(4, { policy: kernelPolicy({ ...CLOSED, allowRanges: ["203.0.113.7/32", "198.51.100.0/24"] }) });
+const named = at(5, { policy: kernelPolicy({ ...CLOSED, allowDomains: ["example.com"] }) });
+const proxied = at(6, { policy: kernelPolicy({ ...OPEN, proxy: { host: "proxy.example", port: 1080 } }) });
 
 function chain(text: string, name: string): string[] {
-  const body = new RegExp(`chain ${name} \\{\\n([^}]*(?:\\{[^}]*\\}[^}]*)*)\\n {2}\\}`).exec(text)?.[1] ?? "";
+  const body = new RegExp(`chain ${name} \\{\\n([^}]*(?:\\{[^}]*\\}[^}]*)*?)\\n {2}\\}`).exec(text)?.[1] ?? "";
   return body.split("\n").map((line) => line.trim());
 }
 
 describe("the table", () => {
-  const text = tableText(plan, [open, closed]);
+  const text = tableText(plan, [open, closed], options);
 
   test("is replaced in one transaction", () => {
     expect(text.startsWith("add table inet svc\ndelete table inet svc\ntable inet svc {")).toBe(true);
@@ -29,7 +35,8 @@ describe("the table", () => {
     const rules = (slots: number) =>
       tableText(
         plan,
-        Array.from({ length: slots }, (_, index) => ({ ...open, link: `svc-${index + 2}` })),
+        Array.from({ length: slots }, (_, index) => ({ ...listed, link: `svc-${index + 2}` })),
+        options,
       ).split("\n").length;
     expect(rules(200)).toBe(rules(1));
   });
@@ -39,60 +46,182 @@ describe("the table", () => {
     expect(text).toContain('elements = { "svc-2" }');
   });
 
-  test("decides about a sandbox's packets in this order, and denies what is left", () => {
+  test("decides about a sandbox's packets in this order, and asks the policy before it looks at connections", () => {
     expect(chain(text, "out")).toEqual([
       "meta nfproto != ipv4 drop",
       "iifname . ip saddr != @pinned drop",
       'oifname "svc-*" drop',
-      "ip daddr @denied drop",
+      "iifname != @open drop",
       "meta l4proto != { tcp, udp } drop",
-      "th dport { 53, 853 } drop",
-      "iifname @open accept",
-      "drop",
+      "ip daddr @denied goto silence",
+      "th dport { 53, 853 } goto silence",
+      "iifname @steered goto refuse",
+      "iifname != @listed goto pass",
+      "ip saddr . ip daddr @allowed goto pass",
+      "ip saddr . ip daddr @refused goto refuse",
+      "goto pass",
+    ]);
+    expect(chain(text, "pass")).toEqual([
+      "ct state established,related accept",
+      "ct state invalid drop",
+      "add @connections { ip saddr ct count over 7 } goto crowd",
+      "jump tell_granted",
+      "accept",
     ]);
   });
 
-  test("lets a sandbox speak to the host for replies and names only", () => {
+  test("takes TCP of steered links to the egress process, except where nobody is dialled or names are asked", () => {
+    expect(chain(text, "arriving")).toEqual([
+      "meta nfproto != ipv4 return",
+      "iifname . ip saddr != @pinned return",
+      "meta mark set meta mark | 0x10000000",
+      "iifname != @open return",
+      "meta l4proto != tcp return",
+      "iifname @diverted socket transparent 1 meta mark set meta mark | 0x20000000 accept",
+      "iifname != @steered return",
+      "tcp dport { 53, 853 } return",
+      "fib daddr type { local, broadcast, multicast } return",
+      "iifname != @tunnelled ip daddr @denied return",
+      "meta l4proto tcp tproxy ip to 10.213.0.1:5050 meta mark set meta mark | 0x20000000 accept",
+    ]);
+  });
+
+  test("lets a sandbox speak to the host for replies, names and steered connections only", () => {
     expect(chain(text, "local")).toEqual([
       "meta nfproto != ipv4 drop",
       "iifname . ip saddr != @pinned drop",
+      "meta mark & 0x20000000 == 0x20000000 iifname @open accept",
       "ct direction reply ct state established accept",
       "ip daddr 10.213.0.1 meta l4proto { tcp, udp } th dport 53 iifname @open accept",
       "drop",
     ]);
   });
 
+  test("lets in only what the policy would let out", () => {
+    expect(chain(text, "into")).toEqual([
+      "ct state != { established, related } drop",
+      "oifname != @open drop",
+      "ip protocol icmp accept",
+      "oifname @steered drop",
+      "ip saddr @denied drop",
+      "oifname != @listed accept",
+      "ip daddr . ip saddr @allowed accept",
+      "ip daddr . ip saddr @refused drop",
+      "accept",
+    ]);
+  });
+
   test("denies what design.md names, and its own subnet", () => {
-    expect(ALWAYS_DENIED).toEqual(
-      expect.arrayContaining([
-        "10.0.0.0/8",
-        "100.64.0.0/10",
-        "127.0.0.0/8",
-        "168.63.129.16/32",
-        "169.254.0.0/16",
-        "172.16.0.0/12",
-        "192.168.0.0/16",
-        "224.0.0.0/4",
-        "0.0.0.0/8",
-      ]),
-    );
-    expect(tableText(planNetwork("x", "203.0.113.0/24"), [])).toContain("240.0.0.0/4, 203.0.113.0/24 }");
+    expect(text).toContain(`elements = { ${ALWAYS_DENIED.join(", ")}, 10.213.0.0/16 }`);
   });
 
   test("without slots has empty sets", () => {
-    expect(tableText(plan, [])).not.toContain('"svc-2"');
-    expect(tableText(plan, [])).not.toContain("elements = {  }");
+    expect(tableText(plan, [], options)).not.toContain('"svc-2"');
+    expect(tableText(plan, [], options)).not.toContain("elements = {  }");
   });
 });
 
-test("changes are one line each, and taking away succeeds when nothing is there", () => {
-  expect(pinCommand(plan, open)).toBe('add element inet svc pinned { "svc-2" . 10.213.0.2 }');
-  expect(openCommand(plan, open)).toBe('add element inet svc open { "svc-2" }');
-  expect(closeCommand(plan, open)).toBe(
-    'add element inet svc open { "svc-2" }; delete element inet svc open { "svc-2" }',
-  );
-  expect(forgetCommand(plan, open)).toContain("delete element inet svc pinned");
-  for (const command of [pinCommand, openCommand, closeCommand, forgetCommand]) {
-    expect(command(plan, open)).not.toContain("\n");
-  }
+describe("a change is one line", () => {
+  const add = (set: string, element: string) => `add element inet svc ${set} { ${element} }`;
+  const remove = (set: string, element: string) => `delete element inet svc ${set} { ${element} }`;
+  const pinned: SlotPolicy = { link: "svc-2", address: "10.213.0.2", open: false };
+  test.each<[string, SlotPolicy | undefined, SlotPolicy | undefined, string | undefined]>([
+    ["pin", undefined, pinned, add("pinned", '"svc-2" . 10.213.0.2')],
+    ["open without lists: one element", pinned, open, add("open", '"svc-2"')],
+    ["close", open, { ...open, open: false }, remove("open", '"svc-2"')],
+    ["forget", open, undefined, `${remove("pinned", '"svc-2" . 10.213.0.2')}; ${remove("open", '"svc-2"')}`],
+    ["nothing to do", open, open, undefined],
+    [
+      "lists",
+      at(4),
+      listed,
+      [
+        add("listed", '"svc-4"'),
+        add("allowed", "10.213.0.4 . 198.51.100.0-198.51.100.255, 10.213.0.4 . 203.0.113.7"),
+        add("refused", "10.213.0.4 . 0.0.0.0-255.255.255.255"),
+      ].join("; "),
+    ],
+    ["steered", at(5), named, add("steered", '"svc-5"')],
+    ["tunnelled", at(6), proxied, `${add("steered", '"svc-6"')}; ${add("tunnelled", '"svc-6"')}`],
+    [
+      "no longer steered: what was taken stays with the egress process",
+      named,
+      at(5, { wasSteered: true }),
+      `${remove("steered", '"svc-5"')}; ${add("diverted", '"svc-5"')}`,
+    ],
+    [
+      "only what differs",
+      listed,
+      { ...listed, policy: kernelPolicy({ ...CLOSED, allowRanges: ["203.0.113.7/32"] }) },
+      remove("allowed", "10.213.0.4 . 198.51.100.0-198.51.100.255"),
+    ],
+  ])("%s", (_name, before, after, command) => {
+    expect(changeCommand(plan, before, after)).toBe(command);
+  });
+});
+
+describe("what nft prints", () => {
+  const sets = (allowed: string, more = "") => `table inet svc {
+\tset pinned {
+\t\ttype ifname . ipv4_addr
+\t\telements = { "svc-4" . 10.213.0.4${more} }
+\t}
+}
+${["open", "listed"].map((name) => `table inet svc {\n\tset ${name} {\n\t\ttype ifname\n\t\telements = { "svc-4" }\n\t}\n}`).join("\n")}
+${["steered", "tunnelled", "diverted"].map((name) => `table inet svc {\n\tset ${name} {\n\t\ttype ifname\n\t}\n}`).join("\n")}
+table inet svc {
+\tset allowed {
+\t\ttype ipv4_addr . ipv4_addr
+\t\tflags interval
+\t\telements = { ${allowed} }
+\t}
+}
+table inet svc {
+\tset refused {
+\t\ttype ipv4_addr . ipv4_addr
+\t\tflags interval
+\t\telements = { 10.213.0.4 . 0.0.0.0/0 }
+\t}
+}`;
+  const both = "10.213.0.4 . 198.51.100.0/24,\n\t\t\t     10.213.0.4 . 203.0.113.7";
+
+  test("is compared element by element", () => {
+    expect(missingElements(sets(both), [listed])).toBe(false);
+    expect(missingElements(sets("10.213.0.4 . 203.0.113.7"), [listed])).toBe(true);
+    expect(missingElements(sets(`${both}, 10.213.0.4 . 8.8.8.8`), [listed])).toBe(true);
+    expect(missingElements(sets(both, ', "svc-9" . 10.213.0.9'), [listed])).toBe(true);
+    expect(missingElements("", [listed])).toBe(true);
+    expect(missingElements(sets(both), [listed, open])).toBe(true);
+  });
+
+  test("of the log is told once, and again when it grew or began anew", () => {
+    const told = new Map<string, number>();
+    const text = (packets: number) =>
+      `\t\telements = { 10.213.0.2 . 203.0.113.7 . tcp . 80 timeout 10s expires 9s396ms counter packets ${packets} bytes 120,
+      10.213.0.3 . 203.0.113.7 . udp . 9 timeout 10s expires 1s counter packets 1 bytes 120 }`;
+    expect(parseFlows([["denials", text(2)]], told)).toEqual([
+      { source: "10.213.0.2", address: "203.0.113.7", protocol: "tcp", port: 80, outcome: "denied", count: 2 },
+      { source: "10.213.0.3", address: "203.0.113.7", protocol: "udp", port: 9, outcome: "denied", count: 1 },
+    ]);
+    expect(parseFlows([["denials", text(2)]], told)).toEqual([]);
+    expect(parseFlows([["denials", text(5)]], told)).toMatchObject([{ count: 3 }]);
+    expect(parseFlows([["denials", text(1)]], told)).toMatchObject([{ count: 1 }]);
+    expect(parseFlows([["denials", ""]], told)).toEqual([]);
+    expect(parseFlows([["denials", text(1)]], told)).toHaveLength(2);
+  });
+
+  test("of what was too much is counted by source", () => {
+    const told = new Map<string, number>();
+    const text = "elements = { 10.213.0.2 timeout 1h expires 59m59s counter packets 12 bytes 720 }";
+    expect([...parseUntold(text, told)]).toEqual([["10.213.0.2", 12]]);
+    expect([...parseUntold(text, told)]).toEqual([]);
+  });
+});
+
+test("without the table's mark a sandbox's packet is not forwarded", () => {
+  expect(routingRules(plan).map(({ shown }) => shown)).toEqual([
+    "7002: from 10.213.0.0/16 fwmark 0x20000000/0x20000000 lookup 1544213760",
+    "7000: from 10.213.0.0/16 iif lo goto 7002",
+    "7001: from 10.213.0.0/16 fwmark 0/0x10000000 blackhole",
+  ]);
 });

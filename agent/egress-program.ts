@@ -1,0 +1,49 @@
+/** Where the egress process is, and the port it listens on. */
+
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { RunCommand } from "./command.ts";
+
+/** Makes the socket that only the kernel's TPROXY can use, and becomes the program. */
+const LAUNCHER = "svc-transparent";
+
+/** The program with its arguments, without the launcher's: as it was built, or of this checkout. */
+export async function egressProgram(
+  run: RunCommand,
+  workDir: string,
+): Promise<{ launcher: string; program: string[] }> {
+  const here = fileURLToPath(import.meta.url);
+  if (!here.endsWith(".ts")) {
+    const file = (name: string) => join(dirname(here), name);
+    return { launcher: file(LAUNCHER), program: [process.execPath, ...process.execArgv, file("egress.js")] };
+  }
+  // From the sources, as tests and people who work on it do: this program's own way to load TypeScript.
+  const sources = join(dirname(here), "egress");
+  const launcher = join(workDir, LAUNCHER);
+  await mkdir(workDir, { recursive: true });
+  await run("cc", ["-Os", "-o", launcher, join(sources, `${LAUNCHER}.c`)]);
+  return { launcher, program: [process.execPath, ...process.execArgv, join(sources, "main.ts")] };
+}
+
+/** The wanted one, else the one of last time while it is free, else a free one; remembered in the file. */
+export async function choosePort(wanted: number, path: string): Promise<number> {
+  if (wanted !== 0) return wanted;
+  const last = Number(await readFile(path, "utf8").catch(() => "0"));
+  const port = await free(last).catch(() => free(0));
+  if (port !== last) await writeFile(path, `${port}\n`);
+  return port;
+}
+
+// On every address, although it is used on one that may not be there yet.
+function free(port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().listen(port, "0.0.0.0");
+    server.once("error", reject);
+    server.once("listening", () => {
+      const bound = server.address();
+      server.close(() => resolve(typeof bound === "object" && bound !== null ? bound.port : 0));
+    });
+  });
+}

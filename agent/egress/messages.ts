@@ -1,0 +1,77 @@
+/**
+ * What the agent and its egress process tell each other, as JSON over the IPC channel of a child process. The egress
+ * process keeps nothing: it learns every sandbox from `begin`, listens only then, and ends when the channel closes, so
+ * that no flow is decided by a policy that the agent does not know.
+ */
+
+import type { NetworkLogEntry } from "../../shared/agent-shapes.ts";
+import type { Decision, Flow } from "../../shared/policy/decide.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+
+/** A running sandbox as the egress process knows it, by its source address. */
+export interface SandboxEgress {
+  readonly address: string;
+  readonly executionId: string;
+  readonly sandboxId: string;
+  readonly policy: EgressPolicy;
+}
+
+export interface Begin {
+  readonly is: "begin";
+  /** Where the resolver listens, UDP and TCP. */
+  readonly gateway: string;
+  readonly dnsPort: number;
+  /** `SVC_DNS_UPSTREAM`: host[:port],… or empty for the resolvers of the machine. */
+  readonly dnsUpstream: string;
+  /** PEM: what transformed hosts are shown to sandboxes with. */
+  readonly authority: { readonly certificate: string; readonly key: string };
+  readonly connectionsPerSandbox: number;
+  readonly sandboxes: readonly SandboxEgress[];
+}
+
+/** Answered by `done` once it is in force and every open flow that the policy forbids is cut, or by `failed`. */
+export interface SetPolicy {
+  readonly is: "set";
+  readonly id: number;
+  readonly sandbox: SandboxEgress;
+}
+
+/** Its flows end; from now on connections from the address are closed. Answered by `done`. */
+export interface Forget {
+  readonly is: "forget";
+  readonly id: number;
+  readonly address: string;
+}
+
+/** What would happen to a flow; a name is resolved as for a flow. Answered by `checked` or `failed`. */
+export interface Check {
+  readonly is: "check";
+  readonly id: number;
+  readonly address: string;
+  readonly flow: Omit<Flow, "address"> & { readonly address?: string };
+}
+
+/** The answer to `resolve`; without a value it cannot be resolved, and the request that needs it fails. */
+export interface Resolved {
+  readonly is: "resolved";
+  readonly id: number;
+  readonly value?: string;
+}
+
+export type ToEgress = Begin | SetPolicy | Forget | Check | Resolved;
+
+export type FromEgress =
+  /** Everything of `begin` is in force; connections are taken. */
+  | { readonly is: "ready" }
+  | { readonly is: "done"; readonly id: number }
+  | { readonly is: "failed"; readonly id: number; readonly message: string }
+  | { readonly is: "checked"; readonly id: number; readonly decision: Decision; readonly addresses: readonly string[] }
+  /** A value for `${placeholder}` of a header, for this execution, at the moment of use. */
+  | { readonly is: "resolve"; readonly id: number; readonly executionId: string; readonly placeholder: string }
+  /** Batches, at most one a second; `suppressed` were over the limit of that sandbox. */
+  | {
+      readonly is: "decisions";
+      readonly executionId: string;
+      readonly entries: readonly NetworkLogEntry[];
+      readonly suppressed: number;
+    };

@@ -1,0 +1,112 @@
+/**
+ * The way of a sandbox to the network: the kernel and the egress process, told of a policy in the order in which
+ * nothing is let through that it forbids.
+ */
+
+import { AppError } from "../../shared/errors.ts";
+import type { Log } from "../../shared/log.ts";
+import { type EgressPolicy, needsEgressProcess } from "../../shared/policy/egress-policy.ts";
+import type { SandboxEgress } from "../egress/messages.ts";
+import type { EgressProcess } from "../egress-process.ts";
+import type { Slot } from "./addresses.ts";
+import type { Firewall } from "./firewall.ts";
+
+export interface Guest {
+  readonly executionId: string;
+  readonly sandboxId: string;
+}
+
+export interface Gate {
+  /** At start: one that the firewall was rebuilt with. */
+  adopt(slot: Slot, guest: Guest, policy: EgressPolicy): void;
+  /** All that were let in and are not closed. */
+  guests(): readonly SandboxEgress[];
+  /** Who has the address, or had it last: what the kernel says of it is read a little later. */
+  lastAt(address: string): SandboxEgress | undefined;
+  /** The policy is in force when this resolves. While the egress process is down, what it would decide is refused. */
+  open(slot: Slot, guest: Guest, policy: EgressPolicy): Promise<void>;
+  /** Nothing passes, nothing is forgotten: `open` goes on where it was. */
+  hold(slot: Slot): Promise<void>;
+  /** For good: its flows end. */
+  close(slot: Slot): Promise<void>;
+  /**
+   * From one policy to another, whole or not at all; flows that the new one forbids are cut when it resolves. When
+   * neither can be put in force the sandbox stays closed, and the error says so.
+   */
+  replace(
+    slot: Slot,
+    guest: Guest,
+    policies: { readonly from: EgressPolicy; readonly to: EgressPolicy },
+  ): Promise<void>;
+}
+
+export interface GateDeps {
+  readonly firewall: Pick<Firewall, "open" | "close">;
+  readonly egress: Pick<EgressProcess, "set" | "forget" | "problem">;
+  readonly log: Log;
+}
+
+export function createGate({ firewall, egress, log }: GateDeps): Gate {
+  const inside = new Map<string, SandboxEgress>();
+  const last = new Map<string, SandboxEgress>();
+  const note = ({ address }: Slot, guest: Guest, policy: EgressPolicy): SandboxEgress => {
+    const sandbox = { address, ...guest, policy };
+    inside.set(address, sandbox);
+    last.set(address, sandbox);
+    return sandbox;
+  };
+
+  const put = async (slot: Slot, guest: Guest, policy: EgressPolicy) => {
+    await egress.set(note(slot, guest, policy));
+    await firewall.open(slot, policy);
+  };
+
+  const goBack = async (slot: Slot, guest: Guest, policy: EgressPolicy) => {
+    await egress.set(note(slot, guest, policy)).catch((error: unknown) => {
+      // A process that is gone lets nothing through, and the next one begins with this policy; one that refuses does.
+      if (egress.problem === undefined) throw error;
+    });
+    await firewall.open(slot, policy);
+  };
+
+  return {
+    adopt: (slot, guest, policy) => void note(slot, guest, policy),
+    guests: () => [...inside.values()],
+    lastAt: (address) => last.get(address),
+    async open(slot, guest, policy) {
+      const told = egress.set(note(slot, guest, policy)).catch((error: unknown) => {
+        log.warn({ err: error, ...guest }, "the egress process learns of the sandbox when it is back");
+      });
+      // Otherwise it only answers questions for names, and the first one comes later than this message.
+      if (needsEgressProcess(policy)) await told;
+      await firewall.open(slot, policy);
+    },
+    hold: (slot) => firewall.close(slot),
+    async close(slot) {
+      inside.delete(slot.address);
+      egress.forget(slot.address);
+      await firewall.close(slot);
+    },
+    async replace(slot, guest, { from, to }) {
+      // Nothing is touched when it cannot be done: the old policy holds.
+      if (egress.problem !== undefined)
+        throw new AppError("unavailable", `the policy was not replaced: ${egress.problem}`);
+      try {
+        await firewall.close(slot);
+        await put(slot, guest, to);
+      } catch (error) {
+        log.error({ err: error, ...guest }, "policy not replaced, the old one is put back");
+        try {
+          await firewall.close(slot);
+          await goBack(slot, guest, from);
+        } catch (again) {
+          log.error({ err: again, ...guest }, "the old policy is not in force either: the sandbox stays closed");
+          throw new AppError("unavailable", "neither policy could be put in force: the sandbox's network is closed", {
+            cause: error,
+          });
+        }
+        throw new AppError("unavailable", "the policy was not replaced, the old one is in force", { cause: error });
+      }
+    },
+  };
+}

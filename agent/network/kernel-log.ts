@@ -1,0 +1,54 @@
+/** What the kernel decided about flows, read from it every second and written to the log in the words of the decision. */
+
+import type { NetworkLogEntry } from "../../shared/agent-api.ts";
+import type { Log } from "../../shared/log.ts";
+import { type Loop, loop } from "../../shared/loop.ts";
+import { decide } from "../../shared/policy/decide.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import type { NetworkLogStore } from "../store/network-log.ts";
+import type { Firewall } from "./firewall.ts";
+import type { Gate } from "./gate.ts";
+import type { KernelFlow } from "./kernel-flows.ts";
+
+/** An address rests for longer than this after its sandbox, so no flow is written down for the next one. */
+const EVERY_MS = 1_000;
+
+export interface KernelLogDeps {
+  readonly firewall: Pick<Firewall, "decisions">;
+  readonly gate: Pick<Gate, "lastAt">;
+  readonly store: Pick<NetworkLogStore, "add">;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export function startKernelLog({ firewall, gate, store, now, log }: KernelLogDeps): Loop {
+  return loop({ name: "kernel decisions", everyMs: EVERY_MS, log }, async () => {
+    const { flows, untold } = await firewall.decisions();
+    const bySource = new Map<string, KernelFlow[]>([...untold.keys()].map((source) => [source, []]));
+    for (const flow of flows) bySource.set(flow.source, [...(bySource.get(flow.source) ?? []), flow]);
+    for (const [source, some] of bySource) {
+      const sandbox = gate.lastAt(source);
+      if (sandbox === undefined) continue;
+      const entries = some.map((flow) => toEntry(flow, sandbox.policy, now()));
+      store.add(sandbox.executionId, entries, untold.get(source) ?? 0);
+    }
+  });
+}
+
+export function toEntry(flow: KernelFlow, policy: EgressPolicy, at: number): NetworkLogEntry {
+  const { address, port, protocol, outcome, count } = flow;
+  const { verdict, rule } = decide({ address, port, protocol }, policy);
+  const agreed = verdict === (outcome === "allowed" ? "allow" : "deny");
+  return {
+    at,
+    protocol,
+    address,
+    port,
+    verdict: outcome === "allowed" ? "allow" : "deny",
+    // They differ when the policy changed in between, and where the egress process was not there to decide.
+    rule: outcome === "crowded" ? "limit connections" : agreed ? rule : outcome === "denied" ? "failed" : "default",
+    count,
+    sentBytes: 0,
+    receivedBytes: 0,
+  };
+}

@@ -1,0 +1,71 @@
+/**
+ * The part of the network that holds when the nftables table is gone: rules of the routing policy, which no flush of a
+ * ruleset touches. A packet of a sandbox without the table's mark is not forwarded; one with the mark for the egress
+ * process is delivered to this host, whatever its destination.
+ */
+
+import { addressNumber } from "../../shared/policy/ranges.ts";
+import type { RunCommand } from "../command.ts";
+import type { Plan } from "./addresses.ts";
+
+/** The table saw this packet, and it came with its own address from its own link. */
+export const PINNED_MARK = 0x10000000;
+/** It belongs to a connection of the egress process. */
+export const STEERED_MARK = 0x20000000;
+
+const EXEMPT = 7000;
+const DROP = 7001;
+const STEER = 7002;
+
+export interface Routing {
+  /** Repeating it is harmless. True when something was missing. */
+  keep(): Promise<boolean>;
+}
+
+export function hostRouting(plan: Plan, run: RunCommand): Routing {
+  const wanted = routingRules(plan);
+  const table = routingTable(plan);
+  return {
+    async keep() {
+      const [rules, route] = await Promise.all([
+        run("ip", ["rule", "show"]).then(parseRules),
+        run("ip", ["route", "show", "table", String(table)]).catch(() => ""),
+      ]);
+      const missing = wanted.filter((rule) => !rules.has(rule.shown));
+      const routed = /^local default dev lo\b/m.test(route);
+      if (missing.length === 0 && routed) return false;
+      const input = [
+        ...(routed ? [] : [`route replace local default dev lo table ${table}`]),
+        ...missing.map(({ pref, text }) => `rule add pref ${pref} ${text}`),
+      ];
+      await run("ip", ["-batch", "-"], { input: `${input.join("\n")}\n` });
+      return true;
+    },
+  };
+}
+
+/**
+ * In the order in which they are added: the one that others jump to comes first. What this machine sends itself, and
+ * its look back at where a reply comes from, carry no mark; both have `lo` as the way in.
+ */
+export function routingRules(plan: Plan): readonly { pref: number; text: string; shown: string }[] {
+  const from = `from ${plan.subnet}`;
+  return [
+    { pref: STEER, text: `${from} fwmark ${hex(STEERED_MARK)}/${hex(STEERED_MARK)} lookup ${routingTable(plan)}` },
+    { pref: EXEMPT, text: `${from} iif lo goto ${STEER}` },
+    { pref: DROP, text: `${from} fwmark 0/${hex(PINNED_MARK)} blackhole` },
+  ].map((rule) => ({ ...rule, shown: `${rule.pref}: ${rule.text}` }));
+}
+
+/** One of the agent's own for each subnet. */
+export function routingTable({ gateway }: Plan): number {
+  return 0x5c000000 + Math.floor((addressNumber(gateway) ?? 0) / 256);
+}
+
+function parseRules(text: string): ReadonlySet<string> {
+  return new Set(text.split("\n").map((line) => line.trim().replace(/\s+/g, " ")));
+}
+
+function hex(mark: number): string {
+  return `0x${mark.toString(16)}`;
+}

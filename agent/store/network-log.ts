@@ -1,0 +1,110 @@
+/** Decisions about flows, bounded per execution and in all, kept some hours after its end. The only SQL on those tables. */
+
+import type { NetworkLog, NetworkLogEntry } from "../../shared/agent-api.ts";
+import type { Sqlite } from "./database.ts";
+
+/** Oldest go first. */
+const MAX_ENTRIES_PER_EXECUTION = 5_000;
+const MAX_ENTRIES = 500_000;
+
+export interface NetworkLogStore {
+  /** `suppressed`: how many more there were. One transaction. */
+  add(executionId: string, entries: readonly NetworkLogEntry[], suppressed: number): void;
+  /** Oldest first, from the cursor (inclusive, unix milliseconds) on; without one the newest. */
+  read(executionId: string, query: { readonly cursor?: number; readonly limit: number }): NetworkLog;
+  /** Drops what is older than a time, and the oldest of what is too much. */
+  prune(before: number): void;
+}
+
+interface Row {
+  execution_id: string;
+  seq: number;
+  at: number;
+  protocol: NetworkLogEntry["protocol"];
+  address: string;
+  port: number;
+  name: string | null;
+  verdict: NetworkLogEntry["verdict"];
+  rule: string;
+  count: number;
+  sent_bytes: number;
+  received_bytes: number;
+}
+
+export interface NetworkLogLimits {
+  readonly perExecution: number;
+  readonly all: number;
+}
+
+export function networkLogStore(
+  database: Sqlite,
+  limits: NetworkLogLimits = { perExecution: MAX_ENTRIES_PER_EXECUTION, all: MAX_ENTRIES },
+): NetworkLogStore {
+  const insert = database.prepare<Row>(`insert into network_log values (
+    @execution_id, @seq, @at, @protocol, @address, @port, @name, @verdict, @rule, @count, @sent_bytes, @received_bytes)`);
+  const last = database.prepare<[string], { seq: number | null }>(
+    "select max(seq) as seq from network_log where execution_id = ?",
+  );
+  const trim = database.prepare<[string, number]>("delete from network_log where execution_id = ? and seq <= ?");
+  const suppress = database.prepare<[string, number, number]>(`insert into network_suppressed values (?, ?, ?)
+    on conflict do update set count = count + excluded.count, at = excluded.at`);
+  const suppressed = database.prepare<[string], { count: number }>(
+    "select count from network_suppressed where execution_id = ?",
+  );
+  const newest = database.prepare<[string, number], Row>(
+    "select * from network_log where execution_id = ? order by seq desc limit ?",
+  );
+  // In order of time: what the kernel decided is written down a little later than what the egress process did.
+  const from = database.prepare<[string, number, number], Row>(
+    "select * from network_log where execution_id = ? and at >= ? order by at, seq limit ?",
+  );
+  const pruneEntries = database.prepare<[number]>("delete from network_log where at < ?");
+  const pruneSuppressed = database.prepare<[number]>("delete from network_suppressed where at < ?");
+  const surplus = database.prepare<[number], { at: number }>(
+    "select at from network_log order by at desc limit 1 offset ?",
+  );
+
+  return {
+    add: database.transaction((executionId: string, entries: readonly NetworkLogEntry[], more: number) => {
+      let seq = last.get(executionId)?.seq ?? 0;
+      for (const { at, protocol, address, port, name, verdict, rule, count, sentBytes, receivedBytes } of entries) {
+        seq++;
+        const bytes = { sent_bytes: sentBytes, received_bytes: receivedBytes };
+        insert.run({
+          ...{ execution_id: executionId, seq, at, protocol, address, port, name: name ?? null, verdict, rule, count },
+          ...bytes,
+        });
+      }
+      trim.run(executionId, seq - limits.perExecution);
+      if (more > 0) suppress.run(executionId, more, entries.at(-1)?.at ?? Date.now());
+    }),
+    read(executionId, { cursor, limit }) {
+      const rows =
+        cursor === undefined ? newest.all(executionId, limit).toReversed() : from.all(executionId, cursor, limit);
+      return {
+        entries: rows.map(toEntry).toSorted((a, b) => a.at - b.at),
+        suppressed: suppressed.get(executionId)?.count ?? 0,
+      };
+    },
+    prune: database.transaction((before: number) => {
+      const tooOld = surplus.get(limits.all)?.at;
+      pruneEntries.run(tooOld === undefined ? before : Math.max(before, tooOld + 1));
+      pruneSuppressed.run(before);
+    }),
+  };
+}
+
+function toEntry(row: Row): NetworkLogEntry {
+  return {
+    at: row.at,
+    protocol: row.protocol,
+    address: row.address,
+    port: row.port,
+    ...(row.name === null ? {} : { name: row.name }),
+    verdict: row.verdict,
+    rule: row.rule,
+    count: row.count,
+    sentBytes: row.sent_bytes,
+    receivedBytes: row.received_bytes,
+  };
+}

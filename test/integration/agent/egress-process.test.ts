@@ -1,0 +1,122 @@
+/** The supervisor against a program that speaks as the egress process does. */
+
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { createEgressProcess, type EgressProcess } from "../../../agent/egress-process.ts";
+import type { NetworkLogEntry } from "../../../shared/agent-api.ts";
+import { createLog } from "../../../shared/log.ts";
+import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
+
+const program = new URL("../../support/fake-egress.ts", import.meta.url).pathname;
+const log = createLog({ component: "test", level: "silent" });
+const undo: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const step of undo.splice(0).reverse()) await step();
+});
+
+const sandbox = (n: number, more: Partial<EgressPolicy> = {}) => ({
+  ...{ address: `10.99.0.${n}`, executionId: `execution-${n}`, sandboxId: `sandbox${n}` },
+  policy: { ...OPEN, ...more },
+});
+
+async function setup(command = [process.execPath, "--import", "tsx", program]) {
+  const directory = await mkdtemp(join(tmpdir(), "svc-egress-"));
+  undo.push(() => rm(directory, { recursive: true }));
+  const file = join(directory, "heard");
+  const decisions: { executionId: string; entries: readonly NetworkLogEntry[]; suppressed: number }[] = [];
+  const egress: EgressProcess = createEgressProcess(
+    {
+      command: () => Promise.resolve(command),
+      environment: { FAKE_EGRESS_FILE: file, PATH: process.env["PATH"] ?? "" },
+      ...{ gateway: "10.99.0.1", dnsPort: 53, dnsUpstream: "", connectionsPerSandbox: 9, log },
+      authority: () => Promise.resolve({ certificate: "c", key: "k" }),
+      resolve: (executionId, name) =>
+        name === "broken" ? Promise.reject(new Error("no")) : Promise.resolve(`${name} of ${executionId}`),
+    },
+    (executionId, entries, suppressed) => void decisions.push({ executionId, entries, suppressed }),
+  );
+  undo.push(() => egress.stop());
+  const heard = async () => {
+    const text = await readFile(file, "utf8").catch(() => "");
+    return text
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as { is: string; process: number } & Record<string, unknown>);
+  };
+  return { egress, heard, decisions };
+}
+
+test("begins with all that run, then is told one by one", async () => {
+  const { egress, heard, decisions } = await setup();
+  expect(egress.problem).toBeDefined();
+  await egress.begin([sandbox(2)], 10_000);
+  expect(egress.problem).toBeUndefined();
+  await egress.set(sandbox(3));
+  egress.forget("10.99.0.2");
+  expect(await egress.check("10.99.0.3", { hostname: "a.b", port: 80, protocol: "tcp" })).toEqual({
+    ...{ verdict: "deny", rule: "fake", reason: "it is not real", dial: "address", addresses: ["203.0.113.9"] },
+  });
+  expect(await heard()).toMatchObject([
+    { is: "begin", gateway: "10.99.0.1", connectionsPerSandbox: 9, authority: { key: "k" }, sandboxes: [sandbox(2)] },
+    { is: "set", sandbox: sandbox(3) },
+    { is: "forget", address: "10.99.0.2" },
+    { is: "check", address: "10.99.0.3" },
+  ]);
+  expect(decisions).toMatchObject([{ executionId: "execution-3", entries: [{ rule: "fake" }], suppressed: 2 }]);
+});
+
+test("placeholders are answered, also when there is no value", async () => {
+  const { egress, heard } = await setup();
+  await egress.begin([], 10_000);
+  await egress.set(sandbox(2, { rules: [{ host: "token", headers: {} }] }));
+  await egress.set(sandbox(2, { rules: [{ host: "broken", headers: {} }] }));
+  const answers = async () => (await heard()).filter(({ is }) => is === "resolved").map(({ value }) => value);
+  await expect.poll(answers).toEqual(["token of execution-2", undefined]);
+});
+
+test("dies and is started again with what it must know; meanwhile it is said to be down", async () => {
+  const { egress, heard } = await setup();
+  await egress.begin([sandbox(2)], 10_000);
+  const [first] = await heard();
+  process.kill(first?.process ?? 0, "SIGKILL");
+  await expect.poll(() => egress.problem).toBeDefined();
+  await expect(egress.check("10.99.0.2", { address: "1.2.3.4", port: 80, protocol: "tcp" })).rejects.toMatchObject({
+    status: 503,
+  });
+  // What changes while it is down is in its next beginning.
+  await expect(egress.set(sandbox(3))).rejects.toMatchObject({ status: 503 });
+  egress.forget("10.99.0.2");
+  await expect.poll(() => egress.problem).toBeUndefined();
+  expect((await heard()).at(-1)).toMatchObject({ is: "begin", sandboxes: [sandbox(3)] });
+});
+
+test("a change it dies of, or refuses, is an error", async () => {
+  const { egress } = await setup();
+  await egress.begin([], 10_000);
+  await expect(egress.set(sandbox(2, { allowDomains: ["refuse"] }))).rejects.toThrow(/refused: no/);
+  await expect(egress.set(sandbox(2, { allowDomains: ["die"] }))).rejects.toThrow(/ended with 3/);
+});
+
+test("stuck, it is ended: a change is not waited for for ever", async () => {
+  const { egress, heard } = await setup();
+  await egress.begin([], 10_000);
+  await expect(egress.set(sandbox(2, { allowDomains: ["silent"] }))).rejects.toThrow(/ended with SIGKILL/);
+  egress.forget("10.99.0.2");
+  await expect.poll(async () => (await heard()).filter(({ is }) => is === "begin").length).toBe(2);
+}, 30_000);
+
+test("one that cannot be started is said to be down, and the agent goes on", async () => {
+  const { egress } = await setup(["/there/is/no/such/program"]);
+  await egress.begin([sandbox(2)], 200);
+  await expect.poll(() => egress.problem).toMatch(/cannot be started/);
+});
+
+test("it ends with its supervisor", async () => {
+  const { egress, heard } = await setup();
+  await egress.begin([], 10_000);
+  const [begun] = await heard();
+  await egress.stop();
+  expect(() => process.kill(begun?.process ?? 0, 0)).toThrow();
+});
