@@ -28,7 +28,7 @@ import type { Machine } from "./machine.ts";
 import type { Marks } from "./marks.ts";
 import { startMetrics } from "./metrics.ts";
 import type { Plan } from "./network/addresses.ts";
-import type { Dns } from "./network/dns.ts";
+import type { Dns } from "./egress/dns.ts";
 import type { Firewall } from "./network/firewall.ts";
 import type { Links } from "./network/links.ts";
 import { createSlots } from "./network/slots.ts";

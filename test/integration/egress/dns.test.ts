@@ -5,7 +5,7 @@ import { Resolver } from "node:dns/promises";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { startDns } from "../../../agent/network/dns.ts";
+import { startDns } from "../../../agent/egress/dns.ts";
 import { createLog } from "../../../shared/log.ts";
 
 const log = createLog({ component: "test", level: "silent" });
