@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import type { Log } from "../shared/log.ts";
+import { OPEN } from "../shared/policy/egress-policy.ts";
 import type { AgentDeps } from "./app.ts";
 import { openFileLimit, probe } from "./capabilities.ts";
 import { openCgroup } from "./cgroup.ts";
@@ -9,13 +10,14 @@ import { runCommand } from "./command.ts";
 import type { AgentConfig } from "./config.ts";
 import { diskUsage } from "./disk-usage.ts";
 import { dockerContainers } from "./docker.ts";
+import { startDns } from "./egress/dns.ts";
+import { upstreams } from "./egress/dns-upstreams.ts";
+import { openNames } from "./egress/names.ts";
 import { httpEnvd } from "./envd.ts";
 import { envdRuntimes } from "./envd-runtime.ts";
 import { hostMachine } from "./machine.ts";
 import { hostMarks } from "./marks.ts";
 import { planNetwork } from "./network/addresses.ts";
-import { startDns } from "./egress/dns.ts";
-import { upstreams } from "./egress/dns-upstreams.ts";
 import { hostFirewall } from "./network/firewall.ts";
 import { hostLinks } from "./network/links.ts";
 import { seccompProfile } from "./seccomp.ts";
@@ -49,7 +51,12 @@ export function hostDeps(config: AgentConfig, log: Log): AgentDeps {
     files: snapshotFiles(join(config.stateDir, "snapshots")),
     criu: hostCriu(runCommand),
     probe: () => probe(containers, (runc) => probeMemory(runCommand, runc, join(config.stateDir, "memory-probe.json"))),
-    startDns: () => startDns({ address: plan.gateway, port: DNS_PORT, upstreams: upstreams(config.dnsUpstream), log }),
+    startDns: () => {
+      const servers = upstreams(config.dnsUpstream);
+      const asker = { policy: OPEN, mayAsk: () => true, refused: () => undefined };
+      const names = openNames(servers);
+      return startDns({ address: plan.gateway, port: DNS_PORT, upstreams: servers, names, askerAt: () => asker, log });
+    },
     lockPath: join(config.stateDir, "agent.lock"),
     databasePath: join(config.stateDir, "agent.db"),
     now: Date.now,
