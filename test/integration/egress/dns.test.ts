@@ -9,7 +9,7 @@ import { startDns } from "../../../agent/egress/dns.ts";
 import type { Asker } from "../../../agent/egress/dns-policy.ts";
 import { openNames } from "../../../agent/egress/names.ts";
 import { createLog } from "../../../shared/log.ts";
-import { CLOSED, type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
+import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 const stops: (() => unknown)[] = [];
