@@ -1,5 +1,6 @@
 /** What would happen to a flow, found out by the code that decides about real ones. */
 
+import { setTimeout as delay } from "node:timers/promises";
 import { type Decision, decideName, type Flow } from "../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { hostName } from "../../shared/policy/names.ts";
@@ -14,7 +15,24 @@ export interface Checked {
 /** Stands for the address that a sandbox uses for a name that only its proxy looks up. */
 const ANY_ADDRESS = "192.0.2.1";
 
+/** Shorter than the agent waits before it takes the process for stuck. */
+const LIMIT_MS = 3_000;
+
+/** Rejects when the question makes no sense, or names cannot be looked up in time. */
 export async function check(asked: Check["flow"], policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
+  const limit = new AbortController();
+  const late = delay(LIMIT_MS, undefined, { signal: limit.signal }).then(() => {
+    throw new Error("the name was not looked up in time");
+  });
+  try {
+    return await Promise.race([explainAll(asked, policy, deps), late]);
+  } finally {
+    limit.abort();
+    late.catch(() => undefined);
+  }
+}
+
+async function explainAll(asked: Check["flow"], policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
   const { address, hostname: written, port, protocol } = asked;
   const hostname = written === undefined ? undefined : hostName(written);
   if (written !== undefined && hostname === undefined) throw new Error(`${written} is not a host name`);
