@@ -24,6 +24,8 @@ const FIRST_HEAD_LIMIT_MS = 30_000;
 const IDLE_LIMIT_MS = 120_000;
 /** Sent ahead of their turn; a client that sends more is cut off. */
 const MOST_PIPELINED = 16;
+/** A client that has ended its side may have gone: it is kept while anything flows to it. */
+const HALF_CLOSED_LIMIT_MS = 60_000;
 
 export interface TransformOptions extends Destination {
   /** Of the rule; may be empty. */
@@ -79,6 +81,7 @@ export function transform(socket: Socket, options: TransformOptions): Transforme
   socket.on("error", () => undefined);
   socket.setNoDelay(true);
   socket.allowHalfOpen = true;
+  limitHalfClosed(socket);
   if (first.length > 0) socket.unshift(first);
   const way = { destination, headers: options.headers, resolve: options.resolve, upstream };
   if (tls) {
@@ -90,7 +93,24 @@ export function transform(socket: Socket, options: TransformOptions): Transforme
       },
     );
   } else serve(socket, way, failed);
-  return { closed, destroy: () => socket.destroy() };
+  return {
+    closed,
+    destroy: () => {
+      socket.destroy();
+      upstream.destroy();
+    },
+  };
+}
+
+function limitHalfClosed(socket: Socket): void {
+  socket.once("end", () => {
+    let written = socket.bytesWritten;
+    const look = setInterval(() => {
+      if (socket.bytesWritten === written) socket.destroy();
+      written = socket.bytesWritten;
+    }, HALF_CLOSED_LIMIT_MS);
+    socket.once("close", () => clearInterval(look));
+  });
 }
 
 /** Resolves after the handshake. */
@@ -178,19 +198,18 @@ function serve(socket: Socket, way: Way, failed: (reason: string) => void): void
     void upgrade(request, { socket: client, head }, way, failed);
   });
   server.on("clientError", (error: NodeJS.ErrnoException, client) => {
-    const tooLong = error.code === "HPE_HEADER_OVERFLOW";
-    if (waiting > 0 || error.code === "ECONNRESET" || !client.writable) client.destroy();
-    else
-      answerRaw(
-        client,
-        tooLong
-          ? new Refusal(431, "the head of the request is too long")
-          : new Refusal(400, "this is no HTTP/1.1 request"),
-      );
+    // Its answer, if it has one, was given before this is called.
+    if (waiting > 0) setImmediate(() => (client as Socket).destroySoon());
+    else if (error.code === "ECONNRESET" || !client.writable) client.destroy();
+    else if (error.code === "HPE_HEADER_OVERFLOW")
+      answerRaw(client, new Refusal(431, "the head of the request is too long"));
+    else answerRaw(client, new Refusal(400, "this is no HTTP/1.1 request"));
   });
 
   socket.once("close", () => clearTimeout(clock));
   if (socket.destroyed) return;
   wait(FIRST_HEAD_LIMIT_MS);
   server.emit("connection", socket);
+  // It may have been paused; what was put back is read before anything new.
+  socket.resume();
 }
