@@ -26,6 +26,8 @@ export interface Begin {
   /** PEM: what transformed hosts are shown to sandboxes with. */
   readonly authority: { readonly certificate: string; readonly key: string };
   readonly connectionsPerSandbox: number;
+  /** Ranges in which the operator lets egress proxies be, although sandboxes never reach them (`a.b.c.d/n`). */
+  readonly proxyAllowedRanges: readonly string[];
   readonly sandboxes: readonly SandboxEgress[];
 }
 

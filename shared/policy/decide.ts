@@ -71,6 +71,11 @@ function permit(flow: Flow, policy: EgressPolicy): Decision {
   return allow("default", "nothing denies it");
 }
 
+/** Whether it is the name that allows the flow, wherever it leads, and not the address. */
+export function allowedByName(flow: Flow, policy: EgressPolicy): boolean {
+  return isNamed(flow) && policy.allowDomains.some((pattern) => nameMatches(pattern, flow.hostname));
+}
+
 /** Whether the node's resolver answers a question for this name; `hostName` spelling. */
 export function decideName(name: string, policy: EgressPolicy): Decision {
   if (!onlyListedNames(policy)) return allow("default", "not everything is denied");

@@ -5,8 +5,11 @@ import { Resolver } from "node:dns/promises";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { startDns } from "../../../agent/network/dns.ts";
+import { startDns } from "../../../agent/egress/dns.ts";
+import type { Asker } from "../../../agent/egress/dns-policy.ts";
+import { openNames } from "../../../agent/egress/names.ts";
 import { createLog } from "../../../shared/log.ts";
+import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 const stops: (() => unknown)[] = [];
@@ -64,9 +67,19 @@ async function openUpstream(reply: (query: Buffer) => Buffer | undefined) {
   return { host: "127.0.0.1", port };
 }
 
-async function resolver(upstreams: { host: string; port: number }[]) {
+const refusals: { name: string; rule: string }[] = [];
+const asker = (policy: EgressPolicy, mayAsk = () => true): Asker => ({
+  policy,
+  mayAsk,
+  refused: (name, rule) => void refusals.push({ name, rule }),
+});
+
+async function resolver(list: { host: string; port: number }[], who: Asker | undefined = asker(OPEN)) {
+  refusals.length = 0;
+  const upstreams = async () => list;
+  const names = openNames(upstreams);
   const dns = await onFreePort(() =>
-    startDns({ address: "127.0.0.1", port: 0, upstreams: async () => upstreams, log }),
+    startDns({ address: "127.0.0.1", port: 0, upstreams, names, askerAt: () => who, log }),
   );
   stops.push(() => dns.stop());
   const client = new Resolver({ timeout: 3_000, tries: 1 });

@@ -1,6 +1,6 @@
 /**
- * The resolver of a node: forwards sandboxes' questions, over UDP and TCP, to the resolvers of the machine. It changes
- * nothing in them. Everything is bounded: questions at a time, of all and of one sandbox, their size and their time.
+ * The resolver of a node: answers sandboxes' questions, over UDP and TCP, as the policy of the one that asks says, and
+ * nobody else's. Everything is bounded: questions at a time, of all and of one sandbox, their size and their time.
  */
 
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
@@ -9,7 +9,10 @@ import { createServer, type Socket } from "node:net";
 import type { Log } from "../../shared/log.ts";
 import { askTcp, askUdp } from "./dns-ask.ts";
 import { isQuestion } from "./dns-message.ts";
+import { type Asker, answer } from "./dns-policy.ts";
+import { fit, readQuestion } from "./dns-question.ts";
 import type { Upstream } from "./dns-upstreams.ts";
+import type { Names } from "./names.ts";
 
 const MAX_IN_FLIGHT = 1_024;
 const MAX_PER_SOURCE = 64;
@@ -20,6 +23,9 @@ export interface DnsOptions {
   readonly address: string;
   readonly port: number;
   readonly upstreams: () => Promise<readonly Upstream[]>;
+  readonly names: Names;
+  /** Undefined: no sandbox has this address, and the question is not answered. */
+  readonly askerAt: (source: string) => Asker | undefined;
   readonly log: Log;
 }
 
@@ -28,16 +34,27 @@ export interface Dns {
   stop(): Promise<void>;
 }
 
-export async function startDns({ address, port, upstreams, log }: DnsOptions): Promise<Dns> {
+export async function startDns({ address, port, upstreams, names, askerAt, log }: DnsOptions): Promise<Dns> {
   const inFlight = limiter(MAX_IN_FLIGHT, MAX_PER_SOURCE);
   const connections = limiter(MAX_IN_FLIGHT, MAX_TCP_PER_SOURCE);
   const stopping = new AbortController();
 
-  const answerUdp = async (udp: UdpSocket, question: Buffer, from: RemoteInfo) => {
-    if (!isQuestion(question) || !inFlight.enter(from.address)) return;
+  /** Undefined: not worth an answer. */
+  const answerTo = async (message: Buffer, source: string, transport: "udp" | "tcp"): Promise<Buffer | undefined> => {
+    const question = isQuestion(message) ? readQuestion(message) : undefined;
+    const asker = question === undefined ? undefined : askerAt(source);
+    if (question === undefined || asker === undefined || !asker.mayAsk()) return undefined;
+    const once = transport === "udp" ? askUdp : askTcp;
+    const forward = async (message: Buffer) => once(message, await upstreams(), stopping.signal);
+    const reply = await answer(message, question, asker, { names, forward });
+    return transport === "udp" ? fit(reply, message, question) : reply;
+  };
+
+  const answerUdp = async (udp: UdpSocket, message: Buffer, from: RemoteInfo) => {
+    if (!inFlight.enter(from.address)) return;
     try {
-      const answer = await askUdp(question, await upstreams(), stopping.signal);
-      if (!stopping.signal.aborted) udp.send(answer, from.port, from.address, () => undefined);
+      const reply = await answerTo(message, from.address, "udp");
+      if (reply !== undefined && !stopping.signal.aborted) udp.send(reply, from.port, from.address, () => undefined);
     } finally {
       inFlight.leave(from.address);
     }
@@ -57,9 +74,7 @@ export async function startDns({ address, port, upstreams, log }: DnsOptions): P
     if (!connections.enter(source)) return void socket.destroy();
     socket.once("close", () => connections.leave(source));
     socket.setTimeout(TCP_IDLE_MS, () => socket.destroy());
-    serveTcp(socket, async (question) =>
-      isQuestion(question) ? askTcp(question, await upstreams(), stopping.signal) : undefined,
-    );
+    serveTcp(socket, (message) => answerTo(message, source, "tcp"));
   });
   const bound = udp.address().port;
   server.listen(bound, address);

@@ -1,0 +1,64 @@
+/** What would happen to a flow, found out by the code that decides about real ones. */
+
+import { setTimeout as delay } from "node:timers/promises";
+import { type Decision, decideName, type Flow } from "../../shared/policy/decide.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import { hostName } from "../../shared/policy/names.ts";
+import type { Check } from "./messages.ts";
+import { findTarget, mayBeAnywhere, type TargetDeps } from "./target.ts";
+
+export interface Checked {
+  readonly decision: Decision;
+  readonly addresses: readonly string[];
+}
+
+/** Stands for the address that a sandbox uses for a name that only its proxy looks up. */
+const ANY_ADDRESS = "192.0.2.1";
+
+/** Shorter than the agent waits before it takes the process for stuck. */
+const LIMIT_MS = 3_000;
+
+/** Rejects when the question makes no sense, or names cannot be looked up in time. */
+export async function check(asked: Check["flow"], policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
+  const limit = new AbortController();
+  const late = delay(LIMIT_MS, undefined, { signal: limit.signal }).then(() => {
+    throw new Error("the name was not looked up in time");
+  });
+  try {
+    return await Promise.race([explainAll(asked, policy, deps), late]);
+  } finally {
+    limit.abort();
+    late.catch(() => undefined);
+  }
+}
+
+async function explainAll(asked: Check["flow"], policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
+  const { address, hostname: written, port, protocol } = asked;
+  const hostname = written === undefined ? undefined : hostName(written);
+  if (written !== undefined && hostname === undefined) throw new Error(`${written} is not a host name`);
+  const flow = { port, protocol, ...(hostname === undefined ? {} : { hostname }) };
+  if (address !== undefined) return explain({ ...flow, address }, policy, deps);
+  if (hostname === undefined) throw new Error("neither a name nor an address");
+  if (policy.proxy !== undefined && mayBeAnywhere({ ...flow, address: ANY_ADDRESS }, policy)) {
+    const { decision } = await explain({ ...flow, address: ANY_ADDRESS }, policy, deps);
+    if (decision.dial === "hostname") return { decision, addresses: [] };
+  }
+  const named = decideName(hostname, policy);
+  if (named.verdict === "deny") return { decision: named, addresses: [] };
+  const { addresses } = await deps.names.addresses(hostname);
+  const explained = await Promise.all(addresses.map((address) => explain({ ...flow, address }, policy, deps)));
+  // A program tries one address after the other.
+  const decisive = explained.find(({ decision }) => decision.verdict === "allow") ?? explained[0];
+  return { decision: decisive?.decision ?? NOWHERE, addresses };
+}
+
+const NOWHERE: Decision = { verdict: "deny", rule: "no address", reason: "the name has no address", dial: "address" };
+
+async function explain(flow: Flow, policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
+  const { decision, target } = await findTarget(flow, policy, deps).catch(() => ({
+    decision: NOWHERE,
+    target: undefined,
+  }));
+  if (target === undefined || target.is === "refused") return { decision, addresses: [] };
+  return { decision, addresses: target.is === "direct" ? target.addresses : [] };
+}

@@ -1,0 +1,60 @@
+/** What was decided about the flows of one sandbox, said to the agent in batches: alike ones together, not too many. */
+
+import type { NetworkLogEntry } from "../../shared/agent-shapes.ts";
+
+const EVERY_MS = 1_000;
+/** Different entries a second; more than that is somebody scanning. */
+const MOST_ENTRIES = 100;
+
+export type Noted = Omit<NetworkLogEntry, "at" | "count"> & { readonly at?: number };
+
+export interface Decisions {
+  note(entry: Noted): void;
+  /** Says what is left, now. */
+  flush(): void;
+}
+
+export type SayDecisions = (entries: readonly NetworkLogEntry[], suppressed: number) => void;
+
+export function decisionBatches(say: SayDecisions, now = Date.now): Decisions {
+  const batch = new Map<string, NetworkLogEntry>();
+  let suppressed = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (batch.size === 0 && suppressed === 0) return;
+    const entries = [...batch.values()];
+    const over = suppressed;
+    batch.clear();
+    suppressed = 0;
+    say(entries, over);
+  };
+
+  return {
+    flush,
+    note({ at = now(), ...entry }) {
+      const { protocol, address, port, name, verdict, rule } = entry;
+      const key = JSON.stringify([protocol, address, port, name, verdict, rule]);
+      const before = batch.get(key);
+      if (before === undefined && batch.size >= MOST_ENTRIES) suppressed += 1;
+      else
+        batch.set(
+          key,
+          before === undefined ? { ...entry, at, count: 1 } : together(before, { ...entry, at, count: 1 }),
+        );
+      timer ??= setTimeout(flush, EVERY_MS);
+    },
+  };
+}
+
+function together(a: NetworkLogEntry, b: NetworkLogEntry): NetworkLogEntry {
+  return {
+    ...a,
+    at: Math.min(a.at, b.at),
+    count: a.count + b.count,
+    sentBytes: a.sentBytes + b.sentBytes,
+    receivedBytes: a.receivedBytes + b.receivedBytes,
+  };
+}

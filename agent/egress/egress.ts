@@ -1,0 +1,141 @@
+/**
+ * What the egress process does with the agent's messages. It knows nothing but what it is told, and serves nothing
+ * before that: an address that no sandbox has gets no connection and no name.
+ */
+
+import type { Socket } from "node:net";
+import type { Log } from "../../shared/log.ts";
+import { Teardown } from "../../shared/teardown.ts";
+import type { Transform } from "./carried.ts";
+import { check } from "./check.ts";
+import { startDns } from "./dns.ts";
+import { upstreams } from "./dns-upstreams.ts";
+import { largeBuffers } from "./intake.ts";
+import { listen } from "./listener.ts";
+import type { Begin, FromEgress, SandboxEgress, ToEgress } from "./messages.ts";
+import { openNames } from "./names.ts";
+import { ownAddresses } from "./own-addresses.ts";
+import { pendingValues } from "./pending-values.ts";
+import { openSandbox, type Sandbox } from "./sandbox.ts";
+
+export interface EgressDeps {
+  /** Of the listening socket. */
+  readonly fd: number;
+  readonly send: (message: FromEgress) => void;
+  readonly transform: Transform;
+  readonly log: Log;
+}
+
+export interface Egress {
+  /** Never rejects: what fails is said to the agent. */
+  take(message: ToEgress): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function openEgress({ fd, send, transform, log }: EgressDeps): Egress {
+  const teardown = new Teardown(log);
+  const values = pendingValues(send);
+  let served: Served | undefined;
+
+  const begin = async (message: Begin): Promise<void> => {
+    if (served !== undefined) throw new Error("begun already");
+    served = serve(message, { send, transform, log, values });
+    const { names, servers, taken, askerAt } = served;
+    teardown.add("names", () => names.stop());
+    const { gateway: address, dnsPort: port } = message;
+    const dns = await startDns({ address, port, upstreams: servers, names, askerAt, log });
+    teardown.add("resolver", () => dns.stop());
+    const listener = await listen(fd, taken, log);
+    teardown.add("listener", () => listener.stop());
+    teardown.add("sandboxes", served.end);
+    send({ is: "ready" });
+  };
+
+  const answered = async (id: number, answer: () => FromEgress | Promise<FromEgress>): Promise<void> => {
+    try {
+      send(await answer());
+    } catch (error) {
+      send({ is: "failed", id, message: error instanceof Error ? error.message : "unknown" });
+    }
+  };
+
+  return {
+    take(message) {
+      switch (message.is) {
+        case "begin":
+          return begin(message);
+        case "resolved":
+          values.came(message);
+          return Promise.resolve();
+        case "set":
+        case "forget":
+        case "check": {
+          const { id } = message;
+          return answered(id, () => {
+            if (served === undefined) throw new Error("not begun");
+            if (message.is === "check") return served.check(message);
+            if (message.is === "set") served.set(message.sandbox);
+            else served.forget(message.address);
+            return { is: "done", id };
+          });
+        }
+      }
+    },
+    stop: () => teardown.run(),
+  };
+}
+
+type Served = ReturnType<typeof serve>;
+type ServeDeps = Omit<EgressDeps, "fd"> & { readonly values: ReturnType<typeof pendingValues> };
+
+/** Everything that `begin` says, in force, without a socket. */
+function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
+  const sandboxes = new Map<string, Sandbox>();
+  const servers = upstreams(begin.dnsUpstream);
+  const names = openNames(servers);
+  const { authority, connectionsPerSandbox, proxyAllowedRanges } = begin;
+  const isOwn = ownAddresses();
+  const buffers = largeBuffers();
+  const shared = { names, isOwn, proxyAllowedRanges, transform, authority, connectionsPerSandbox, buffers, log };
+
+  const forget = (address: string) => {
+    sandboxes.get(address)?.end();
+    sandboxes.delete(address);
+  };
+  const set = (sandbox: SandboxEgress) => {
+    const { address, executionId, policy } = sandbox;
+    const before = sandboxes.get(address);
+    if (before?.executionId === executionId) return before.replace(policy);
+    // The address has another owner: nothing of the one before may go on.
+    forget(address);
+    const deps = {
+      ...shared,
+      say: (entries, suppressed) => send({ is: "decisions", executionId, entries, suppressed }),
+      resolve: (placeholder) => values.ask(executionId, placeholder),
+    } satisfies Parameters<typeof openSandbox>[1];
+    sandboxes.set(address, openSandbox(sandbox, deps));
+  };
+  for (const sandbox of begin.sandboxes) set(sandbox);
+
+  return {
+    names,
+    servers,
+    set,
+    forget,
+    askerAt: (source: string) => sandboxes.get(source),
+    taken(socket: Socket) {
+      const sandbox = sandboxes.get(socket.remoteAddress ?? "");
+      // Somebody without a policy, or who connects to us instead of through us.
+      if (sandbox === undefined || socket.localAddress === begin.gateway) socket.resetAndDestroy();
+      else sandbox.take(socket);
+    },
+    async check({ id, address, flow }: Extract<ToEgress, { is: "check" }>): Promise<FromEgress> {
+      const sandbox = sandboxes.get(address);
+      if (sandbox === undefined) throw new Error("no sandbox has this address");
+      return { is: "checked", id, ...(await check(flow, sandbox.policy, shared)) };
+    },
+    end() {
+      for (const address of [...sandboxes.keys()]) forget(address);
+    },
+  };
+}

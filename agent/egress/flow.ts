@@ -1,0 +1,164 @@
+/** One connection of a sandbox: its name, its decision, its way; decided again whenever the policy changes. */
+
+import type { Socket } from "node:net";
+import type { Log } from "../../shared/log.ts";
+import type { Flow as Asked, Decision } from "../../shared/policy/decide.ts";
+import { type EgressPolicy, needsEgressProcess } from "../../shared/policy/egress-policy.ts";
+import { addressNumber } from "../../shared/policy/ranges.ts";
+import type { Bytes, Carried, Transform, TransformOptions } from "./carried.ts";
+import type { Noted } from "./decisions.ts";
+import { type DialDeps, dial } from "./dial.ts";
+import { intakeTo, type LargeBuffers } from "./intake.ts";
+import { relay } from "./relay.ts";
+import { manner, sniff } from "./sniff.ts";
+import { decideHere, findTarget, mayBeAnywhere, type Target } from "./target.ts";
+
+/** A connection that is still open then is in the log before its end, with the bytes so far. */
+const NOTED_AFTER_MS = 2_000;
+
+export interface FlowDeps extends DialDeps {
+  readonly transform: Transform;
+  readonly authority: TransformOptions["authority"];
+  readonly buffers: LargeBuffers;
+  readonly log: Log;
+}
+
+/** The sandbox that the connection is from. */
+export interface FlowOwner {
+  /** The one in force now. */
+  policy(): EgressPolicy;
+  note(entry: Noted): void;
+  resolve(placeholder: string): Promise<string | undefined>;
+}
+
+export interface Flow {
+  /** Ends it unless the policy in force lets it go on exactly as it goes. */
+  recheck(): void;
+  cut(): void;
+  readonly closed: Promise<void>;
+}
+
+interface Way {
+  readonly asked: Asked;
+  readonly policy: EgressPolicy;
+  readonly decision: Decision;
+  readonly target: Target;
+}
+
+/** `socket` is paused, and connected as the sandbox meant it to be: its local address is the destination. */
+export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flow {
+  const stopping = new AbortController();
+  const to = { address: socket.localAddress ?? "", port: socket.localPort ?? 0 };
+  let way: Way | undefined;
+  let carried: Carried | undefined;
+
+  const cut = () => {
+    stopping.abort();
+    carried?.destroy();
+    socket.resetAndDestroy();
+  };
+
+  const decided = async (hostname: string | undefined): Promise<Way> => {
+    const asked: Asked = { ...to, protocol: "tcp", ...(hostname === undefined ? {} : { hostname }) };
+    for (;;) {
+      const policy = owner.policy();
+      const found = await findTarget(asked, policy, deps);
+      // Looking up a name takes time, in which the policy may have changed.
+      if (policy === owner.policy()) return { asked, policy, ...found };
+    }
+  };
+
+  const run = async () => {
+    const how = manner(to.port, owner.policy());
+    const sniffed = how === undefined ? { first: Buffer.alloc(0) } : await sniff(socket, how);
+    if (sniffed === undefined || stopping.signal.aborted) return;
+    const note = noter(owner, { ...to, ...("hostname" in sniffed ? { name: sniffed.hostname } : {}) });
+    try {
+      way = await decided("hostname" in sniffed ? sniffed.hostname : undefined);
+      if (stopping.signal.aborted) return;
+      if (way.decision.verdict === "deny" || way.target.is === "refused") return note("deny", way.decision.rule);
+      carried = await carry(way, sniffed.first);
+      if (stopping.signal.aborted) carried.destroy();
+      const { closed } = carried;
+      const timer = setTimeout(() => {
+        note("allow", way?.decision.rule ?? "", { sent: socket.bytesRead, received: socket.bytesWritten });
+      }, NOTED_AFTER_MS);
+      const bytes = await closed;
+      clearTimeout(timer);
+      note("allow", way.decision.rule, bytes);
+    } catch (error) {
+      if (!stopping.signal.aborted) note("allow", `failed ${reason(error)}`);
+    }
+  };
+
+  const carry = async (way: Way, first: Buffer): Promise<Carried> => {
+    const { asked, decision, target, policy } = way;
+    const { signal } = stopping;
+    const rule = policy.rules.find(({ host }) => host === decision.transform);
+    // Allowed by its name, plain HTTP is read request by request: another one on the connection may be for another host.
+    if (asked.hostname !== undefined && (rule !== undefined || (decision.dial === "hostname" && to.port === 80))) {
+      return deps.transform(socket, {
+        hostname: asked.hostname,
+        port: to.port,
+        headers: rule?.headers ?? {},
+        tls: to.port === 443,
+        first,
+        connect: async () => (await dial(target, { port: to.port, signal }, deps)).socket,
+        resolve: owner.resolve,
+        authority: deps.authority,
+      });
+    }
+    const intake = intakeTo(socket, deps.buffers);
+    const { socket: upstream, taken } = await dial(target, { port: to.port, signal, intake }, deps);
+    return relay(socket, upstream, { first, taken });
+  };
+
+  const closed = run()
+    .catch((error: unknown) => deps.log.error({ err: error }, "connection failed"))
+    .then(cut);
+
+  return {
+    cut,
+    closed,
+    recheck() {
+      // Unsteered, its packets go straight out from now on, where nobody knows the connection.
+      if (!needsEgressProcess(owner.policy())) return cut();
+      if (way !== undefined && !goesOn(way, owner.policy(), deps)) cut();
+    },
+  };
+}
+
+/** Whether the flow would be allowed and carried in the same way to the same place. */
+function goesOn({ asked, policy: before, decision, target }: Way, policy: EgressPolicy, deps: FlowDeps): boolean {
+  const next = decideHere(asked, policy, deps);
+  if (next.verdict === "deny") return false;
+  if (next.dial !== decision.dial || next.via !== decision.via || next.transform !== decision.transform) return false;
+  if (!same(before.proxy, policy.proxy)) return false;
+  const headers = ({ rules }: EgressPolicy) => rules.find(({ host }) => host === next.transform)?.headers;
+  if (!same(headers(before), headers(policy))) return false;
+  const allows = (address: string) => decideHere({ ...asked, address }, policy, deps).verdict === "allow";
+  if (target.is === "direct") return target.addresses.every(allows);
+  if (target.is === "refused") return false;
+  return addressNumber(target.host) === undefined ? mayBeAnywhere(asked, policy) : allows(target.host);
+}
+
+function same(a: object | undefined, b: object | undefined): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** Writes the flow down once, as it is known when it is first said. */
+function noter(owner: FlowOwner, about: Pick<Noted, "address" | "port" | "name">) {
+  const at = Date.now();
+  let noted = false;
+  return (verdict: Noted["verdict"], rule: string, bytes: Bytes = { sent: 0, received: 0 }) => {
+    if (noted) return;
+    noted = true;
+    owner.note({ at, protocol: "tcp", ...about, verdict, rule, sentBytes: bytes.sent, receivedBytes: bytes.received });
+  };
+}
+
+function reason(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (typeof code === "string") return code;
+  return error instanceof Error ? error.message : "unknown";
+}

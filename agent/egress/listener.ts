@@ -1,0 +1,51 @@
+/** Takes redirected connections. The socket is made by svc-transparent, since Node cannot make one that takes them all. */
+
+import { once } from "node:events";
+import { createServer, type Server, type Socket } from "node:net";
+import type { Log } from "../../shared/log.ts";
+
+const KEEP_ALIVE_MS = 60_000;
+const WAITING_CONNECTIONS = 4_096;
+const COMPLAIN_EVERY_MS = 10_000;
+
+export interface Listener {
+  stop(): Promise<void>;
+}
+
+/** `taken` gets paused sockets whose local address is where the sandbox meant to go. */
+export async function listen(fd: number, taken: (socket: Socket) => void, log: Log): Promise<Listener> {
+  const server = createServer(
+    {
+      allowHalfOpen: true,
+      pauseOnConnect: true,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_MS,
+    },
+    (socket) => {
+      // Whoever carries it listens for more than this.
+      socket.on("error", () => undefined);
+      taken(socket);
+    },
+  );
+  server.listen({ fd, backlog: WAITING_CONNECTIONS });
+  await once(server, "listening");
+  survive(server, log);
+  return {
+    async stop() {
+      const closed = once(server, "close");
+      server.close();
+      await closed;
+    },
+  };
+}
+
+/** Without a free descriptor the waiting connection is closed, and the next one is taken as soon as there is one. */
+function survive(server: Server, log: Log): void {
+  let complainedAt = 0;
+  server.on("error", (error) => {
+    if (Date.now() - complainedAt < COMPLAIN_EVERY_MS) return;
+    complainedAt = Date.now();
+    log.warn({ err: error }, "connection not taken");
+  });
+}

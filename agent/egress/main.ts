@@ -1,0 +1,46 @@
+/**
+ * The egress process: started by the agent through svc-transparent, ended with it. See messages.ts for what is said.
+ * Exit codes: 0 stopped, 1 anything that makes it useless; the agent starts another one.
+ */
+
+import { createLog, LOG_LEVELS, type LogLevel } from "../../shared/log.ts";
+import { openEgress } from "./egress.ts";
+import type { FromEgress, ToEgress } from "./messages.ts";
+import { transform } from "./transform/transform.ts";
+
+const STOP_LIMIT_MS = 2_000;
+
+const asked = process.env["SVC_LOG_LEVEL"];
+const level = LOG_LEVELS.find((name): name is LogLevel => name === asked) ?? "info";
+const log = createLog({ component: "egress", level });
+
+const die = (error: unknown, what: string) => {
+  log.fatal({ err: error }, what);
+  process.exit(1);
+};
+process.on("uncaughtException", (error) => die(error, "uncaught exception"));
+
+const send = (message: FromEgress) => {
+  // The channel closing is noticed by itself, below.
+  if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
+};
+const fd = Number(process.env["SVC_EGRESS_FD"]);
+if (!process.connected || !Number.isInteger(fd) || fd < 3) {
+  die(new Error("no channel or no socket"), "started by something that is not the agent");
+}
+
+const egress = openEgress({ fd, send, transform, log });
+process.on("message", (message) => {
+  egress.take(message as ToEgress).catch((error: unknown) => die(error, "could not begin"));
+});
+const stop = () => {
+  setTimeout(() => process.exit(1), STOP_LIMIT_MS);
+  egress.stop().then(
+    () => process.exit(0),
+    (error: unknown) => die(error, "could not stop"),
+  );
+};
+// Without the agent nobody knows which policies are in force: no flow is decided, none goes on.
+process.once("disconnect", () => process.exit(0));
+process.once("SIGTERM", stop);
+process.once("SIGINT", stop);

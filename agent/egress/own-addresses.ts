@@ -1,0 +1,16 @@
+/** The node's own addresses: what listens there is not for sandboxes, although the egress process could reach it. */
+
+import { networkInterfaces } from "node:os";
+
+const FRESH_MS = 2_000;
+
+export function ownAddresses(now = Date.now): (address: string) => boolean {
+  let known: { readonly at: number; readonly addresses: ReadonlySet<string> } | undefined;
+  return (address) => {
+    if (known === undefined || now() - known.at > FRESH_MS) {
+      const list = Object.values(networkInterfaces()).flatMap((entries) => entries ?? []);
+      known = { at: now(), addresses: new Set(list.map((entry) => entry.address)) };
+    }
+    return known.addresses.has(address);
+  };
+}

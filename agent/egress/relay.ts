@@ -1,0 +1,47 @@
+/** Bytes in both directions between two sockets, each direction ended by itself, never more in memory than a buffer. */
+
+import type { Socket } from "node:net";
+import type { Bytes, Carried } from "./carried.ts";
+
+export interface RelayOptions {
+  /** Read from the sandbox already. */
+  readonly first: Buffer;
+  /** What comes from upstream is written to the client by its `intake`. */
+  readonly taken: boolean;
+}
+
+/** Both are made with `allowHalfOpen`: the end of one direction is not the end of the other (gpg's key servers). */
+export function relay(client: Socket, upstream: Socket, { first, taken }: RelayOptions): Carried {
+  // An error of one side is an error for the other: an end would look like a whole answer.
+  client.on("error", () => upstream.resetAndDestroy());
+  upstream.on("error", () => client.resetAndDestroy());
+  // Closed after its end has been read, it is done, and the other one still sends what it has.
+  client.once("close", () => {
+    if (!client.readableEnded) upstream.resetAndDestroy();
+  });
+  upstream.once("close", () => {
+    if (!upstream.readableEnded) client.resetAndDestroy();
+  });
+  if (first.length > 0) upstream.write(first);
+  client.pipe(upstream);
+  if (taken) upstream.once("end", () => client.end());
+  else upstream.pipe(client);
+  return {
+    closed: closed(client, upstream),
+    destroy() {
+      for (const socket of [client, upstream]) socket.resetAndDestroy();
+    },
+  };
+}
+
+async function closed(client: Socket, upstream: Socket): Promise<Bytes> {
+  await Promise.all([whenClosed(client), whenClosed(upstream)]);
+  return { sent: client.bytesRead, received: client.bytesWritten };
+}
+
+function whenClosed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket.closed) resolve();
+    else socket.once("close", () => resolve());
+  });
+}

@@ -1,0 +1,69 @@
+/** Where a flow really goes: the decision carried out as far as addresses. Also what `check` answers with. */
+
+import { allowedByName, type Decision, decide, type Flow } from "../../shared/policy/decide.ts";
+import type { EgressPolicy, EgressProxy } from "../../shared/policy/egress-policy.ts";
+import type { Names } from "./names.ts";
+
+export type Target =
+  | { readonly is: "direct"; readonly addresses: readonly string[] }
+  /** `host`: a name where the proxy is to resolve it, else an address. */
+  | { readonly is: "proxied"; readonly proxy: EgressProxy; readonly host: string }
+  | { readonly is: "refused" };
+
+export interface Found {
+  readonly decision: Decision;
+  readonly target: Target;
+}
+
+export interface TargetDeps {
+  readonly names: Pick<Names, "addresses">;
+  readonly isOwn: (address: string) => boolean;
+}
+
+/** Throws when a name that is to be dialled has no address. */
+export async function findTarget(flow: Flow, policy: EgressPolicy, deps: TargetDeps): Promise<Found> {
+  const decision = decideHere(flow, policy, deps);
+  if (decision.verdict === "deny") return refused(decision);
+  const { proxy } = policy;
+  if (decision.dial === "address" || flow.hostname === undefined) {
+    return { decision, target: towards(proxy, [flow.address]) };
+  }
+  if (proxy !== undefined && mayBeAnywhere(flow, policy)) {
+    return { decision, target: { is: "proxied", proxy, host: flow.hostname } };
+  }
+  const { addresses } = await deps.names.addresses(flow.hostname);
+  if (addresses.length === 0) throw new Error("the name has no address");
+  // The name may lead anywhere, and may lead elsewhere than a moment ago: what is dialled is what is decided about.
+  const decided = addresses.map((address) => ({ address, decision: decideHere({ ...flow, address }, policy, deps) }));
+  const permitted = decided.filter(({ decision }) => decision.verdict === "allow");
+  if (permitted.length === 0) return refused(decided[0]?.decision ?? decision);
+  return {
+    decision,
+    target: towards(
+      proxy,
+      permitted.map(({ address }) => address),
+    ),
+  };
+}
+
+/** Whether any address that the name leads to is allowed, so that the proxy may look it up. */
+export function mayBeAnywhere(flow: Flow, policy: EgressPolicy): boolean {
+  return allowedByName(flow, policy) || policy.denyRanges.length === 0;
+}
+
+/** `decide`, and the node itself, which no policy can know. */
+export function decideHere(flow: Flow, policy: EgressPolicy, { isOwn }: Pick<TargetDeps, "isOwn">): Decision {
+  const decision = decide(flow, policy);
+  if (decision.verdict === "deny" || decision.via !== undefined || !isOwn(flow.address)) return decision;
+  return { verdict: "deny", rule: "always node", reason: "the node itself is never reachable", dial: "address" };
+}
+
+function towards(proxy: EgressProxy | undefined, addresses: readonly string[]): Target {
+  const [first] = addresses;
+  if (first === undefined) return { is: "refused" };
+  return proxy === undefined ? { is: "direct", addresses } : { is: "proxied", proxy, host: first };
+}
+
+function refused(decision: Decision): Found {
+  return { decision, target: { is: "refused" } };
+}

@@ -1,0 +1,85 @@
+/**
+ * The node's own certificate authority: what hosts with a `transform` rule are shown to sandboxes with. Only sandboxes
+ * whose policy has rules are told to trust it; its key never leaves the agent and its egress process.
+ */
+
+import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
+import { chmod, open, readFile, rename } from "node:fs/promises";
+import { join } from "node:path";
+import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
+
+/** PEM, as in `Begin.authority`. */
+export interface Authority {
+  readonly certificate: string;
+  readonly key: string;
+}
+
+const FILE = "egress-authority.pem";
+const DAY_MS = 86_400_000;
+const LIFETIME_MS = 3650 * DAY_MS;
+/** Sandboxes learn of another one when they start, resume or get rules: nobody may still depend on the old one at its end. */
+const RENEWED_BEFORE_MS = 365 * DAY_MS;
+/** Clocks of sandboxes restored from memory may be behind for a moment. */
+const BACKDATED_MS = DAY_MS;
+
+/**
+ * Loads it, or makes one where there is none, where its end is near, or where what is there is no pair of certificate and
+ * key. The caller holds the lock of the state directory.
+ * @param now Unix milliseconds
+ */
+export async function loadAuthority(stateDir: string, now: number): Promise<Authority> {
+  const path = join(stateDir, FILE);
+  const present = await read(path);
+  if (present !== undefined && lasts(present, now)) {
+    await chmod(path, 0o600);
+    return present;
+  }
+  // Loaded only here: it is made once in ten years.
+  const { makeAuthority } = await import("./certificates.ts");
+  // Each has a name of its own, so that no verifier takes one for the other.
+  const name = `svc egress ${randomBytes(4).toString("hex")}`;
+  const made = await makeAuthority(name, { from: now - BACKDATED_MS, until: now + LIFETIME_MS });
+  await write(path, made.certificate + made.key);
+  return made;
+}
+
+/** What a sandbox under this policy is to trust: `caBundle` of its `/init`. Empty: nothing, and no longer what it was told. */
+export function caFor(policy: Pick<EgressPolicy, "rules">, authority: Pick<Authority, "certificate">): string {
+  return policy.rules.length === 0 ? "" : authority.certificate;
+}
+
+function lasts({ certificate, key }: Authority, now: number): boolean {
+  try {
+    const parsed = new X509Certificate(certificate);
+    return parsed.checkPrivateKey(createPrivateKey(key)) && Date.parse(parsed.validTo) - now > RENEWED_BEFORE_MS;
+  } catch {
+    return false;
+  }
+}
+
+async function read(path: string): Promise<Authority | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  const block = (label: string) =>
+    new RegExp(`-----BEGIN ${label}-----[^-]+-----END ${label}-----\\n?`).exec(text)?.[0] ?? "";
+  return { certificate: block("CERTIFICATE"), key: block("PRIVATE KEY") };
+}
+
+// One file, so that certificate and key always belong together; durable before it has its name.
+async function write(path: string, text: string): Promise<void> {
+  const beside = `${path}.new`;
+  const file = await open(beside, "w", 0o600);
+  try {
+    await file.chmod(0o600);
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(beside, path);
+}

@@ -1,0 +1,221 @@
+/** One request of a sandbox and its answer, streamed both ways. */
+
+import {
+  type Agent,
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type ServerResponse,
+} from "node:http";
+import { answerRefusal, refusalOf } from "./answer.ts";
+import { type Resolve, resolveHeaders } from "./placeholders.ts";
+import { checkHead, type Destination, hopByHop, outgoingHeaders, Refusal, valuesOf, without } from "./request-head.ts";
+import type { Upstream } from "./upstream.ts";
+
+export const MAX_HEAD_BYTES = 64 * 1024;
+/** Of early hints and the like before an answer; more are not passed on. */
+const MOST_INFORMATIONAL = 32;
+/** A destination that has answered may read the rest of the body for so long. */
+const REST_OF_BODY_MS = 10_000;
+
+export interface Way {
+  readonly destination: Destination;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly resolve: Resolve;
+  readonly upstream: Upstream;
+}
+
+/** What is sent on: the whole head, with values that nobody else may see. */
+export interface Outgoing {
+  readonly method: string;
+  readonly path: string;
+  readonly lines: readonly string[];
+  readonly rule: ReadonlySet<string>;
+}
+
+/** @throws {Refusal} or what `resolveHeaders` throws */
+export async function prepare(request: IncomingMessage, way: Way): Promise<Outgoing> {
+  const { method = "", url = "", httpVersion, rawHeaders } = request;
+  const head = { method, url, httpVersion, rawHeaders };
+  const path = checkHead(head, way.destination);
+  const set = await resolveHeaders(way.headers, way.resolve);
+  const rule = new Set([...set.keys()].map((name) => name.toLowerCase()));
+  return { method, path, lines: outgoingHeaders(head, way.destination, set), rule };
+}
+
+/** @throws {Refusal} for what Node's client does not write: nothing is sent then */
+export function send({ method, path, lines }: Outgoing, upstream: Upstream): ClientRequest {
+  try {
+    const outgoing = httpRequest({
+      agent: upstream as Agent,
+      method,
+      path,
+      headers: [...lines],
+      setHost: false,
+      maxHeaderSize: MAX_HEAD_BYTES,
+    });
+    outgoing.maxHeadersCount = 0;
+    return outgoing;
+  } catch {
+    // Its message would hold the value that it did not like.
+    throw new Refusal(400, "the request target or a header has characters that cannot be sent");
+  }
+}
+
+/** Resolves once the answer has been sent, or cannot be. Never rejects. */
+export async function exchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  way: Way,
+  failed: (reason: string) => void,
+): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    if (response.closed) resolve();
+    else response.once("close", resolve);
+  });
+  response.sendDate = false;
+  request.on("error", () => undefined);
+  response.on("error", () => undefined);
+  const refuse = (error: unknown) => {
+    const refusal = refusalOf(error);
+    failed(refusal.message);
+    answerRefusal(request, response, refusal);
+  };
+  try {
+    const outgoing = await prepare(request, way);
+    if (!response.closed) forward(request, response, { outgoing, upstream: way.upstream, refuse });
+  } catch (error) {
+    refuse(error);
+  }
+  await closed;
+}
+
+interface Forward {
+  readonly outgoing: Outgoing;
+  readonly upstream: Upstream;
+  readonly refuse: (error: unknown) => void;
+  readonly again?: boolean;
+}
+
+function forward(request: IncomingMessage, response: ServerResponse, plan: Forward): void {
+  const { outgoing, upstream, refuse } = plan;
+  const call = send(outgoing, upstream);
+  const state = { informational: 0, over: false, answer: undefined as IncomingMessage | undefined };
+  call.on("information", (info) => {
+    state.informational += 1;
+    if (state.informational <= MOST_INFORMATIONAL) relayInformation(request, response, info);
+  });
+  call.once("response", (answer) => {
+    state.answer = answer;
+    relayAnswer(request, answer, response);
+  });
+  call.on("error", (error: NodeJS.ErrnoException) => {
+    if (state.over) return;
+    if (response.headersSent) {
+      // The rest of a body that a destination did not want; a cut answer is noticed where it is read.
+      request.unpipe(call);
+      request.resume();
+      return;
+    }
+    state.over = true;
+    if (response.closed) return;
+    if (isStale(call, error, request) && plan.again !== true) forward(request, response, { ...plan, again: true });
+    else refuse(error);
+  });
+  response.once("close", () => {
+    const answered = state.answer?.complete === true;
+    if (!answered || !response.writableFinished) return void call.destroy();
+    if (call.writableFinished) return;
+    const rest = setTimeout(() => {
+      call.destroy();
+      request.socket.destroy();
+    }, REST_OF_BODY_MS);
+    call.once("close", () => clearTimeout(rest));
+  });
+  relayBody(request, call, outgoing.rule);
+}
+
+/** The destination closed a kept connection at the moment it was used again: nothing has been done with the request. */
+function isStale(call: ClientRequest, error: NodeJS.ErrnoException, request: IncomingMessage): boolean {
+  const bodiless = !["content-length", "transfer-encoding"].some((name) => name in request.headers);
+  const repeatable = /^(GET|HEAD|OPTIONS|PUT|DELETE)$/.test(request.method ?? "");
+  return call.reusedSocket && repeatable && bodiless && (error.code === "ECONNRESET" || error.code === "EPIPE");
+}
+
+function relayBody(request: IncomingMessage, call: ClientRequest, rule: ReadonlySet<string>): void {
+  const finish = () => {
+    // A trailer is merged into the headers by some servers: it must not say what the rule or the framing says.
+    const refused = new Set([...hopByHop(request.rawHeaders), ...rule, "host", "content-length", "expect"]);
+    const trailers = pairs(without(request.rawTrailers, refused));
+    if (trailers.length > 0 && valuesOf(request.rawHeaders, "transfer-encoding").length > 0) call.addTrailers(trailers);
+    call.end();
+  };
+  if (request.readableEnded) return finish();
+  request.once("error", () => call.destroy());
+  request.once("close", () => {
+    if (!request.complete) call.destroy();
+  });
+  request.once("end", finish);
+  request.pipe(call, { end: false });
+}
+
+interface Information {
+  readonly statusCode: number;
+  readonly statusMessage: string;
+  readonly rawHeaders: readonly string[];
+}
+
+function relayInformation(request: IncomingMessage, response: ServerResponse, info: Information): void {
+  if (request.httpVersion !== "1.1" || response.headersSent || response.closed) return;
+  if (info.statusCode === 100) response.writeContinue();
+  // Node's own methods know only some of them, and only some of their headers.
+  else response.socket?.write(headText(info), "latin1");
+}
+
+/** Status line and headers of an answer without a body, without those of one hop only. */
+export function headText({ statusCode, statusMessage, rawHeaders }: Information, added = ""): string {
+  const lines = pairs(without(rawHeaders, hopByHop(rawHeaders))).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${statusCode} ${statusMessage}\r\n${lines.join("")}${added}\r\n`;
+}
+
+/** The destination's answer as it is, but for what is decided hop by hop. */
+export function relayAnswer(request: IncomingMessage, answer: IncomingMessage, response: ServerResponse): void {
+  const cut = () => response.destroy();
+  answer.on("error", cut);
+  answer.once("close", () => {
+    if (!answer.complete) cut();
+  });
+  try {
+    response.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? "", answerLines(request, answer));
+    response.flushHeaders();
+  } catch {
+    // Lines that Node reads and does not write: half of an answer is none.
+    answer.destroy();
+    return;
+  }
+  answer.once("end", () => {
+    const trailers = pairs(without(answer.rawTrailers, hopByHop(answer.rawHeaders)));
+    if (trailers.length > 0 && response.chunkedEncoding) response.addTrailers(trailers);
+    response.end();
+  });
+  answer.pipe(response, { end: false });
+}
+
+function answerLines(request: IncomingMessage, answer: IncomingMessage): string[] {
+  const { rawHeaders } = answer;
+  const dropped = new Set(hopByHop(rawHeaders));
+  dropped.delete("content-length");
+  const lines = without(rawHeaders, dropped);
+  const trailers = valuesOf(rawHeaders, "trailer");
+  if (trailers.length > 0 && request.httpVersion === "1.1" && valuesOf(rawHeaders, "transfer-encoding").length > 0)
+    lines.push("Trailer", trailers.join(", "), "Transfer-Encoding", "chunked");
+  // It waits with its body for a word that did not come: what it sends next may be that body or another request.
+  if (valuesOf(request.rawHeaders, "expect").length > 0 && !request.complete) lines.push("Connection", "close");
+  return lines;
+}
+
+function pairs(lines: readonly string[]): [string, string][] {
+  const result: [string, string][] = [];
+  for (let i = 0; i + 1 < lines.length; i += 2) result.push([lines[i] ?? "", lines[i + 1] ?? ""]);
+  return result;
+}

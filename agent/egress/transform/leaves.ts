@@ -1,0 +1,63 @@
+/** Certificates of the hosts that are terminated, signed by the node's authority: made on first use, kept for the next. */
+
+import { createSecureContext, type SecureContext } from "node:tls";
+import type { Authority } from "./authority.ts";
+import { makeLeaf, readSigner } from "./certificates.ts";
+
+const HOUR_MS = 3_600_000;
+const BACKDATED_MS = HOUR_MS;
+const LIFETIME_MS = 36 * HOUR_MS;
+/** Made again while the old one still serves those who have it. */
+const KEPT_MS = 24 * HOUR_MS;
+const MOST = 1_000;
+
+export interface Leaves {
+  /** Ready to serve; concurrent callers share one. @param hostname as `hostName` spells it */
+  get(hostname: string): Promise<SecureContext>;
+}
+
+interface Kept {
+  readonly until: number;
+  readonly context: Promise<SecureContext>;
+}
+
+/** @param now Unix milliseconds */
+export function createLeaves(authority: Authority, { now = Date.now, most = MOST } = {}): Leaves {
+  const signer = readSigner(authority);
+  signer.catch(() => undefined);
+  // In the order of use: the first is the one that was not used for longest.
+  const kept = new Map<string, Kept>();
+
+  const make = async (hostname: string): Promise<SecureContext> => {
+    const from = now() - BACKDATED_MS;
+    const leaf = await makeLeaf(await signer, hostname, { from, until: from + LIFETIME_MS });
+    return createSecureContext({ cert: leaf.certificate, key: leaf.key, minVersion: "TLSv1.2" });
+  };
+
+  return {
+    get(hostname) {
+      const before = kept.get(hostname);
+      kept.delete(hostname);
+      const usable = before !== undefined && before.until > now();
+      const entry = usable ? before : { until: now() + KEPT_MS, context: make(hostname) };
+      kept.set(hostname, entry);
+      if (!usable) {
+        entry.context.catch(() => {
+          if (kept.get(hostname) === entry) kept.delete(hostname);
+        });
+        const [oldest] = kept.keys();
+        if (kept.size > most && oldest !== undefined) kept.delete(oldest);
+      }
+      return entry.context;
+    },
+  };
+}
+
+const known = new WeakMap<Authority, Leaves>();
+
+/** The leaves of this authority, the same ones for the same object. */
+export function leavesOf(authority: Authority): Leaves {
+  const leaves = known.get(authority) ?? createLeaves(authority);
+  known.set(authority, leaves);
+  return leaves;
+}

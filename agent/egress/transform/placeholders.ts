@@ -1,0 +1,73 @@
+/**
+ * Header values of rules, with `${e2b.secrets.NAME}` and the like replaced. Values exist for one request only: they are in
+ * no error, no log, and nothing of a request is sent before all of them are there. Pure but for `resolve`.
+ */
+
+import { canBeSet, isHeaderValue } from "../../../shared/policy/rule-headers.ts";
+
+/** @param placeholder without `${` and `}`, in the `e2b` spelling: `e2b.secrets.NAME`. Undefined: there is no such value. */
+export type Resolve = (placeholder: string) => Promise<string | undefined>;
+
+/** Why a rule could not be applied. The message names header and placeholder, never a value. */
+export class UnresolvedError extends Error {}
+
+/** Whatever begins like one of ours is one, or else wrong: it must not reach the destination as it is. */
+const OURS = /\$\{(?:e2b|svc)\.[^}]*(?:\}|$)/gi;
+const WELL_FORMED = /^\$\{(?:e2b|svc)\.(secrets|identity\.tokens)\.([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})\}$/;
+const LIMIT_MS = 10_000;
+
+/** What `Resolve` is asked for by this value. @throws {UnresolvedError} for a malformed one */
+export function placeholdersIn(value: string): readonly string[] {
+  return [...value.matchAll(OURS)].map(([text]) => {
+    const [, kind, name] = WELL_FORMED.exec(text) ?? [];
+    if (kind === undefined) throw new UnresolvedError(`the placeholder ${printable(text)} is malformed`);
+    return `e2b.${kind}.${name}`;
+  });
+}
+
+/**
+ * The headers to set, each placeholder asked for once, all at the same time. Values are put in as they are: what looks like
+ * a placeholder in one stays.
+ * @throws {UnresolvedError}
+ */
+export async function resolveHeaders(
+  headers: Readonly<Record<string, string>>,
+  resolve: Resolve,
+): Promise<ReadonlyMap<string, string>> {
+  const wanted = new Set<string>();
+  for (const [name, template] of Object.entries(headers)) {
+    if (!canBeSet(name)) throw new UnresolvedError(`a rule cannot set the header ${printable(name)}`);
+    for (const placeholder of placeholdersIn(template)) wanted.add(placeholder);
+  }
+  const asked = [...wanted].map(async (placeholder) => [placeholder, await ask(placeholder, resolve)] as const);
+  const values = new Map(await Promise.all(asked));
+
+  const resolved = new Map<string, [string, string]>();
+  for (const [name, template] of Object.entries(headers)) {
+    const placeholders = placeholdersIn(template).values();
+    const value = template.replace(OURS, () => values.get(placeholders.next().value ?? "") ?? "");
+    if (!isHeaderValue(value))
+      throw new UnresolvedError(`the value of the header ${printable(name)} has characters that no header can have`);
+    resolved.set(name.toLowerCase(), [name, value]);
+  }
+  return new Map(resolved.values());
+}
+
+async function ask(placeholder: string, resolve: Resolve): Promise<string> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<undefined>((done) => {
+    timer = setTimeout(() => done(undefined), LIMIT_MS);
+  });
+  try {
+    // A failure may tell what it found: nothing of it is passed on.
+    const value = await Promise.race([resolve(placeholder).catch(() => undefined), limit]);
+    if (value === undefined) throw new UnresolvedError(`the placeholder \${${placeholder}} cannot be resolved`);
+    return value;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function printable(text: string): string {
+  return text.slice(0, 160).replaceAll(/[^\x20-\x7e]/g, "?");
+}

@@ -1,0 +1,137 @@
+/**
+ * What a request of a sandbox must look like before anything of it is sent on, and what is sent then. Pure. Framing is
+ * Node's parser's; here is refused what two parsers could understand differently.
+ */
+
+import { hostName } from "../../../shared/policy/names.ts";
+
+export interface RequestHead {
+  readonly method: string;
+  /** As it stands in the request line. */
+  readonly url: string;
+  readonly httpVersion: string;
+  /** Name, value, name, value. */
+  readonly rawHeaders: readonly string[];
+}
+
+/** The server that the connection leads to. */
+export interface Destination {
+  /** As `hostName` spells it. */
+  readonly hostname: string;
+  readonly port: number;
+  readonly tls: boolean;
+}
+
+/** The answer instead of the destination's. `text` is for people in the sandbox. */
+export class Refusal extends Error {
+  readonly status: number;
+
+  constructor(status: number, text: string) {
+    super(text);
+    this.status = status;
+  }
+}
+
+/** The path to ask for. @throws {Refusal} */
+export function checkHead(head: RequestHead, destination: Destination): string {
+  const { method, url, httpVersion } = head;
+  if (method === "CONNECT") throw new Refusal(400, "CONNECT is not possible here");
+  const hosts = valuesOf(head.rawHeaders, "host");
+  if (hosts.length > 1) throw new Refusal(400, "the request has more than one Host header");
+  const [host] = hosts;
+  if (host === undefined) throw new Refusal(400, "the request has no Host header");
+  if (!isDestination(host, destination)) throw misdirected(host, destination);
+  checkFraming(head.rawHeaders, httpVersion);
+  if (url.startsWith("/")) return url;
+  if (url === "*" && method === "OPTIONS") return url;
+  return pathOfAbsolute(url, destination);
+}
+
+function checkFraming(rawHeaders: readonly string[], httpVersion: string): void {
+  const lengths = valuesOf(rawHeaders, "content-length");
+  const codings = valuesOf(rawHeaders, "transfer-encoding");
+  if (lengths.length > 1) throw new Refusal(400, "the request has more than one Content-Length header");
+  if (codings.length === 0) return;
+  if (lengths.length > 0) throw new Refusal(400, "the request has both Content-Length and Transfer-Encoding");
+  if (httpVersion !== "1.1") throw new Refusal(400, "Transfer-Encoding needs HTTP/1.1");
+  if (codings.length > 1 || codings[0]?.toLowerCase() !== "chunked")
+    throw new Refusal(400, "the only Transfer-Encoding understood here is chunked");
+}
+
+// Clients that were told of a proxy write the whole address; it must name the same server as Host.
+function pathOfAbsolute(url: string, destination: Destination): string {
+  const [, scheme = "", authority = "", path = ""] = /^(https?):\/\/([^/?#]*)([/?][^#]*)?$/i.exec(url) ?? [];
+  if (scheme === "") throw new Refusal(400, "the request target is not a path");
+  if (scheme.toLowerCase() !== (destination.tls ? "https" : "http") || !isDestination(authority, destination))
+    throw misdirected(authority, destination);
+  return path.startsWith("/") ? path : `/${path}`;
+}
+
+function isDestination(authority: string, { hostname, port }: Destination): boolean {
+  const [, name, said] = /^([^:]+)(?::(\d{1,5}))?$/.exec(authority) ?? [];
+  return name !== undefined && hostName(name) === hostname && (said === undefined || Number(said) === port);
+}
+
+function misdirected(said: string, { hostname }: Destination): Refusal {
+  const shown = said.slice(0, 200).replaceAll(/[^!-~]/g, "?");
+  return new Refusal(421, `this connection was opened to ${hostname}; requests for "${shown}" cannot be sent over it`);
+}
+
+/** In any spelling, one for each line. */
+export function valuesOf(rawHeaders: readonly string[], name: string): readonly string[] {
+  return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name);
+}
+
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  "connection",
+  "http2-settings",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** Of this hop only: the fixed ones, and those that the message itself says so of. */
+export function hopByHop(rawHeaders: readonly string[]): ReadonlySet<string> {
+  const named = valuesOf(rawHeaders, "connection").flatMap((value) => tokens(value));
+  return new Set([...HOP_BY_HOP, ...named]);
+}
+
+export function tokens(value: string): string[] {
+  return value.split(",").map((token) => token.trim().toLowerCase());
+}
+
+/** The same lines in the same spelling and order without those of these names, in lower case. */
+export function without(rawHeaders: readonly string[], names: ReadonlySet<string>): string[] {
+  const kept: string[] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const [name = "", value = ""] = [rawHeaders[i], rawHeaders[i + 1]];
+    if (!names.has(name.toLowerCase())) kept.push(name, value);
+  }
+  return kept;
+}
+
+/** The lines sent to the destination; rules have the last word on their names. */
+export function outgoingHeaders(
+  head: RequestHead,
+  { hostname, port }: Destination,
+  set: ReadonlyMap<string, string>,
+): string[] {
+  const { rawHeaders, method } = head;
+  const said = /:(\d+)$/.exec(valuesOf(rawHeaders, "host")[0] ?? "") !== null;
+  const dropped = new Set([...hopByHop(rawHeaders), "host", ...[...set.keys()].map((name) => name.toLowerCase())]);
+  // Named by Connection or not: without its length the body would become the next request.
+  dropped.delete("content-length");
+  const lines = ["Host", said ? `${hostname}:${port}` : hostname, ...without(rawHeaders, dropped)];
+  for (const [name, value] of set) lines.push(name, value);
+  const chunked = valuesOf(rawHeaders, "transfer-encoding").length > 0;
+  const trailers = valuesOf(rawHeaders, "trailer");
+  if (chunked) lines.push("Transfer-Encoding", "chunked");
+  if (chunked && trailers.length > 0) lines.push("Trailer", trailers.join(", "));
+  // Node would begin a body of chunks where there is none.
+  else if (!chunked && /^(POST|PUT|PATCH)$/.test(method) && valuesOf(rawHeaders, "content-length").length === 0)
+    lines.push("Content-Length", "0");
+  return lines;
+}

@@ -1,0 +1,215 @@
+/**
+ * A sandbox's connection to a host that has a `transform` rule: TLS ends here, every request is compared with the name
+ * the connection was opened to, gets the rule's headers, and goes on over a verified connection of our own. HTTP/1.1.
+ */
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { type SecureContext, TLSSocket } from "node:tls";
+import { hostName } from "../../../shared/policy/names.ts";
+import { answerRaw } from "./answer.ts";
+import type { Authority } from "./authority.ts";
+import { exchange, MAX_HEAD_BYTES, type Way } from "./exchange.ts";
+import { leavesOf } from "./leaves.ts";
+import type { Resolve } from "./placeholders.ts";
+import { type Destination, Refusal } from "./request-head.ts";
+import { systemTrust } from "./trust.ts";
+import { isDeclined, upgrade, withoutUpgrade } from "./upgrade.ts";
+import { Upstream, why } from "./upstream.ts";
+
+const HANDSHAKE_LIMIT_MS = 10_000;
+/** From the connection's beginning to the end of its first head. */
+const FIRST_HEAD_LIMIT_MS = 30_000;
+/** Between an answer and the end of the next head. */
+const IDLE_LIMIT_MS = 120_000;
+/** Sent ahead of their turn; a client that sends more is cut off. */
+const MOST_PIPELINED = 16;
+/** A client that has ended its side may have gone: it is kept while anything flows to it. */
+const HALF_CLOSED_LIMIT_MS = 60_000;
+
+export interface TransformOptions extends Destination {
+  /** Of the rule; may be empty. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** What was read from the socket already. */
+  readonly first: Buffer;
+  /** A connection to where this one leads, checked by the caller. Called again when the destination closed the last one. */
+  connect(): Promise<Socket>;
+  readonly resolve: Resolve;
+  /** The same object each time: leaves are kept by it. */
+  readonly authority: Authority;
+  /** Default: what the machine trusts. */
+  readonly trust?: SecureContext;
+}
+
+export interface Ended {
+  /** Bytes of the sandbox's connection, as they crossed it. */
+  readonly sent: number;
+  readonly received: number;
+  /** The last failure, as the sandbox was told of it; never holds a value. */
+  readonly failed?: string;
+}
+
+export interface Transformed {
+  /** Never rejects. */
+  readonly closed: Promise<Ended>;
+  /** At once, both sides. */
+  destroy(): void;
+}
+
+/** Takes the socket over: paused or not yet read, errors included. */
+export function transform(socket: Socket, options: TransformOptions): Transformed {
+  const { hostname, port, tls, first } = options;
+  const destination = { hostname, port, tls };
+  const upstream = new Upstream({
+    ...destination,
+    connect: () => options.connect(),
+    trust: options.trust ?? systemTrust(),
+  });
+  const state: { failed?: string } = {};
+  const failed = (reason: string) => {
+    state.failed = reason;
+  };
+  const closed = new Promise<Ended>((resolve) => {
+    const end = () => {
+      upstream.destroy();
+      resolve({ sent: socket.bytesRead, received: socket.bytesWritten, ...state });
+    };
+    if (socket.closed) end();
+    else socket.once("close", end);
+  });
+  // Ends are seen by `close`; a reset by the sandbox is nothing to tell.
+  socket.on("error", () => undefined);
+  socket.setNoDelay(true);
+  socket.allowHalfOpen = true;
+  limitHalfClosed(socket);
+  if (first.length > 0) socket.unshift(first);
+  const way = { destination, headers: options.headers, resolve: options.resolve, upstream };
+  if (tls) {
+    terminate(socket, options).then(
+      (secure) => serve(secure, way, failed),
+      (error: unknown) => {
+        failed(`the TLS handshake of the sandbox failed: ${why(error)}`);
+        socket.destroy();
+      },
+    );
+  } else serve(socket, way, failed);
+  return {
+    closed,
+    destroy: () => {
+      socket.destroy();
+      upstream.destroy();
+    },
+  };
+}
+
+function limitHalfClosed(socket: Socket): void {
+  socket.once("end", () => {
+    let written = socket.bytesWritten;
+    const look = setInterval(() => {
+      if (socket.bytesWritten === written) socket.destroy();
+      written = socket.bytesWritten;
+    }, HALF_CLOSED_LIMIT_MS);
+    socket.once("close", () => clearInterval(look));
+  });
+}
+
+/** Resolves after the handshake. */
+async function terminate(socket: Socket, { hostname, authority }: TransformOptions): Promise<TLSSocket> {
+  const secureContext = await leavesOf(authority).get(hostname);
+  return new Promise((resolve, reject) => {
+    const secure = new TLSSocket(socket, {
+      isServer: true,
+      secureContext,
+      // HTTP/2 is negotiated down; who speaks nothing else is told so by the handshake.
+      ALPNProtocols: ["http/1.1"],
+      SNICallback: (name, done) => {
+        if (hostName(name) === hostname) done(null, secureContext);
+        else done(new Error("another name than the connection's"));
+      },
+    });
+    const fail = (error: Error) => {
+      clearTimeout(timer);
+      secure.destroy();
+      reject(error);
+    };
+    const timer = setTimeout(() => fail(new Error("took too long")), HANDSHAKE_LIMIT_MS);
+    secure.on("error", fail);
+    // Before the handshake has ended Node tells of errors by this name.
+    secure.on("_tlsError", fail);
+    secure.once("close", () => fail(new Error("closed")));
+    secure.once("secure", () => {
+      clearTimeout(timer);
+      secure.off("_tlsError", fail);
+      if (hostName((secure as { servername?: unknown }).servername?.toString() ?? "") === hostname) resolve(secure);
+      else fail(new Error("without the name of the connection"));
+    });
+  });
+}
+
+/** One HTTP server for one connection: what it knows of a client is known of this one. */
+function serve(socket: Socket, way: Way, failed: (reason: string) => void): void {
+  let waiting = 0;
+  let turn = Promise.resolve();
+  let clock: NodeJS.Timeout | undefined;
+  const wait = (limitMs: number) => {
+    clearTimeout(clock);
+    clock = setTimeout(() => socket.destroy(), limitMs);
+  };
+
+  const server = createServer({
+    maxHeaderSize: MAX_HEAD_BYTES,
+    // Ours says more than Node's.
+    requireHostHeader: false,
+    insecureHTTPParser: false,
+    keepAliveTimeout: IDLE_LIMIT_MS,
+  });
+  // Nothing may be left out of what is looked at.
+  server.maxHeadersCount = 0;
+  // A client that has sent everything and says so still wants its answer.
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
+
+  const onRequest = (request: IncomingMessage, response: ServerResponse) => {
+    clearTimeout(clock);
+    waiting += 1;
+    if (waiting > MOST_PIPELINED) {
+      socket.destroy();
+      return;
+    }
+    turn = turn.then(async () => {
+      await exchange(request, response, way, failed);
+      waiting -= 1;
+      if (waiting === 0 && !socket.destroyed) wait(IDLE_LIMIT_MS);
+    });
+  };
+  server.on("request", onRequest);
+  server.on("checkContinue", onRequest);
+  server.on("connect", (_request, client: Socket) => {
+    clearTimeout(clock);
+    answerRaw(client, new Refusal(400, "CONNECT is not possible here"));
+  });
+  server.on("upgrade", (request, client: Socket, head: Buffer) => {
+    clearTimeout(clock);
+    if (waiting > 0) return void client.destroy();
+    if (isDeclined(request)) {
+      client.unshift(Buffer.concat([withoutUpgrade(request), head]));
+      serve(client, way, failed);
+      return;
+    }
+    void upgrade(request, { socket: client, head }, way, failed);
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, client) => {
+    // Its answer, if it has one, was given before this is called.
+    if (waiting > 0) setImmediate(() => (client as Socket).destroySoon());
+    else if (error.code === "ECONNRESET" || !client.writable) client.destroy();
+    else if (error.code === "HPE_HEADER_OVERFLOW")
+      answerRaw(client, new Refusal(431, "the head of the request is too long"));
+    else answerRaw(client, new Refusal(400, "this is no HTTP/1.1 request"));
+  });
+
+  socket.once("close", () => clearTimeout(clock));
+  if (socket.destroyed) return;
+  wait(FIRST_HEAD_LIMIT_MS);
+  server.emit("connection", socket);
+  // It may have been paused; what was put back is read before anything new.
+  socket.resume();
+}

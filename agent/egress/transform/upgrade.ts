@@ -1,0 +1,113 @@
+/** Requests that turn the connection into something else, WebSocket above all: the rule's headers, then a raw stream. */
+
+import { type IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { answerRaw, refusalOf } from "./answer.ts";
+import { headText, prepare, relayAnswer, send, type Way } from "./exchange.ts";
+import { Refusal, tokens, valuesOf, without } from "./request-head.ts";
+
+/** What is answered as if it had not been asked for: HTTP/1.1 is spoken here, and TLS is not begun inside. */
+const DECLINED = /^(h2c?|tls\/[\d.]+)$/;
+
+/** Whether the request goes on as an ordinary one. */
+export function isDeclined(request: IncomingMessage): boolean {
+  const wanted = valuesOf(request.rawHeaders, "upgrade").flatMap((value) => tokens(value));
+  return wanted.every((protocol) => DECLINED.test(protocol));
+}
+
+/** The head again, without the wish: put back in front of the connection it is read as an ordinary request. */
+export function withoutUpgrade(request: IncomingMessage): Buffer {
+  const { method = "", url = "", httpVersion, rawHeaders } = request;
+  const drops = new Set(["upgrade", "http2-settings"]);
+  const options = valuesOf(rawHeaders, "connection")
+    .flatMap((value) => tokens(value))
+    .filter((token) => !drops.has(token));
+  const kept = without(rawHeaders, new Set([...drops, "connection"]));
+  if (options.length > 0) kept.push("Connection", options.join(", "));
+  let text = `${method} ${url} HTTP/${httpVersion}\r\n`;
+  for (let i = 0; i + 1 < kept.length; i += 2) text += `${kept[i]}: ${kept[i + 1]}\r\n`;
+  return Buffer.from(`${text}\r\n`, "latin1");
+}
+
+/** Resolves once both connections have ended. Never rejects. */
+export async function upgrade(
+  request: IncomingMessage,
+  { socket, head }: { readonly socket: Socket; readonly head: Buffer },
+  way: Way,
+  failed: (reason: string) => void,
+): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    if (socket.closed) resolve();
+    else socket.once("close", resolve);
+  });
+  // The HTTP server has let go of it.
+  socket.on("error", () => undefined);
+  try {
+    await switchOver(request, { socket, head }, way);
+  } catch (error) {
+    const refusal = refusalOf(error);
+    failed(refusal.message);
+    answerRaw(socket, refusal);
+  }
+  await closed;
+}
+
+async function switchOver(
+  request: IncomingMessage,
+  { socket, head }: { readonly socket: Socket; readonly head: Buffer },
+  way: Way,
+): Promise<void> {
+  const { rawHeaders, method = "" } = request;
+  const lengths = valuesOf(rawHeaders, "content-length").filter((value) => value !== "0");
+  if (lengths.length > 0 || valuesOf(rawHeaders, "transfer-encoding").length > 0 || method !== "GET")
+    throw new Refusal(400, "a request to switch protocols must be a GET without a body");
+  const wanted = valuesOf(rawHeaders, "upgrade").join(", ");
+  const { lines, ...rest } = await prepare(request, way);
+  if (socket.closed) return;
+  const call = send({ ...rest, lines: [...lines, "Connection", "Upgrade", "Upgrade", wanted] }, way.upstream);
+  socket.once("close", () => call.destroy());
+  await new Promise<void>((resolve, reject) => {
+    call.once("upgrade", (answer, peer, peerHead) => {
+      const { statusCode = 101, statusMessage = "", rawHeaders } = answer;
+      const chosen = valuesOf(rawHeaders, "upgrade").join(", ");
+      const added = `Connection: Upgrade\r\nUpgrade: ${chosen}\r\n`;
+      socket.write(headText({ statusCode, statusMessage, rawHeaders }, added), "latin1");
+      if (peerHead.length > 0) peer.unshift(peerHead);
+      if (head.length > 0) socket.unshift(head);
+      splice(socket, peer);
+      resolve();
+    });
+    call.once("response", (answer) => {
+      // The destination does not want to: its answer, and the end, since more may have been sent in hope.
+      const response = new ServerResponse(request);
+      response.sendDate = false;
+      response.shouldKeepAlive = false;
+      response.on("error", () => undefined);
+      response.assignSocket(socket);
+      response.once("finish", () => socket.end());
+      socket.once("close", () => response.destroy());
+      socket.resume();
+      relayAnswer(request, answer, response);
+      resolve();
+    });
+    call.on("error", reject);
+    call.end();
+  });
+}
+
+/** Half-close both ways; an error on one side ends the other. */
+function splice(a: Duplex, b: Duplex): void {
+  a.pipe(b);
+  b.pipe(a);
+  const end = () => {
+    a.destroy();
+    b.destroy();
+  };
+  for (const side of [a, b]) {
+    side.on("error", end);
+    side.once("close", () => {
+      if (!side.readableEnded || !side.writableFinished) end();
+    });
+  }
+}

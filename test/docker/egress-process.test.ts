@@ -1,0 +1,290 @@
+/** The egress process behind a real redirect, with an internet of its own: what leaves, where it arrives, what is said. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { CLOSED, type EgressPolicy, OPEN } from "../../shared/policy/egress-policy.ts";
+import { clientHello, inRecords } from "../support/egress/hello.ts";
+import { type Bench, BOX, beginWith, GATEWAY, openBench } from "../support/egress/namespaces.ts";
+import { until } from "../support/until.ts";
+
+let bench: Bench;
+beforeAll(async () => {
+  bench = await openBench({ name: "egp" });
+  bench.say(beginWith(OPEN, { connectionsPerSandbox: 20 }));
+  await until(() => bench.messages.some(({ is }) => is === "ready"), { what: "ready", timeoutMs: 10_000 });
+});
+afterAll(() => bench.stop());
+beforeEach(() => {
+  bench.seen.length = 0;
+});
+
+const names = (...allowDomains: string[]): EgressPolicy => ({ ...CLOSED, allowDomains });
+const arrivals = () => bench.seen.filter((seen) => seen.is === "tcp");
+const hello = async (name?: string) => (await clientHello(name)).toString("latin1");
+const refused = { how: "reset", code: "ECONNRESET" };
+
+describe("by address", () => {
+  test("a connection arrives where the sandbox meant it to, from the node", async () => {
+    await bench.policy(names("allowed.test"));
+    await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.0/24"] });
+    const outcome = await bench.attempt({ address: "198.51.100.7", port: 8443, send: ["hi"], until: "hi" });
+    expect(outcome.received).toBe("[198.51.100.7:8443] hi");
+    expect(arrivals()).toMatchObject([{ address: "198.51.100.7", from: "192.0.2.1" }]);
+  });
+
+  test("what nothing allows is reset, and nothing arrives", async () => {
+    await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.0/24"] });
+    expect(await bench.attempt({ address: "203.0.113.10", port: 8443, send: ["hi"] })).toMatchObject(refused);
+    expect(bench.seen).toEqual([]);
+  });
+
+  test("a server that speaks first is heard", async () => {
+    await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.10/32"] });
+    const outcome = await bench.attempt({ address: "203.0.113.10", port: 22, until: "SSH" });
+    expect(outcome).toMatchObject({ received: "SSH-2.0-test\r\n", how: "seen" });
+    // Nothing was waited for.
+    expect(outcome.ms).toBeLessThan(1_000);
+  });
+
+  test("the end of one direction is passed on, and the other one goes on", async () => {
+    await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] });
+    const outcome = await bench.attempt({ address: "203.0.113.10", port: 11371, send: ["12345"], end: true });
+    expect(outcome).toMatchObject({ received: "got 5", how: "end" });
+  });
+
+  test("a reset of the other side is a reset, not an end", async () => {
+    await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] });
+    const outcome = await bench.attempt({ address: "203.0.113.10", port: 5002 });
+    expect(outcome).toMatchObject({ ...refused, received: "some" });
+  });
+
+  test.each(["10.77.0.5", "169.254.169.254", "168.63.129.16", "192.0.2.1", GATEWAY])(
+    "%s is refused under a policy that allows everything",
+    async (address) => {
+      await bench.policy({ ...names("*"), allowRanges: ["0.0.0.0/0"] });
+      const outcome = await bench.attempt({ address, port: 8443, send: ["hi"] });
+      expect(outcome.how).toBe("reset");
+      expect(bench.seen).toEqual([]);
+    },
+  );
+});
+
+describe("by name", () => {
+  test("an allowed name is dialled where it really is, whatever address the sandbox used", async () => {
+    await bench.policy(names("allowed.test"));
+    const first = await hello("allowed.test");
+    const outcome = await bench.attempt({
+      address: "198.51.100.66",
+      port: 443,
+      send: [first],
+      until: first.slice(-20),
+    });
+    expect(outcome.received).toContain(`[203.0.113.10:443] ${first.slice(0, 20)}`);
+    expect(arrivals()).toMatchObject([{ address: "203.0.113.10", port: 443 }]);
+  });
+
+  test("a hello in single bytes and many records is the same hello", async () => {
+    await bench.policy(names("allowed.test"));
+    const records = inRecords(await clientHello("allowed.test"), 7).toString("latin1");
+    const outcome = await bench.attempt({
+      address: "198.51.100.66",
+      port: 443,
+      send: records.match(/[\s\S]/g) ?? [],
+      until: records.slice(-9),
+    });
+    expect(outcome.how).toBe("seen");
+    expect(arrivals()[0]).toMatchObject({ address: "203.0.113.10", first: records.slice(0, 200) });
+  });
+
+  test.each(["www.allowed.test", "badallowed.test", "other.test", "allowed.test.evil.test"])(
+    "%s is not allowed.test",
+    async (name) => {
+      await bench.policy(names("allowed.test"));
+      const outcome = await bench.attempt({ address: "203.0.113.10", port: 443, send: [await hello(name)] });
+      expect(outcome).toMatchObject(refused);
+      expect(bench.seen).toEqual([]);
+    },
+  );
+
+  test("without a name, or on another port, only addresses count", async () => {
+    await bench.policy(names("allowed.test"));
+    for (const attempt of [
+      { port: 443, send: [await hello()] },
+      { port: 443, send: ["garbage\r\n\r\n"] },
+      { port: 8443, send: [await hello("allowed.test")] },
+      { port: 80, send: ["GET / HTTP/1.1\r\nHost: allowed.test\r\nHost: other.test\r\n\r\n"] },
+      { port: 80, send: ["CONNECT allowed.test:80 HTTP/1.1\r\nHost: allowed.test\r\n\r\n"] },
+    ]) {
+      expect(await bench.attempt({ address: "203.0.113.10", ...attempt })).toMatchObject(refused);
+    }
+    expect(bench.seen).toEqual([]);
+  });
+
+  test("a client that says nothing is decided by its address in five seconds", async () => {
+    await bench.policy(names("allowed.test"));
+    const outcome = await bench.attempt({ address: "203.0.113.10", port: 443, limitMs: 9_000 });
+    expect(outcome).toMatchObject(refused);
+    expect(outcome.ms).toBeGreaterThan(4_000);
+  });
+
+  test.each(["metadata.test", "node.test"])("%s leads where nobody may go", async (name) => {
+    await bench.policy(names("*"));
+    expect(await bench.attempt({ address: "203.0.113.10", port: 443, send: [await hello(name)] })).toMatchObject(
+      refused,
+    );
+    expect(arrivals()).toEqual([]);
+  });
+
+  test("of several addresses the forbidden are left out, and the dead passed over", async () => {
+    await bench.policy(names("*"));
+    const mixed = await hello("mixed.test");
+    expect((await bench.attempt({ address: "203.0.113.9", port: 443, send: [mixed], until: "]" })).received).toContain(
+      "[203.0.113.10:443]",
+    );
+  });
+
+  test("a name that rebinds never reaches the other address", async () => {
+    await bench.policy(names("rebind.test"));
+    const first = await hello("rebind.test");
+    const hows = new Set<string>();
+    for (let round = 0; round < 6; round += 1) {
+      hows.add((await bench.attempt({ address: "203.0.113.9", port: 443, send: [first], until: "]" })).how);
+    }
+    expect(hows).toEqual(new Set(["seen", "reset"]));
+    expect(new Set(arrivals().map(({ address }) => address))).toEqual(new Set(["203.0.113.10"]));
+  });
+
+  test("a rule is no permission: where its host leads to is decided about as well", async () => {
+    const rules = [{ host: "other.test", headers: {} }];
+    await bench.policy({ ...CLOSED, allowRanges: ["203.0.113.10/32"], rules });
+    const outcome = await bench.attempt({ address: "203.0.113.10", port: 443, send: [await hello("other.test")] });
+    expect(outcome).toMatchObject(refused);
+    expect(arrivals()).toEqual([]);
+  });
+});
+
+describe("through an egress proxy", () => {
+  const proxy = { host: "203.0.113.99", port: 1080 };
+  const tunnels = () => bench.seen.filter((seen) => seen.is === "socks");
+
+  test("a name goes as a name, an address as an address", async () => {
+    await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.7/32"], proxy });
+    const first = await hello("allowed.test");
+    await bench.attempt({ address: "203.0.113.9", port: 443, send: [first], until: "]" });
+    await bench.attempt({ address: "198.51.100.7", port: 22, until: "SSH" });
+    expect(tunnels()).toMatchObject([
+      { host: "allowed.test", port: 443, kind: 3 },
+      { host: "198.51.100.7", port: 22, kind: 1 },
+    ]);
+    // Nothing came from the node itself but to the proxy.
+    expect(arrivals().every(({ from }) => from !== "192.0.2.1")).toBe(true);
+  });
+
+  test("private ranges may exist behind it; the proxy itself may not be in one", async () => {
+    await bench.policy({ ...OPEN, proxy });
+    const behind = await bench.attempt({ address: "10.77.0.5", port: 8443, send: ["hi"], until: "hi" });
+    expect(behind.received).toBe("[10.77.0.5:8443] hi");
+    await bench.policy({ ...OPEN, proxy: { host: "10.77.0.9", port: 1080 } });
+    bench.seen.length = 0;
+    expect(await bench.attempt({ address: "198.51.100.7", port: 22 })).toMatchObject(refused);
+    expect(bench.seen).toEqual([]);
+  });
+
+  test("its name is looked up, and its user and password are told", async () => {
+    await bench.policy({ ...OPEN, proxy: { host: "proxy.test", port: 1080, username: "user", password: "secret" } });
+    await bench.attempt({ address: "198.51.100.7", port: 22, until: "SSH" });
+    expect(tunnels()).toMatchObject([{ host: "198.51.100.7", user: "user" }]);
+  });
+
+  test.each([
+    { host: "203.0.113.99", port: 1080, username: "user", password: "wrong" },
+    { host: "203.0.113.99", port: 9 },
+    { host: "203.0.113.99", port: 22 },
+    { host: "nowhere.test", port: 1080 },
+    { host: "203.0.113.99", port: 1080, username: "u".repeat(256) },
+  ])("with a proxy that does not work nothing goes directly: %o", async (proxy) => {
+    await bench.policy({ ...OPEN, proxy });
+    expect(await bench.attempt({ address: "198.51.100.7", port: 8443, send: ["hi"] })).toMatchObject(refused);
+    expect(arrivals().filter(({ address }) => address === "198.51.100.7")).toEqual([]);
+  });
+});
+
+describe("a change of policy", () => {
+  test("cuts what it forbids, and nothing else", async () => {
+    const allowRanges = ["203.0.113.0/24", "198.51.100.0/24"];
+    await bench.policy({ ...names("allowed.test"), allowRanges });
+    const goes = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"], limitMs: 1_500 });
+    const cut = bench.attempt({ address: "198.51.100.7", port: 8443, send: ["a"], limitMs: 1_500 });
+    await expect.poll(() => arrivals().length).toBe(2);
+    await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] });
+    expect(await cut).toMatchObject(refused);
+    expect(await goes).toMatchObject({ how: "late" });
+  });
+
+  test("cuts what would now go through a proxy", async () => {
+    const policy = { ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] };
+    await bench.policy(policy);
+    const cut = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"] });
+    await expect.poll(() => arrivals().length).toBe(1);
+    await bench.policy({ ...policy, proxy: { host: "203.0.113.99", port: 1080 } });
+    expect(await cut).toMatchObject(refused);
+  });
+
+  test("an address that is forgotten gets nothing any more", async () => {
+    const policy = { ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] };
+    await bench.policy(policy);
+    const cut = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"] });
+    await expect.poll(() => arrivals().length).toBe(1);
+    expect(await bench.ask({ is: "forget", address: BOX })).toMatchObject({ is: "done" });
+    expect(await cut).toMatchObject(refused);
+    bench.seen.length = 0;
+    expect(await bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"] })).toMatchObject(refused);
+    expect(bench.seen).toEqual([]);
+  });
+});
+
+describe("what is said", () => {
+  const entries = () => bench.messages.flatMap((message) => (message.is === "decisions" ? message.entries : []));
+
+  test("flows are noted with their name, rule and bytes, alike ones together", async () => {
+    bench.messages.length = 0;
+    await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.0/24"] });
+    await bench.attempt({ address: "198.51.100.7", port: 11371, send: ["12345"], end: true });
+    for (const _ of [1, 2, 3])
+      await bench.attempt({ address: "203.0.113.10", port: 443, send: [await hello("other.test")] });
+    await expect
+      .poll(entries)
+      .toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({
+            address: "198.51.100.7",
+            rule: "allowOut 198.51.100.0/24",
+            sentBytes: 5,
+            receivedBytes: 5,
+          }),
+          expect.objectContaining({ name: "other.test", verdict: "deny", rule: "denyOut 0.0.0.0/0", count: 3 }),
+        ]),
+      );
+  });
+
+  test("too many connections at once are refused, and that is said", async () => {
+    bench.messages.length = 0;
+    await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] });
+    const attempts = Array.from({ length: 30 }, () =>
+      bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"], limitMs: 1_000 }),
+    );
+    const outcomes = await Promise.all(attempts);
+    expect(outcomes.filter(({ how }) => how === "late")).toHaveLength(20);
+    await expect.poll(entries).toContainEqual(expect.objectContaining({ rule: "limit connections", count: 10 }));
+  });
+
+  test("a check says what would be done", async () => {
+    await bench.policy(names("allowed.test", "metadata.test"));
+    const check = (hostname: string, port = 443) =>
+      bench.ask({ is: "check", address: BOX, flow: { hostname, port, protocol: "tcp" } });
+    expect(await check("Allowed.Test.")).toMatchObject({ decision: { verdict: "allow" }, addresses: ["203.0.113.10"] });
+    expect(await check("allowed.test", 22)).toMatchObject({ decision: { verdict: "deny", rule: "denyOut 0.0.0.0/0" } });
+    expect(await check("other.test")).toMatchObject({ decision: { verdict: "deny" }, addresses: [] });
+    expect(await check("metadata.test")).toMatchObject({ decision: { rule: "always 169.254.0.0/16" } });
+    expect(await check("not a name")).toMatchObject({ is: "failed" });
+  });
+});

@@ -1,0 +1,78 @@
+/** Connects from where it runs as it is told over IPC, and says what became of it. */
+
+import { createSocket } from "node:dgram";
+import { connect } from "node:net";
+
+export interface Attempt {
+  readonly address: string;
+  readonly port: number;
+  /** Sent one after the other, each in a packet of its own. */
+  readonly send?: readonly string[];
+  /** Ends its direction after sending, and goes on reading. */
+  readonly end?: boolean;
+  /** Ends when this has come; otherwise with the connection. */
+  readonly until?: string;
+  readonly limitMs?: number;
+  /** A datagram instead of a connection: base64, answered by one. */
+  readonly datagram?: string;
+}
+
+export interface Outcome {
+  /** Latin 1; base64 for a datagram. Of much, only the beginning. */
+  readonly received: string;
+  readonly bytes: number;
+  readonly how: "end" | "reset" | "seen" | "late";
+  readonly code?: string;
+  readonly ms: number;
+}
+
+function attempt({ address, port, send = [], end, until, limitMs = 3_000 }: Attempt): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const began = performance.now();
+    const kept: Buffer[] = [];
+    let bytes = 0;
+    const text = () => Buffer.concat(kept).toString("latin1");
+    const socket = connect({ host: address, port, allowHalfOpen: true, noDelay: true });
+    const finish = (how: Outcome["how"], code?: string) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve({ received: text(), bytes, how, ms: performance.now() - began, ...(code === undefined ? {} : { code }) });
+    };
+    const timer = setTimeout(() => finish("late"), limitMs);
+    socket.on("error", (error: NodeJS.ErrnoException) => finish("reset", error.code));
+    socket.on("data", (chunk) => {
+      bytes += chunk.length;
+      if (bytes < 100_000) kept.push(chunk);
+      if (until !== undefined && text().includes(until)) finish("seen");
+    });
+    socket.on("end", () => finish("end"));
+    const next = (index: number) => {
+      const chunk = send[index];
+      if (chunk !== undefined) socket.write(Buffer.from(chunk, "latin1"), () => setImmediate(next, index + 1));
+      else if (end === true) socket.end();
+    };
+    socket.once("connect", () => next(0));
+  });
+}
+
+function datagram(payload: string, { address, port, limitMs = 2_000 }: Attempt): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const began = performance.now();
+    const socket = createSocket("udp4");
+    const finish = (how: Outcome["how"], received: string) => {
+      clearTimeout(timer);
+      socket.close();
+      resolve({ received, bytes: received.length, how, ms: performance.now() - began });
+    };
+    const timer = setTimeout(() => finish("late", ""), limitMs);
+    socket.on("message", (message) => finish("seen", message.toString("base64")));
+    socket.send(Buffer.from(payload, "base64"), port, address);
+  });
+}
+
+process.on("message", (message) => {
+  const { id, attempt: what } = message as { id: number; attempt: Attempt };
+  const made = what.datagram === undefined ? attempt(what) : datagram(what.datagram, what);
+  void made.then((outcome) => process.send?.({ id, outcome }));
+});
+process.once("disconnect", () => process.exit(0));

@@ -1,0 +1,191 @@
+/** Servers on every address of the machine it runs on, which is a namespace; says over IPC who came. */
+
+import { createSocket } from "node:dgram";
+import { connect, createServer, type Socket } from "node:net";
+import { decode, encode } from "dns-packet";
+
+export type Seen =
+  | { readonly is: "up" }
+  | {
+      readonly is: "tcp";
+      readonly address: string;
+      readonly port: number;
+      readonly from: string;
+      readonly first: string;
+    }
+  | { readonly is: "dns"; readonly name: string; readonly type: string; readonly bytes: number }
+  | {
+      readonly is: "socks";
+      readonly host: string;
+      readonly port: number;
+      readonly kind: number;
+      readonly user: string;
+    };
+
+const ZONE: Readonly<Record<string, readonly string[]>> = {
+  "allowed.test": ["203.0.113.10"],
+  "www.allowed.test": ["203.0.113.11"],
+  "other.test": ["203.0.113.20"],
+  "metadata.test": ["169.254.169.254"],
+  "mixed.test": ["10.0.0.1", "203.0.113.10"],
+  "node.test": ["192.0.2.1"],
+  "dead.test": ["203.0.113.201", "203.0.113.10"],
+  "proxy.test": ["203.0.113.99"],
+};
+
+const say = (seen: Seen) => process.send?.(seen);
+
+/** Answers what comes with where it came to and what it was. */
+function echo(socket: Socket) {
+  let known = false;
+  socket.on("data", (chunk) => {
+    if (!known) said(socket, chunk.toString("latin1", 0, 200));
+    known = true;
+    socket.write(`[${socket.localAddress}:${socket.localPort}] ${chunk.toString("latin1")}`, "latin1");
+  });
+  socket.on("end", () => socket.end());
+}
+
+/** Speaks first. */
+function banner(socket: Socket) {
+  said(socket, "");
+  socket.write("SSH-2.0-test\r\n");
+  socket.on("end", () => socket.end());
+  socket.resume();
+}
+
+/** Answers when the other direction has ended, and not before. */
+function afterEnd(socket: Socket) {
+  let bytes = 0;
+  said(socket, "");
+  socket.on("data", (chunk) => {
+    bytes += chunk.length;
+  });
+  socket.on("end", () => socket.end(`got ${bytes}`));
+}
+
+const CHUNK = Buffer.alloc(1 << 20, "x");
+
+/** As many bytes as it is told in the first line. */
+function much(socket: Socket) {
+  socket.once("data", (chunk) => {
+    let left = Number(chunk.toString());
+    const more = () => {
+      while (left > 0) {
+        const part = CHUNK.subarray(0, Math.min(left, CHUNK.length));
+        left -= part.length;
+        if (!socket.write(part)) return void socket.once("drain", more);
+      }
+      socket.end();
+    };
+    more();
+  });
+}
+
+/** Says a little, then resets. */
+function reset(socket: Socket) {
+  socket.write("some", () => setTimeout(() => socket.resetAndDestroy(), 50));
+  socket.resume();
+}
+
+function said(socket: Socket, first: string) {
+  say({
+    is: "tcp",
+    address: socket.localAddress ?? "",
+    port: socket.localPort ?? 0,
+    from: socket.remoteAddress ?? "",
+    first,
+  });
+}
+
+/** SOCKS5 on every address; with the password "secret" where the user is "user". */
+function socks(socket: Socket) {
+  let bytes = Buffer.alloc(0);
+  let step: "greeting" | "login" | "request" = "greeting";
+  let user = "";
+  const onData = (chunk: Buffer) => {
+    bytes = Buffer.concat([bytes, chunk]);
+    if (step === "greeting" && bytes.length >= 2 && bytes.length >= 2 + (bytes[1] ?? 0)) {
+      const login = bytes.subarray(2, 2 + (bytes[1] ?? 0)).includes(2);
+      bytes = bytes.subarray(2 + (bytes[1] ?? 0));
+      step = login ? "login" : "request";
+      socket.write(Buffer.from([5, login ? 2 : 0]));
+    } else if (step === "login" && bytes.length >= 3) {
+      const length = bytes[1] ?? 0;
+      user = bytes.toString("latin1", 2, 2 + length);
+      const password = bytes.toString("latin1", 3 + length, 3 + length + (bytes[2 + length] ?? 0));
+      const good = user === "user" && password === "secret";
+      bytes = Buffer.alloc(0);
+      step = "request";
+      socket.write(Buffer.from([1, good ? 0 : 1]));
+      if (!good) socket.end();
+    } else if (step === "request" && bytes.length >= 7) {
+      const kind = bytes[3] ?? 0;
+      const length = kind === 1 ? 4 : (bytes[4] ?? 0);
+      const at = kind === 1 ? 4 : 5;
+      const raw = bytes.subarray(at, at + length);
+      const host = kind === 1 ? raw.join(".") : raw.toString("latin1");
+      const port = bytes.readUInt16BE(at + length);
+      socket.off("data", onData);
+      socket.pause();
+      say({ is: "socks", host, port, kind, user });
+      const address = kind === 1 ? host : (ZONE[host]?.[0] ?? "203.0.113.30");
+      const upstream = connect({ host: address, port, allowHalfOpen: true });
+      upstream.on("error", () => socket.resetAndDestroy());
+      upstream.once("connect", () => {
+        socket.write(Buffer.from([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]));
+        upstream.pipe(socket);
+        socket.pipe(upstream);
+      });
+    }
+  };
+  socket.on("data", onData);
+}
+
+const servers: Readonly<Record<number, (socket: Socket) => void>> = {
+  22: banner,
+  80: echo,
+  443: echo,
+  8443: echo,
+  1080: socks,
+  5001: much,
+  5002: reset,
+  11371: afterEnd,
+};
+
+for (const [port, serve] of Object.entries(servers)) {
+  createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on("error", () => undefined);
+    serve(socket);
+  }).listen(Number(port), "0.0.0.0", 4_096);
+}
+
+const rebinding = { asked: 0 };
+const dns = createSocket("udp4");
+dns.on("message", (message, from) => {
+  const query = decode(message);
+  const [question] = query.questions ?? [];
+  if (question === undefined) return;
+  const name = question.name.toLowerCase();
+  say({ is: "dns", name: question.name, type: question.type, bytes: message.length });
+  rebinding.asked += name === "rebind.test" ? 1 : 0;
+  const list = name === "rebind.test" ? [rebinding.asked % 2 === 1 ? "203.0.113.10" : "169.254.169.254"] : ZONE[name];
+  const wildcard = name.endsWith(".wild.test") ? ["203.0.113.10"] : undefined;
+  const addresses = list ?? wildcard;
+  const ttl = name === "rebind.test" ? 0 : 30;
+  dns.send(
+    encode({
+      type: "response",
+      id: query.id ?? 0,
+      flags: 0x0180 | (addresses === undefined ? 3 : 0),
+      questions: [question],
+      answers:
+        question.type === "A" ? (addresses ?? []).map((data) => ({ type: "A", name: question.name, ttl, data })) : [],
+    }),
+    from.port,
+    from.address,
+  );
+});
+// The source of an answer is the address that was asked.
+dns.bind(53, "203.0.113.53", () => say({ is: "up" }));
+process.once("disconnect", () => process.exit(0));

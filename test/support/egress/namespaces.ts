@@ -1,0 +1,174 @@
+/** Three network namespaces in a row, sandbox, node and "internet", with the node redirecting what the sandbox sends. */
+
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Check, Forget, FromEgress, SandboxEgress, SetPolicy, ToEgress } from "../../../agent/egress/messages.ts";
+import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
+import { until } from "../until.ts";
+import type { Attempt, Outcome } from "./client.ts";
+import type { Seen } from "./internet.ts";
+
+const root = new URL("../../..", import.meta.url).pathname;
+export const GATEWAY = "10.211.0.1";
+export const BOX = "10.211.0.2";
+export const RESOLVER = "203.0.113.53";
+const PORT = 15_001;
+const MARK = "0x1";
+
+const sh = (command: string) => execFileSync("sh", ["-ec", command], { stdio: ["ignore", "pipe", "pipe"] }).toString();
+const inside = (name: string, args: readonly string[]) => [`--net=/run/netns/${name}`, ...args];
+
+/** A self-signed pair: nothing in these tests is terminated, but the process wants one. */
+function authority() {
+  const directory = mkdtempSync(join(tmpdir(), "egress-"));
+  const path = join(directory, "pem");
+  sh(
+    `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=test -keyout ${path}.key -out ${path}`,
+  );
+  const read = (file: string) => sh(`cat ${file}`);
+  const pair = { certificate: read(path), key: read(`${path}.key`) };
+  rmSync(directory, { recursive: true });
+  return pair;
+}
+
+export interface Bench {
+  readonly seen: Seen[];
+  readonly messages: FromEgress[];
+  readonly egressPid: number;
+  /** From the sandbox. */
+  attempt(attempt: Attempt): Promise<Outcome>;
+  /** Asks the egress process, and waits for the answer. */
+  ask(message: Omit<SetPolicy, "id"> | Omit<Forget, "id"> | Omit<Check, "id">): Promise<FromEgress>;
+  policy(policy: EgressPolicy): Promise<void>;
+  say(message: ToEgress): void;
+  disconnect(): void;
+  stop(): Promise<void>;
+}
+
+export interface BenchOptions {
+  readonly name: string;
+  readonly connectionsPerSandbox?: number;
+  readonly proxyAllowedRanges?: readonly string[];
+  /** Of open files in the egress process. */
+  readonly openFiles?: number;
+}
+
+export async function openBench(options: BenchOptions): Promise<Bench> {
+  const names = { box: `${options.name}-box`, node: `${options.name}-node`, net: `${options.name}-net` };
+  const clear = () => {
+    for (const name of Object.values(names)) sh(`ip netns del ${name} 2>/dev/null || true`);
+  };
+  clear();
+  layOut(names);
+  const directory = mkdtempSync(join(tmpdir(), "egress-"));
+  const launcher = join(directory, "svc-transparent");
+  sh(`cc -static -Os -Wall -Wextra -Werror -o ${launcher} ${root}agent/egress/svc-transparent.c`);
+
+  const start = (name: string, args: readonly string[]) =>
+    spawn("nsenter", inside(name, args), { cwd: root, stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  const tsx = [process.execPath, "--import", "tsx"];
+  const internet = start(names.net, [...tsx, "test/support/egress/internet.ts"]);
+  const client = start(names.box, [...tsx, "test/support/egress/client.ts"]);
+  const limit =
+    options.openFiles === undefined ? [] : ["prlimit", `--nofile=${options.openFiles}:${options.openFiles}`];
+  const egress = start(names.node, [...limit, launcher, GATEWAY, String(PORT), ...tsx, "agent/egress/main.ts"]);
+
+  const seen: Seen[] = [];
+  const messages: FromEgress[] = [];
+  const outcomes = new Map<number, (outcome: Outcome) => void>();
+  let last = 0;
+  internet.on("message", (message) => void seen.push(message as Seen));
+  egress.on("message", (message) => void messages.push(message as FromEgress));
+  client.on("message", (message) => {
+    const { id, outcome } = message as { id: number; outcome: Outcome };
+    outcomes.get(id)?.(outcome);
+  });
+  await until(() => seen.length > 0, { what: "the internet", timeoutMs: 10_000 });
+  seen.length = 0;
+
+  const say = (message: ToEgress) => void egress.send(message);
+  const bench: Bench = {
+    seen,
+    messages,
+    egressPid: egress.pid ?? 0,
+    say,
+    attempt(attempt) {
+      last += 1;
+      const id = last;
+      client.send({ id, attempt });
+      return new Promise((resolve) => outcomes.set(id, resolve));
+    },
+    async ask(message) {
+      last += 1;
+      const id = last;
+      say({ ...message, id } as ToEgress);
+      const answer = () => messages.find((message) => message.is !== "resolve" && "id" in message && message.id === id);
+      await until(() => answer() !== undefined, { what: "an answer", timeoutMs: 10_000, everyMs: 5 });
+      return answer() as FromEgress;
+    },
+    async policy(policy) {
+      const answer = await bench.ask({ is: "set", sandbox: sandbox(policy) });
+      if (answer.is !== "done") throw new Error(JSON.stringify(answer));
+    },
+    disconnect: () => egress.disconnect(),
+    async stop() {
+      for (const child of [client, internet, egress]) {
+        if (child.exitCode === null && child.signalCode === null) {
+          child.kill("SIGKILL");
+          await once(child, "exit");
+        }
+      }
+      clear();
+      rmSync(directory, { recursive: true });
+    },
+  };
+  return bench;
+}
+
+export function sandbox(policy: EgressPolicy): SandboxEgress {
+  return { address: BOX, executionId: "exec_1", sandboxId: "sbx_1", policy };
+}
+
+export function beginWith(policy: EgressPolicy, options: Partial<BenchOptions> = {}): ToEgress {
+  return {
+    is: "begin",
+    gateway: GATEWAY,
+    dnsPort: 53,
+    dnsUpstream: RESOLVER,
+    authority: authority(),
+    connectionsPerSandbox: options.connectionsPerSandbox ?? 1_000,
+    proxyAllowedRanges: options.proxyAllowedRanges ?? [],
+    sandboxes: [sandbox(policy)],
+  };
+}
+
+function layOut({ box, node, net }: { box: string; node: string; net: string }): void {
+  sh(`
+    for n in ${box} ${node} ${net}; do ip netns add $n; ip -n $n link set lo up; done
+    ip -n ${node} link add box0 type veth peer name eth0 netns ${box}
+    ip -n ${node} link add net0 type veth peer name eth0 netns ${net}
+    ip -n ${box} addr add ${BOX}/24 dev eth0; ip -n ${box} link set eth0 up
+    ip -n ${node} addr add ${GATEWAY}/24 dev box0; ip -n ${node} link set box0 up
+    ip -n ${box} route add default via ${GATEWAY}
+    ip -n ${node} addr add 192.0.2.1/24 dev net0; ip -n ${node} link set net0 up
+    ip -n ${net} addr add 192.0.2.2/24 dev eth0; ip -n ${net} link set eth0 up
+    ip -n ${net} route add local 203.0.113.0/24 dev lo
+    ip -n ${net} route add local 198.51.100.0/24 dev lo
+    ip -n ${net} route add local 10.77.0.0/24 dev lo
+    ip -n ${node} route add 203.0.113.0/24 via 192.0.2.2
+    ip -n ${node} route add 198.51.100.0/24 via 192.0.2.2
+    ip -n ${node} route add 10.77.0.0/24 via 192.0.2.2
+    ip -n ${node} rule add fwmark ${MARK} lookup 100
+    ip -n ${node} route add local default dev lo table 100
+  `);
+  const rules = `
+    table ip egress {
+      chain in { type filter hook prerouting priority mangle;
+        iifname "box0" meta l4proto tcp ip daddr != ${GATEWAY} tproxy to ${GATEWAY}:${PORT} meta mark set ${MARK} accept
+      }
+    }`;
+  execFileSync("nsenter", inside(node, ["nft", "-f", "-"]), { input: rules });
+}

@@ -1,0 +1,159 @@
+/** Names in first bytes: whole, in pieces, ambiguous, and not there at all. */
+
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Glimpse, glimpseServerName } from "../../../../agent/egress/client-hello.ts";
+import { glimpseHost } from "../../../../agent/egress/request-head.ts";
+import { clientHello, handMade, inRecords, serverNames } from "../../../support/egress/hello.ts";
+
+type Look = (bytes: Buffer) => Glimpse;
+
+/** What is seen when bytes come one by one, and every "more" is believed. */
+function byteByByte(look: Look, bytes: Buffer): Glimpse {
+  let wanted = 1;
+  for (let length = 1; length <= bytes.length; length += 1) {
+    if (length < wanted) continue;
+    const seen = look(bytes.subarray(0, length));
+    if (seen.is !== "more") return seen;
+    expect(seen.bytes).toBeGreaterThan(length);
+    wanted = seen.bytes;
+  }
+  return { is: "more", bytes: wanted };
+}
+
+const name = (text: string) => ({ is: "name", name: text });
+const none = { is: "none" };
+const SNI = 0;
+const ECH = 0xfe0d;
+
+describe("a ClientHello", () => {
+  test.each(["example.com", "EXAMPLE.com", "a.very.long.name.example.com"])("for %s", async (host) => {
+    const hello = await clientHello(host);
+    const expected = name(host.toLowerCase());
+    expect(glimpseServerName(hello)).toEqual(expected);
+    expect(byteByByte(glimpseServerName, hello)).toEqual(expected);
+    for (const size of [1, 2, 3, 5, 100]) {
+      expect(glimpseServerName(inRecords(hello, size))).toEqual(expected);
+      expect(byteByByte(glimpseServerName, inRecords(hello, size))).toEqual(expected);
+    }
+  });
+
+  test("without a name", async () => {
+    expect(glimpseServerName(await clientHello())).toEqual(none);
+    expect(glimpseServerName(handMade([]))).toEqual(none);
+  });
+
+  test("with encrypted parts: the outer name is the one that counts", () => {
+    const outer = serverNames(Buffer.from("outer.test"));
+    expect(
+      glimpseServerName(
+        handMade([
+          [ECH, Buffer.alloc(200)],
+          [SNI, outer],
+        ]),
+      ),
+    ).toEqual(name("outer.test"));
+    expect(glimpseServerName(handMade([[ECH, Buffer.alloc(200)]]))).toEqual(none);
+  });
+
+  test.each([
+    ["two names", [[SNI, serverNames(Buffer.from("a.test"), Buffer.from("b.test"))]]],
+    [
+      "the extension twice",
+      [
+        [SNI, serverNames(Buffer.from("a.test"))],
+        [SNI, serverNames(Buffer.from("b.test"))],
+      ],
+    ],
+    ["NUL", [[SNI, serverNames(Buffer.from("evil.test\0.a.test"))]]],
+    ["an address", [[SNI, serverNames(Buffer.from("127.0.0.1"))]]],
+    ["an empty name", [[SNI, serverNames(Buffer.alloc(0))]]],
+    ["bytes beyond ASCII", [[SNI, serverNames(Buffer.from("bücher.test"))]]],
+    ["a list longer than its extension", [[SNI, Buffer.from([0, 50, 0, 0, 1, 97])]]],
+    ["another kind of name", [[SNI, Buffer.from([0, 4, 7, 0, 1, 97])]]],
+  ] as [string, [number, Buffer][]][])("with %s has none", (_, extensions) => {
+    const glimpse = glimpseServerName(handMade(extensions));
+    // Bytes beyond ASCII are latin 1 on the wire, never IDN.
+    if (glimpse.is === "name") expect(glimpse.name).not.toContain("xn--bcher-kva");
+    else expect(glimpse).toEqual(none);
+  });
+
+  test.each([
+    ["HTTP", Buffer.from("GET / HTTP/1.1\r\n")],
+    ["SSL 2", Buffer.from([0x80, 0x2e, 1, 3, 1])],
+    ["an alert", Buffer.from([21, 3, 1, 0, 2, 1, 0])],
+    ["a ServerHello", Buffer.from([22, 3, 1, 0, 4, 2, 0, 0, 0])],
+    ["an empty record", Buffer.from([22, 3, 1, 0, 0])],
+    ["too large a record", Buffer.from([22, 3, 1, 0xff, 0xff])],
+  ])("%s is none, as soon as that can be seen", (_, bytes) => {
+    expect(glimpseServerName(bytes)).toEqual(none);
+    expect(byteByByte(glimpseServerName, bytes)).toEqual(none);
+  });
+
+  test("any bytes are survived", async () => {
+    const hello = await clientHello("example.com");
+    fc.assert(
+      fc.property(
+        fc.nat({ max: hello.length - 1 }),
+        fc.nat({ max: 255 }),
+        fc.nat({ max: hello.length }),
+        (at, to, cut) => {
+          const changed = Buffer.from(hello);
+          changed[at] = to;
+          expect(["more", "name", "none"]).toContain(glimpseServerName(changed.subarray(0, cut)).is);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+    fc.assert(fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => void glimpseServerName(Buffer.from(bytes))));
+  });
+});
+
+describe("a request", () => {
+  const head = (...lines: string[]) => Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
+
+  test.each([
+    ["origin form", head("GET /a?b HTTP/1.1", "Host: example.com")],
+    ["HTTP/1.0", head("GET / HTTP/1.0", "host:example.com")],
+    ["upper case, a port, spaces, a dot", head("POST / HTTP/1.1", "A: b", "HOST:   Example.COM.:8080  ", "C: d")],
+    ["absolute form", head("GET http://example.com/x HTTP/1.1", "Host: example.com")],
+    ["absolute form with a port", head("GET http://EXAMPLE.com:80 HTTP/1.1", "Host: example.com")],
+    ["asterisk form", head("OPTIONS * HTTP/1.1", "Host: example.com")],
+    [
+      "with a body behind it",
+      Buffer.concat([head("PUT / HTTP/1.1", "Host: example.com"), Buffer.from("Host: evil.test")]),
+    ],
+  ])("in %s has one host", (_, bytes) => {
+    expect(glimpseHost(bytes)).toEqual(name("example.com"));
+    expect(byteByByte(glimpseHost, bytes)).toEqual(name("example.com"));
+  });
+
+  test.each([
+    ["no Host", head("GET / HTTP/1.1", "A: b")],
+    ["Host twice", head("GET / HTTP/1.1", "Host: example.com", "Host: evil.test")],
+    ["Host twice, the same", head("GET / HTTP/1.1", "Host: example.com", "Host: example.com")],
+    ["two in one", head("GET / HTTP/1.1", "Host: example.com, evil.test")],
+    ["a folded line", head("GET / HTTP/1.1", "Host: example.com", " .evil.test")],
+    ["a space before the colon", head("GET / HTTP/1.1", "Host : example.com")],
+    ["a bare CR", head("GET / HTTP/1.1", "A: b\rHost: evil.test", "Host: example.com")],
+    ["a bare LF", head("GET / HTTP/1.1", "A: b\nHost: evil.test", "Host: example.com")],
+    ["NUL", head("GET / HTTP/1.1", "Host: example.com\0.evil.test")],
+    ["an address", head("GET / HTTP/1.1", "Host: 127.0.0.1")],
+    ["an IPv6 address", head("GET / HTTP/1.1", "Host: [::1]")],
+    ["CONNECT", head("CONNECT example.com:80 HTTP/1.1", "Host: example.com")],
+    ["another host in the target", head("GET http://evil.test/ HTTP/1.1", "Host: example.com")],
+    ["a user in the target", head("GET http://example.com@evil.test/ HTTP/1.1", "Host: example.com")],
+    ["https in the target", head("GET https://example.com/ HTTP/1.1", "Host: example.com")],
+    ["HTTP/2", Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")],
+    ["no version", head("GET /", "Host: example.com")],
+    ["two spaces", head("GET  / HTTP/1.1", "Host: example.com")],
+  ])("with %s has none", (_, bytes) => {
+    expect(glimpseHost(bytes)).toEqual(none);
+    expect(byteByByte(glimpseHost, bytes)).toEqual(none);
+  });
+
+  test.each(["\x16\x03\x01\x00", "SSH-2.0-x\r\n", "hello\r\n", "{}", `${"A".repeat(40)}`])(
+    "%j is none, without waiting for more",
+    (text) => expect(glimpseHost(Buffer.from(text, "latin1"))).toEqual(none),
+  );
+});
