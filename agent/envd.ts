@@ -20,6 +20,8 @@ export interface EnvdInit {
   readonly executionId: string;
   readonly defaultUser?: string;
   readonly defaultWorkdir?: string;
+  /** PEM of what it trusts besides what its image does: `caFor`. Empty: nothing any more. Absent: as it is. */
+  readonly caBundle?: string;
   /** From now on this one opens the internal routes. */
   readonly controlToken?: string;
 }
@@ -36,6 +38,8 @@ export interface Envd {
   /** Has it run its own code once, so that the first command after a thaw finds it compiled. */
   warm(at: EnvdAddress, signal: AbortSignal): Promise<void>;
   init(at: EnvdAddress, body: EnvdInit, signal: AbortSignal): Promise<void>;
+  /** For a running sandbox whose rules changed; as `EnvdInit.caBundle`. */
+  trust(at: EnvdAddress, caBundle: string, signal: AbortSignal): Promise<void>;
   logs(at: EnvdAddress, after: number, signal: AbortSignal): Promise<unknown>;
   /** Its own watches of files are in the way of a memory dump. Limited in time. */
   suspendWatches(at: EnvdAddress): Promise<void>;
@@ -64,6 +68,9 @@ export function httpEnvd(port = PORT): Envd {
     },
     async init(at, body, signal) {
       await call(at, "POST", "/init", { body: JSON.stringify(body), signal });
+    },
+    async trust(at, caBundle, signal) {
+      await call(at, "PUT", "/ca-bundle", { body: JSON.stringify({ caBundle }), signal });
     },
     async suspendWatches(at) {
       await call(at, "POST", "/watches/suspend", { signal: AbortSignal.timeout(WATCHES_LIMIT_MS) });

@@ -106,7 +106,8 @@ async function claim(
   }
 }
 
-export function toInit(executionId: string, body: StartBody, now: number) {
+/** @param caBundle of `caFor`; nothing is said of it where it is absent */
+export function toInit(executionId: string, body: StartBody, now: number, caBundle?: string) {
   const { sandboxId, build, envs, accessToken, defaultUser, defaultWorkdir } = body;
   return {
     accessToken,
@@ -115,6 +116,7 @@ export function toInit(executionId: string, body: StartBody, now: number) {
     sandboxId,
     templateId: build.templateId,
     executionId,
+    ...(caBundle === undefined ? {} : { caBundle }),
     ...(defaultUser === undefined ? {} : { defaultUser }),
     ...(defaultWorkdir === undefined ? {} : { defaultWorkdir }),
   };

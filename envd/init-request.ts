@@ -31,6 +31,13 @@ export function parseInit(body: Readonly<Record<string, unknown>>): InitRequest 
   };
 }
 
+/** The body of PUT /ca-bundle. @throws {AppError} bad_request */
+export function parseTrust(body: Readonly<Record<string, unknown>>): string {
+  const caBundle = text(body, "caBundle");
+  if (caBundle === undefined) throw new AppError("bad_request", "caBundle is missing");
+  return caBundle;
+}
+
 function text(body: Readonly<Record<string, unknown>>, field: string): string | undefined {
   const value = body[field];
   if (value === undefined || value === null) return undefined;

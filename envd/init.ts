@@ -30,6 +30,17 @@ export class Initialiser {
     await turn;
   }
 
+  /** Another certificate, or with an empty text none, for a sandbox that goes on as it is. Takes its turn. */
+  async trust(caBundle: string): Promise<void> {
+    const turn = this.#turn.then(() => this.#trust(caBundle));
+    this.#turn = turn.catch(() => undefined);
+    await turn;
+  }
+
+  async #trust(caBundle: string): Promise<void> {
+    this.#session.trust(await installCertificate(this.#root, caBundle));
+  }
+
   async #apply({ settings, timestamp, caBundle }: InitRequest): Promise<void> {
     if (timestamp !== undefined) {
       if (timestamp < this.#lastApplied) return;
@@ -41,7 +52,7 @@ export class Initialiser {
     // First, and at once: from here on the new token counts and the old one does not.
     this.#session.apply(settings);
     await this.#attempt("identity", () => writeIdentity(this.#root, settings));
-    if (caBundle !== undefined) await this.#attempt("ca bundle", () => installCertificate(this.#root, caBundle));
+    if (caBundle !== undefined) await this.#attempt("ca bundle", () => this.#trust(caBundle));
   }
 
   async #attempt(what: string, work: () => Promise<void> | void): Promise<void> {

@@ -33,6 +33,7 @@ export class Session {
   readonly #users: Users;
   readonly #basePath: string;
   #settings: Settings = NO_SETTINGS;
+  #certificateVariables: Readonly<Record<string, string>> = {};
 
   /** @param basePath the PATH of the image, for commands */
   constructor(users: Users, basePath: string | undefined) {
@@ -46,6 +47,11 @@ export class Session {
 
   apply(settings: Settings): void {
     this.#settings = settings;
+  }
+
+  /** Where programs that ask the system for nothing find the certificates; of all later commands. */
+  trust(variables: Readonly<Record<string, string>>): void {
+    this.#certificateVariables = variables;
   }
 
   /**
@@ -82,7 +88,7 @@ export class Session {
   /** The environment of one command. Nothing of envd's own leaks into it; the request has the last word. */
   environment(user: User, requested: Readonly<Record<string, string>>): Record<string, string> {
     const base = { PATH: this.#basePath, HOME: user.home, USER: user.name, LOGNAME: user.name };
-    return { ...base, ...this.globalVariables(), ...requested };
+    return { ...base, ...this.#certificateVariables, ...this.globalVariables(), ...requested };
   }
 
   #platformVariables(): Record<string, string> {

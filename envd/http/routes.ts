@@ -7,7 +7,7 @@ import { downloadFile } from "../files/download.ts";
 import { uploadFiles } from "../files/upload.ts";
 import type { WatchHub } from "../filesystem/watch-hub.ts";
 import type { Initialiser } from "../init.ts";
-import { parseInit } from "../init-request.ts";
+import { parseInit, parseTrust } from "../init-request.ts";
 import type { Journal } from "../journal.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Session } from "../session.ts";
@@ -99,6 +99,12 @@ export function createRoutes(deps: RouteDeps): Routes {
         await initialiser.apply(init);
         sendNothing(response, 204);
       },
+    },
+    "/ca-bundle": {
+      PUT: forNode(async ({ request, response }) => {
+        await initialiser.trust(parseTrust(await readJson(request, LARGEST_INIT_BYTES)));
+        sendNothing(response, 204);
+      }),
     },
     "/logs": {
       GET: forNode(({ response, query }) => {

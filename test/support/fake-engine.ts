@@ -257,6 +257,11 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       await step("init");
       awake(address).init = body;
     },
+    async trust({ address }, caBundle) {
+      await step("trust");
+      const container = awake(address);
+      if (container.init !== undefined) container.init = { ...container.init, caBundle };
+    },
     async suspendWatches({ address }) {
       await step("suspend");
       awake(address).watches = false;

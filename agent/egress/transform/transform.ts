@@ -176,6 +176,8 @@ function serve(socket: Socket, way: Way, failed: (reason: string) => void): void
       return;
     }
     turn = turn.then(async () => {
+      // Nothing that was sent behind a request which ended the connection goes anywhere.
+      if (socket.writableEnded || socket.destroyed) return;
       await exchange(request, response, way, failed);
       waiting -= 1;
       if (waiting === 0 && !socket.destroyed) wait(IDLE_LIMIT_MS);

@@ -119,6 +119,30 @@ describe("with the node's token", () => {
     );
   });
 
+  test("commands are told of a certificate where nobody else told them, and no longer when it goes", async () => {
+    const { process } = clientsOf(envd.url);
+    const told = async (envs: Record<string, string> = {}) => {
+      const command = { process: { cmd: "/bin/sh", args: ["-c", "echo $NODE_EXTRA_CA_CERTS $SSL_CERT_FILE"], envs } };
+      return (await toEnd(process.start({ ...command, stdin: false }))).stdout.toString().trim();
+    };
+    const put = (caBundle: string) =>
+      call("/ca-bundle", { method: "PUT", headers: CONTROL, body: JSON.stringify({ caBundle }) });
+    const path = "/etc/ssl/certs/ca-certificates.crt";
+    await init({ envVars: { A: "1" } });
+    expect(await told()).toBe("");
+    expect((await put("-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n")).status).toBe(204);
+    expect(await told()).toBe(`/run/svc/ca.pem ${path}`);
+    expect(await told({ SSL_CERT_FILE: "/mine" })).toBe("/run/svc/ca.pem /mine");
+    expect((await call("/envs")).body).toMatchObject({ A: "1" });
+    // Says nothing of it: everything else is replaced, it stays.
+    await init({ envVars: { NODE_EXTRA_CA_CERTS: "/theirs" } });
+    expect(await told()).toBe(`/theirs ${path}`);
+    await init({ caBundle: "" });
+    expect(await told()).toBe("");
+    expect((await call("/ca-bundle", { method: "PUT", body: "{}" })).status).toBe(401);
+    expect((await call("/ca-bundle", { method: "PUT", headers: CONTROL, body: "{}" })).status).toBe(400);
+  });
+
   test("a default user that the image has not is told when it is used", async () => {
     await init({ defaultUser: "ghost" });
     await expect(toEnd(clientsOf(envd.url).process.start(script("true")))).rejects.toMatchObject({

@@ -1,7 +1,22 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { makeAuthority } from "../../../agent/egress/transform/certificates.ts";
 import { CA_FILE, installCertificate } from "../../../envd/ca-bundle.ts";
 import { Users } from "../../../envd/users.ts";
 
@@ -51,6 +66,71 @@ describe("an image", () => {
     await installCertificate(root, "");
     expect(await read(bundle)).toBe(`${OTHER}\n`);
     await expect(read(CA_FILE)).rejects.toThrow("ENOENT");
+  });
+
+  const bundle = "etc/ssl/certs/ca-certificates.crt";
+  const made = async (name: string) =>
+    (await makeAuthority(name, { from: Date.now(), until: Date.now() + 1e8 })).certificate;
+  const certs = async () => (await readdir(join(root, "etc/ssl/certs"))).toSorted();
+
+  test.each(["svc egress 1f", "Capital  Letters", "straße ☃", "under_score"])(
+    "finds %s by its hash, as OpenSSL would",
+    async (name) => {
+      const pem = await made(name);
+      await installCertificate(root, pem);
+      const { stdout } = await promisify(execFile)("openssl", [
+        "x509",
+        "-in",
+        join(root, CA_FILE),
+        "-noout",
+        "-subject_hash",
+      ]);
+      expect(await certs()).toEqual([`${stdout.trim()}.0`, "ca-certificates.crt", "svc-ca.pem"].toSorted());
+      expect(await readlink(join(root, `etc/ssl/certs/${stdout.trim()}.0`))).toBe("svc-ca.pem");
+      expect(await readlink(join(root, "etc/ssl/certs/svc-ca.pem"))).toBe(
+        "/usr/local/share/ca-certificates/svc-ca.crt",
+      );
+      await installCertificate(root, "");
+      expect(await certs()).toEqual(["ca-certificates.crt"]);
+    },
+  );
+
+  test("whose bundle was made anew has ours once, and none when it goes", async () => {
+    await mkdir(join(root, dirname(bundle)), { recursive: true });
+    await installCertificate(root, OURS);
+    // As update-ca-certificates leaves it: without marks.
+    await writeFile(join(root, bundle), `${OTHER}\n${OURS}\n`);
+    await installCertificate(root, OURS);
+    expect(await read(bundle)).toBe(`${OTHER}\n${OURS}\n`);
+    await installCertificate(root, "");
+    expect(await read(bundle)).toBe(`${OTHER}\n`);
+  });
+
+  test("on another node trusts that one's, and the first no longer", async () => {
+    const [first, second] = [await made("svc egress 1"), await made("svc egress 2")];
+    await installCertificate(root, first);
+    await installCertificate(root, second);
+    expect(await read(bundle)).toBe(`# svc: begin\n${second}# svc: end\n`);
+    expect(await certs()).toHaveLength(3);
+  });
+
+  test("with nothing of ours is not touched when nothing is wanted", async () => {
+    expect(await installCertificate(root, "")).toEqual({});
+    expect(await readdir(root)).toEqual([]);
+  });
+
+  test("keeps links between its bundles, and nobody but root can write one", async () => {
+    await mkdir(join(root, "etc/ssl/certs"), { recursive: true });
+    await writeFile(join(root, bundle), `${OTHER}\n`, { mode: 0o666 });
+    await chmod(join(root, bundle), 0o666);
+    await symlink("certs/ca-certificates.crt", join(root, "etc/ssl/cert.pem"));
+    expect(await installCertificate(root, OURS)).toEqual({
+      NODE_EXTRA_CA_CERTS: "/run/svc/ca.pem",
+      SSL_CERT_FILE: `/${bundle}`,
+      REQUESTS_CA_BUNDLE: `/${bundle}`,
+    });
+    expect((await lstat(join(root, "etc/ssl/cert.pem"))).isSymbolicLink()).toBe(true);
+    for (const path of [bundle, CA_FILE]) expect((await stat(join(root, path))).mode & 0o022).toBe(0);
   });
 
   test("without any certificates trusts ours", async () => {
