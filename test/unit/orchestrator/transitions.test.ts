@@ -130,7 +130,13 @@ async function go(
 
 describe("random interleavings", () => {
   test("never two live executions, no route to a dead one, a kill is final, everybody gets an answer", async () => {
-    const operation = fc.constantFrom<"kill" | Exclude<Aim, "network">>("running", "paused", "snapshotting", "kill", "kill");
+    const operation = fc.constantFrom<"kill" | Exclude<Aim, "network">>(
+      "running",
+      "paused",
+      "snapshotting",
+      "kill",
+      "kill",
+    );
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
