@@ -5,7 +5,7 @@
 
 const SECRET = /^e2b\.secrets\.([a-zA-Z0-9_-]{1,128})$/;
 // Names of tokens are free but for braces and control characters.
-const TOKEN = /^e2b\.identity\.tokens\.([^{}\u0000-\u001f\u007f]{1,128})$/;
+const TOKEN = /^e2b\.identity\.tokens\.([^{}\p{Cc}]{1,128})$/u;
 
 /** What stands between the braces of each; undefined when something looks like a placeholder and is none. */
 export function readPlaceholders(value: string): readonly string[] | undefined {

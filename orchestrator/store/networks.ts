@@ -10,8 +10,6 @@ import type { Database, Session } from "./tables.ts";
 
 const LIVE_OR_ASLEEP: readonly SandboxState[] = ["running", "pausing", "paused", "snapshotting"];
 
-export type NetworkStore = ReturnType<typeof networkStore>;
-
 export function networkStore(db: Database) {
   return {
     /** The record with its next version. Undefined: it is not running as `seen` any more, or another change was first. */
@@ -78,7 +76,8 @@ export function networkStore(db: Database) {
         .where("id", "=", id)
         .where("network_change", "is not", null)
         .executeTakeFirst();
-      return row?.network_change == null ? undefined : { record: toRecord(row), sealed: row.network_change };
+      const sealed = row?.network_change ?? undefined;
+      return row === undefined || sealed === undefined ? undefined : { record: toRecord(row), sealed };
     },
 
     /** Sandboxes that are not over, with a change under way. */

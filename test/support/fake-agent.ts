@@ -7,7 +7,6 @@ import {
   type ExitReport,
   type Heartbeat,
   type HeartbeatReply,
-  type LiveExecution,
   type MetricSample,
   type NetworkCheck,
   type NetworkLog,
@@ -24,6 +23,7 @@ import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import type { LogEntry } from "../../shared/sandbox-log.ts";
 import { createServer, serve } from "../../shared/serve.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
+import { fakeHeartbeat } from "./fake-heartbeat.ts";
 
 interface Started {
   readonly executionId: string;
@@ -90,8 +90,6 @@ export interface FakeAgentOptions {
   /** 0: only when `beat` is called. */
   readonly heartbeatMs?: number;
 }
-
-const MIB = 1024 * 1024;
 
 export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAgent> {
   const { nodeToken, nodeId = `node-${randomUUID().slice(0, 8)}`, address = "127.0.0.1" } = options;
@@ -231,48 +229,16 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     headers: { authorization: `Bearer ${nodeToken}` },
   });
 
-  function report(): Heartbeat {
-    const running = [...live.values()];
-    const executions: LiveExecution[] = running.map(({ executionId, body, startedAt, endAt }) => ({
-      executionId,
-      sandboxId: body.sandboxId,
+  const report = () =>
+    fakeHeartbeat({
+      nodeId,
+      url,
+      serviceInstanceId,
       address,
-      startedAt,
-      endAt,
-    }));
-    return {
-      node: {
-        nodeId,
-        serviceInstanceId,
-        version: "0.1.0",
-        commit: "fake",
-        apiUrl: url,
-        proxyUrl: options.proxyUrl ?? url,
-        machineId: "fake-machine",
-        labels: {},
-        machine: { cpuFamily: "6", cpuModel: "1", cpuModelName: "Fake", cpuArchitecture: "x64" },
-        capabilities: { memorySnapshots: true, diskLimit: false, detail: {} },
-        maxSandboxes: 10_000,
-        ...options.facts,
-      },
-      load: {
-        cpuCount: 64,
-        cpuPercent: 0,
-        memoryTotalBytes: 256 * 1024 * MIB,
-        memoryUsedBytes: 0,
-        allocatedCpu: running.reduce((sum, { body }) => sum + body.resources.cpuCount, 0),
-        allocatedMemoryBytes: running.reduce((sum, { body }) => sum + body.resources.memoryMB * MIB, 0),
-        sandboxCount: running.length,
-        sandboxStartingCount: 0,
-        disks: [],
-        pools: [],
-        ...options.load,
-      },
-      executions,
-      exits: [],
+      options,
+      live: [...live.values()],
       snapshots: [...snapshots.values()],
-    };
-  }
+    });
 
   const agent: FakeAgent = {
     nodeId,
