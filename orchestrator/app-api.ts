@@ -21,6 +21,8 @@ import { createKeyHandlers, createKeys, createTeamHandlers } from "./keys.ts";
 import { createLaunch } from "./launch.ts";
 import { createLifetime } from "./lifetime.ts";
 import { type Metrics } from "./metrics.ts";
+import { createNetworkHandlers } from "./network/handlers.ts";
+import { readAllowed } from "./network/proxy.ts";
 import { type Nodes } from "./nodes.ts";
 import { createEventHandlers, createObservationHandlers } from "./observation.ts";
 import { createPools } from "./pools.ts";
@@ -145,6 +147,7 @@ export async function serveApi(
   });
   const domain = config.domain ?? `localhost:${new URL(parts.edge.url).port}`;
   const stopping = { asked: false };
+  const proxyRanges = readAllowed(config.egressProxyAllow);
 
   const server = createApiServer({
     log,
@@ -178,6 +181,7 @@ export async function serveApi(
           now,
           maxHours,
           maxSandboxes,
+          proxyRanges,
           seed: config.seed,
           domain,
         }),
@@ -193,6 +197,7 @@ export async function serveApi(
         pausing: sleep.pausing,
         seed: config.seed,
       }),
+      sandboxNetworks: createNetworkHandlers({ store, nodes, log, proxyRanges, updating: sleep.networks }),
       snapshots: createSnapshotHandlers({ store, names: templates, snapshots, capturing: sleep.capturing }),
       templates: createTemplateHandlers({ templates: store.templates, names: templates }),
       templateChanges: createTemplateChangeHandlers({ store, names: templates, snapshots, capturing: sleep.capturing }),

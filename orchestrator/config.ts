@@ -92,6 +92,12 @@ export const OrchestratorConfig = Type.Object({
     maximum: 64,
     description: "Promised memory per real byte; sandboxes rarely use their limit",
   }),
+  egressProxyAllow: Type.String({
+    default: "",
+    maxLength: 4096,
+    description: "Internal ranges that egress proxies of sandboxes may be in: IPv4 CIDR, comma-separated",
+  }),
+  networkTimeoutMs: ms(15_000, "Limit of one change of a network policy on one node"),
   shutdownGraceMs: ms(30_000, "A stopping orchestrator waits this long for work in flight"),
   edgeConnectionLimit: Type.Integer({
     default: 2048,

@@ -4,6 +4,7 @@ import { AppError } from "../shared/errors.ts";
 import { newSandboxId } from "../shared/ids.ts";
 import type { Capture, Capturing } from "./capturing.ts";
 import type { Launch } from "./launch.ts";
+import { openPassword, sealPassword } from "./network/secret.ts";
 import { startBody } from "./start-body.ts";
 import type { Project } from "./store/projects.ts";
 import type { SandboxRecord } from "./store/sandbox-record.ts";
@@ -36,6 +37,7 @@ export function createForking(deps: ForkingDeps): Forking {
     try {
       const sealed = await store.sandboxes.envs(source.id);
       const envs = sealed === undefined ? "{}" : deps.sealing.open(sealed, source.id);
+      const proxyPassword = openPassword(deps.sealing, source.sealedProxyPassword, source.id);
       const sandbox = {
         id,
         projectId: project.id,
@@ -48,6 +50,7 @@ export function createForking(deps: ForkingDeps): Forking {
         envdVersion: source.envdVersion,
         metadata: source.metadata,
         network: source.network,
+        sealedProxyPassword: sealPassword(deps.sealing, proxyPassword, id),
         internet: source.internet,
         onTimeout: source.onTimeout,
         onTimeoutMemory: source.onTimeoutMemory,
@@ -59,6 +62,7 @@ export function createForking(deps: ForkingDeps): Forking {
       };
       const start = startBody(sandbox, {
         seed: deps.seed,
+        proxyPassword,
         envs: JSON.parse(envs) as Record<string, string>,
         build,
         origin: { is: "snapshot", snapshotId: build.id, memory: build.memory },

@@ -5,6 +5,7 @@ import { type Loop, loop } from "../shared/loop.ts";
 import { isResuming } from "./asleep.ts";
 import type { Capturing } from "./capturing.ts";
 import type { Ending } from "./ending.ts";
+import type { NetworkUpdating } from "./network/updating.ts";
 import type { Nodes } from "./nodes.ts";
 import type { Pausing } from "./pausing.ts";
 import type { Resuming } from "./resuming.ts";
@@ -19,6 +20,7 @@ export interface HousekeepingDeps {
   readonly pausing: Pick<Pausing, "recover">;
   readonly resuming: Pick<Resuming, "recover">;
   readonly capturing: Pick<Capturing, "recover" | "sweep">;
+  readonly networks: Pick<NetworkUpdating, "recover">;
   readonly spawns: Pick<Spawns, "flush">;
   readonly now: () => number;
   readonly log: Log;
@@ -39,12 +41,12 @@ const CAPTURE_LEFT_MS = 1_800_000;
 
 type Repairs = Pick<
   HousekeepingDeps,
-  "store" | "nodes" | "ending" | "pausing" | "resuming" | "capturing" | "now" | "log"
+  "store" | "nodes" | "ending" | "pausing" | "resuming" | "capturing" | "networks" | "now" | "log"
 >;
 
 /**
  * Finishes every transition whose deadline has passed: nobody is working on it any more. What has something to lose is
- * asked of its node again or taken back; a create nobody waits for and a kill are ended.
+ * asked of its node again or taken back; a create nobody waits for and a kill are ended. Then changes of network options.
  */
 export async function finishAbandoned(deps: Repairs): Promise<void> {
   const stuck = await deps.store.sandboxes.stuck(deps.now(), BATCH);
@@ -60,6 +62,7 @@ export async function finishAbandoned(deps: Repairs): Promise<void> {
       }
     }),
   );
+  await deps.networks.recover();
 }
 
 /** False: its node is not there; it is left as it is. */

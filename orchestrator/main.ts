@@ -6,6 +6,7 @@ import { createLog } from "../shared/log.ts";
 import { run } from "../shared/run.ts";
 import { startOrchestrator } from "./app.ts";
 import { FOREIGN_SETTINGS, OrchestratorConfig } from "./config.ts";
+import { readAllowed } from "./network/proxy.ts";
 
 if (process.argv.includes("--help")) {
   process.stdout.write(
@@ -19,6 +20,7 @@ async function main(): Promise<void> {
   let config: OrchestratorConfig;
   try {
     config = readConfig(OrchestratorConfig, process.env, { ignore: FOREIGN_SETTINGS });
+    readAllowed(config.egressProxyAllow);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`orchestrator: ${error.problems.length} setting(s) are wrong\n`);

@@ -13,6 +13,7 @@ import type { Log } from "../shared/log.ts";
 import { asked } from "./asked.ts";
 import { isResuming } from "./asleep.ts";
 import type { Background } from "./background.ts";
+import { openPassword } from "./network/secret.ts";
 import type { Nodes } from "./nodes.ts";
 import { notFound } from "./not-found.ts";
 import type { Routes } from "./routes.ts";
@@ -160,6 +161,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
     const body = startBody(record, {
       seed: deps.seed,
       envs: sealed === undefined ? {} : (JSON.parse(deps.sealing.open(sealed, id)) as Record<string, string>),
+      proxyPassword: openPassword(deps.sealing, record.sealedProxyPassword, id),
       build: await store.templates.build(record.buildId),
       origin: { is: "paused", snapshotId, memory: resumption.memory },
     });

@@ -3,7 +3,8 @@
 import type { NetworkOptions } from "../shared/api/network.ts";
 import type { CreateBody } from "../shared/api/sandbox-shapes.ts";
 import { AppError } from "../shared/errors.ts";
-import { ALL_TRAFFIC, checkNetwork } from "./network-options.ts";
+import { type NetworkLimits, readNetwork } from "./network/options.ts";
+import { apart } from "./network/secret.ts";
 
 export interface SandboxOptions {
   readonly timeoutSeconds: number;
@@ -11,14 +12,16 @@ export interface SandboxOptions {
   readonly envs: Readonly<Record<string, string>>;
   /** As the caller said; undefined: nothing. */
   readonly internet: boolean | undefined;
+  /** Without the proxy's password. */
   readonly network: NetworkOptions | undefined;
+  readonly proxyPassword: string | undefined;
   readonly onTimeout: "kill" | "pause";
   readonly onTimeoutMemory: boolean;
   readonly onResume: "restore" | "reboot";
   readonly autoResume: boolean;
 }
 
-export interface Limits {
+export interface Limits extends NetworkLimits {
   readonly defaultTimeoutSeconds: number;
   readonly maxHours: number;
 }
@@ -28,7 +31,7 @@ export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
   const timeoutSeconds = body.timeout ?? limits.defaultTimeoutSeconds;
   checkTimeout(timeoutSeconds, limits.maxHours);
   checkLifecycle(body);
-  if (body.network !== undefined) checkNetwork(body.network);
+  const network = body.network === undefined ? undefined : readNetwork(body.network, limits);
   checkMounts(body.volumeMounts ?? []);
   refuseLater(body);
   return {
@@ -36,17 +39,12 @@ export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
     metadata: body.metadata ?? {},
     envs: body.envVars ?? {},
     internet: body.allow_internet_access,
-    network: body.network,
+    ...apart(network),
     onTimeout: pauses(body) ? "pause" : "kill",
     onTimeoutMemory: body.autoPauseMemory ?? true,
     onResume: body.onResume ?? "restore",
     autoResume: body.autoResume?.enabled ?? false,
   };
-}
-
-/** What the node is told; the rest of the egress settings is a later version's. */
-export function internetOpen(asked: boolean | undefined, network: NetworkOptions | undefined): boolean {
-  return asked !== false && network?.denyOut?.includes(ALL_TRAFFIC) !== true;
 }
 
 /** Above zero is the schema's; the most is the project's. */
@@ -90,13 +88,7 @@ function checkMounts(mounts: readonly { readonly name: string; readonly path: st
 
 // Nothing that changes what a sandbox may do or how it lives is silently ignored.
 function refuseLater(body: CreateBody): void {
-  const { network = {} } = body;
-  const partial = (network.denyOut ?? []).some((range) => range !== ALL_TRAFFIC);
   const later = [
-    ["network.allowOut", (network.allowOut ?? []).length > 0],
-    ["network.denyOut", partial],
-    ["network.rules", Object.keys(network.rules ?? {}).length > 0],
-    ["network.egressProxy", network.egressProxy !== undefined && network.egressProxy !== null],
     ["volumeMounts", (body.volumeMounts ?? []).length > 0],
     ["iam", Object.keys(body.iam?.tokens ?? {}).length > 0],
   ] as const;

@@ -1,13 +1,11 @@
 /** Handlers of the routes that change a sandbox's state: pause, resume, fork. */
 
-import { sandboxStateApi } from "../shared/api/sandboxes.ts";
+import type { sandboxStateApi } from "../shared/api/sandboxes.ts";
 import type { Handlers } from "../shared/contract.ts";
 import type { Background } from "./background.ts";
 import type { Connecting } from "./connecting.ts";
 import type { Ending } from "./ending.ts";
 import type { Forking } from "./forking.ts";
-import { notYet } from "./later.ts";
-import { checkNetwork } from "./network-options.ts";
 import { checkedId } from "./not-found.ts";
 import type { Pausing } from "./pausing.ts";
 import { checkTimeout } from "./sandbox-options.ts";
@@ -27,7 +25,6 @@ export interface SandboxStatesDeps extends ViewDeps {
 const DEFAULT_TIMEOUT_S = 300;
 
 export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<typeof sandboxStateApi, Project> {
-  const later = notYet(sandboxStateApi);
   return {
     pause: ({ params, body }, { caller }) =>
       deps.pausing.pause(caller, checkedId(params.sandboxID), body.memory ?? true),
@@ -52,11 +49,6 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
         }
         return { sandbox: toSandbox(fork.record, deps) };
       });
-    },
-
-    updateNetwork: (input, context) => {
-      checkNetwork(input.body);
-      return later.updateNetwork(input, context);
     },
   };
 }

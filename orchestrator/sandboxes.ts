@@ -12,6 +12,8 @@ import type { ConnectAsk, Connecting } from "./connecting.ts";
 import type { Ending } from "./ending.ts";
 import type { Launch } from "./launch.ts";
 import type { Lifetime } from "./lifetime.ts";
+import type { NetworkLimits } from "./network/options.ts";
+import { sealPassword } from "./network/secret.ts";
 import { checkedId, notFound } from "./not-found.ts";
 import type { Pools } from "./pools.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./sandbox-lists.ts";
@@ -28,7 +30,7 @@ import type { Build } from "./store/templates.ts";
 import type { Resolved, TemplateNames } from "./template-names.ts";
 import { parseTemplateReference } from "./template-reference.ts";
 
-export interface SandboxesDeps extends ViewDeps {
+export interface SandboxesDeps extends ViewDeps, NetworkLimits {
   readonly store: Store;
   readonly launch: Launch;
   readonly ending: Ending;
@@ -54,11 +56,12 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
   const { store } = deps;
 
   async function create(project: Project, body: CreateBody, defaultTimeoutSeconds: number, context: Context<Project>) {
-    const options = readOptions(body, { defaultTimeoutSeconds, maxHours: deps.maxHours(project) });
+    const { proxyRanges } = deps;
+    const options = readOptions(body, { defaultTimeoutSeconds, proxyRanges, maxHours: deps.maxHours(project) });
     const { template, build, alias } = await deps.templates.resolve(project, body.templateID);
     const id = newSandboxId();
     const resources = { cpuCount: build.cpuCount, memoryMB: build.memoryMB, diskSizeMB: build.diskSizeMB };
-    const { envs, ...lasting } = options;
+    const { envs, proxyPassword, ...lasting } = options;
     const sandbox = {
       ...lasting,
       id,
@@ -70,10 +73,11 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
       envdVersion: build.envdVersion,
       createdAt: deps.now(),
       sealedEnvs: deps.sealing.close(JSON.stringify(envs), id),
+      sealedProxyPassword: sealPassword(deps.sealing, proxyPassword, id),
     };
     const record = await deps.launch({
       sandbox,
-      start: startBody(sandbox, { seed: deps.seed, envs, build, ...originOf(build) }),
+      start: startBody(sandbox, { seed: deps.seed, envs, proxyPassword, build, ...originOf(build) }),
       limit: deps.maxSandboxes(project),
       ...(build.nodeId === undefined ? {} : { nodeId: build.nodeId }),
     });

@@ -7,6 +7,7 @@ import { buildApi, removedApi } from "../shared/api/builds.ts";
 import { eventApi, webhookApi } from "../shared/api/events.ts";
 import { healthApi } from "../shared/api/health.ts";
 import { publicApi } from "../shared/api/public.ts";
+import { sandboxNetworkApi } from "../shared/api/sandbox-network.ts";
 import { sandboxApi, sandboxStateApi } from "../shared/api/sandboxes.ts";
 import { secretApi } from "../shared/api/secrets.ts";
 import { snapshotApi } from "../shared/api/snapshots.ts";
@@ -27,6 +28,7 @@ import type { Project } from "./store/projects.ts";
 export interface ApiHandlers {
   readonly sandboxes: Handlers<typeof sandboxApi, Project>;
   readonly sandboxStates: Handlers<typeof sandboxStateApi, Project>;
+  readonly sandboxNetworks: Handlers<typeof sandboxNetworkApi, Project>;
   readonly snapshots: Handlers<typeof snapshotApi, Project>;
   readonly templates: Handlers<typeof templateApi, Project>;
   readonly templateChanges: Handlers<typeof templateChangeApi, Project>;
@@ -52,6 +54,7 @@ export function createApiServer(deps: {
 
   serve(server, sandboxApi, handlers.sandboxes, auth.project);
   serve(server, sandboxStateApi, handlers.sandboxStates, auth.project);
+  serve(server, sandboxNetworkApi, handlers.sandboxNetworks, auth.project);
   serve(server, snapshotApi, handlers.snapshots, auth.project);
   serve(server, templateApi, handlers.templates, auth.project);
   serve(server, templateChangeApi, handlers.templateChanges, auth.project);

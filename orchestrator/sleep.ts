@@ -1,10 +1,11 @@
-/** Puts together what pauses, resumes, copies and wakes sandboxes, for `app.ts`. */
+/** Puts together what pauses, resumes, copies, wakes and changes sandboxes, for `app.ts`. */
 
 import type { Log } from "../shared/log.ts";
 import type { Background } from "./background.ts";
 import { type Capturing, createCapturing } from "./capturing.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import type { Ending } from "./ending.ts";
+import { createNetworkUpdating, type NetworkUpdating } from "./network/updating.ts";
 import type { Nodes } from "./nodes.ts";
 import { createPausing, type Pausing } from "./pausing.ts";
 import { createResuming, type Resuming } from "./resuming.ts";
@@ -39,6 +40,7 @@ export interface Sleep {
   readonly resuming: Resuming;
   readonly capturing: Capturing;
   readonly waking: Waking;
+  readonly networks: NetworkUpdating;
 }
 
 export function createSleep(deps: SleepDeps): Sleep {
@@ -54,5 +56,6 @@ export function createSleep(deps: SleepDeps): Sleep {
   const waking = createWaking({ ...parts, resuming, seed, limit: config.wakeLimit, timeoutMs: config.wakeTimeoutMs });
   const pausing = createPausing({ ...parts, captureTimeoutMs, patienceMs, onPaused: () => waking.changed() });
   const capturing = createCapturing({ ...parts, captureTimeoutMs, patienceMs });
-  return { pausing, resuming, capturing, waking };
+  const networks = createNetworkUpdating({ ...parts, patienceMs, networkTimeoutMs: config.networkTimeoutMs });
+  return { pausing, resuming, capturing, waking, networks };
 }

@@ -2,8 +2,7 @@
 
 import type { Origin, StartBody } from "../shared/agent-api.ts";
 import { envdToken } from "../shared/ids.ts";
-import { CLOSED, OPEN } from "../shared/policy/egress-policy.ts";
-import { internetOpen } from "./sandbox-options.ts";
+import { toPolicy } from "./network/policy.ts";
 import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { Build } from "./store/templates.ts";
 
@@ -24,18 +23,23 @@ type Lasting = Pick<
 export interface StartFacts {
   readonly seed: string;
   readonly envs: Readonly<Record<string, string>>;
+  /** Of the egress proxy, in the clear. */
+  readonly proxyPassword: string | undefined;
   /** Of the record; undefined: it was deleted since, and the sandbox keeps what it has. */
   readonly build: Pick<Build, "image" | "defaultUser" | "defaultWorkdir"> | undefined;
   readonly origin?: Origin;
 }
 
 /** Without the end, which is known when the node is asked. */
-export function startBody(sandbox: Lasting, { seed, envs, build, origin }: StartFacts): Omit<StartBody, "endAt"> {
+export function startBody(
+  sandbox: Lasting,
+  { seed, envs, proxyPassword, build, origin }: StartFacts,
+): Omit<StartBody, "endAt"> {
   return {
     sandboxId: sandbox.id,
     build: { templateId: sandbox.templateId, buildId: sandbox.buildId, image: build?.image ?? "" },
     resources: { cpuCount: sandbox.cpuCount, memoryMB: sandbox.memoryMB, diskSizeMB: sandbox.diskSizeMB },
-    egress: internetOpen(sandbox.internet, sandbox.network) ? OPEN : CLOSED,
+    egress: toPolicy({ ...sandbox, proxyPassword }),
     envs: { ...envs },
     accessToken: envdToken(seed, sandbox.id),
     ...(build?.defaultUser === undefined ? {} : { defaultUser: build.defaultUser }),

@@ -6,8 +6,8 @@
 import { AppError } from "../shared/errors.ts";
 import type { SandboxState } from "../shared/sandbox-state.ts";
 
-/** The state of rest that a transition is for; a snapshot ends where it began and is an aim of its own. */
-export type Aim = Extract<SandboxState, "running" | "paused" | "gone" | "snapshotting">;
+/** The state of rest that a transition is for; what ends where it began is an aim of its own. */
+export type Aim = Extract<SandboxState, "running" | "paused" | "gone" | "snapshotting"> | "network";
 
 interface Transition<T> {
   readonly sandboxId: string;
@@ -63,8 +63,9 @@ export function createTransitions(): Transitions {
         // Callers of one aim are of one kind: the same aim means the same type of result.
         if (current.aim === transition.aim && transition.same === "refuse") throw busy();
         if (current.aim === transition.aim && transition.same !== "wait") return current.done as Promise<T>;
-        // A kill does not wait for a start: the start finds its row moved and gives up.
-        if (transition.aim === "gone" && current.aim === "running") return begin(transition);
+        // A kill does not wait for these: they find their row moved and give up.
+        const yields = current.aim === "running" || current.aim === "network";
+        if (transition.aim === "gone" && yields) return begin(transition);
         await settled(current.done, limit);
       }
     },

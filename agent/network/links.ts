@@ -52,10 +52,10 @@ export function hostLinks(plan: Plan, run: RunCommand): Links {
   };
 }
 
-// IPv6 off, no ICMP sockets, and servers bound to the address of the container they were restored from may stay bound.
+// IPv6 off but for ::1, where some servers listen; no ICMP sockets, and servers bound to the address of the container they were restored from may stay bound.
 // The ports are also an option of the container, which is not applied when it is restored.
 const INSIDE =
-  "ip -batch - && cd /proc/sys/net && { [ ! -e ipv6 ] || echo 1 > ipv6/conf/all/disable_ipv6; } && " +
+  "ip -batch - && cd /proc/sys/net && { [ ! -e ipv6 ] || { echo 1 > ipv6/conf/all/disable_ipv6 && echo 0 > ipv6/conf/lo/disable_ipv6; }; } && " +
   'echo "1 0" > ipv4/ping_group_range && echo 1 > ipv4/ip_nonlocal_bind && ' +
   "echo 0 > ipv4/ip_unprivileged_port_start";
 

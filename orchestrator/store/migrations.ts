@@ -190,6 +190,18 @@ const second: Migration = {
   },
 };
 
+/** Network policies that change while a sandbox runs, and the password of an egress proxy. */
+const third: Migration = {
+  async up(db: Kysely<unknown>) {
+    const sandbox = () => db.schema.alterTable("sandboxes");
+    await sandbox().addColumn("proxy_password", "text").execute();
+    await sandbox()
+      .addColumn("network_version", "integer", (column) => column.notNull().defaultTo(0))
+      .execute();
+    await sandbox().addColumn("network_change", "text").execute();
+  },
+};
+
 export const migrations: MigrationProvider = {
-  getMigrations: () => Promise.resolve({ "0001": first, "0002": second }),
+  getMigrations: () => Promise.resolve({ "0001": first, "0002": second, "0003": third }),
 };

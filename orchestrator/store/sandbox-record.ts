@@ -21,7 +21,10 @@ export interface SandboxRecord {
   readonly diskSizeMB: number;
   readonly envdVersion: string;
   readonly metadata: Readonly<Record<string, string>>;
+  /** Without the egress proxy's password. */
   readonly network: NetworkOptions | undefined;
+  readonly sealedProxyPassword: string | undefined;
+  readonly networkVersion: number;
   /** `allow_internet_access` as the caller gave it. */
   readonly internet: boolean | undefined;
   readonly onTimeout: "kill" | "pause";
@@ -59,10 +62,16 @@ export interface Resumption {
 
 /** `sealedEnvs`: see seal.ts. */
 export interface NewSandbox
-  extends Omit<SandboxRecord, "state" | "address" | "endedAt" | "endReason" | "snapshot" | "capture" | "resumption"> {
+  extends Omit<
+    SandboxRecord,
+    "state" | "address" | "endedAt" | "endReason" | "snapshot" | "capture" | "resumption" | "networkVersion"
+  > {
   readonly sealedEnvs: string;
   readonly deadlineAt: number;
 }
+
+/** What a change of network options replaces. */
+export type NetworkColumns = Pick<SandboxRecord, "network" | "internet" | "sealedProxyPassword">;
 
 export interface MoveSet {
   readonly executionId?: string;
@@ -99,6 +108,9 @@ export function toRow(sandbox: NewSandbox): Record<keyof SandboxRow, string | nu
     metadata: JSON.stringify(sandbox.metadata),
     envs: sandbox.sealedEnvs,
     network: sandbox.network === undefined ? null : JSON.stringify(sandbox.network),
+    proxy_password: sandbox.sealedProxyPassword ?? null,
+    network_version: 0,
+    network_change: null,
     internet: sandbox.internet === undefined ? null : Number(sandbox.internet),
     on_timeout: sandbox.onTimeout,
     on_timeout_memory: Number(sandbox.onTimeoutMemory),
@@ -177,6 +189,8 @@ export function toRecord(row: Selectable<SandboxRow>): SandboxRecord {
     envdVersion: row.envd_version,
     metadata: JSON.parse(row.metadata) as Record<string, string>,
     network: row.network === null ? undefined : (JSON.parse(row.network) as NetworkOptions),
+    sealedProxyPassword: row.proxy_password ?? undefined,
+    networkVersion: row.network_version,
     internet: row.internet === null ? undefined : row.internet === 1,
     onTimeout: row.on_timeout,
     onTimeoutMemory: row.on_timeout_memory === 1,

@@ -5,9 +5,10 @@ import { AppError } from "../../shared/errors.ts";
 import type { SandboxState } from "../../shared/sandbox-state.ts";
 import { eventStore } from "./events.ts";
 import { keyStore } from "./keys.ts";
+import { networkStore } from "./networks.ts";
 import { nodeStore } from "./nodes.ts";
 import { projectStore } from "./projects.ts";
-import type { MoveSet, SandboxRecord } from "./sandbox-record.ts";
+import type { MoveSet, NetworkColumns, SandboxRecord } from "./sandbox-record.ts";
 import { type MoveIf, sandboxStore } from "./sandboxes.ts";
 import { sleeperStore } from "./sleepers.ts";
 import { type NewCapture, snapshotStore } from "./snapshots.ts";
@@ -32,10 +33,12 @@ export function createStore(db: Database, now: () => number) {
   const sandboxes = sandboxStore(db);
   const events = eventStore(db, now);
   const snapshots = snapshotStore(db, now);
+  const networks = networkStore(db);
   return {
     sandboxes,
     events,
     snapshots,
+    networks,
     sleepers: sleeperStore(db),
     projects: projectStore(db, now),
     keys: keyStore(db, now),
@@ -86,6 +89,19 @@ export function createStore(db: Database, now: () => number) {
         const record = move === undefined ? undefined : await sandboxes.move(session, move);
         await snapshots.drop(session, buildId);
         return record;
+      });
+    },
+
+    /** As `networks.commit`, with its event. */
+    async changeNetwork(
+      record: SandboxRecord,
+      columns: NetworkColumns,
+      data: Readonly<Record<string, unknown>>,
+    ): Promise<SandboxRecord | undefined> {
+      return db.transaction().execute(async (session) => {
+        const changed = await networks.commit(session, record, columns);
+        if (changed !== undefined) await events.add(session, "updated", changed, data);
+        return changed;
       });
     },
 

@@ -93,6 +93,12 @@ export interface SandboxRow {
   /** Sealed (seal.ts). */
   readonly envs: string;
   readonly network: string | null;
+  /** Of the egress proxy; sealed. Older rows have none. */
+  readonly proxy_password: string | null;
+  /** Counts the changes of `network` that were begun. */
+  readonly network_version: number;
+  /** A change of `network` that the node may or may not have carried out; sealed (networks.ts). */
+  readonly network_change: string | null;
   /** What the caller said: null = nothing. */
   readonly internet: number | null;
   readonly on_timeout: "kill" | "pause";

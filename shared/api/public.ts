@@ -5,6 +5,7 @@ import { adminApi, nodesApi } from "./admin.ts";
 import { buildApi, removedApi } from "./builds.ts";
 import { eventApi, webhookApi } from "./events.ts";
 import { healthApi } from "./health.ts";
+import { sandboxNetworkApi } from "./sandbox-network.ts";
 import { sandboxApi, sandboxStateApi } from "./sandboxes.ts";
 import { secretApi } from "./secrets.ts";
 import { snapshotApi } from "./snapshots.ts";
@@ -15,6 +16,7 @@ import { volumeApi } from "./volumes.ts";
 export const publicApi = {
   ...sandboxApi,
   ...sandboxStateApi,
+  ...sandboxNetworkApi,
   ...snapshotApi,
   ...templateApi,
   ...templateChangeApi,

@@ -4,7 +4,6 @@ import { Type } from "typebox";
 import { contract } from "../contract.ts";
 import { LogEntry } from "../sandbox-log.ts";
 import { bySandbox, int32, LogLevel, logQuery, page, Timestamp, UnixSeconds } from "./common.ts";
-import { NetworkUpdate } from "./network.ts";
 import {
   ConnectBody,
   ConnectBodyV1,
@@ -193,7 +192,7 @@ export const sandboxApi = contract({
   },
 });
 
-/** Pause, resume, fork, network replacement. */
+/** Pause, resume, fork. */
 export const sandboxStateApi = contract({
   pause: {
     ...one,
@@ -234,14 +233,5 @@ export const sandboxStateApi = contract({
     status: 201,
     reply: Type.Array(ForkResult),
     errors: [400, 401, 404, 409, 500, 503, 507],
-  },
-  updateNetwork: {
-    ...one,
-    method: "PUT",
-    path: "/sandboxes/{sandboxID}/network",
-    summary: "Replace the egress settings of a running sandbox",
-    body: NetworkUpdate,
-    status: 204,
-    errors: [400, 401, 404, 409],
   },
 });

@@ -75,10 +75,10 @@ describe("create", () => {
   });
 
   test("what a later version will do is told apart from what is wrong", async () => {
-    const body = { ...base, network: { allowOut: ["1.1.1.1"] } };
+    const body = { ...base, volumeMounts: [{ name: "v", path: "/v" }] };
     const reply = await api(platform, "POST", "/v2/sandboxes", { body });
     expect([reply.status, (reply.json as { error_code: string }).error_code]).toEqual([501, "not_implemented"]);
-    expect((reply.json as { message: string }).message).toContain("network.allowOut");
+    expect((reply.json as { message: string }).message).toContain("volumeMounts");
   });
 });
 

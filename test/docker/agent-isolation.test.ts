@@ -187,9 +187,12 @@ describe("the network of a sandbox", () => {
     expect((await fetch(`http://${closed.address}:49983/health`)).status).toBe(204);
   });
 
-  test("there is no IPv6", async () => {
-    const { output } = await inside(open.sandboxId, "root", "sh", "-c", "ip -6 address show dev eth0; ip -6 route");
-    expect(output.trim()).toBe("");
+  test("there is no IPv6 but the sandbox's own ::1", async () => {
+    const script = "ip -6 -oneline address; ip -6 route show table all";
+    const { output } = await inside(open.sandboxId, "root", "sh", "-c", script);
+    const lines = output.trim().split("\n");
+    expect(lines.filter((line) => !/\bdev lo\b|^\d+: lo\b/.test(line))).toEqual([]);
+    expect(output).toContain("inet6 ::1/128");
     expect(await reach(open, "tcp", "fd00::2")).toMatch(/^failed/);
   });
 

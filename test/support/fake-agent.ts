@@ -7,8 +7,9 @@ import {
   type ExitReport,
   type Heartbeat,
   type HeartbeatReply,
-  type LiveExecution,
   type MetricSample,
+  type NetworkCheck,
+  type NetworkLog,
   type NodeFacts,
   nodeApi,
   type PoolTarget,
@@ -18,13 +19,17 @@ import {
 import { connect } from "../../shared/client.ts";
 import { AppError, isError } from "../../shared/errors.ts";
 import { createLog } from "../../shared/log.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import type { LogEntry } from "../../shared/sandbox-log.ts";
 import { createServer, serve } from "../../shared/serve.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
+import { fakeHeartbeat } from "./fake-heartbeat.ts";
 
 interface Started {
   readonly executionId: string;
   readonly body: StartBody;
+  /** Of its start, or as it was replaced since. */
+  egress: EgressPolicy;
   endAt: number;
   readonly startedAt: number;
 }
@@ -56,6 +61,12 @@ export interface FakeAgent {
   onPause: (capture: Capture, take: () => void) => Promise<void> | void;
   onCheckpoint: (capture: Capture, take: () => void) => Promise<void> | void;
   onRemove: (snapshotId: string) => Promise<void> | void;
+  /** Replaces what a new policy does; call `set` for the usual. */
+  onEgress: (policy: EgressPolicy, set: () => void) => Promise<void> | void;
+  /** Answers a question about a flow; what was asked is in `checks`. */
+  onCheck: (policy: EgressPolicy) => NetworkCheck;
+  readonly checks: object[];
+  networkLog: NetworkLog;
   /** As at a sandbox's end while the orchestrator is away. */
   pauseByItself(executionId: string, snapshotId?: string): string;
   checkpointByItself(executionId: string, snapshotId: string): void;
@@ -80,8 +91,6 @@ export interface FakeAgentOptions {
   readonly heartbeatMs?: number;
 }
 
-const MIB = 1024 * 1024;
-
 export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAgent> {
   const { nodeToken, nodeId = `node-${randomUUID().slice(0, 8)}`, address = "127.0.0.1" } = options;
   const log = createLog({ component: "fake-agent", level: "silent" });
@@ -93,8 +102,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
   let pools: readonly PoolTarget[] = [];
 
   function store(kind: StoredSnapshot["kind"], { executionId, snapshotId, memory }: Capture): void {
-    const started = live.get(executionId);
-    if (started === undefined) throw new AppError("not_found", "no such execution");
+    const started = known(executionId);
     snapshots.set(snapshotId, {
       snapshotId,
       kind,
@@ -114,6 +122,12 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     return { ...rest, ...(kind === "checkpoint" ? { image: `snapshot:${snapshotId}` } : {}) };
   }
 
+  function known(executionId: string): Started {
+    const started = live.get(executionId);
+    if (started === undefined) throw new AppError("not_found", "no such execution");
+    return started;
+  }
+
   /** What is there again; throws as a node does. */
   function restored({ origin }: StartBody): "nothing" | "memory" | "disk" {
     if (origin === undefined) return "nothing";
@@ -129,7 +143,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     {
       async startExecution({ params, body }) {
         const { executionId } = params;
-        const start: Started = { executionId, body, endAt: body.endAt, startedAt: Date.now() };
+        const { egress, endAt } = body;
+        const start: Started = { executionId, body, egress, endAt, startedAt: Date.now() };
         agent.starts.push(start);
         const run = () => {
           if (ended.has(executionId)) throw new AppError("conflict", "the execution was stopped");
@@ -153,15 +168,24 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         await agent.onStop(params.executionId);
         live.delete(params.executionId);
       },
-      replaceEgress: () => undefined,
-      checkNetwork: () => ({
-        verdict: "allow" as const,
-        rule: "default",
-        reason: "nothing denies it",
-        dial: "address" as const,
-        addresses: [],
-      }),
-      networkLog: () => ({ entries: [], suppressed: 0 }),
+      async replaceEgress({ params, body }) {
+        const started = known(params.executionId);
+        await agent.onEgress(body, () => {
+          started.egress = body;
+        });
+      },
+      checkNetwork({ params, query }) {
+        const { egress } = known(params.executionId);
+        agent.checks.push(query);
+        return agent.onCheck(egress);
+      },
+      networkLog({ params, query }) {
+        known(params.executionId);
+        const { entries, suppressed } = agent.networkLog;
+        const { cursor, limit } = query;
+        const from = entries.filter(({ at }) => at >= (cursor ?? 0));
+        return { entries: cursor === undefined ? from.slice(-limit) : from.slice(0, limit), suppressed };
+      },
       async pauseExecution({ params: { executionId }, body }) {
         const take = () => {
           store("pause", { executionId, ...body });
@@ -181,9 +205,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         snapshots.delete(snapshotId);
       },
       updateExecution({ params, body }) {
-        const started = live.get(params.executionId);
-        if (started === undefined) throw new AppError("not_found", "no such execution");
-        started.endAt = body.endAt;
+        known(params.executionId).endAt = body.endAt;
       },
       executionMetrics: ({ query }) =>
         agent.metrics.filter(({ at }) => at >= (query.start ?? 0) && at <= (query.end ?? Number.MAX_SAFE_INTEGER)),
@@ -207,48 +229,16 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     headers: { authorization: `Bearer ${nodeToken}` },
   });
 
-  function report(): Heartbeat {
-    const running = [...live.values()];
-    const executions: LiveExecution[] = running.map(({ executionId, body, startedAt, endAt }) => ({
-      executionId,
-      sandboxId: body.sandboxId,
+  const report = () =>
+    fakeHeartbeat({
+      nodeId,
+      url,
+      serviceInstanceId,
       address,
-      startedAt,
-      endAt,
-    }));
-    return {
-      node: {
-        nodeId,
-        serviceInstanceId,
-        version: "0.1.0",
-        commit: "fake",
-        apiUrl: url,
-        proxyUrl: options.proxyUrl ?? url,
-        machineId: "fake-machine",
-        labels: {},
-        machine: { cpuFamily: "6", cpuModel: "1", cpuModelName: "Fake", cpuArchitecture: "x64" },
-        capabilities: { memorySnapshots: true, diskLimit: false, detail: {} },
-        maxSandboxes: 10_000,
-        ...options.facts,
-      },
-      load: {
-        cpuCount: 64,
-        cpuPercent: 0,
-        memoryTotalBytes: 256 * 1024 * MIB,
-        memoryUsedBytes: 0,
-        allocatedCpu: running.reduce((sum, { body }) => sum + body.resources.cpuCount, 0),
-        allocatedMemoryBytes: running.reduce((sum, { body }) => sum + body.resources.memoryMB * MIB, 0),
-        sandboxCount: running.length,
-        sandboxStartingCount: 0,
-        disks: [],
-        pools: [],
-        ...options.load,
-      },
-      executions,
-      exits: [],
+      options,
+      live: [...live.values()],
       snapshots: [...snapshots.values()],
-    };
-  }
+    });
 
   const agent: FakeAgent = {
     nodeId,
@@ -265,6 +255,10 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     onPause: (_capture, take) => take(),
     onCheckpoint: (_capture, take) => take(),
     onRemove: () => undefined,
+    onEgress: (_policy, set) => set(),
+    onCheck: () => ({ verdict: "allow", rule: "default", reason: "nothing denies it", dial: "address", addresses: [] }),
+    checks: [],
+    networkLog: { entries: [], suppressed: 0 },
     checkpointByItself: (executionId, snapshotId) => store("checkpoint", { executionId, snapshotId, memory: true }),
     pauseByItself(executionId, snapshotId = randomUUID()) {
       store("pause", { executionId, snapshotId, memory: true });

@@ -2,7 +2,7 @@
 
 /** `python3 server.py PORT ADDRESS [PEM]`. Answers with what it was asked, as JSON, and a few special paths. */
 export const serverScript = String.raw`
-import base64, hashlib, json, ssl, struct, sys, time
+import base64, hashlib, json, socket, ssl, struct, sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 class Handler(BaseHTTPRequestHandler):
@@ -79,6 +79,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do(self):
         if self.headers.get("upgrade", "").lower() == "websocket":
+            with open("/tmp/handshake", "w") as file:
+                file.write(self.raw_requestline.decode() + str(self.headers))
             return self.websocket()
         if self.path == "/hash":
             digest = hashlib.sha256()
@@ -102,6 +104,7 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do
 
 class Server(ThreadingHTTPServer):
+    address_family = socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET
     request_queue_size = 256
 
 server = Server((sys.argv[2], int(sys.argv[1])), Handler)

@@ -362,7 +362,7 @@ describe("the node's proxy", () => {
   });
 });
 
-test("more connections than the limit are refused, and counted down again", async () => {
+test("more connections than the limit are refused, WebSockets among them, and counted down again", async () => {
   const small = await openFrontDoor({ maxConnectionsPerSandbox: 2 });
   onTestFinished(() => small.stop());
   const one = small.add();
@@ -372,9 +372,13 @@ test("more connections than the limit are refused, and counted down again", asyn
   });
   onTestFinished(() => backend.close());
   const holders = [];
-  for (let count = 0; count < 2; count++) {
+  backend.server.on("upgrade", (_request, socket: import("node:net").Socket) => {
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nheld");
+  });
+  for (const more of ["", "Connection: Upgrade\r\nUpgrade: websocket\r\n"]) {
     const client = await RawClient.open(small.port);
-    await client.send(`GET /hold HTTP/1.1\r\n${routing(one, backend.port)}\r\n`).until((text) => text.includes("held"));
+    const head = `GET /hold HTTP/1.1\r\n${routing(one, backend.port)}${more}\r\n`;
+    await client.send(head).until((text) => text.includes("held"));
     holders.push(client);
   }
   const ok = () => fetch(`http://127.0.0.1:${small.port}/`, { headers: routed(one, backend.port) });

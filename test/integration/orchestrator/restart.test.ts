@@ -36,6 +36,7 @@ test("an execution nobody knows is stopped after its grace, and not before", asy
   agent.live.set("00000000-0000-4000-8000-000000000001", {
     executionId: "00000000-0000-4000-8000-000000000001",
     startedAt: Date.now(),
+    egress: OPEN,
     endAt: Date.now() + 60_000,
     body: {
       sandboxId: "iorphan",

@@ -1,8 +1,7 @@
-/** The small pure files: references, cursors, metadata, options of the network, buckets, pools, seals. */
+/** The small pure files: references, cursors, metadata, buckets, pools, seals. */
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isDomain } from "../../../orchestrator/network-options.ts";
 import { busiest, createPools } from "../../../orchestrator/pools.ts";
 import { createRateLimiter } from "../../../orchestrator/rate-limit.ts";
 import { fromToken, parseMetadata, toToken } from "../../../orchestrator/sandbox-lists.ts";
@@ -56,21 +55,6 @@ test("metadata survives the encoding of the SDK", () => {
       expect([...parseMetadata(encoded.toString())]).toEqual(pairs);
     }),
   );
-});
-
-test.each([
-  ["example.com", true],
-  ["*.example.com", true],
-  ["a.b.c-d.example", true],
-  ["*", false],
-  ["*.", false],
-  ["a.*.com", false],
-  ["-a.com", false],
-  ["a..com", false],
-  ["a".repeat(64), false],
-  ["exämple.com", false],
-])("%s is a domain: %s", (text, expected) => {
-  expect(isDomain(text)).toBe(expected);
 });
 
 describe("rate limits", () => {

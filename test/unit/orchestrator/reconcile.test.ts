@@ -22,6 +22,8 @@ function record(over: Partial<SandboxRecord> = {}): SandboxRecord {
     envdVersion: "0.6.13",
     metadata: {},
     network: undefined,
+    sealedProxyPassword: undefined,
+    networkVersion: 0,
     internet: undefined,
     onTimeout: "kill",
     onTimeoutMemory: true,

@@ -2,6 +2,7 @@
 
 import type { StartBody, StoredSnapshot } from "../../../shared/agent-api.ts";
 import { AppError } from "../../../shared/errors.ts";
+import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 
 export const ID = "isandbox";
 
@@ -14,7 +15,7 @@ interface CaptureCall {
 }
 
 export function sleepNode(step: () => Promise<void>) {
-  const live = new Map<string, true>();
+  const live = new Map<string, EgressPolicy>();
   const snapshots = new Map<string, StoredSnapshot>();
   const stopped = new Set<string>();
   const faults: Fault[] = [];
@@ -56,7 +57,7 @@ export function sleepNode(step: () => Promise<void>) {
           const stored = snapshots.get(body.origin?.snapshotId ?? "");
           if (!live.has(executionId)) {
             if (stored === undefined) throw new AppError("snapshot_files_missing", "missing");
-            live.set(executionId, true);
+            live.set(executionId, body.egress);
           }
           const restored = body.origin?.memory === true && stored?.memory === true ? "memory" : "disk";
           return {
@@ -71,6 +72,11 @@ export function sleepNode(step: () => Promise<void>) {
         },
         () => live.has(params.executionId),
       ),
+    replaceEgress: ({ params, body }: { params: { executionId: string }; body: EgressPolicy }) =>
+      called(() => {
+        if (!live.has(params.executionId)) throw new AppError("not_found", "no such execution");
+        live.set(params.executionId, body);
+      }),
     stopExecution: ({ params }: { params: { executionId: string } }) =>
       called(() => {
         stopped.add(params.executionId);

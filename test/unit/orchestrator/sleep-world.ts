@@ -7,6 +7,7 @@ import { createBackground } from "../../../orchestrator/background.ts";
 import { createCapturing } from "../../../orchestrator/capturing.ts";
 import { createEnding, type Ending } from "../../../orchestrator/ending.ts";
 import { finishAbandoned } from "../../../orchestrator/housekeeping.ts";
+import { createNetworkUpdating, type NewEgress } from "../../../orchestrator/network/updating.ts";
 import type { Nodes } from "../../../orchestrator/nodes.ts";
 import { createPausing } from "../../../orchestrator/pausing.ts";
 import { noSuspicions, reconcile } from "../../../orchestrator/reconcile.ts";
@@ -21,10 +22,17 @@ import { createTransitions } from "../../../orchestrator/transitions.ts";
 import type { StoredSnapshot } from "../../../shared/agent-api.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
 import { createLog } from "../../../shared/log.ts";
+import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
 import { guarded } from "./mortal.ts";
 import { type Fault, ID, sleepNode } from "./sleep-node.ts";
 
+const TUNNELLED: NewEgress = {
+  network: { denyOut: ["203.0.113.0/24"], egressProxy: { address: "198.51.100.1:1080", username: "me" } },
+  internet: undefined,
+  proxyPassword: "secret",
+};
 const FAULTS: Record<Fault, true> = { refuse: true, break: true, "silent before": true, "silent after": true };
+export const sealing = createSeal("key");
 const NODE = "n1";
 const NOW = 5;
 const log = createLog({ component: "test", level: "silent" });
@@ -35,6 +43,8 @@ export type Operation =
   | "connect"
   | "reboot"
   | "snapshot"
+  | "deny"
+  | "allow"
   | "expire"
   | "kill"
   | "exit"
@@ -50,6 +60,7 @@ interface Process {
   readonly pausing: ReturnType<typeof createPausing>;
   readonly resuming: ReturnType<typeof createResuming>;
   readonly capturing: ReturnType<typeof createCapturing>;
+  readonly networks: ReturnType<typeof createNetworkUpdating>;
   readonly routes: Routes;
   readonly background: ReturnType<typeof createBackground>;
   readonly store: Store;
@@ -57,7 +68,8 @@ interface Process {
 }
 
 export interface SleepWorld {
-  readonly live: Map<string, true>;
+  /** Live executions and the policy each runs under. */
+  readonly live: Map<string, EgressPolicy>;
   readonly snapshots: Map<string, StoredSnapshot>;
   readonly store: Store;
   routes(): Routes;
@@ -80,7 +92,6 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
     diskSizeMB: 0,
     envdVersion: "0",
   });
-  const sealing = createSeal("key");
   const node = sleepNode(step);
   const { live, snapshots, agent } = node;
 
@@ -140,6 +151,7 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
         expiresAt,
       }),
       capturing: createCapturing({ ...parts, expiresAt }),
+      networks: createNetworkUpdating({ ...parts, networkTimeoutMs: 5_000 }),
     };
   }
 
@@ -160,6 +172,7 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
         envdVersion: "0",
         metadata: {},
         network: undefined,
+        sealedProxyPassword: undefined,
         internet: undefined,
         onTimeout: "pause",
         onTimeoutMemory: true,
@@ -175,7 +188,7 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
       10,
     );
     const running = await store.move({ id: ID, to: "running", set: { address: "127.0.0.1" } });
-    live.set(executionId, true);
+    live.set(executionId, OPEN);
     if (running !== undefined) current.routes.add(running);
   }
 
@@ -207,6 +220,9 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
     connect: ({ resuming }) => resuming.resume(ID, { ...ask, memory: true }),
     reboot: ({ resuming }) => resuming.resume(ID, { ...ask, memory: false }),
     snapshot: ({ capturing }) => snapshotOf(capturing, project),
+    deny: ({ networks }) => networks.replace(project, ID, TUNNELLED),
+    allow: ({ networks }) =>
+      networks.replace(project, ID, { network: {}, internet: undefined, proxyPassword: undefined }),
     kill: ({ ending }) => ending.kill(ID, "request"),
     crash: () => reborn(),
     exit,

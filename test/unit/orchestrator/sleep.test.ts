@@ -6,9 +6,11 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { toPolicy } from "../../../orchestrator/network/policy.ts";
+import { openPassword } from "../../../orchestrator/network/secret.ts";
 import { AppError } from "../../../shared/errors.ts";
 import { ID } from "./sleep-node.ts";
-import { type Operation, type SleepWorld, sleepWorld } from "./sleep-world.ts";
+import { type Operation, type SleepWorld, sealing, sleepWorld } from "./sleep-world.ts";
 
 const operation = fc.constantFrom<Operation>(
   "pause",
@@ -18,6 +20,9 @@ const operation = fc.constantFrom<Operation>(
   "connect",
   "reboot",
   "snapshot",
+  "deny",
+  "deny",
+  "allow",
   "expire",
   "kill",
   "exit",
@@ -27,7 +32,16 @@ const operation = fc.constantFrom<Operation>(
   "silent before",
   "silent after",
 );
-const peaceful = fc.constantFrom<Operation>("pause", "connect", "reboot", "snapshot", "pause disk", "expire");
+const peaceful = fc.constantFrom<Operation>(
+  "pause",
+  "connect",
+  "reboot",
+  "snapshot",
+  "pause disk",
+  "expire",
+  "deny",
+  "allow",
+);
 
 interface Ran {
   readonly w: SleepWorld;
@@ -82,6 +96,10 @@ async function check({ w, killed }: Ran): Promise<void> {
   if (killed) expect(state).toBe("gone");
   const running = state === "running" ? [executionId] : [];
   expect([...w.live.keys()]).toEqual(running);
+  // Record and node have the same policy, and nobody is left with half a change.
+  const proxyPassword = openPassword(sealing, record.sealedProxyPassword, ID);
+  for (const policy of w.live.values()) expect(policy).toEqual(toPolicy({ ...record, proxyPassword }));
+  if (state !== "gone") expect(await w.store.networks.changing(ID)).toBeUndefined();
   expect(w.routes().lookup(ID)?.executionId).toBe(running[0]);
   if (state === "paused") expect([...w.snapshots.keys()]).toContain(snapshot?.id);
   if (state !== "gone") expect(record.capture).toBeUndefined();

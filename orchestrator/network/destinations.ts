@@ -1,0 +1,48 @@
+/** Entries of `allowOut` and `denyOut`: an address, a CIDR range or a domain, in the spelling of a policy. Pure. */
+
+import { isIPv6 } from "node:net";
+import { hostName } from "../../shared/policy/names.ts";
+import { addressText, parseRange } from "../../shared/policy/ranges.ts";
+
+export type Destination =
+  /** `a.b.c.d/bits`, host bits cleared. */
+  | { readonly is: "range"; readonly range: string }
+  /** Accepted, and of no effect: IPv6 is off in sandboxes. */
+  | { readonly is: "ipv6"; readonly unspecified: boolean }
+  /** `*`, `*.x` or a name, as `hostName` spells it. */
+  | { readonly is: "domain"; readonly domain: string };
+
+/** Undefined for what is neither of them. */
+export function readDestination(text: string): Destination | undefined {
+  const range = readRange(text);
+  if (range !== undefined) return range;
+  if (text === "*") return { is: "domain", domain: "*" };
+  const domain = readDomain(text);
+  return domain === undefined ? undefined : { is: "domain", domain };
+}
+
+/** A name or `*.name`, lower case, punycode, without trailing dot. */
+export function readDomain(text: string): string | undefined {
+  const wildcard = text.startsWith("*.");
+  const name = hostName(wildcard ? text.slice(2) : text);
+  if (name === undefined) return undefined;
+  return wildcard ? `*.${name}` : name;
+}
+
+export function isUnspecified(destination: Destination): boolean {
+  if (destination.is === "ipv6") return destination.unspecified;
+  return destination.is === "range" && destination.range === "0.0.0.0/32";
+}
+
+function readRange(text: string): Destination | undefined {
+  const [address = "", bits, ...rest] = text.split("/");
+  if (rest.length > 0 || (bits !== undefined && !/^(0|[1-9]\d{0,2})$/.test(bits))) return undefined;
+  // A zone (`%eth0`) means something on one machine only.
+  if (isIPv6(address) && !address.includes("%")) {
+    if (bits !== undefined && Number(bits) > 128) return undefined;
+    const whole = bits === undefined || bits === "128";
+    return { is: "ipv6", unspecified: whole && /^[0:.]+$/.test(address) };
+  }
+  const range = parseRange(text);
+  return range === undefined ? undefined : { is: "range", range: `${addressText(range.first)}/${bits ?? "32"}` };
+}

@@ -1,0 +1,90 @@
+/** Handlers of the routes about what a sandbox may reach. */
+
+import type { NetworkCheck, NetworkLogEntry } from "../../shared/agent-api.ts";
+import type { NetworkDecision, NetworkVerdict, sandboxNetworkApi } from "../../shared/api/sandbox-network.ts";
+import type { Handlers } from "../../shared/contract.ts";
+import { AppError, isError } from "../../shared/errors.ts";
+import type { Log } from "../../shared/log.ts";
+import { hostName } from "../../shared/policy/names.ts";
+import { addressNumber } from "../../shared/policy/ranges.ts";
+import { shown } from "../asleep.ts";
+import type { Nodes } from "../nodes.ts";
+import { checkedId } from "../not-found.ts";
+import { iso } from "../sandbox-view.ts";
+import { visibleSandbox } from "../sandboxes.ts";
+import type { Project } from "../store/projects.ts";
+import type { Store } from "../store/store.ts";
+import { type NetworkLimits, readEgress } from "./options.ts";
+import { apart } from "./secret.ts";
+import type { NetworkUpdating } from "./updating.ts";
+
+export interface NetworkHandlersDeps extends NetworkLimits {
+  readonly store: Store;
+  readonly nodes: Pick<Nodes, "agent">;
+  readonly updating: Pick<NetworkUpdating, "replace">;
+  readonly log: Log;
+}
+
+const NODE_LIMIT = { timeoutMs: 15_000 } as const;
+
+export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeof sandboxNetworkApi, Project> {
+  const { store, nodes } = deps;
+  return {
+    async updateNetwork({ params, body }, { caller }) {
+      const id = checkedId(params.sandboxID);
+      const { network = {}, proxyPassword } = apart(readEgress(body, "", deps));
+      await deps.updating.replace(caller, id, { network, proxyPassword, internet: body.allow_internet_access });
+    },
+
+    async checkNetwork({ params, query }, { caller }) {
+      const { port, protocol = "tcp" } = query;
+      const host = addressNumber(query.host) === undefined ? hostName(query.host) : query.host;
+      if (host === undefined) {
+        throw new AppError("bad_request", "query field 'host' must be a host name or an IPv4 address");
+      }
+      const record = await visibleSandbox(store, caller, params.sandboxID);
+      const { id, nodeId, executionId } = record;
+      if (shown(record) !== "running") throw new AppError("conflict", `Sandbox "${id}" is paused; resume it first`);
+      try {
+        const query = { host, port, protocol };
+        return toVerdict(await nodes.agent(nodeId).checkNetwork({ params: { executionId }, query }, NODE_LIMIT));
+      } catch (error) {
+        if (!isError(error, "not_found")) throw error;
+        throw new AppError("conflict", `Sandbox "${id}" is not running on its node`, { cause: error });
+      }
+    },
+
+    async networkLog({ params, query }, { caller }) {
+      const record = await visibleSandbox(store, caller, params.sandboxID);
+      const { cursor, limit = 1000 } = query;
+      const { nodeId, executionId } = record;
+      try {
+        const asked = { limit, ...(cursor === undefined ? {} : { cursor }) };
+        const { entries, suppressed } = await nodes
+          .agent(nodeId)
+          .networkLog({ params: { executionId }, query: asked }, NODE_LIMIT);
+        return { entries: entries.map(toDecision), suppressed };
+      } catch (error) {
+        // What sleeps may be unknown to its node as an execution, and its node may be away.
+        if (shown(record) !== "paused") throw error;
+        deps.log.debug({ err: error, sandboxId: record.id }, "no network log of a paused sandbox");
+        return { entries: [], suppressed: 0 };
+      }
+    },
+  };
+}
+
+function toVerdict({ verdict, rule, reason, via, transform, addresses }: NetworkCheck): NetworkVerdict {
+  return {
+    verdict,
+    rule,
+    reason,
+    ...(via === undefined ? {} : { via }),
+    ...(transform === undefined ? {} : { transform }),
+    addresses,
+  };
+}
+
+function toDecision({ at, address, ...entry }: NetworkLogEntry): NetworkDecision {
+  return { timestamp: iso(at), destination: address, ...entry };
+}

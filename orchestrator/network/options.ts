@@ -1,0 +1,77 @@
+/** What the schema of network options cannot say: addresses, names and their combinations (wire-contract.md §1.2.1). Pure. */
+
+import { isIPv6 } from "node:net";
+import type { NetworkOptions } from "../../shared/api/network.ts";
+import { EVERYTHING } from "../../shared/policy/egress-policy.ts";
+import { hostName } from "../../shared/policy/names.ts";
+import { addressNumber, type Range } from "../../shared/policy/ranges.ts";
+import { isUnspecified, readDestination } from "./destinations.ts";
+import { checkProxy } from "./proxy.ts";
+import { quoted, refuse } from "./refuse.ts";
+import { checkRules, withLowerKeys } from "./rules.ts";
+
+type Egress = Pick<NetworkOptions, "allowOut" | "denyOut" | "egressProxy" | "rules">;
+
+/** What the operator permits beyond the contract. */
+export interface NetworkLimits {
+  /** Internal ranges that an egress proxy may be in. */
+  readonly proxyRanges: readonly Range[];
+}
+
+const ENVD_PORT = 49_983;
+
+/** The options of a create as they are kept; AppError `bad_request` in the words of the contract. */
+export function readNetwork(network: NetworkOptions, limits: NetworkLimits): NetworkOptions {
+  const { httpsPorts, maskRequestHost } = network;
+  const kept = { ...network, ...readEgress(network, "network.", limits) };
+  if (httpsPorts?.includes(ENVD_PORT)) refuse(`body field 'network.httpsPorts' must not contain ${ENVD_PORT}`);
+  if (maskRequestHost !== undefined && !isMask(maskRequestHost)) {
+    refuse("body field 'network.maskRequestHost' must be host[:port] in ASCII, with an optional ${PORT} placeholder");
+  }
+  return kept;
+}
+
+/** The egress part alone, as it is kept. `prefix` is what stands before its fields in messages. */
+export function readEgress(
+  { allowOut, denyOut, egressProxy, rules }: Egress,
+  prefix: "network." | "",
+  { proxyRanges }: NetworkLimits,
+): Egress {
+  checkDestinations(allowOut ?? [], denyOut ?? []);
+  if (rules !== undefined) checkRules(rules);
+  if (egressProxy) checkProxy(egressProxy, { prefix, allowed: proxyRanges });
+  return {
+    ...(allowOut === undefined ? {} : { allowOut }),
+    ...(denyOut === undefined ? {} : { denyOut }),
+    ...(egressProxy === undefined ? {} : { egressProxy }),
+    ...(rules === undefined ? {} : { rules: withLowerKeys(rules) }),
+  };
+}
+
+function checkDestinations(allowOut: readonly string[], denyOut: readonly string[]): void {
+  const denied = denyOut.map((entry) => {
+    const destination = readDestination(entry);
+    const isRange = destination?.is === "range" || destination?.is === "ipv6";
+    if (!isRange || isUnspecified(destination)) refuse(`invalid denied CIDR ${quoted(entry)}`);
+    return destination;
+  });
+  const allowed = allowOut.map((entry) => {
+    const destination = readDestination(entry);
+    if (destination !== undefined) return destination;
+    refuse(`invalid allowed destination ${quoted(entry)}: not an address, CIDR range or domain`);
+  });
+  const closes = denied.some((each) => each.is === "range" && each.range === EVERYTHING);
+  if (allowed.some(({ is }) => is === "domain") && !closes) {
+    refuse(
+      "When specifying allowed domains in allow out, you must include 'ALL_TRAFFIC' in deny out to block all other traffic.",
+    );
+  }
+}
+
+function isMask(text: string): boolean {
+  const match = /^(\[[0-9a-fA-F:.]+\]|[\u0021-\u007e]+?)(?::(\d{1,5}))?$/.exec(text.replaceAll("${PORT}", "1"));
+  const [, host = "", port = "1"] = match ?? [];
+  if (Number(port) < 1 || Number(port) > 65_535) return false;
+  if (host.startsWith("[")) return isIPv6(host.slice(1, -1));
+  return hostName(host) !== undefined || addressNumber(host) !== undefined;
+}

@@ -1,0 +1,52 @@
+/** Network options as a caller wrote them → the policy that a node is told (wire-contract.md §1.2.1, design.md §7). Pure. */
+
+import type { NetworkOptions } from "../../shared/api/network.ts";
+import { AppError } from "../../shared/errors.ts";
+import { type EgressPolicy, EVERYTHING } from "../../shared/policy/egress-policy.ts";
+import { readDestination } from "./destinations.ts";
+import { readEndpoint } from "./proxy.ts";
+import { policyRules } from "./rules.ts";
+
+export interface NetworkWish {
+  readonly network: NetworkOptions | undefined;
+  /** `allow_internet_access`; only false means anything: everything is denied, in place of `denyOut`. */
+  readonly internet: boolean | undefined;
+  /** In the clear; it is kept sealed, beside the options. */
+  readonly proxyPassword: string | undefined;
+}
+
+export function toPolicy({ network = {}, internet, proxyPassword }: NetworkWish): EgressPolicy {
+  const { allowOut = [], denyOut = [], rules = {}, egressProxy } = network;
+  const allowed = allowOut.map(readDestination);
+  const denied = internet === false ? [EVERYTHING] : rangesOf(denyOut.map(readDestination));
+  const proxy = egressProxy ? proxyOf(egressProxy, proxyPassword) : undefined;
+  return {
+    allowRanges: rangesOf(allowed),
+    allowDomains: unique(allowed.flatMap((each) => (each?.is === "domain" ? [each.domain] : []))),
+    denyRanges: denied,
+    rules: policyRules(rules),
+    ...(proxy === undefined ? {} : { proxy }),
+  };
+}
+
+function rangesOf(destinations: readonly ReturnType<typeof readDestination>[]): string[] {
+  return unique(destinations.flatMap((each) => (each?.is === "range" ? [each.range] : [])));
+}
+
+function unique(texts: readonly string[]): string[] {
+  return [...new Set(texts)];
+}
+
+function proxyOf(
+  { address, username }: NonNullable<NetworkOptions["egressProxy"]>,
+  password: string | undefined,
+): EgressPolicy["proxy"] {
+  const endpoint = readEndpoint(address);
+  // Checked when it was accepted; to go on without it would be to speak directly.
+  if (endpoint === undefined) throw new AppError("internal", "a stored egress proxy has no address");
+  return {
+    ...endpoint,
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+  };
+}

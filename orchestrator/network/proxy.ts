@@ -1,0 +1,69 @@
+/** `network.egressProxy`: the SOCKS5 endpoint and its credentials (behaviours.md §2.6). Pure. */
+
+import type { NetworkOptions } from "../../shared/api/network.ts";
+import { ConfigError } from "../../shared/config.ts";
+import type { EgressProxy } from "../../shared/policy/egress-policy.ts";
+import { hostName } from "../../shared/policy/names.ts";
+import { addressNumber, alwaysDenied, contains, parseRange, type Range } from "../../shared/policy/ranges.ts";
+import { quoted, refuse } from "./refuse.ts";
+
+type Asked = NonNullable<NetworkOptions["egressProxy"]>;
+export type Endpoint = Pick<EgressProxy, "host" | "port">;
+
+/** One byte tells the length of each on the wire (RFC 1929). */
+const MAX_BYTES = 255;
+const LOOPBACK = 127 * 2 ** 24 + 1;
+
+/**
+ * AppError `bad_request`. `prefix` is what stands before the field in messages; `allowed` are internal ranges that the
+ * operator permits. What a name resolves to is checked where it is dialled, by the node.
+ */
+export function checkProxy(
+  { address, username, password }: Asked,
+  { prefix, allowed }: { readonly prefix: string; readonly allowed: readonly Range[] },
+): void {
+  const field = (name: string) => `body field '${prefix}egressProxy.${name}'`;
+  const endpoint = readEndpoint(address);
+  if (endpoint === undefined) refuse(`${field("address")} must be host:port`);
+  if (isInternal(endpoint.host, allowed)) {
+    refuse(`${field("address")} must not be an internal address: ${quoted(endpoint.host)}`);
+  }
+  if (password !== undefined && (username === undefined || username === "")) {
+    refuse(`${field("password")} requires a username`);
+  }
+  checkCredential(username, field("username"));
+  checkCredential(password, field("password"));
+}
+
+/** Undefined unless it is a DNS name or an IPv4 address, and a port. */
+export function readEndpoint(address: string): Endpoint | undefined {
+  const [host = "", port = "", ...rest] = address.trim().split(":");
+  if (rest.length > 0 || !/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535) return undefined;
+  const known = addressNumber(host) === undefined ? hostName(host) : host;
+  return known === undefined ? undefined : { host: known, port: Number(port) };
+}
+
+/** `SVC_EGRESS_PROXY_ALLOW` → ranges; ConfigError for what is none. */
+export function readAllowed(text: string): readonly Range[] {
+  const parts = text.split(",").map((part) => part.trim());
+  return parts
+    .filter((part) => part !== "")
+    .map((part) => {
+      const range = parseRange(part);
+      if (range === undefined) throw new ConfigError([`SVC_EGRESS_PROXY_ALLOW: ${quoted(part)} is no IPv4 CIDR range`]);
+      return range;
+    });
+}
+
+function isInternal(host: string, allowed: readonly Range[]): boolean {
+  const local = host === "localhost" || host.endsWith(".localhost");
+  const number = local ? LOOPBACK : addressNumber(host);
+  if (number === undefined || alwaysDenied(number) === undefined) return false;
+  return !allowed.some((range) => contains(range, number));
+}
+
+function checkCredential(text: string | undefined, field: string): void {
+  if (text === undefined) return;
+  if (Buffer.byteLength(text) > MAX_BYTES) refuse(`${field} must not have more than ${MAX_BYTES} bytes`);
+  if (text.includes("\u0000")) refuse(`${field} must not contain NUL`);
+}

@@ -1,0 +1,12 @@
+/** Refusals of network options. Pure. */
+
+import { AppError } from "../../shared/errors.ts";
+
+export function refuse(message: string): never {
+  throw new AppError("bad_request", message);
+}
+
+/** What a caller gave, for a message. */
+export function quoted(text: string): string {
+  return `'${text.slice(0, 128)}'`;
+}

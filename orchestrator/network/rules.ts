@@ -1,0 +1,78 @@
+/** `network.rules`: what their schema cannot say (wire-contract.md §1.2.1, behaviours.md §2.5). Pure. */
+
+import type { NetworkOptions } from "../../shared/api/network.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import { readDomain } from "./destinations.ts";
+import { readPlaceholders } from "./placeholders.ts";
+import { quoted, refuse } from "./refuse.ts";
+
+type Rules = NonNullable<NetworkOptions["rules"]>;
+type PolicyRule = EgressPolicy["rules"][number];
+
+const MAX_PLACEHOLDERS = 32;
+
+/** They say where a request goes, where it ends, or what the connection is: not for a rule to change. */
+const RESERVED: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "expect",
+  "host",
+  "http2-settings",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** AppError `bad_request`. */
+export function checkRules(rules: Rules): void {
+  const hosts = new Set<string>();
+  for (const [key, list] of Object.entries(rules)) {
+    const host = readDomain(key);
+    if (host === undefined) refuse(`invalid rule host ${quoted(key)}: expected a DNS name or *.name`);
+    if (hosts.has(host)) refuse(`rule host ${quoted(key)} is given twice`);
+    hosts.add(host);
+    const placeholders = new Set<string>();
+    for (const { transform } of list) checkHeaders(key, transform?.headers ?? {}, placeholders);
+    if (placeholders.size > MAX_PLACEHOLDERS) {
+      refuse(`rules of ${quoted(key)} use more than ${MAX_PLACEHOLDERS} different placeholders`);
+    }
+  }
+}
+
+function checkHeaders(host: string, headers: Readonly<Record<string, string>>, placeholders: Set<string>): void {
+  const names = new Set<string>();
+  for (const [given, value] of Object.entries(headers)) {
+    const name = given.toLowerCase();
+    if (RESERVED.has(name)) refuse(`rules of ${quoted(host)} must not set the header ${quoted(given)}`);
+    if (names.has(name)) refuse(`rules of ${quoted(host)} set the header ${quoted(given)} twice`);
+    names.add(name);
+    // What a header line cannot carry as it is. The value itself is never repeated: it may be a secret.
+    if (!/^[\u0020-\u007e\u0080-\u00ff]*$/.test(value)) {
+      refuse(`rules of ${quoted(host)}: the value of header ${quoted(given)} has characters that are not allowed`);
+    }
+    const found = readPlaceholders(value);
+    if (found === undefined) {
+      refuse(`rules of ${quoted(host)}: the value of header ${quoted(given)} has a malformed placeholder`);
+    }
+    for (const each of found) placeholders.add(each);
+  }
+}
+
+/** As they are kept and read back: keys in lower case. */
+export function withLowerKeys(rules: Rules): Rules {
+  return Object.fromEntries(Object.entries(rules).map(([host, list]) => [host.toLowerCase(), list]));
+}
+
+/** A host without headers stays among the others: it keeps a wider rule from applying to it. */
+export function policyRules(rules: Rules): PolicyRule[] {
+  const all = Object.entries(rules).map(([key, list]) => ({
+    host: readDomain(key) ?? "",
+    headers: list[0]?.transform?.headers ?? {},
+  }));
+  return all.some(({ headers }) => Object.keys(headers).length > 0) ? all : [];
+}

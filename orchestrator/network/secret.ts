@@ -1,0 +1,29 @@
+/** The egress proxy's password: kept apart from the options, which are read back, and sealed. */
+
+import type { NetworkOptions } from "../../shared/api/network.ts";
+import type { Seal } from "../store/seal.ts";
+
+interface Apart {
+  readonly network: NetworkOptions | undefined;
+  readonly proxyPassword: string | undefined;
+}
+
+/** Options without the password, and the password. */
+export function apart(network: NetworkOptions | undefined): Apart {
+  if (!network?.egressProxy) return { network, proxyPassword: undefined };
+  const { password: proxyPassword, ...egressProxy } = network.egressProxy;
+  return { network: { ...network, egressProxy }, proxyPassword };
+}
+
+/** Bound to the sandbox and to what it is, so that no other sealed value can stand in its place. */
+export function sealPassword(sealing: Seal, password: string | undefined, sandboxId: string): string | undefined {
+  return password === undefined ? undefined : sealing.close(password, context(sandboxId));
+}
+
+export function openPassword(sealing: Seal, sealed: string | undefined, sandboxId: string): string | undefined {
+  return sealed === undefined ? undefined : sealing.open(sealed, context(sandboxId));
+}
+
+function context(sandboxId: string): string {
+  return `${sandboxId} network.egressProxy.password`;
+}

@@ -1,0 +1,215 @@
+/**
+ * Replacing the egress options of a running sandbox, on its node and in its record, both or neither:
+ *
+ * 1. the change is written beside the options (with the sandbox's next version); cut before: as it was,
+ * 2. the node is asked, which takes a policy whole or not at all,
+ * 3. the change takes the place of the options, with its event.
+ *
+ * Cut between 1 and 3, or silence: the housekeeping asks the node for the same change again and ends with the new
+ * options in force on both sides; if the sandbox was paused meanwhile, it wakes with the old ones of its record. A refusal: the node is told
+ * the options of the record again, in case it is somewhere between, and the caller has the node's words.
+ */
+
+import type { NetworkOptions } from "../../shared/api/network.ts";
+import { AppError, isError } from "../../shared/errors.ts";
+import type { Log } from "../../shared/log.ts";
+import { asked } from "../asked.ts";
+import { shown } from "../asleep.ts";
+import type { Nodes } from "../nodes.ts";
+import { notFound } from "../not-found.ts";
+import type { Project } from "../store/projects.ts";
+import type { SandboxRecord } from "../store/sandbox-record.ts";
+import type { Seal } from "../store/seal.ts";
+import type { Store } from "../store/store.ts";
+import type { Transitions } from "../transitions.ts";
+import { type NetworkWish, toPolicy } from "./policy.ts";
+import { openPassword, sealPassword } from "./secret.ts";
+
+/** What a caller puts in place of everything that was there. */
+export interface NewEgress extends NetworkWish {
+  /** Egress options only. */
+  readonly network: Omit<NetworkOptions, keyof Ingress>;
+}
+
+type Ingress = Pick<NetworkOptions, "allowPublicTraffic" | "maskRequestHost" | "httpsPorts">;
+
+export interface NetworkUpdating {
+  /** Resolves when it is in force and in the record. AppError 404, 409 unless it is running, else the node's reason. */
+  replace(project: Project, id: string, egress: NewEgress): Promise<void>;
+  /** Finishes changes that were cut short. */
+  recover(): Promise<void>;
+}
+
+export interface NetworkUpdatingDeps {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly transitions: Transitions;
+  readonly sealing: Seal;
+  readonly now: () => number;
+  readonly log: Log;
+  /** Of one request to the node. */
+  readonly networkTimeoutMs: number;
+  /** A node that does not answer is asked again for so long. */
+  readonly patienceMs: number;
+}
+
+/** As it is sealed beside the options. Without a wish: the node is to be told the options of the record. */
+interface Change {
+  readonly executionId: string;
+  readonly wish?: NetworkWish;
+}
+
+const BATCH = 100;
+
+export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdating {
+  const { store, sealing } = deps;
+
+  async function replaceNow(project: Project, id: string, egress: NewEgress): Promise<void> {
+    const seen = await running(store, project, id);
+    const wish = { ...egress, network: merged(seen.network, egress.network) };
+    const { executionId } = seen;
+    const record = await store.networks.begin(seen, seal(id, { executionId, wish }));
+    if (record === undefined) throw await refusal(project, id);
+    await settle(record, wish, deps);
+  }
+
+  /** The node has the wish and the record too, or the reason is thrown. */
+  async function settle(
+    record: SandboxRecord,
+    wish: NetworkWish,
+    limits: { readonly patienceMs: number; readonly repeated?: boolean },
+  ): Promise<void> {
+    const { id } = record;
+    try {
+      await asked(() => tell(record, wish), { ...limits, now: deps.now });
+    } catch (reason) {
+      // What it did is not known: the change stays, and is asked for again.
+      if (isError(reason, "node_unreachable")) throw reason;
+      if (isError(reason, "not_found")) {
+        await store.networks.replaceChange(record, null);
+        throw new AppError("conflict", `Sandbox "${id}" is not running on its node`, { cause: reason });
+      }
+      await putBack(record);
+      throw reason;
+    }
+    const { network, internet, proxyPassword } = wish;
+    const sealedProxyPassword = sealPassword(sealing, proxyPassword, id);
+    const changed = await store.changeNetwork(record, { network, internet, sealedProxyPassword }, toldOf(wish));
+    if (changed === undefined) throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+  }
+
+  /** The options of the record, once more: a node that refused may not have been able to go back itself. */
+  async function putBack(record: SandboxRecord): Promise<void> {
+    const { id, executionId } = record;
+    try {
+      if (!(await store.networks.replaceChange(record, seal(id, { executionId })))) return;
+      const proxyPassword = openPassword(sealing, record.sealedProxyPassword, id);
+      await tell(record, { ...record, proxyPassword });
+      await store.networks.replaceChange(record, null);
+    } catch (error) {
+      if (isError(error, "not_found")) await store.networks.replaceChange(record, null);
+      else deps.log.warn({ err: error, sandboxId: id }, "network policy could not be put back yet");
+    }
+  }
+
+  async function tell({ nodeId, executionId }: SandboxRecord, wish: NetworkWish): Promise<void> {
+    await deps.nodes
+      .agent(nodeId)
+      .replaceEgress({ params: { executionId }, body: toPolicy(wish) }, { timeoutMs: deps.networkTimeoutMs });
+  }
+
+  async function recoverNow(id: string): Promise<void> {
+    const changing = await store.networks.changing(id);
+    if (changing === undefined) return;
+    const { record, sealed } = changing;
+    if (record.state === "pausing" || record.state === "snapshotting") return;
+    const change = JSON.parse(sealing.open(sealed, context(id))) as Change;
+    if (record.state !== "running" || record.executionId !== change.executionId) {
+      // That execution is over; the next one starts with the options of the record.
+      await store.networks.replaceChange(record, null);
+    } else if (change.wish === undefined) await putBack(record);
+    else await settle(record, change.wish, { patienceMs: 0, repeated: true });
+    deps.log.warn({ sandboxId: id }, "finished a change of network options that was cut short");
+  }
+
+  function seal(id: string, change: Change): string {
+    return sealing.close(JSON.stringify(change), context(id));
+  }
+
+  async function refusal(project: Project, id: string): Promise<AppError> {
+    await running(store, project, id);
+    return new AppError("conflict", `Sandbox "${id}" is changing state`);
+  }
+
+  return {
+    async replace(project, id, egress) {
+      // Who cannot have it is told at once, not after a pause has ended.
+      await running(store, project, id);
+      await deps.transitions.perform({
+        sandboxId: id,
+        aim: "network",
+        same: "wait",
+        waitMs: deps.patienceMs + deps.networkTimeoutMs,
+        work: () => replaceNow(project, id, egress),
+      });
+    },
+
+    async recover() {
+      const left = await store.networks.unsettled(BATCH);
+      await Promise.all(
+        left.map(async ({ id, nodeId }) => {
+          const status = deps.nodes.get(nodeId)?.status;
+          const away = status === undefined || status === "unhealthy" || status === "connecting";
+          // Somebody is at it in this process.
+          if (away || deps.transitions.current(id) !== undefined) return;
+          const work = () => recoverNow(id);
+          await deps.transitions
+            .perform({ sandboxId: id, aim: "network", same: "wait", waitMs: deps.networkTimeoutMs, work })
+            .catch((error: unknown) => {
+              deps.log.warn({ err: error, sandboxId: id }, "change of network options could not be finished yet");
+            });
+        }),
+      );
+    },
+  };
+}
+
+/** AppError 404 or 409 for whatever cannot be changed now. */
+async function running(store: Store, project: Project, id: string): Promise<SandboxRecord> {
+  const record = await store.sandboxes.get(id);
+  const seen = record === undefined || record.projectId !== project.id ? undefined : shown(record);
+  if (record === undefined || seen === undefined) throw notFound(id);
+  if (seen === "paused") throw new AppError("conflict", `Sandbox "${id}" is paused; resume it first`);
+  if (record.state !== "running") throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+  return record;
+}
+
+/** Ingress stays as it was. Undefined: nothing is left. */
+function merged(before: NetworkOptions | undefined, egress: NewEgress["network"]): NetworkOptions | undefined {
+  const { allowPublicTraffic, maskRequestHost, httpsPorts } = before ?? {};
+  const after = {
+    ...egress,
+    ...(allowPublicTraffic === undefined ? {} : { allowPublicTraffic }),
+    ...(maskRequestHost === undefined ? {} : { maskRequestHost }),
+    ...(httpsPorts === undefined ? {} : { httpsPorts }),
+  };
+  return Object.keys(after).length === 0 ? undefined : after;
+}
+
+/** For the event: destinations, never what is sent to them. */
+function toldOf({ network = {}, internet }: NetworkWish): Readonly<Record<string, unknown>> {
+  const { allowOut = [], denyOut = [], rules = {}, egressProxy } = network;
+  return {
+    network: {
+      allow_out: allowOut,
+      deny_out: denyOut,
+      rules: Object.keys(rules),
+      ...(egressProxy ? { egress_proxy: egressProxy.address } : {}),
+      ...(internet === undefined ? {} : { allow_internet_access: internet }),
+    },
+  };
+}
+
+function context(id: string): string {
+  return `${id} network change`;
+}

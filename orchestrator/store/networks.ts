@@ -1,0 +1,95 @@
+/**
+ * SQL on changes of network options. A change is written beside the options before the node is asked, and put in their
+ * place when it has them: every step is conditional on the version, so that of two that meet one wins whole.
+ */
+
+import type { SandboxState } from "../../shared/sandbox-state.ts";
+import type { NetworkColumns, SandboxRecord } from "./sandbox-record.ts";
+import { toRecord } from "./sandbox-record.ts";
+import type { Database, Session } from "./tables.ts";
+
+const LIVE_OR_ASLEEP: readonly SandboxState[] = ["running", "pausing", "paused", "snapshotting"];
+
+export function networkStore(db: Database) {
+  return {
+    /** The record with its next version. Undefined: it is not running as `seen` any more, or another change was first. */
+    async begin(
+      seen: Pick<SandboxRecord, "id" | "executionId" | "networkVersion">,
+      sealedChange: string,
+    ): Promise<SandboxRecord | undefined> {
+      const row = await db
+        .updateTable("sandboxes")
+        .set({ network_version: seen.networkVersion + 1, network_change: sealedChange })
+        .where("id", "=", seen.id)
+        .where("execution_id", "=", seen.executionId)
+        .where("network_version", "=", seen.networkVersion)
+        .where("state", "=", "running")
+        .returningAll()
+        .executeTakeFirst();
+      return row === undefined ? undefined : toRecord(row);
+    },
+
+    /** The node has it. Undefined: another change was begun, this one was given up, or that execution is over. */
+    async commit(
+      session: Session,
+      { id, executionId, networkVersion }: Pick<SandboxRecord, "id" | "executionId" | "networkVersion">,
+      columns: NetworkColumns,
+    ): Promise<SandboxRecord | undefined> {
+      const row = await session
+        .updateTable("sandboxes")
+        .set({
+          network: columns.network === undefined ? null : JSON.stringify(columns.network),
+          internet: columns.internet === undefined ? null : Number(columns.internet),
+          proxy_password: columns.sealedProxyPassword ?? null,
+          network_change: null,
+        })
+        .where("id", "=", id)
+        .where("execution_id", "=", executionId)
+        .where("network_version", "=", networkVersion)
+        .where("network_change", "is not", null)
+        .where("state", "in", LIVE_OR_ASLEEP)
+        .returningAll()
+        .executeTakeFirst();
+      return row === undefined ? undefined : toRecord(row);
+    },
+
+    /** Another change in place of the one under way, or null: none. False: it is not under way any more. */
+    async replaceChange(
+      { id, networkVersion }: Pick<SandboxRecord, "id" | "networkVersion">,
+      sealedChange: string | null,
+    ): Promise<boolean> {
+      const result = await db
+        .updateTable("sandboxes")
+        .set({ network_change: sealedChange })
+        .where("id", "=", id)
+        .where("network_version", "=", networkVersion)
+        .where("network_change", "is not", null)
+        .executeTakeFirst();
+      return result.numUpdatedRows === 1n;
+    },
+
+    /** A sandbox and the change under way, sealed. */
+    async changing(id: string): Promise<{ readonly record: SandboxRecord; readonly sealed: string } | undefined> {
+      const row = await db
+        .selectFrom("sandboxes")
+        .selectAll()
+        .where("id", "=", id)
+        .where("network_change", "is not", null)
+        .executeTakeFirst();
+      const sealed = row?.network_change ?? undefined;
+      return row === undefined || sealed === undefined ? undefined : { record: toRecord(row), sealed };
+    },
+
+    /** Sandboxes that are not over, with a change under way. */
+    async unsettled(limit: number): Promise<{ readonly id: string; readonly nodeId: string }[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .select(["id", "node_id"])
+        .where("network_change", "is not", null)
+        .where("state", "!=", "gone")
+        .limit(limit)
+        .execute();
+      return rows.map(({ id, node_id: nodeId }) => ({ id, nodeId }));
+    },
+  };
+}

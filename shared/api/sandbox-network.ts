@@ -1,0 +1,85 @@
+/** What a running sandbox may reach: replaced, explained, looked up (wire-contract.md §1.4, design.md §7). */
+
+import { type Static, Type } from "typebox";
+import { contract } from "../contract.ts";
+import { bySandbox, Timestamp } from "./common.ts";
+import { NetworkUpdate } from "./network.ts";
+
+const one = { tag: "Sandboxes", access: "project", params: bySandbox } as const;
+
+const Verdict = Type.Enum(["allow", "deny"]);
+const rule = Type.String({
+  description: "What decided: an entry of allowOut or denyOut, `always …` (nobody may change those), or `default`",
+});
+
+export const NetworkVerdict = Type.Object({
+  verdict: Verdict,
+  rule,
+  reason: Type.String({ description: "One sentence for people" }),
+  via: Type.Optional(Type.Literal("egressProxy", { description: "Through the sandbox's proxy, never directly" })),
+  transform: Type.Optional(Type.String({ description: "Key of the rule whose headers are set on requests" })),
+  addresses: Type.Array(Type.String(), { description: "Where the name leads to now; empty where it is not resolved" }),
+});
+export type NetworkVerdict = Static<typeof NetworkVerdict>;
+
+export const NetworkDecision = Type.Object({
+  timestamp: Timestamp,
+  protocol: Type.Enum(["tcp", "udp", "dns"]),
+  destination: Type.String({ description: "IPv4 address; empty for a question about a name" }),
+  port: Type.Integer({ minimum: 0, maximum: 65_535 }),
+  name: Type.Optional(Type.String({ description: "As it was read from the connection, or asked for" })),
+  verdict: Verdict,
+  rule,
+  count: Type.Integer({ minimum: 1, description: "Connections, packets or questions that were alike" }),
+  sentBytes: Type.Integer({ minimum: 0 }),
+  receivedBytes: Type.Integer({ minimum: 0 }),
+});
+export type NetworkDecision = Static<typeof NetworkDecision>;
+
+export const sandboxNetworkApi = contract({
+  updateNetwork: {
+    ...one,
+    method: "PUT",
+    path: "/sandboxes/{sandboxID}/network",
+    summary: "Replace the egress settings of a running sandbox: what is left out is cleared",
+    body: NetworkUpdate,
+    status: 204,
+    errors: [400, 401, 404, 409, 503],
+  },
+  checkNetwork: {
+    ...one,
+    method: "GET",
+    path: "/sandboxes/{sandboxID}/network/check",
+    summary: "What would happen to a connection of a running sandbox, by the code that decides it",
+    query: Type.Object({
+      host: Type.String({ minLength: 1, maxLength: 256, description: "Host name or IPv4 address" }),
+      port: Type.Integer({ minimum: 1, maximum: 65_535 }),
+      protocol: Type.Optional(Type.Enum(["tcp", "udp"], { default: "tcp" })),
+    }),
+    status: 200,
+    reply: NetworkVerdict,
+    errors: [400, 401, 404, 409, 503],
+  },
+  networkLog: {
+    ...one,
+    method: "GET",
+    path: "/sandboxes/{sandboxID}/network/log",
+    summary: "Decisions about the sandbox's connections, allowed and denied, oldest first",
+    query: Type.Object({
+      cursor: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 99_999_999_999_999,
+          description: "Unix time, ms, inclusive; without it the newest",
+        }),
+      ),
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 1000 })),
+    }),
+    status: 200,
+    reply: Type.Object({
+      entries: Type.Array(NetworkDecision),
+      suppressed: Type.Integer({ minimum: 0, description: "Decisions that were too many to be written down" }),
+    }),
+    errors: [400, 401, 404, 503],
+  },
+});

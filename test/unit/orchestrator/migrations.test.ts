@@ -1,0 +1,80 @@
+/** Rows that an older version wrote are read by this one. */
+
+import { Kysely, Migrator, sql } from "kysely";
+import { expect, test } from "vitest";
+import { migrations } from "../../../orchestrator/store/migrations.ts";
+import { openSqlite } from "../../../orchestrator/store/sqlite.ts";
+import { createStore } from "../../../orchestrator/store/store.ts";
+import type { Tables } from "../../../orchestrator/store/tables.ts";
+
+test("a sandbox from before network policies could change keeps its options", async () => {
+  const db = new Kysely<Tables>({ dialect: openSqlite(":memory:").dialect });
+  const migrator = new Migrator({ db, provider: migrations });
+  expect((await migrator.migrateTo("0002")).error).toBeUndefined();
+  const network = { allowPublicTraffic: false, denyOut: ["0.0.0.0/0"] };
+  await sql`
+    insert into sandboxes (id, project_id, state, execution_id, node_id, template_id, build_id, cpu_count, memory_mb,
+      disk_mb, envd_version, metadata, envs, network, internet, on_timeout, auto_resume, timeout_s, created_at,
+      started_at, end_at, deadline_at)
+    values ('i1', 'p', 'running', 'e1', 'n', 't', 'b', 1, 128, 0, '0', '{}', '', ${JSON.stringify(network)}, 0, 'kill',
+      0, 1, 1, 1, 1, 0)`.execute(db);
+  expect((await migrator.migrateToLatest()).error).toBeUndefined();
+  const store = createStore(db, () => 5);
+  const record = await store.sandboxes.get("i1");
+  expect(record).toMatchObject({ network, internet: false, sealedProxyPassword: undefined, networkVersion: 0 });
+  expect(await store.networks.changing("i1")).toBeUndefined();
+  expect(await store.networks.unsettled(10)).toEqual([]);
+  await db.destroy();
+});
+
+test("of two changes that saw the same version one is begun, and only that one is put in place", async () => {
+  const db = new Kysely<Tables>({ dialect: openSqlite(":memory:").dialect });
+  await new Migrator({ db, provider: migrations }).migrateToLatest();
+  const store = createStore(db, () => 5);
+  const project = await store.projects.create("test");
+  await store.sandboxes.add(
+    {
+      id: "i1",
+      projectId: project.id,
+      executionId: "e1",
+      nodeId: "n",
+      templateId: "t",
+      buildId: "b",
+      alias: undefined,
+      cpuCount: 1,
+      memoryMB: 128,
+      diskSizeMB: 0,
+      envdVersion: "0",
+      metadata: {},
+      network: undefined,
+      sealedProxyPassword: undefined,
+      internet: undefined,
+      onTimeout: "kill",
+      onTimeoutMemory: true,
+      onResume: "restore",
+      autoResume: false,
+      timeoutSeconds: 1,
+      createdAt: 1,
+      startedAt: 1,
+      endAt: 2,
+      deadlineAt: 10,
+      sealedEnvs: "",
+    },
+    10,
+  );
+  const seen = await store.move({ id: "i1", to: "running" });
+  if (seen === undefined) throw new Error("not running");
+  const first = await store.networks.begin(seen, "sealed 1");
+  expect(await store.networks.begin(seen, "sealed 2")).toBeUndefined();
+  if (first === undefined) throw new Error("not begun");
+  const later = await store.networks.begin(first, "sealed 3");
+  const columns = { network: { denyOut: ["1.1.1.1"] }, internet: false, sealedProxyPassword: "s" };
+  expect(await store.changeNetwork(first, columns, {})).toBeUndefined();
+  expect(await store.networks.replaceChange(first, null)).toBe(false);
+  expect((await store.sandboxes.get("i1"))?.network).toBeUndefined();
+  if (later === undefined) throw new Error("not begun");
+  expect(await store.changeNetwork({ ...later, executionId: "e0" }, columns, {})).toBeUndefined();
+  expect(await store.changeNetwork(later, columns, {})).toMatchObject(columns);
+  expect(await store.changeNetwork(later, columns, {})).toBeUndefined();
+  await db.destroy();
+});
