@@ -75,6 +75,7 @@ async function survives(one: Case): Promise<void> {
   const sandbox = await Sandbox.create({ timeoutMs: 900_000 });
   try {
     const kept = await fillMemory(sandbox, 16);
+    await named(sandbox);
     if (during === "resume") {
       await sandbox.pause();
       // A thaw is over at once; later moments are in the middle of a restore.
@@ -101,12 +102,19 @@ async function survives(one: Case): Promise<void> {
       )
       .toBe("connected");
     await expectKept(sandbox, kept);
-    const mine = (await containersOf(platform)).filter(({ name }) => name === `svc-${sandbox.sandboxId}`);
-    expect(mine.filter((one) => one.state === "running")).toHaveLength(1);
+    const mine = (await containersOf(platform)).filter(({ name }) => name === nameOf(sandbox));
+    expect(mine.filter(({ state: now }) => now === "running")).toHaveLength(1);
   } finally {
     await killEverything();
   }
   await expect.poll(() => findProblems(platform), { timeout: 90_000, interval: 500 }).toEqual([]);
+}
+
+const nameOf = (sandbox: Sandbox) => `svc-${sandbox.sandboxId}`;
+
+/** A container from the pool gets its sandbox's name a moment after the start. */
+async function named(sandbox: Sandbox): Promise<void> {
+  await expect.poll(async () => (await containersOf(platform)).map(({ name }) => name)).toContain(nameOf(sandbox));
 }
 
 async function kill(victim: Victim, moment: Moment, outcome: Promise<string>): Promise<void> {

@@ -127,7 +127,7 @@ function engine() {
   const owned = ["c1", "c2"];
   const running = new Set(owned);
   const gone: { id: string; reason: string; exitCode?: number | undefined }[] = [];
-  const state = { emit: (_event: ContainerEvent) => undefined as void, break: () => undefined as void };
+  const state = { emit: (_event: ContainerEvent) => undefined as void, break: () => undefined as void, back: 0 };
   const inspected = new Map<string, { oomKilled: boolean; exitCode: number }>();
   const watch = watchEngine({
     containers: {
@@ -147,6 +147,9 @@ function engine() {
     onGone: (id, exit) => {
       owned.splice(owned.indexOf(id), 1);
       gone.push({ id, ...exit });
+    },
+    onBack: () => {
+      state.back += 1;
     },
     now: Date.now,
     log,
