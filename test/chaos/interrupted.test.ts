@@ -64,7 +64,9 @@ const cases = [
 test.each(cases)("$victim killed in a $during, after $after", (one) => survives(one), 300_000);
 
 // See engine.test.ts: it takes every container of the machine with it.
-test.skipIf(process.env.SVC_TEST_KILL_ENGINE !== "1").each(at("dockerd", every, [5, 100]))(
+test
+  .skipIf(process.env.SVC_TEST_KILL_ENGINE !== "1")
+  .each([...at("dockerd", every, [5, 100]), ...at("dockerd", ["fork"], [250])])(
   "$victim killed in a $during, after $after (only with SVC_TEST_KILL_ENGINE=1)",
   (one) => survives(one),
   300_000,
