@@ -182,6 +182,7 @@ test("what died while the events were not heard is found when they are heard aga
   running.delete("c2");
   state.break();
   await expect.poll(() => gone, { timeout: 4_000 }).toEqual([{ id: "c2", reason: "removed" }]);
+  expect(state.back).toBe(1);
 });
 
 test("labels are pairs, and what is not a pair is left out", () => {
