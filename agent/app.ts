@@ -285,6 +285,10 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     onGone: (id, exit) => {
       if (!pool.lost(id) && !hot.lost(id)) sandboxes.died(id, exit);
     },
+    onBack: () => {
+      // An engine that was started again does not give another name to what it found running.
+      for (const id of pool.ids()) pool.lost(id);
+    },
     containers,
     now,
     log,

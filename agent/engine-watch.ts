@@ -15,6 +15,8 @@ export interface EngineWatchDeps {
   /** Containers that should run. */
   readonly owned: () => readonly string[];
   readonly onGone: (containerId: string, exit: Gone) => void;
+  /** It answers again after it was away: a new process, as a rule. */
+  readonly onBack: () => void;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -24,9 +26,9 @@ export interface EngineWatch {
   stop(): Promise<void>;
 }
 
-export function watchEngine({ containers, owned, onGone, now, log }: EngineWatchDeps): EngineWatch {
+export function watchEngine({ containers, owned, onGone, onBack, now, log }: EngineWatchDeps): EngineWatch {
   const stopping = new AbortController();
-  const state = { connected: false, since: now() };
+  const state = { connected: false, away: false, since: now() };
   const outOfMemory = new Set<string>();
 
   const gone = async (id: string, exitCode: number | undefined) => {
@@ -66,8 +68,11 @@ export function watchEngine({ containers, owned, onGone, now, log }: EngineWatch
         const since = state.since;
         await lookAtAll();
         state.connected = true;
+        if (state.away) onBack();
+        state.away = false;
         await containers.watch(since, onEvent, stopping.signal);
       } catch (error) {
+        state.away = true;
         if (!stopping.signal.aborted) log.warn({ err: error }, "the container engine is away");
       }
       state.connected = false;

@@ -13,6 +13,8 @@ const DUMP_LIMIT_MS = 120_000;
 export const CRIU_PATH = "/opt/svc/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const RUNTIME_STATES = "/run/docker";
 const LISTEN_LIMIT_MS = 5_000;
+/** A whole restore may have to be waited for. */
+const END_LIMIT_MS = 35_000;
 const POLL_MS = 5;
 const SLOW_POLL_MS = 100;
 const LOG_BYTES = 256 * 1024;
@@ -33,6 +35,11 @@ export interface Criu {
   servePages(images: string, work: string): Promise<PageServer>;
   /** The page server in this directory that a former agent has left running. */
   findPageServer(work: string): Promise<PageServer | undefined>;
+  /**
+   * Ends a restore that the engine does not know of any more, with its processes and its shim: when the engine dies the
+   * shim carries on, and the next engine refuses to start a container that has one.
+   */
+  endRestore(containerId: string): Promise<void>;
   /** Waits for dumps into this directory that a former agent has left running. */
   settled(directory: string): Promise<void>;
 }
@@ -93,6 +100,22 @@ export function hostCriu(run: RunCommand): Criu {
       return { done, stop: () => process.kill(pid, "SIGKILL") };
     },
 
+    async endRestore(containerId) {
+      const deadline = Date.now() + END_LIMIT_MS;
+      const restores = (args: readonly string[]) =>
+        args.at(-2) === containerId && args.some((one) => one.endsWith("/svc-runc"));
+      for (;;) {
+        const inside = await processesInside(containerId);
+        for (const pid of inside) tryKill(pid);
+        if (inside.length === 0 && (await processesOf(restores)).length === 0) break;
+        if (Date.now() > deadline) throw new AppError("unavailable", "a lost restore did not end in time");
+        await delay(POLL_MS);
+      }
+      const shims = (args: readonly string[]) =>
+        args[0]?.includes("containerd-shim") === true && args.includes(containerId);
+      for (const pid of await processesOf(shims)) tryKill(pid);
+    },
+
     settled: (directory) => gone((args) => args.some((one) => one.startsWith(directory))),
   };
 }
@@ -116,10 +139,33 @@ async function gone(matches: (args: readonly string[]) => boolean): Promise<void
   while ((await processesOf(matches)).length > 0) await delay(SLOW_POLL_MS);
 }
 
-async function processesOf(matches: (args: readonly string[]) => boolean): Promise<number[]> {
-  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
+async function processesInside(containerId: string): Promise<number[]> {
   const found = await Promise.all(
-    pids.map(async (pid) => {
+    (await processIds()).map(async (pid) => {
+      const cgroups = await readFile(`/proc/${pid}/cgroup`, "utf8").catch(() => "");
+      // A dead one that nobody has waited for stays in the list.
+      if (!cgroups.includes(containerId)) return [];
+      return /^State:\s+[ZX]/m.test(await readFile(`/proc/${pid}/status`, "utf8").catch(() => "State: X")) ? [] : [pid];
+    }),
+  );
+  return found.flat();
+}
+
+function tryKill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It ended in between.
+  }
+}
+
+async function processIds(): Promise<number[]> {
+  return (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
+}
+
+async function processesOf(matches: (args: readonly string[]) => boolean): Promise<number[]> {
+  const found = await Promise.all(
+    (await processIds()).map(async (pid) => {
       const text = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
       return pid !== process.pid && matches(text.split("\0")) ? [pid] : [];
     }),

@@ -41,7 +41,7 @@ export function explainDump(log: string): DumpFailure {
   }
   const first = errors[0]?.replace(/^.*?Error \([^)]*\):\s*/, "").replace(/[^\x20-\x7e]/g, "?");
   return {
-    reason: first === undefined ? "CRIU does not say why" : `CRIU says: ${first.slice(0, MAX_CHARACTERS)}`,
+    reason: first === undefined ? "CRIU ended and did not say why" : `CRIU says: ${first.slice(0, MAX_CHARACTERS)}`,
     noSpace: false,
   };
 }

@@ -14,6 +14,7 @@ import type { Disk, Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Turns } from "../turns.ts";
 import { stopped } from "./cooling.ts";
+import type { Criu } from "./criu.ts";
 import type { SnapshotFiles } from "./files.ts";
 import type { Images } from "./images.ts";
 
@@ -26,6 +27,7 @@ export interface ReviveDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions" | "containers">;
   readonly files: SnapshotFiles;
   readonly images: Images;
+  readonly criu: Pick<Criu, "endRestore">;
   /** Restores and cold starts at a time. */
   readonly turns: Turns;
   readonly now: () => number;
@@ -69,8 +71,13 @@ export async function revive(
     }
     signal.throwIfAborted();
 
-    // The engine may start it even though its answer was an error.
+    const started = { known: false };
+    // The engine may start it even though its answer was an error, and its shim even though the engine has died.
     teardown.add("processes", async () => {
+      if (!started.known) {
+        await marks.remove(id);
+        await deps.criu.endRestore(id);
+      }
       await containers.kill(id);
       await stopped(id, containers);
     });
@@ -78,6 +85,7 @@ export async function revive(
       if (memory === undefined) throw cause;
       throw new AppError("sandbox_create_failed", "the sandbox's memory could not be restored", { cause });
     });
+    started.known = true;
     signal.throwIfAborted();
 
     const found = await containers.inspect(id);

@@ -23,7 +23,9 @@ export async function startExperimentalEngine(image: string): Promise<Experiment
   // In a network namespace of its own: without a bridge of its own it would delete the machine's.
   const args = ["--experimental", "--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"];
   const places = ["--data-root", `${home}/data`, "--exec-root", `${home}/run`, "--pidfile", `${home}/pid`];
-  const engine = spawn("unshare", ["--net", "dockerd", ...args, ...places, "--host", socket], {
+  // CRIU, which runs in that namespace too, tries TCP over loopback before anything else.
+  const withLoopback = ["--net", "sh", "-c", 'ip link set lo up && exec dockerd "$@"', "dockerd"];
+  const engine = spawn("unshare", [...withLoopback, ...args, ...places, "--host", socket], {
     env: { ...process.env, PATH },
     stdio: "ignore",
   });

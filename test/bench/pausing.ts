@@ -1,18 +1,19 @@
 /**
- * Pause, resume and fork of sandboxes that hold 16, 128 and 512 MB, beside `runc checkpoint` of the same frozen container
- * and Docker's own checkpoints of a container that holds as much.
+ * Pause, resume and fork of sandboxes that hold 16, 128 and 512 MB, beside `runc checkpoint` of the same frozen container,
+ * and `runc restore` and Docker's own checkpoints of a container that holds as much.
  */
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { freemem, tmpdir } from "node:os";
 import { join } from "node:path";
 import { Sandbox } from "e2b";
 import { dropFrozen } from "../support/frozen.ts";
 import { containersOf } from "../support/host-objects.ts";
 import type { Platform } from "../support/platform.ts";
-import { run } from "../support/programs.ts";
+import { run, service, untilReady } from "../support/programs.ts";
 import { until } from "../support/until.ts";
 import { type Bench, timed } from "./bench.ts";
+import { dockerRestore, holder, type RawRestore, rawRestores } from "./checkpoint-baselines.ts";
 import { IMAGE } from "./docker-baseline.ts";
 import { type ExperimentalEngine, startExperimentalEngine } from "./experimental-engine.ts";
 import { type Row, row, type Summary, summarise } from "./numbers.ts";
@@ -28,23 +29,45 @@ interface Samples {
   readonly forkOne: number[];
   readonly forkTen: number[];
   readonly dockerStart: number[];
+  /** With lazy pages off. */
+  readonly eager: number[];
+  readonly rawRestore: number[];
 }
 
+interface Baselines {
+  readonly engine: ExperimentalEngine;
+  readonly runc: RawRestore;
+}
+
+/** Docker packs an image and copies it twice, half a minute for the large one: few samples are enough for a ratio. */
+const DOCKER_ROUNDS = 2;
+const BASELINE_ROUNDS = 3;
+
 export async function pausing(bench: Bench): Promise<readonly Row[]> {
-  const engine = await startExperimentalEngine(IMAGE);
+  const teardown: (() => Promise<unknown>)[] = [];
   try {
+    const engine = await startExperimentalEngine(IMAGE);
+    teardown.push(() => engine.stop());
+    const runc = await rawRestores();
+    teardown.push(() => runc.remove());
     const bySize = new Map<number, Samples>();
-    for (const size of SIZES) bySize.set(size, await measure(bench, engine, size));
+    for (const size of SIZES) bySize.set(size, await measure(bench, { engine, runc }, size));
     return rows(bySize);
   } finally {
-    await engine.stop();
+    for (const undo of teardown.reverse()) await undo();
   }
 }
 
-async function measure({ platform, quick, say }: Bench, engine: ExperimentalEngine, size: number): Promise<Samples> {
-  const samples: Samples = { pause: [], raw: [], hot: [], durable: [], forkOne: [], forkTen: [], dockerStart: [] };
+async function measure({ platform, quick, say }: Bench, { engine, runc }: Baselines, size: number): Promise<Samples> {
+  const timings = { pause: [], raw: [], hot: [], durable: [], eager: [], forkOne: [], forkTen: [] };
+  const samples: Samples = { ...timings, dockerStart: [], rawRestore: [] };
   const rounds = quick ? 1 : 7;
   const sandbox = await Sandbox.create({ timeoutMs: 1_800_000 });
+  const durable = async () => {
+    await sandbox.pause();
+    await dropFrozen(platform, sandbox.sandboxId);
+    return timed(() => Sandbox.connect(sandbox.sandboxId, { timeoutMs: 1_800_000 }));
+  };
   try {
     await hold(sandbox, size);
     for (let round = 0; round < rounds; round += 1) {
@@ -52,27 +75,28 @@ async function measure({ platform, quick, say }: Bench, engine: ExperimentalEngi
       samples.raw.push(await rawCheckpoint(platform, sandbox.sandboxId));
       samples.pause.push(await timed(() => sandbox.pause()));
       samples.hot.push(await timed(() => Sandbox.connect(sandbox.sandboxId, { timeoutMs: 1_800_000 })));
-      await sandbox.pause();
-      await dropFrozen(platform, sandbox.sandboxId);
-      samples.durable.push(await timed(() => Sandbox.connect(sandbox.sandboxId, { timeoutMs: 1_800_000 })));
-      // Docker packs the image: half a minute for the large one.
-      if (size < 512 || round < 2) samples.dockerStart.push(await dockerRestore(engine, size));
+      samples.durable.push(await durable());
+      if (round < BASELINE_ROUNDS) samples.rawRestore.push(await runc.take(size));
+      if (round < DOCKER_ROUNDS) samples.dockerStart.push(await dockerRestore(engine, size));
     }
+    await withoutLazyPages(platform, async () => {
+      for (let round = 0; round < (quick ? 1 : BASELINE_ROUNDS); round += 1) {
+        say(`resuming ${size} MB eagerly: ${round + 1}`);
+        samples.eager.push(await durable());
+      }
+    });
     for (let round = 0; round < (quick ? 1 : 3); round += 1) {
       say(`forking ${size} MB: ${round + 1}`);
       samples.forkOne.push(await fork(sandbox, 1));
       // Ten times half a gigabyte is more than a small machine has.
-      if (size < 512) samples.forkTen.push(await fork(sandbox, 10));
+      const large = size >= 512;
+      if (!large || (round === 0 && freemem() > 16 * 2 ** 30)) samples.forkTen.push(await fork(sandbox, 10));
     }
   } finally {
     await Sandbox.kill(sandbox.sandboxId);
   }
   return samples;
 }
-
-/** A process with that much on its heap, none of it zero. */
-const holder = (size: number) =>
-  `import os, time; heap = bytearray(os.urandom(1 << 20) * ${size}); open("/tmp/held", "w").close(); time.sleep(86400)`;
 
 async function hold(sandbox: Sandbox, size: number): Promise<void> {
   await sandbox.commands.run(`exec python3 -c '${holder(size)}'`, { background: true, timeoutMs: 0 });
@@ -103,31 +127,19 @@ async function rawCheckpoint(platform: Platform, sandboxId: string): Promise<num
   }
 }
 
-async function dockerRestore({ docker }: ExperimentalEngine, size: number): Promise<number> {
-  const name = `held-${size}`;
-  await docker(
-    "run",
-    "-d",
-    "--name",
-    name,
-    "--network=none",
-    "--security-opt=seccomp=unconfined",
-    IMAGE,
-    "python3",
-    "-c",
-    holder(size),
-  );
+/** The agent with that one setting; sandboxes run on while it is started again. */
+async function withoutLazyPages(platform: Platform, action: () => Promise<void>): Promise<void> {
+  const file = `${platform.paths.etc}/agent.own.env`;
+  const before = await readFile(file, "utf8");
   try {
-    const held = () =>
-      docker("exec", name, "test", "-e", "/tmp/held").then(
-        () => true,
-        () => false,
-      );
-    await until(held, { what: `${size} MB held by a plain container`, timeoutMs: 60_000 });
-    await docker("checkpoint", "create", name, "one");
-    return await timed(() => docker("start", "--checkpoint", "one", name));
+    await writeFile(file, `${before}\nSVC_LAZY_PAGES_MB=1000000\n`);
+    await service(platform, "restart", "agent");
+    await untilReady(platform);
+    await action();
   } finally {
-    await docker("rm", "-f", name);
+    await writeFile(file, before);
+    await service(platform, "restart", "agent");
+    await untilReady(platform);
   }
 }
 
@@ -180,6 +192,13 @@ function rowsOf(size: number, samples: Samples, smallest: Summary): Row[] {
         { says: "≤ 0.5 x", value: durable.p50 / docker.p50, limit: 0.5, better: "less" },
         { says: `≤ 1.3 x the ${SIZES[0]} MB one`, value: durable.p50 / smallest.p50, limit: 1.3, better: "less" },
       ],
+    }),
+    row({
+      name: `resume durable, ${size} MB, eager`,
+      unit: "ms",
+      ours: summarise(samples.eager),
+      baseline: { name: "runc restore", ...summarise(samples.rawRestore) },
+      budgets: [],
     }),
     ...forks.map(({ count, taken }) =>
       row({ name: `fork x ${count}, ${size} MB`, unit: "ms", ours: summarise(taken), budgets: [] }),

@@ -1,4 +1,4 @@
-/** The Docker engine itself is killed and started again: sandboxes are told gone, and new ones can be made. */
+/** The Docker engine itself is killed and started again: sandboxes run on or are told gone, and new ones can be made. */
 
 import { Sandbox } from "e2b";
 import { expect, test } from "vitest";
@@ -19,6 +19,11 @@ test.skipIf(!allowed)(
     process.kill(Number((await run("cat", ["/var/run/docker.pid"])).trim()), "SIGKILL");
     await run(`${checkout}scripts/host/docker-engine`, []);
     await untilReady(platform);
+    // The engine that `up` starts keeps containers; one with other settings may take them with it.
+    if ((await run("docker", ["info", "--format", "{{.LiveRestoreEnabled}}"])).trim() === "true") {
+      expect((await sandbox.commands.run("echo here")).stdout).toBe("here\n");
+      await sandbox.kill();
+    }
     await expect.poll(() => whereabouts(sandbox), { timeout: 60_000 }).toBe("SandboxNotFoundError");
     await expect
       .poll(

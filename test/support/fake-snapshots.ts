@@ -62,6 +62,7 @@ export function fakeSnapshots(
     },
     servePages: () => Promise.reject(new Error("nothing is large here")),
     findPageServer: () => Promise.resolve(undefined),
+    endRestore: () => Promise.resolve(),
     settled: () => step("settled"),
   };
   const built = new Set<string>();

@@ -1,6 +1,6 @@
 /** Frozen containers of paused sandboxes, as the host sees them. */
 
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { containersOf } from "./host-objects.ts";
 import type { Platform } from "./platform.ts";
 import { run } from "./programs.ts";
@@ -10,9 +10,13 @@ import { until } from "./until.ts";
 export async function dropFrozen(platform: Platform, sandboxId: string): Promise<void> {
   const container = (await containersOf(platform)).find(({ name }) => name === `svc-${sandboxId}`);
   if (container?.state !== "running") return;
+  const group = `/sys/fs/cgroup/freezer/docker/${container.id}`;
+  // All of them: one that outlived the first for a moment would write to the disk that the memory belongs to.
+  const inside = (await readFile(`${group}/cgroup.procs`, "utf8").catch(() => "")).split("\n").filter(Boolean);
+  for (const pid of inside) process.kill(Number(pid), "SIGKILL");
   await run("docker", ["kill", container.id]);
   // A frozen process of cgroup v1 takes the signal when it thaws.
-  await writeFile(`/sys/fs/cgroup/freezer/docker/${container.id}/freezer.state`, "THAWED").catch(() => undefined);
+  await writeFile(`${group}/freezer.state`, "THAWED").catch(() => undefined);
   await until(
     async () => (await containersOf(platform)).every(({ id, state }) => id !== container.id || state !== "running"),
     {

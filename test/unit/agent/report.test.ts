@@ -127,7 +127,7 @@ function engine() {
   const owned = ["c1", "c2"];
   const running = new Set(owned);
   const gone: { id: string; reason: string; exitCode?: number | undefined }[] = [];
-  const state = { emit: (_event: ContainerEvent) => undefined as void, break: () => undefined as void };
+  const state = { emit: (_event: ContainerEvent) => undefined as void, break: () => undefined as void, back: 0 };
   const inspected = new Map<string, { oomKilled: boolean; exitCode: number }>();
   const watch = watchEngine({
     containers: {
@@ -147,6 +147,9 @@ function engine() {
     onGone: (id, exit) => {
       owned.splice(owned.indexOf(id), 1);
       gone.push({ id, ...exit });
+    },
+    onBack: () => {
+      state.back += 1;
     },
     now: Date.now,
     log,
@@ -179,6 +182,7 @@ test("what died while the events were not heard is found when they are heard aga
   running.delete("c2");
   state.break();
   await expect.poll(() => gone, { timeout: 4_000 }).toEqual([{ id: "c2", reason: "removed" }]);
+  expect(state.back).toBe(1);
 });
 
 test("labels are pairs, and what is not a pair is left out", () => {

@@ -90,7 +90,11 @@ describe("why a dump failed", () => {
       false,
     ],
     ["(00.1) Error (criu/x.c:1): something \u0007new", "CRIU says: something ?new", false],
-    ["(00.1) Error (criu/util.c:1534): rlimit: Can't setup RLIMIT_NOFILE for self: x", "CRIU does not say why", false],
+    [
+      "(00.1) Error (criu/util.c:1534): rlimit: Can't setup RLIMIT_NOFILE for self: x",
+      "CRIU ended and did not say why",
+      false,
+    ],
   ])("%s", (log, reason, noSpace) => {
     expect(explainDump(log)).toEqual({ reason, noSpace });
   });
