@@ -1,6 +1,7 @@
 /** Entries of `allowOut` and `denyOut`: an address, a CIDR range or a domain, in the spelling of a policy. Pure. */
 
 import { isIPv6 } from "node:net";
+import IPCIDR from "ip-cidr";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressText, parseRange } from "../../shared/policy/ranges.ts";
 
@@ -35,11 +36,10 @@ export function isUnspecified(destination: Destination): boolean {
 }
 
 function readRange(text: string): Destination | undefined {
-  const [address = "", bits, ...rest] = text.split("/");
-  if (rest.length > 0 || (bits !== undefined && !/^(0|[1-9]\d{0,2})$/.test(bits))) return undefined;
+  const [address = "", bits] = text.split("/");
+  if (bits !== undefined && !IPCIDR.isValidCIDR(text)) return undefined;
   // A zone (`%eth0`) means something on one machine only.
   if (isIPv6(address) && !address.includes("%")) {
-    if (bits !== undefined && Number(bits) > 128) return undefined;
     const whole = bits === undefined || bits === "128";
     return { is: "ipv6", unspecified: whole && /^[0:.]+$/.test(address) };
   }
