@@ -239,7 +239,7 @@ test.each<[object, string]>([
 
 test("a rule may use 32 placeholders, and not one more", () => {
   const value = (count: number) => Array.from({ length: count }, (_, i) => `\${e2b.secrets.S${i}}`).join("");
-  expect(refusal(header("x", `${value(32)}\${e2b.secrets.S0}`))).toBe("accepted");
+  expect(refusal(header("x", `${value(32)}\${svc.secrets.S0}`))).toBe("accepted");
   expect(refusal(header("x", value(33)))).toBe("rules of 'a.com' use more than 32 different placeholders");
 });
 
