@@ -37,7 +37,8 @@ export function isUnspecified(destination: Destination): boolean {
 
 function readRange(text: string): Destination | undefined {
   const [address = "", bits] = text.split("/");
-  if (bits !== undefined && !IPCIDR.isValidCIDR(text)) return undefined;
+  // The library takes `/08` for 8; others read it as octal.
+  if (bits !== undefined && (!IPCIDR.isValidCIDR(text) || /^0\d/.test(bits))) return undefined;
   // A zone (`%eth0`) means something on one machine only.
   if (isIPv6(address) && !address.includes("%")) {
     const whole = bits === undefined || bits === "128";
