@@ -131,6 +131,7 @@ test("a handshake for another name, without a name, or for HTTP/2 only ends", as
       socket.once("data", () => resolve("served"));
       socket.once("error", () => resolve("refused"));
       socket.once("close", () => resolve("refused"));
+      socket.once("end", () => resolve("refused"));
     });
   };
   expect(await offer({ servername: HOST })).toBe("served");
