@@ -41,9 +41,21 @@ const BARE = "env -u SSL_CERT_FILE -u NODE_EXTRA_CA_CERTS -u REQUESTS_CA_BUNDLE"
 async function start(image: string) {
   const launch = JSON.parse(readFileSync(join(RUNTIME, "envd/launch.json"), "utf8")) as { args: string[] };
   const { stdout } = await run("docker", [
-    ...["run", "-d", "--label", "svc.test=envd", "--add-host", `${HOST}:127.0.0.1`],
-    ...["-v", `${RUNTIME}:/svc:ro`, "-e", "SVC_ENVD_CONTROL=node-secret", "--entrypoint", "/svc/tini"],
-    ...[image, "--", ...launch.args],
+    "run",
+    "-d",
+    "--label",
+    "svc.test=envd",
+    "--add-host",
+    `${HOST}:127.0.0.1`,
+    "-v",
+    `${RUNTIME}:/svc:ro`,
+    "-e",
+    "SVC_ENVD_CONTROL=node-secret",
+    "--entrypoint",
+    "/svc/tini",
+    image,
+    "--",
+    ...launch.args,
   ]);
   const id = stdout.trim();
   onTestFinished(async () => void (await run("docker", ["rm", "-f", id])));

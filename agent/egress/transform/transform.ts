@@ -8,7 +8,7 @@ import type { Socket } from "node:net";
 import { type SecureContext, TLSSocket } from "node:tls";
 import { hostName } from "../../../shared/policy/names.ts";
 import { answerRaw } from "./answer.ts";
-import type { Authority } from "./authority.ts";
+import type { Authority } from "./certificates.ts";
 import { exchange, MAX_HEAD_BYTES, type Way } from "./exchange.ts";
 import { leavesOf } from "./leaves.ts";
 import type { Resolve } from "./placeholders.ts";

@@ -76,7 +76,7 @@ test.each([
 ])(
   "a placeholder %s is 502 without its value, nothing is sent, and the connection can go on",
   async (_, headers, text) => {
-    const { port, requests, origin, ended } = await behind(undefined, headers as Record<string, string>);
+    const { port, requests, origin, ended } = await behind(undefined, headers);
     const answer = await exchangeRaw(port, HOST, `${GET}${CLOSING}`);
     expect(answer.match(/HTTP\/1.1 502/g)).toHaveLength(2);
     expect(answer).toContain(`svc: ${text}\n`);

@@ -135,6 +135,7 @@ test("a slow reader slows the destination, a slow destination the writer", async
   reader.on("data", (chunk: Buffer) => {
     received += chunk.length;
   });
+  reader.resume();
   await expect.poll(() => received).toBeGreaterThan(size);
   reader.destroy();
   writer.destroy();
