@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { placeholdersIn, resolveHeaders, UnresolvedError } from "../../../../agent/egress/transform/placeholders.ts";
 import { canBeSet } from "../../../../shared/policy/rule-headers.ts";
