@@ -178,7 +178,7 @@ dns.lookup = (host, options, done) => options.all ? done(null, [{ address: "127.
     const listening = await listenTransformed({ hostname: HOST, tls: true, to: port, headers: RULE, secrets: SECRETS });
     const tlsOptions = { servername: HOST };
     const client = new WebSocket(`wss://127.0.0.1:${listening.port}/ws`, {
-      servername: HOST,
+      ...tlsOptions,
       ca: nodeAuthority.certificate,
       headers: {
         Host: HOST,
