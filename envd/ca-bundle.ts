@@ -93,8 +93,9 @@ async function linkHash(directory: string, pem: string): Promise<void> {
 }
 
 async function unlinkHash(directory: string, pem: string): Promise<void> {
+  // Undefined names no link of ours.
   const hash = subjectHash(pem);
-  for (let n = 0; hash !== undefined && n < MOST_ALIKE; n += 1) {
+  for (let n = 0; n < MOST_ALIKE; n += 1) {
     const path = posix.join(directory, `${hash}.${n}`);
     if ((await readlink(path).catch(() => undefined)) === LINK) await rm(path, { force: true });
   }

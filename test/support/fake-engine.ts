@@ -258,9 +258,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       awake(address).init = body;
     },
     async trust({ address }, caBundle) {
-      await step("trust");
-      const container = awake(address);
-      if (container.init !== undefined) container.init = { ...container.init, caBundle };
+      awake(address).init = { ...(awake(address).init as EnvdInit), caBundle };
     },
     async suspendWatches({ address }) {
       await step("suspend");

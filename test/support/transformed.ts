@@ -5,7 +5,7 @@ import { createServer as createHttps } from "node:https";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { createSecureContext, type SecureContext, connect as tlsConnect } from "node:tls";
 import { onTestFinished } from "vitest";
-import type { Authority } from "../../agent/egress/transform/authority.ts";
+import type { Authority } from "../../agent/egress/transform/certificates.ts";
 import { makeAuthority, makeLeaf, readSigner } from "../../agent/egress/transform/certificates.ts";
 import { type Ended, type Transformed, transform } from "../../agent/egress/transform/transform.ts";
 
@@ -13,20 +13,15 @@ const DAY_MS = 86_400_000;
 const period = () => ({ from: Date.now() - DAY_MS, until: Date.now() + DAY_MS });
 
 /** The destination's, and the node's: nobody who trusts one trusts the other. */
-export const publicAuthority = await makeAuthority("test public", period());
+const publicAuthority = await makeAuthority("test public", period());
 export const nodeAuthority = await makeAuthority("test node", period());
-export const publicTrust = createSecureContext({ ca: publicAuthority.certificate });
+const publicTrust = createSecureContext({ ca: publicAuthority.certificate });
 
 export interface Origin {
   readonly port: number;
   readonly server: Server;
   /** Connections taken so far. */
   readonly connections: () => number;
-}
-
-export interface OriginOptions {
-  readonly certificate?: Authority;
-  readonly hostname?: string;
 }
 
 export async function leafOf(hostname: string, when = period(), authority = publicAuthority): Promise<Authority> {
@@ -50,7 +45,7 @@ export async function startOrigin(
     server.closeAllConnections();
     server.close();
   });
-  return { port, server: server as Server, connections: () => connections };
+  return { port, server, connections: () => connections };
 }
 
 export interface Listening {

@@ -7,12 +7,7 @@ import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
 import { chmod, open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
-
-/** PEM, as in `Begin.authority`. */
-export interface Authority {
-  readonly certificate: string;
-  readonly key: string;
-}
+import type { Authority } from "./certificates.ts";
 
 const FILE = "egress-authority.pem";
 const DAY_MS = 86_400_000;

@@ -17,13 +17,18 @@ import {
   X509Certificate,
   X509CertificateGenerator,
 } from "@peculiar/x509";
-import type { Authority } from "./authority.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 /** X.520: a common name is no longer than this. */
 const LONGEST_COMMON_NAME = 64;
 
 cryptoProvider.set(webcrypto);
+
+/** PEM, as in `Begin.authority`; a leaf is one, too. */
+export interface Authority {
+  readonly certificate: string;
+  readonly key: string;
+}
 
 /** From when until when, Unix milliseconds. */
 export interface Period {

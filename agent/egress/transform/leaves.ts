@@ -1,7 +1,7 @@
 /** Certificates of the hosts that are terminated, signed by the node's authority: made on first use, kept for the next. */
 
 import { createSecureContext, type SecureContext } from "node:tls";
-import type { Authority } from "./authority.ts";
+import type { Authority } from "./certificates.ts";
 import { makeLeaf, readSigner } from "./certificates.ts";
 
 const HOUR_MS = 3_600_000;

@@ -8,14 +8,14 @@ import type { Socket } from "node:net";
 import { type SecureContext, TLSSocket } from "node:tls";
 import { hostName } from "../../../shared/policy/names.ts";
 import { answerRaw } from "./answer.ts";
-import type { Authority } from "./authority.ts";
+import type { Authority } from "./certificates.ts";
 import { exchange, MAX_HEAD_BYTES, type Way } from "./exchange.ts";
 import { leavesOf } from "./leaves.ts";
 import type { Resolve } from "./placeholders.ts";
 import { type Destination, Refusal } from "./request-head.ts";
 import { systemTrust } from "./trust.ts";
 import { isDeclined, upgrade, withoutUpgrade } from "./upgrade.ts";
-import { Upstream, why } from "./upstream.ts";
+import { Upstream, UpstreamError, why } from "./upstream.ts";
 
 const HANDSHAKE_LIMIT_MS = 10_000;
 /** From the connection's beginning to the end of its first head. */
@@ -124,7 +124,7 @@ async function terminate(socket: Socket, { hostname, authority }: TransformOptio
       ALPNProtocols: ["http/1.1"],
       SNICallback: (name, done) => {
         if (hostName(name) === hostname) done(null, secureContext);
-        else done(new Error("another name than the connection's"));
+        else done(new UpstreamError("another name than the connection's"));
       },
     });
     const fail = (error: Error) => {
@@ -132,16 +132,16 @@ async function terminate(socket: Socket, { hostname, authority }: TransformOptio
       secure.destroy();
       reject(error);
     };
-    const timer = setTimeout(() => fail(new Error("took too long")), HANDSHAKE_LIMIT_MS);
+    const timer = setTimeout(() => fail(new UpstreamError("took too long")), HANDSHAKE_LIMIT_MS);
     secure.on("error", fail);
     // Before the handshake has ended Node tells of errors by this name.
     secure.on("_tlsError", fail);
-    secure.once("close", () => fail(new Error("closed")));
+    secure.once("close", () => fail(new UpstreamError("closed")));
     secure.once("secure", () => {
       clearTimeout(timer);
       secure.off("_tlsError", fail);
       if (hostName((secure as { servername?: unknown }).servername?.toString() ?? "") === hostname) resolve(secure);
-      else fail(new Error("without the name of the connection"));
+      else fail(new UpstreamError("without the name of the connection"));
     });
   });
 }

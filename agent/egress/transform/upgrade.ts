@@ -73,8 +73,8 @@ async function switchOver(
       const chosen = valuesOf(rawHeaders, "upgrade").join(", ");
       const added = `Connection: Upgrade\r\nUpgrade: ${chosen}\r\n`;
       socket.write(headText({ statusCode, statusMessage, rawHeaders }, added), "latin1");
-      if (peerHead.length > 0) peer.unshift(peerHead);
-      if (head.length > 0) socket.unshift(head);
+      if (peerHead.length > 0) socket.write(peerHead);
+      if (head.length > 0) peer.write(head);
       splice(socket, peer);
       resolve();
     });
@@ -98,8 +98,14 @@ async function switchOver(
 
 /** Half-close both ways; an error on one side ends the other. */
 function splice(a: Duplex, b: Duplex): void {
-  a.pipe(b);
-  b.pipe(a);
+  for (const [from, to] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    // It may have said everything before the other side was there.
+    if (from.readableEnded) to.end();
+    else from.pipe(to);
+  }
   const end = () => {
     a.destroy();
     b.destroy();

@@ -48,8 +48,8 @@ export class Upstream extends Agent {
   }
 
   async #dial(): Promise<Socket> {
-    const { hostname, tls, trust, connect } = this.#options;
-    const raw = this.#hold(await this.#open(connect, hostname));
+    const { hostname, tls, trust } = this.#options;
+    const raw = this.#hold(await this.#open());
     raw.setNoDelay(true);
     if (!tls) return raw;
     const secure = connectTls({
@@ -62,8 +62,9 @@ export class Upstream extends Agent {
     return this.#hold(await handshake(secure, hostname));
   }
 
-  async #open(connect: () => Promise<Socket>, hostname: string): Promise<Socket> {
-    const dialled = connect();
+  async #open(): Promise<Socket> {
+    const { hostname } = this.#options;
+    const dialled = this.#options.connect();
     let timer: NodeJS.Timeout | undefined;
     const limit = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new UpstreamError(`${hostname} did not answer in time`)), CONNECT_LIMIT_MS);

@@ -101,7 +101,7 @@ describe("an image", () => {
     // As update-ca-certificates leaves it: without marks.
     await writeFile(join(root, bundle), `${OTHER}\n${OURS}\n`);
     await installCertificate(root, OURS);
-    expect(await read(bundle)).toBe(`${OTHER}\n${OURS}\n`);
+    expect((await read(bundle)).match(/ours/g)).toHaveLength(1);
     await installCertificate(root, "");
     expect(await read(bundle)).toBe(`${OTHER}\n`);
   });

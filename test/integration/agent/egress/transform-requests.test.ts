@@ -91,7 +91,7 @@ describe("requests that only two parsers could agree about", () => {
     expect(answer.split("HTTP/1.1 4").length).toBeLessThanOrEqual(2);
     expect(seen.text).not.toMatch(/smuggled|other\.test/);
     // A head may be on its way before its body turns out to be none.
-    expect(seen.text === "" || /^POST \/ HTTP\/1\.1\r\n/.test(seen.text)).toBe(true);
+    expect(seen.text === "" || seen.text.startsWith("POST / HTTP/1.1\r\n")).toBe(true);
   });
 
   test("bare line feeds and folded lines are refused, or arrive as one line", async () => {

@@ -57,8 +57,17 @@ describe("the programs that sandboxes have", () => {
       secrets: SECRETS,
     });
     const { stdout } = await run("curl", [
-      ...["-sS", "--http2", "--cacert", ca, "--resolve", `${HOST}:${port}:127.0.0.1`],
-      ...["-H", "authorization: Bearer mine", "-w", "\n%{http_version}", `https://${HOST}:${port}/v1?q=1`],
+      "-sS",
+      "--http2",
+      "--cacert",
+      ca,
+      "--resolve",
+      `${HOST}:${port}:127.0.0.1`,
+      "-H",
+      "authorization: Bearer mine",
+      "-w",
+      "\n%{http_version}",
+      `https://${HOST}:${port}/v1?q=1`,
     ]);
     const [body = "", version] = stdout.split("\n");
     const told = JSON.parse(body) as Told;
@@ -140,8 +149,11 @@ dns.lookup = (host, options, done) => options.all ? done(null, [{ address: "127.
     const { stdout } = await run(
       "git",
       [
-        ...["-c", `http.curloptResolve=${HOST}:${port}:127.0.0.1`],
-        ...["ls-remote", `https://${HOST}:${port}/r.git`, "refs/heads/main"],
+        "-c",
+        `http.curloptResolve=${HOST}:${port}:127.0.0.1`,
+        "ls-remote",
+        `https://${HOST}:${port}/r.git`,
+        "refs/heads/main",
       ],
       { env: { ...process.env, GIT_SSL_CAINFO: ca } },
     );
@@ -164,9 +176,14 @@ dns.lookup = (host, options, done) => options.all ? done(null, [{ address: "127.
     });
     const { port } = server.address() as { port: number };
     const listening = await listenTransformed({ hostname: HOST, tls: true, to: port, headers: RULE, secrets: SECRETS });
+    const tlsOptions = { servername: HOST };
     const client = new WebSocket(`wss://127.0.0.1:${listening.port}/ws`, {
-      ...{ servername: HOST, ca: nodeAuthority.certificate },
-      headers: { Host: HOST, Authorization: "Bearer mine" },
+      ...tlsOptions,
+      ca: nodeAuthority.certificate,
+      headers: {
+        Host: HOST,
+        Authorization: "Bearer mine",
+      },
     });
     const answers: string[] = [];
     client.on("open", () => client.send("a"));

@@ -1,0 +1,143 @@
+/** What a sandbox is told when its request cannot go on, and that nothing of it went. */
+
+import { createServer } from "node:net";
+import { connect as tlsConnect } from "node:tls";
+import { expect, onTestFinished, test } from "vitest";
+import { AppError } from "../../../../shared/errors.ts";
+import {
+  dial,
+  exchangeRaw,
+  leafOf,
+  listenTransformed,
+  nodeAuthority,
+  startOrigin,
+} from "../../../support/transformed.ts";
+
+const HOST = "api.example.test";
+const GET = `GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;
+const CLOSING = `GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: close\r\n\r\n`;
+const DAY_MS = 86_400_000;
+
+async function behind(leaf?: Awaited<ReturnType<typeof leafOf>>, headers: Record<string, string> = {}) {
+  const asked: string[] = [];
+  const origin = await startOrigin(
+    HOST,
+    (request, response) => {
+      asked.push(request.url ?? "");
+      response.end("ok");
+    },
+    leaf,
+  );
+  const listening = await listenTransformed({
+    hostname: HOST,
+    tls: true,
+    to: origin.port,
+    headers,
+    secrets: { "e2b.secrets.BAD": "x\r\nY: top-secret" },
+  });
+  return { ...listening, origin, requests: asked };
+}
+
+test.each([
+  [
+    "of an authority nobody knows",
+    () => leafOf(HOST, undefined, nodeAuthority),
+    /is not trusted: .* \(UNABLE_TO_VERIFY_LEAF_SIGNATURE\)/,
+  ],
+  ["of another name", () => leafOf("other.test"), /is for another name \(ERR_TLS_CERT_ALTNAME_INVALID\)/],
+  [
+    "that has expired",
+    () => leafOf(HOST, { from: Date.now() - 2 * DAY_MS, until: Date.now() - DAY_MS }),
+    /is not trusted: certificate has expired \(CERT_HAS_EXPIRED\)/,
+  ],
+  [
+    "that begins tomorrow",
+    () => leafOf(HOST, { from: Date.now() + DAY_MS, until: Date.now() + 2 * DAY_MS }),
+    /\(CERT_NOT_YET_VALID\)/,
+  ],
+])("a certificate %s is 502, named, and no request", async (_, leaf, text) => {
+  const { port, requests, ended } = await behind(await leaf());
+  const answer = await exchangeRaw(port, HOST, CLOSING);
+  expect(answer).toMatch(/^HTTP\/1.1 502 Bad Gateway\r\n/);
+  expect(answer).toMatch(text);
+  expect(requests).toEqual([]);
+  await expect.poll(() => ended[0]?.failed).toMatch(text);
+});
+
+test.each([
+  ["that does not exist", { X: "${e2b.secrets.GONE}" }, "the placeholder ${e2b.secrets.GONE} cannot be resolved"],
+  ["that is malformed", { X: "${e2b.nothing}" }, "the placeholder ${e2b.nothing} is malformed"],
+  [
+    "whose value no header can hold",
+    { X: "${e2b.secrets.BAD}" },
+    "the value of the header X has characters that no header can have",
+  ],
+  ["that would frame the message", { "Content-Length": "5" }, "a rule cannot set the header Content-Length"],
+])(
+  "a placeholder %s is 502 without its value, nothing is sent, and the connection can go on",
+  async (_, headers, text) => {
+    const { port, requests, origin, ended } = await behind(undefined, headers);
+    const answer = await exchangeRaw(port, HOST, `${GET}${CLOSING}`);
+    expect(answer.match(/HTTP\/1.1 502/g)).toHaveLength(2);
+    expect(answer).toContain(`svc: ${text}\n`);
+    expect(answer).not.toContain("top-secret");
+    expect([requests, origin.connections()]).toEqual([[], 0]);
+    await expect.poll(() => ended[0]?.failed).toBe(text);
+  },
+);
+
+test.each([
+  [
+    "refused",
+    () => Promise.reject(Object.assign(new Error("connect ECONNREFUSED 10.9.8.7:443"), { code: "ECONNREFUSED" })),
+    `${HOST} cannot be reached: connection refused (ECONNREFUSED)`,
+  ],
+  [
+    "forbidden",
+    () => Promise.reject(new AppError("forbidden", "the name leads to 10.0.0.1, which is never reachable")),
+    `${HOST} cannot be reached: the name leads to 10.0.0.1, which is never reachable`,
+  ],
+  ["failed", () => Promise.reject(new Error("proxy user:password@host")), `${HOST} cannot be reached: it failed`],
+])("a connection that is %s is 502 with the reason, and no more", async (_, to, text) => {
+  const { port } = await listenTransformed({ hostname: HOST, tls: true, to });
+  expect(await exchangeRaw(port, HOST, CLOSING)).toMatch(
+    new RegExp(`^HTTP/1.1 502 [^]*\r\n\r\nsvc: ${text.replaceAll(/[.()]/g, "\\$&")}\n$`),
+  );
+});
+
+test("a destination that speaks no TLS, no HTTP, or nothing is 502", async () => {
+  for (const says of ["220 mail\r\n", undefined]) {
+    const server = createServer((socket) => {
+      socket.on("error", () => undefined);
+      if (says === undefined) socket.end();
+      else socket.write(says);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+    onTestFinished(() => void server.close());
+    const to = (server.address() as { port: number }).port;
+    for (const tls of [true, false]) {
+      const { port } = await listenTransformed({ hostname: HOST, tls, to });
+      expect(await exchangeRaw(port, tls ? HOST : undefined, CLOSING)).toMatch(/^HTTP\/1.1 502 [^]*svc: [^]*\n$/);
+    }
+  }
+});
+
+test("a handshake for another name, without a name, or for HTTP/2 only ends", async () => {
+  const { port, dials } = await behind();
+  const offer = async (options: object) => {
+    const socket = tlsConnect({ socket: await dial(port), ca: nodeAuthority.certificate, ...options });
+    return new Promise<string>((resolve) => {
+      socket.once("secureConnect", () => socket.write(CLOSING));
+      socket.once("data", () => resolve("served"));
+      socket.once("error", () => resolve("refused"));
+      socket.once("close", () => resolve("refused"));
+      socket.once("end", () => resolve("refused"));
+    });
+  };
+  expect(await offer({ servername: HOST })).toBe("served");
+  expect(await offer({ servername: "other.test" })).toBe("refused");
+  expect(await offer({ checkServerIdentity: () => undefined })).toBe("refused");
+  expect(await offer({ servername: HOST, ALPNProtocols: ["h2"] })).toBe("refused");
+  expect(await offer({ servername: HOST, ALPNProtocols: ["h2", "http/1.1"] })).toBe("served");
+  expect(dials()).toBe(2);
+});

@@ -1,0 +1,123 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { placeholdersIn, resolveHeaders, UnresolvedError } from "../../../../agent/egress/transform/placeholders.ts";
+import { canBeSet } from "../../../../shared/policy/rule-headers.ts";
+
+const known = (values: Record<string, string>) => (placeholder: string) => Promise.resolve(values[placeholder]);
+const nothing = known({});
+
+describe("values of rules", () => {
+  test.each([
+    ["plain", "plain"],
+    ["", ""],
+    ["Bearer ${e2b.secrets.A}", "Bearer one"],
+    ["${svc.secrets.A}", "one"],
+    ["${e2b.secrets.A}:${e2b.identity.tokens.T}:${e2b.secrets.A}", "one:two:one"],
+    ["$${e2b.secrets.A}}", "$one}"],
+    ["${HOME} ${ e2b.secrets.A} $e2b.secrets.A", "${HOME} ${ e2b.secrets.A} $e2b.secrets.A"],
+  ])("%s", async (template, value) => {
+    const resolve = known({ "e2b.secrets.A": "one", "e2b.identity.tokens.T": "two" });
+    expect([...(await resolveHeaders({ X: template }, resolve))]).toEqual([["X", value]]);
+  });
+
+  test.each([
+    "${e2b.secrets.}",
+    "${e2b.secret.A}",
+    "${e2b.secrets.A",
+    "${E2B.secrets.A}",
+    "${e2b.secrets.A B}",
+    "${svc.x}",
+    "${e2b.${e2b.secrets.A}}",
+  ])("%s is malformed, and never sent as it is", async (template) => {
+    await expect(resolveHeaders({ X: template }, known({ "e2b.secrets.A": "v" }))).rejects.toThrow(/is malformed$/);
+  });
+
+  test.each([
+    "Host",
+    "content-length",
+    "Transfer-Encoding",
+    "CONNECTION",
+    "te",
+    "Trailer",
+    "Upgrade",
+    "Expect",
+    "Keep-Alive",
+    "a b",
+    "",
+    "x:y",
+    "x\r\ny",
+  ])("the header %j is no rule's", async (name) => {
+    expect(canBeSet(name)).toBe(false);
+    await expect(resolveHeaders({ [name]: "x" }, nothing)).rejects.toThrow(UnresolvedError);
+  });
+
+  test.each(["a\nb", "a\r\nX: y", "a\0b", "trailing\n", " leading", "wide ☃"])(
+    "a value %j is refused without being told",
+    async (value) => {
+      const failure = await resolveHeaders({ X: "${e2b.secrets.A}" }, known({ "e2b.secrets.A": value })).catch(String);
+      expect(failure).toBe("Error: the value of the header X has characters that no header can have");
+    },
+  );
+
+  test("what the resolver says when it fails is not passed on", async () => {
+    const failing = () => Promise.reject(new Error("vault: token hvs.123"));
+    const failure = await resolveHeaders({ X: "${e2b.secrets.A}" }, failing).catch(String);
+    expect(failure).toBe("Error: the placeholder ${e2b.secrets.A} cannot be resolved");
+  });
+
+  test("each is asked for once, and what looks like one in a value is a value", async () => {
+    const asked: string[] = [];
+    const resolve = (placeholder: string) => {
+      asked.push(placeholder);
+      return Promise.resolve("${e2b.secrets.B}$&$1");
+    };
+    const headers = { X: "${e2b.secrets.A}", Y: "<${svc.secrets.A}>" };
+    expect([...(await resolveHeaders(headers, resolve)).values()]).toEqual([
+      "${e2b.secrets.B}$&$1",
+      "<${e2b.secrets.B}$&$1>",
+    ]);
+    expect(asked).toEqual(["e2b.secrets.A"]);
+  });
+
+  test("the same name twice is one header", async () => {
+    expect([...(await resolveHeaders({ "X-A": "1", "x-a": "2" }, nothing))]).toEqual([["x-a", "2"]]);
+  });
+});
+
+const part = fc.oneof(
+  fc.constantFrom(
+    "${",
+    "}",
+    "${e2b.",
+    "${svc.",
+    "${e2b.secrets.",
+    "${e2b.identity.tokens.",
+    "A",
+    ".",
+    "$",
+    "{",
+    "E2B",
+    " ",
+  ),
+  fc.string({ maxLength: 6 }),
+);
+
+test("whatever a rule says: no placeholder is sent, no value is told, and either all is resolved or nothing", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(part, { maxLength: 12 }), fc.boolean(), async (parts, there) => {
+      const template = parts.join("");
+      const secret = "V4LUE";
+      const resolve = () => Promise.resolve(there ? secret : undefined);
+      const outcome = await resolveHeaders({ X: template }, resolve).catch((error: unknown) => error);
+      if (outcome instanceof Map) {
+        const value = String(outcome.get("X"));
+        expect(value).not.toMatch(/\$\{(e2b|svc)\./i);
+        expect(value.split(secret)).toHaveLength(placeholdersIn(template).length + 1);
+      } else {
+        expect(outcome).toBeInstanceOf(UnresolvedError);
+        expect(String(outcome)).not.toContain(secret);
+      }
+    }),
+    { numRuns: 2_000 },
+  );
+});

@@ -1,0 +1,81 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  checkHead,
+  hopByHop,
+  outgoingHeaders,
+  Refusal,
+  valuesOf,
+} from "../../../../agent/egress/transform/request-head.ts";
+
+const destination = { hostname: "api.example.test", port: 443, tls: true };
+const name = fc.constantFrom(
+  "Host",
+  "host",
+  "HOST",
+  "Connection",
+  "X-Api",
+  "x-api",
+  "Authorization",
+  "TE",
+  "Upgrade",
+  "Cookie",
+  "Transfer-Encoding",
+  "Content-Length",
+  "Keep-Alive",
+);
+const value = fc.constantFrom(
+  "api.example.test",
+  "API.EXAMPLE.TEST.",
+  "api.example.test:443",
+  "other.test",
+  "close",
+  "x-api, cookie",
+  "authorization",
+  "host",
+  "chunked",
+  "5",
+  "mine",
+);
+const lines = fc.array(fc.tuple(name, value), { maxLength: 10 }).map((pairs) => pairs.flat());
+const url = fc.constantFrom(
+  "/",
+  "/a?b",
+  "*",
+  "https://api.example.test/x",
+  "https://other.test/",
+  "http://api.example.test/",
+  "//other.test/",
+  "x",
+);
+
+test("whatever is let through has one Host, its own, the rule's value once, and one framing", () => {
+  let passed = 0;
+  fc.assert(
+    fc.property(lines, url, fc.constantFrom("GET", "POST", "OPTIONS", "CONNECT"), (rawHeaders, url, method) => {
+      const head = { method, url, httpVersion: "1.1", rawHeaders: ["Host", "api.example.test", ...rawHeaders] };
+      let path: string;
+      try {
+        path = checkHead(head, destination);
+      } catch (error) {
+        expect(error).toBeInstanceOf(Refusal);
+        return;
+      }
+      passed += 1;
+      const out = outgoingHeaders(head, destination, new Map([["X-API", "secret"]]));
+      expect(path.startsWith("/") || (path === "*" && method === "OPTIONS")).toBe(true);
+      expect(valuesOf(out, "host")).toEqual(["api.example.test"]);
+      expect(valuesOf(out, "x-api")).toEqual(["secret"]);
+      for (const hop of ["connection", "keep-alive", "te", "upgrade"]) expect(valuesOf(out, hop)).toEqual([]);
+      const framings = [...valuesOf(out, "content-length"), ...valuesOf(out, "transfer-encoding")];
+      expect(framings.length).toBeLessThanOrEqual(1);
+      if (valuesOf(rawHeaders, "content-length").length > 0)
+        expect(framings).toEqual(valuesOf(rawHeaders, "content-length"));
+      for (const [i, line] of out.entries())
+        if (i % 2 === 0 && hopByHop(rawHeaders).has(line.toLowerCase()))
+          expect(["host", "x-api", "content-length", "transfer-encoding"]).toContain(line.toLowerCase());
+    }),
+    { numRuns: 3_000 },
+  );
+  expect(passed).toBeGreaterThan(100);
+});
