@@ -1,6 +1,7 @@
 /** Servers on every address of the machine it runs on, which is a namespace; says over IPC who came. */
 
 import { createSocket } from "node:dgram";
+import { createServer as createHttpServer } from "node:http";
 import { connect, createServer, type Socket } from "node:net";
 import { decode, encode } from "dns-packet";
 
@@ -14,6 +15,13 @@ export type Seen =
       readonly first: string;
     }
   | { readonly is: "dns"; readonly name: string; readonly type: string; readonly bytes: number }
+  | {
+      readonly is: "request";
+      readonly address: string;
+      readonly host: string;
+      readonly path: string;
+      readonly added: string;
+    }
   | {
       readonly is: "socks";
       readonly host: string;
@@ -144,7 +152,6 @@ function socks(socket: Socket) {
 
 const servers: Readonly<Record<number, (socket: Socket) => void>> = {
   22: banner,
-  80: echo,
   443: echo,
   8443: echo,
   1080: socks,
@@ -159,6 +166,13 @@ for (const [port, serve] of Object.entries(servers)) {
     serve(socket);
   }).listen(Number(port), "0.0.0.0", 4_096);
 }
+
+createHttpServer((request, response) => {
+  const address = request.socket.localAddress ?? "";
+  const { host = "", "x-added": added = "" } = request.headers;
+  say({ is: "request", address, host, path: request.url ?? "", added: String(added) });
+  response.end(`served by ${address}`);
+}).listen(80, "0.0.0.0");
 
 const rebinding = { asked: 0 };
 const dns = createSocket("udp4");
