@@ -14,7 +14,7 @@ import type { Seen } from "./internet.ts";
 const root = new URL("../../..", import.meta.url).pathname;
 export const GATEWAY = "10.211.0.1";
 export const BOX = "10.211.0.2";
-export const RESOLVER = "203.0.113.53";
+const RESOLVER = "203.0.113.53";
 const PORT = 15_001;
 const MARK = "0x1";
 
@@ -109,7 +109,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
     async ask(message) {
       last += 1;
       const id = last;
-      say({ ...message, id } as ToEgress);
+      say({ ...message, id });
       const answer = () => messages.find((message) => message.is !== "resolve" && "id" in message && message.id === id);
       await until(() => answer() !== undefined, { what: "an answer", timeoutMs: 10_000, everyMs: 5 });
       return answer() as FromEgress;
@@ -133,7 +133,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
   return bench;
 }
 
-export function sandbox(policy: EgressPolicy): SandboxEgress {
+function sandbox(policy: EgressPolicy): SandboxEgress {
   return { address: BOX, executionId: "exec_1", sandboxId: "sbx_1", policy };
 }
 
