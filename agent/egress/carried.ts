@@ -9,9 +9,14 @@ export interface Bytes {
   readonly received: number;
 }
 
+interface Ended extends Bytes {
+  /** Why the last request failed, as the sandbox was told; holds no value of a placeholder. */
+  readonly failed?: string;
+}
+
 export interface Carried {
   /** Never rejects. */
-  readonly closed: Promise<Bytes>;
+  readonly closed: Promise<Ended>;
   /** Both sides at once, as an error. */
   destroy(): void;
 }

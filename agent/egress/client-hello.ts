@@ -25,29 +25,38 @@ export function glimpseServerName(bytes: Buffer): Glimpse {
   let have = 0;
   let at = 0;
   while (parts.length < MAX_RECORDS) {
-    if (bytes.length < at + RECORD_HEADER) {
-      // What is no TLS record need not be waited for.
-      if (bytes.length > at && bytes[at] !== HANDSHAKE) return NONE;
-      if (bytes.length > at + 1 && bytes[at + 1] !== 3) return NONE;
-      return { is: "more", bytes: at + RECORD_HEADER };
-    }
-    const length = bytes.readUInt16BE(at + 3);
-    if (bytes[at] !== HANDSHAKE || bytes[at + 1] !== 3 || length === 0 || length > MAX_RECORD) return NONE;
+    const length = recordLength(bytes, at);
+    if (typeof length !== "number") return length;
     const start = at + RECORD_HEADER;
     const part = bytes.subarray(start, Math.min(start + length, bytes.length));
     parts.push(part);
     have += part.length;
     if (have > 0 && parts[0]?.[0] !== CLIENT_HELLO) return NONE;
-    if (part.length < length && have < MESSAGE_HEADER) return { is: "more", bytes: bytes.length + 1 };
-    if (have >= MESSAGE_HEADER) {
-      const message = Buffer.concat(parts);
-      const end = MESSAGE_HEADER + message.readUIntBE(1, 3);
-      if (have >= end) return serverName(message.subarray(MESSAGE_HEADER, end));
-      if (part.length < length) return { is: "more", bytes: bytes.length + Math.min(length - part.length, end - have) };
-    }
+    const seen = messageIn(parts, have);
+    if (typeof seen !== "number") return seen;
+    const lacking = length - part.length;
+    if (lacking > 0) return { is: "more", bytes: bytes.length + Math.min(lacking, seen) };
     at = start + length;
   }
   return NONE;
+}
+
+/** Of the handshake record there, or what is seen instead. */
+function recordLength(bytes: Buffer, at: number): number | Glimpse {
+  // What is no TLS record need not be waited for.
+  if (bytes.length > at && bytes[at] !== HANDSHAKE) return NONE;
+  if (bytes.length > at + 1 && bytes[at + 1] !== 3) return NONE;
+  if (bytes.length < at + RECORD_HEADER) return { is: "more", bytes: at + RECORD_HEADER };
+  const length = bytes.readUInt16BE(at + 3);
+  return length === 0 || length > MAX_RECORD ? NONE : length;
+}
+
+/** The name when the message is whole, else how many bytes of it are lacking at least. */
+function messageIn(parts: readonly Buffer[], have: number): number | Glimpse {
+  if (have < MESSAGE_HEADER) return 1;
+  const message = Buffer.concat(parts);
+  const end = MESSAGE_HEADER + message.readUIntBE(1, 3);
+  return have >= end ? serverName(message.subarray(MESSAGE_HEADER, end)) : end - have;
 }
 
 function serverName(hello: Buffer): Glimpse {

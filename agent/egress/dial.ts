@@ -55,7 +55,7 @@ export async function dial(target: Target, options: DialOptions, deps: DialDeps)
 }
 
 /** An operator's network is not to be probed by naming it as a proxy. */
-export async function proxyAddresses({ host }: EgressProxy, deps: DialDeps): Promise<readonly string[]> {
+async function proxyAddresses({ host }: EgressProxy, deps: DialDeps): Promise<readonly string[]> {
   const addresses = addressNumber(host) === undefined ? await lookUp(host, deps) : [host];
   const ranges = deps.proxyAllowedRanges.flatMap((text) => parseRange(text) ?? []);
   const allowed = addresses.filter((address) => {

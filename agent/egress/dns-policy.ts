@@ -22,7 +22,7 @@ export interface Asker {
 export interface Answering {
   readonly names: Names;
   /** Asks the node's resolvers the question as it is. */
-  forward(message: Buffer): Promise<Buffer>;
+  readonly forward: (message: Buffer) => Promise<Buffer>;
 }
 
 /** HTTPS and SVCB records hold keys that hide the name of a connection (ECH) and addresses that bypass A records. */
@@ -30,17 +30,15 @@ const HINTS: readonly number[] = [TYPE.HTTPS, TYPE.SVCB, TYPE.ANY];
 /** Whole zones. */
 const TRANSFERS: readonly number[] = [TYPE.AXFR, TYPE.IXFR];
 
-export async function answer(
-  message: Buffer,
-  question: Question,
-  asker: Asker,
-  { names, forward }: Answering,
-): Promise<Buffer> {
+export async function answer(message: Buffer, question: Question, asker: Asker, answering: Answering): Promise<Buffer> {
   const { type } = question;
   if (!question.internet || TRANSFERS.includes(type)) return respond(message, question, CODE.refused);
-  if (!onlyListedNames(asker.policy)) {
-    return HINTS.includes(type) ? respond(message, question, CODE.ok) : forward(message);
-  }
+  if (onlyListedNames(asker.policy)) return answerListed(message, question, asker, answering);
+  return HINTS.includes(type) ? respond(message, question, CODE.ok) : answering.forward(message);
+}
+
+async function answerListed(message: Buffer, question: Question, asker: Asker, { names }: Answering): Promise<Buffer> {
+  const { type } = question;
   const name = question.name === undefined ? undefined : hostName(question.name);
   const decision = name === undefined ? undefined : decideName(name, asker.policy);
   if (name === undefined || decision?.verdict !== "allow") {

@@ -40,14 +40,14 @@ export function openEgress({ fd, send, transform, log }: EgressDeps): Egress {
   const begin = async (message: Begin): Promise<void> => {
     if (served !== undefined) throw new Error("begun already");
     served = serve(message, { send, transform, log, values });
-    const { names, servers, taken, askerAt } = served;
+    const { names, servers, taken, askerAt, end } = served;
     teardown.add("names", () => names.stop());
     const { gateway: address, dnsPort: port } = message;
     const dns = await startDns({ address, port, upstreams: servers, names, askerAt, log });
     teardown.add("resolver", () => dns.stop());
     const listener = await listen(fd, taken, log);
     teardown.add("listener", () => listener.stop());
-    teardown.add("sandboxes", served.end);
+    teardown.add("sandboxes", end);
     send({ is: "ready" });
   };
 
@@ -123,7 +123,7 @@ function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
     set,
     forget,
     askerAt: (source: string) => sandboxes.get(source),
-    taken(socket: Socket) {
+    taken: (socket: Socket) => {
       const sandbox = sandboxes.get(socket.remoteAddress ?? "");
       // Somebody without a policy, or who connects to us instead of through us.
       if (sandbox === undefined || socket.localAddress === begin.gateway) socket.resetAndDestroy();
@@ -134,8 +134,8 @@ function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
       if (sandbox === undefined) throw new Error("no sandbox has this address");
       return { is: "checked", id, ...(await check(flow, sandbox.policy, shared)) };
     },
-    end() {
-      for (const address of [...sandboxes.keys()]) forget(address);
+    end: () => {
+      for (const address of sandboxes.keys()) forget(address);
     },
   };
 }

@@ -28,7 +28,7 @@ export interface FlowOwner {
   /** The one in force now. */
   policy(): EgressPolicy;
   note(entry: Noted): void;
-  resolve(placeholder: string): Promise<string | undefined>;
+  readonly resolve: (placeholder: string) => Promise<string | undefined>;
 }
 
 export interface Flow {
@@ -83,9 +83,9 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
       const timer = setTimeout(() => {
         note("allow", way?.decision.rule ?? "", { sent: socket.bytesRead, received: socket.bytesWritten });
       }, NOTED_AFTER_MS);
-      const bytes = await closed;
+      const ended = await closed;
       clearTimeout(timer);
-      note("allow", way.decision.rule, bytes);
+      note("allow", ended.failed === undefined ? way.decision.rule : `failed ${ended.failed}`, ended);
     } catch (error) {
       if (!stopping.signal.aborted) note("allow", `failed ${reason(error)}`);
     }

@@ -15,7 +15,7 @@ const MOST_NAMES = 10_000;
 const MOST_ADDRESSES = 16;
 const LONGEST_CHAIN = 16;
 
-export interface Answer {
+interface Answer {
   /** Of `dns-question.CODE`, or another one of the resolver's. */
   readonly code: number;
   /** IPv4, in the order of the answer. */

@@ -14,7 +14,7 @@ const QUESTIONS_A_SECOND = 200;
 export interface SandboxDeps extends FlowDeps {
   readonly connectionsPerSandbox: number;
   readonly say: SayDecisions;
-  resolve(placeholder: string): Promise<string | undefined>;
+  readonly resolve: (placeholder: string) => Promise<string | undefined>;
 }
 
 export interface Sandbox extends Asker {

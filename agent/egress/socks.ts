@@ -65,7 +65,10 @@ function settled(socket: Socket): Promise<void> {
     socket.once("resume", () => {
       socket.pause();
       socket.off("data", putBack).off("close", gone);
-      resolve();
+      // Paused on purpose, it would stay so for an HTTP client; after this it is as one that nobody listened to yet.
+      const nothing = () => undefined;
+      socket.on("readable", nothing).off("readable", nothing);
+      setImmediate(resolve);
     });
   });
 }

@@ -19,6 +19,7 @@ beforeEach(() => {
 
 const names = (...allowDomains: string[]): EgressPolicy => ({ ...CLOSED, allowDomains });
 const arrivals = () => bench.seen.filter((seen) => seen.is === "tcp");
+const requests = () => bench.seen.filter((seen) => seen.is === "request");
 const hello = async (name?: string) => (await clientHello(name)).toString("latin1");
 const refused = { how: "reset", code: "ECONNRESET" };
 
@@ -162,6 +163,56 @@ describe("by name", () => {
   });
 });
 
+describe("plain HTTP by name", () => {
+  const get = (host: string, path = "/") => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`;
+
+  test("a request arrives at its host, whatever address the sandbox used", async () => {
+    await bench.policy(names("allowed.test"));
+    const send = [get("Allowed.TEST:80", "/here")];
+    const outcome = await bench.attempt({ address: "198.51.100.66", port: 80, send, until: "served by" });
+    expect(outcome.received).toContain("HTTP/1.1 200");
+    expect(outcome.received).toContain("served by 203.0.113.10");
+    expect(requests()).toMatchObject([{ address: "203.0.113.10", host: "allowed.test:80", path: "/here" }]);
+  });
+
+  test("a later request on the same connection does not reach another host", async () => {
+    await bench.policy(names("allowed.test"));
+    const send = [get("allowed.test", "/one"), get("other.test", "/two"), get("allowed.test", "/three")];
+    const outcome = await bench.attempt({ address: "203.0.113.10", port: 80, send, limitMs: 1_500 });
+    expect(outcome.received).toContain("HTTP/1.1 200");
+    const again = { address: "203.0.113.10", port: 80, send: [get("allowed.test", "/last")], until: "served by" };
+    await bench.attempt(again);
+    await expect.poll(() => requests().map(({ path }) => path)).toContain("/last");
+    expect(requests().map(({ path }) => path)).not.toContain("/two");
+    expect(requests()[0]).toMatchObject({ path: "/one" });
+  });
+
+  test("another host is refused", async () => {
+    await bench.policy(names("allowed.test"));
+    const outcome = await bench.attempt({ address: "203.0.113.10", port: 80, send: [get("other.test")] });
+    expect(outcome).toMatchObject(refused);
+    expect(bench.seen).toEqual([]);
+  });
+
+  test("by address, nothing is read or changed", async () => {
+    await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.20/32"] });
+    const send = ["GET /odd HTTP/1.1\r\nHost: a\r\nX-Odd:  two  spaces\r\n\r\n"];
+    await bench.attempt({ address: "203.0.113.20", port: 80, send, until: "served by" });
+    expect(requests()).toMatchObject([{ address: "203.0.113.20", path: "/odd" }]);
+  });
+
+  test("a rule sets its headers, through a proxy as well", async () => {
+    const rules = [{ host: "allowed.test", headers: { "x-added": "yes" } }];
+    await bench.policy({ ...names("allowed.test"), rules });
+    const attempt = { address: "203.0.113.10", port: 80, send: [get("allowed.test")], until: "served by" };
+    expect(await bench.attempt(attempt)).toMatchObject({ how: "seen" });
+    await bench.policy({ ...names("allowed.test"), rules, proxy: { host: "203.0.113.99", port: 1080 } });
+    expect(await bench.attempt(attempt)).toMatchObject({ how: "seen" });
+    await expect.poll(requests).toMatchObject([{ added: "yes" }, { added: "yes" }]);
+    expect(bench.seen.filter(({ is }) => is === "socks")).toMatchObject([{ host: "allowed.test", kind: 3 }]);
+  });
+});
+
 describe("through an egress proxy", () => {
   const proxy = { host: "203.0.113.99", port: 1080 };
   const tunnels = () => bench.seen.filter((seen) => seen.is === "socks");
@@ -251,19 +302,17 @@ describe("what is said", () => {
     await bench.attempt({ address: "198.51.100.7", port: 11371, send: ["12345"], end: true });
     for (const _ of [1, 2, 3])
       await bench.attempt({ address: "203.0.113.10", port: 443, send: [await hello("other.test")] });
-    await expect
-      .poll(entries)
-      .toEqual(
-        expect.arrayContaining([
-          expect.objectContaining({
-            address: "198.51.100.7",
-            rule: "allowOut 198.51.100.0/24",
-            sentBytes: 5,
-            receivedBytes: 5,
-          }),
-          expect.objectContaining({ name: "other.test", verdict: "deny", rule: "denyOut 0.0.0.0/0", count: 3 }),
-        ]),
-      );
+    await expect.poll(entries).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          address: "198.51.100.7",
+          rule: "allowOut 198.51.100.0/24",
+          sentBytes: 5,
+          receivedBytes: 5,
+        }),
+        expect.objectContaining({ name: "other.test", verdict: "deny", rule: "denyOut 0.0.0.0/0", count: 3 }),
+      ]),
+    );
   });
 
   test("too many connections at once are refused, and that is said", async () => {

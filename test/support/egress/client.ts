@@ -13,6 +13,8 @@ export interface Attempt {
   /** Ends when this has come; otherwise with the connection. */
   readonly until?: string;
   readonly limitMs?: number;
+  /** Reads nothing. */
+  readonly lazy?: boolean;
   /** A datagram instead of a connection: base64, answered by one. */
   readonly datagram?: string;
 }
@@ -26,13 +28,19 @@ export interface Outcome {
   readonly ms: number;
 }
 
-function attempt({ address, port, send = [], end, until, limitMs = 3_000 }: Attempt): Promise<Outcome> {
+function attempt({ address, port, send = [], end, until, lazy, limitMs = 3_000 }: Attempt): Promise<Outcome> {
   return new Promise((resolve) => {
     const began = performance.now();
     const kept: Buffer[] = [];
     let bytes = 0;
     const text = () => Buffer.concat(kept).toString("latin1");
-    const socket = connect({ host: address, port, allowHalfOpen: true, noDelay: true });
+    // The buffer is used again: what is read is only looked at.
+    const onread = {
+      buffer: Buffer.alloc(1 << 20),
+      callback: (length: number, chunk: Uint8Array) => saw(chunk, length),
+    };
+    const socket = connect({ host: address, port, allowHalfOpen: true, noDelay: true, onread });
+    if (lazy === true) socket.pause();
     const finish = (how: Outcome["how"], code?: string) => {
       clearTimeout(timer);
       socket.destroy();
@@ -40,11 +48,12 @@ function attempt({ address, port, send = [], end, until, limitMs = 3_000 }: Atte
     };
     const timer = setTimeout(() => finish("late"), limitMs);
     socket.on("error", (error: NodeJS.ErrnoException) => finish("reset", error.code));
-    socket.on("data", (chunk) => {
-      bytes += chunk.length;
-      if (bytes < 100_000) kept.push(chunk);
+    const saw = (chunk: Uint8Array, length: number) => {
+      bytes += length;
+      if (bytes < 100_000) kept.push(Buffer.from(chunk.subarray(0, length)));
       if (until !== undefined && text().includes(until)) finish("seen");
-    });
+      return lazy !== true;
+    };
     socket.on("end", () => finish("end"));
     const next = (index: number) => {
       const chunk = send[index];

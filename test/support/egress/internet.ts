@@ -1,6 +1,7 @@
 /** Servers on every address of the machine it runs on, which is a namespace; says over IPC who came. */
 
 import { createSocket } from "node:dgram";
+import { createServer as createHttpServer } from "node:http";
 import { connect, createServer, type Socket } from "node:net";
 import { decode, encode } from "dns-packet";
 
@@ -14,6 +15,13 @@ export type Seen =
       readonly first: string;
     }
   | { readonly is: "dns"; readonly name: string; readonly type: string; readonly bytes: number }
+  | {
+      readonly is: "request";
+      readonly address: string;
+      readonly host: string;
+      readonly path: string;
+      readonly added: string;
+    }
   | {
       readonly is: "socks";
       readonly host: string;
@@ -98,53 +106,63 @@ function said(socket: Socket, first: string) {
   });
 }
 
-/** SOCKS5 on every address; with the password "secret" where the user is "user". */
+/** SOCKS5 on every address; with the password "secret" where a user is told. */
 function socks(socket: Socket) {
   let bytes = Buffer.alloc(0);
-  let step: "greeting" | "login" | "request" = "greeting";
   let user = "";
-  const onData = (chunk: Buffer) => {
+  let step: (() => void) | undefined = greeting;
+  socket.on("data", onData);
+
+  function onData(chunk: Buffer) {
     bytes = Buffer.concat([bytes, chunk]);
-    if (step === "greeting" && bytes.length >= 2 && bytes.length >= 2 + (bytes[1] ?? 0)) {
-      const login = bytes.subarray(2, 2 + (bytes[1] ?? 0)).includes(2);
-      bytes = bytes.subarray(2 + (bytes[1] ?? 0));
-      step = login ? "login" : "request";
-      socket.write(Buffer.from([5, login ? 2 : 0]));
-    } else if (step === "login" && bytes.length >= 3) {
-      const length = bytes[1] ?? 0;
-      user = bytes.toString("latin1", 2, 2 + length);
-      const password = bytes.toString("latin1", 3 + length, 3 + length + (bytes[2 + length] ?? 0));
-      const good = user === "user" && password === "secret";
-      bytes = Buffer.alloc(0);
-      step = "request";
-      socket.write(Buffer.from([1, good ? 0 : 1]));
-      if (!good) socket.end();
-    } else if (step === "request" && bytes.length >= 7) {
-      const kind = bytes[3] ?? 0;
-      const length = kind === 1 ? 4 : (bytes[4] ?? 0);
-      const at = kind === 1 ? 4 : 5;
-      const raw = bytes.subarray(at, at + length);
-      const host = kind === 1 ? raw.join(".") : raw.toString("latin1");
-      const port = bytes.readUInt16BE(at + length);
-      socket.off("data", onData);
-      socket.pause();
-      say({ is: "socks", host, port, kind, user });
-      const address = kind === 1 ? host : (ZONE[host]?.[0] ?? "203.0.113.30");
-      const upstream = connect({ host: address, port, allowHalfOpen: true });
-      upstream.on("error", () => socket.resetAndDestroy());
-      upstream.once("connect", () => {
-        socket.write(Buffer.from([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]));
+    step?.();
+  }
+  function greeting() {
+    const count = bytes[1] ?? 0;
+    if (bytes.length < 2 + count) return;
+    const login = bytes.subarray(2, 2 + count).includes(2);
+    bytes = bytes.subarray(2 + count);
+    step = login ? credentials : request;
+    socket.write(Buffer.from([5, login ? 2 : 0]));
+  }
+  function credentials() {
+    const length = bytes[1] ?? 0;
+    user = bytes.toString("latin1", 2, 2 + length);
+    const password = bytes.toString("latin1", 3 + length, 3 + length + (bytes[2 + length] ?? 0));
+    const good = user === "user" && password === "secret";
+    bytes = Buffer.alloc(0);
+    step = request;
+    socket.write(Buffer.from([1, good ? 0 : 1]));
+    if (!good) socket.end();
+  }
+  function request() {
+    if (bytes.length < 7) return;
+    const kind = bytes[3] ?? 0;
+    const at = kind === 1 ? 4 : 5;
+    const raw = bytes.subarray(at, at + (kind === 1 ? 4 : (bytes[4] ?? 0)));
+    const host = kind === 1 ? raw.join(".") : raw.toString("latin1");
+    const port = bytes.readUInt16BE(at + raw.length);
+    socket.off("data", onData);
+    socket.pause();
+    say({ is: "socks", host, port, kind, user });
+    const address = kind === 1 ? host : (ZONE[host]?.[0] ?? "203.0.113.30");
+    const upstream = connect({ host: address, port, allowHalfOpen: true });
+    upstream.on("error", () => socket.resetAndDestroy());
+    upstream.once("data", (chunk: Buffer) => void early.push(chunk));
+    const early: Buffer[] = [];
+    upstream.once("connect", () => {
+      // What a server says first comes together with the answer.
+      setTimeout(() => {
+        socket.write(Buffer.concat([Buffer.from([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]), ...early]));
         upstream.pipe(socket);
         socket.pipe(upstream);
-      });
-    }
-  };
-  socket.on("data", onData);
+      }, 20);
+    });
+  }
 }
 
 const servers: Readonly<Record<number, (socket: Socket) => void>> = {
   22: banner,
-  80: echo,
   443: echo,
   8443: echo,
   1080: socks,
@@ -159,6 +177,13 @@ for (const [port, serve] of Object.entries(servers)) {
     serve(socket);
   }).listen(Number(port), "0.0.0.0", 4_096);
 }
+
+createHttpServer((request, response) => {
+  const address = request.socket.localAddress ?? "";
+  const { host = "", "x-added": added = "" } = request.headers;
+  say({ is: "request", address, host, path: request.url ?? "", added: String(added) });
+  response.end(`served by ${address}`);
+}).listen(80, "0.0.0.0");
 
 const rebinding = { asked: 0 };
 const dns = createSocket("udp4");

@@ -1,6 +1,6 @@
 /** Three network namespaces in a row, sandbox, node and "internet", with the node redirecting what the sandbox sends. */
 
-import { execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import type { Seen } from "./internet.ts";
 const root = new URL("../../..", import.meta.url).pathname;
 export const GATEWAY = "10.211.0.1";
 export const BOX = "10.211.0.2";
-export const RESOLVER = "203.0.113.53";
+const RESOLVER = "203.0.113.53";
 const PORT = 15_001;
 const MARK = "0x1";
 
@@ -40,6 +40,9 @@ export interface Bench {
   readonly egressPid: number;
   /** From the sandbox. */
   attempt(attempt: Attempt): Promise<Outcome>;
+  /** From the node, without the egress process. */
+  attemptDirectly(attempt: Attempt): Promise<Outcome>;
+  ended(): boolean;
   /** Asks the egress process, and waits for the answer. */
   ask(message: Omit<SetPolicy, "id"> | Omit<Forget, "id"> | Omit<Check, "id">): Promise<FromEgress>;
   policy(policy: EgressPolicy): Promise<void>;
@@ -52,8 +55,6 @@ export interface BenchOptions {
   readonly name: string;
   readonly connectionsPerSandbox?: number;
   readonly proxyAllowedRanges?: readonly string[];
-  /** Of open files in the egress process. */
-  readonly openFiles?: number;
 }
 
 export async function openBench(options: BenchOptions): Promise<Bench> {
@@ -72,9 +73,8 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
   const tsx = [process.execPath, "--import", "tsx"];
   const internet = start(names.net, [...tsx, "test/support/egress/internet.ts"]);
   const client = start(names.box, [...tsx, "test/support/egress/client.ts"]);
-  const limit =
-    options.openFiles === undefined ? [] : ["prlimit", `--nofile=${options.openFiles}:${options.openFiles}`];
-  const egress = start(names.node, [...limit, launcher, GATEWAY, String(PORT), ...tsx, "agent/egress/main.ts"]);
+  const direct = start(names.node, [...tsx, "test/support/egress/client.ts"]);
+  const egress = start(names.node, [launcher, GATEWAY, String(PORT), ...tsx, "agent/egress/main.ts"]);
 
   const seen: Seen[] = [];
   const messages: FromEgress[] = [];
@@ -82,10 +82,18 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
   let last = 0;
   internet.on("message", (message) => void seen.push(message as Seen));
   egress.on("message", (message) => void messages.push(message as FromEgress));
-  client.on("message", (message) => {
-    const { id, outcome } = message as { id: number; outcome: Outcome };
-    outcomes.get(id)?.(outcome);
-  });
+  for (const child of [client, direct]) {
+    child.on("message", (message) => {
+      const { id, outcome } = message as { id: number; outcome: Outcome };
+      outcomes.get(id)?.(outcome);
+    });
+  }
+  const attempt = (from: ChildProcess, attempt: Attempt): Promise<Outcome> => {
+    last += 1;
+    const id = last;
+    from.send({ id, attempt });
+    return new Promise((resolve) => outcomes.set(id, resolve));
+  };
   await until(() => seen.length > 0, { what: "the internet", timeoutMs: 10_000 });
   seen.length = 0;
 
@@ -95,16 +103,13 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
     messages,
     egressPid: egress.pid ?? 0,
     say,
-    attempt(attempt) {
-      last += 1;
-      const id = last;
-      client.send({ id, attempt });
-      return new Promise((resolve) => outcomes.set(id, resolve));
-    },
+    attempt: (what) => attempt(client, what),
+    attemptDirectly: (what) => attempt(direct, what),
+    ended: () => egress.exitCode !== null || egress.signalCode !== null,
     async ask(message) {
       last += 1;
       const id = last;
-      say({ ...message, id } as ToEgress);
+      say({ ...message, id });
       const answer = () => messages.find((message) => message.is !== "resolve" && "id" in message && message.id === id);
       await until(() => answer() !== undefined, { what: "an answer", timeoutMs: 10_000, everyMs: 5 });
       return answer() as FromEgress;
@@ -115,7 +120,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
     },
     disconnect: () => egress.disconnect(),
     async stop() {
-      for (const child of [client, internet, egress]) {
+      for (const child of [client, direct, internet, egress]) {
         if (child.exitCode === null && child.signalCode === null) {
           child.kill("SIGKILL");
           await once(child, "exit");
@@ -128,7 +133,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
   return bench;
 }
 
-export function sandbox(policy: EgressPolicy): SandboxEgress {
+function sandbox(policy: EgressPolicy): SandboxEgress {
   return { address: BOX, executionId: "exec_1", sandboxId: "sbx_1", policy };
 }
 

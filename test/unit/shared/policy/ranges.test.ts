@@ -12,7 +12,11 @@ import {
 const address = fc.nat({ max: 2 ** 32 - 1 });
 
 test("an address is four decimal numbers, and that text again", () => {
-  fc.assert(fc.property(address, (number) => void expect(addressNumber(addressText(number))).toBe(number)));
+  fc.assert(
+    fc.property(address, (number) => {
+      expect(addressNumber(addressText(number))).toBe(number);
+    }),
+  );
 });
 
 test.each([

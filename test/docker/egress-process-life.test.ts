@@ -1,0 +1,119 @@
+/** The egress process from its first moment to its end, and under load: what it does when it cannot do its work. */
+
+import { execFileSync } from "node:child_process";
+import { afterEach, expect, test } from "vitest";
+import { CLOSED, OPEN } from "../../shared/policy/egress-policy.ts";
+import { type Bench, type BenchOptions, BOX, beginWith, openBench } from "../support/egress/namespaces.ts";
+import { until } from "../support/until.ts";
+
+let bench: Bench | undefined;
+afterEach(async () => {
+  await bench?.stop();
+  bench = undefined;
+});
+
+const policy = { ...CLOSED, allowDomains: ["allowed.test"], allowRanges: ["203.0.113.0/24"] };
+
+async function open(options: Partial<BenchOptions> = {}): Promise<Bench> {
+  bench = await openBench({ name: "egl", ...options });
+  return bench;
+}
+
+async function begun(options: Partial<BenchOptions> = {}): Promise<Bench> {
+  const bench = await open(options);
+  bench.say(beginWith(policy, options));
+  await until(() => bench.messages.some(({ is }) => is === "ready"), { what: "ready", timeoutMs: 10_000 });
+  return bench;
+}
+
+const ssh = { address: "203.0.113.10", port: 22, until: "SSH" };
+
+test("nothing is served before it is told what", async () => {
+  const bench = await open();
+  expect(
+    await bench.ask({ is: "set", sandbox: { address: BOX, executionId: "e", sandboxId: "s", policy: OPEN } }),
+  ).toMatchObject({
+    is: "failed",
+    message: "not begun",
+  });
+  // Nobody listens, so the packet goes on to where the agent's rules for steered links drop it.
+  expect((await bench.attempt(ssh)).how).toBe("late");
+  expect(bench.seen).toEqual([]);
+  bench.say(beginWith(policy));
+  await until(() => bench.messages.some(({ is }) => is === "ready"), { what: "ready", timeoutMs: 10_000 });
+  expect(await bench.attempt(ssh)).toMatchObject({ how: "seen" });
+});
+
+test("a sandbox that it was not told of gets neither a connection nor a name", async () => {
+  const bench = await open();
+  bench.say({ ...(beginWith(policy) as Extract<ReturnType<typeof beginWith>, { is: "begin" }>), sandboxes: [] });
+  await until(() => bench.messages.some(({ is }) => is === "ready"), { what: "ready", timeoutMs: 10_000 });
+  expect(await bench.attempt(ssh)).toMatchObject({ how: "reset", code: "ECONNRESET" });
+  const question = Buffer.from("\0\x07\x01\0\0\x01\0\0\0\0\0\0\x07allowed\x04test\0\0\x01\0\x01", "latin1");
+  const ask = { address: "10.211.0.1", port: 53, datagram: question.toString("base64"), limitMs: 500 };
+  expect(await bench.attempt(ask)).toMatchObject({ how: "late" });
+  expect(bench.seen).toEqual([]);
+  await bench.policy(policy);
+  const answer = Buffer.from((await bench.attempt(ask)).received, "base64");
+  expect(answer.subarray(-4).join(".")).toBe("203.0.113.10");
+});
+
+test.each(["disconnect", "SIGTERM"])("at %s it ends, and connections with it", async (how) => {
+  const bench = await begun();
+  const open = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"], limitMs: 10_000 });
+  await expect.poll(() => bench.seen.length).toBe(1);
+  if (how === "disconnect") bench.disconnect();
+  else process.kill(bench.egressPid, "SIGTERM");
+  expect((await open).how).toMatch(/end|reset/);
+  await expect.poll(() => bench.ended()).toBe(true);
+  bench.seen.length = 0;
+  expect((await bench.attempt(ssh)).how).toMatch(/reset|late/);
+  expect(bench.seen).toEqual([]);
+});
+
+test("without free descriptors it refuses, and takes connections again afterwards", async () => {
+  const bench = await begun({ connectionsPerSandbox: 1_000 });
+  execFileSync("prlimit", ["--pid", String(bench.egressPid), "--nofile=80:80"]);
+  const outcomes = await Promise.all(
+    Array.from({ length: 100 }, () =>
+      bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"], limitMs: 2_000 }),
+    ),
+  );
+  expect(outcomes.filter(({ received }) => received !== "").length).toBeGreaterThan(3);
+  expect(outcomes.filter(({ how }) => how !== "late").length).toBeGreaterThan(30);
+  await expect.poll(async () => (await bench.attempt(ssh)).how).toBe("seen");
+  expect(bench.ended()).toBe(false);
+});
+
+test("a thousand connections at once are all carried", async () => {
+  const bench = await begun({ connectionsPerSandbox: 2_000 });
+  const outcomes = await Promise.all(
+    Array.from({ length: 1_000 }, (_, i) =>
+      bench.attempt({ address: "203.0.113.10", port: 8443, send: [`${i}.`], until: `${i}.`, limitMs: 15_000 }),
+    ),
+  );
+  expect(outcomes.filter(({ how }) => how === "seen")).toHaveLength(1_000);
+});
+
+test("what a client does not read is not kept in memory", async () => {
+  const bench = await begun();
+  const memory = () =>
+    Number(/VmRSS:\s+(\d+)/.exec(execFileSync("cat", [`/proc/${bench.egressPid}/status`]).toString())?.[1]) / 1024;
+  await bench.attempt({ address: "203.0.113.10", port: 5001, send: ["100000000\n"], limitMs: 20_000 });
+  const before = memory();
+  await bench.attempt({ address: "203.0.113.10", port: 5001, send: ["1000000000\n"], lazy: true, limitMs: 2_000 });
+  expect(memory() - before).toBeLessThan(60);
+});
+
+test("throughput", async () => {
+  const bench = await begun();
+  const bytes = 1_000_000_000;
+  const fetch = { port: 5001, send: [`${bytes}\n`], limitMs: 60_000 };
+  const carried = await bench.attempt({ address: "203.0.113.10", ...fetch });
+  expect(carried.bytes).toBe(bytes);
+  const straight = await bench.attemptDirectly({ address: "203.0.113.10", ...fetch });
+  expect(straight.bytes).toBe(bytes);
+  const rate = (ms: number) => Math.round(bytes / 1_000 / ms);
+  process.stdout.write(`carried ${rate(carried.ms)} MB/s, straight ${rate(straight.ms)} MB/s\n`);
+  expect(straight.ms / carried.ms).toBeGreaterThan(0.3);
+});
