@@ -10,7 +10,7 @@ import type { Plan, Slot } from "./addresses.ts";
 import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
 import { type KernelFlow, parseFlows, parseUntold } from "./kernel-flows.ts";
 import { type NftLine, nftShell } from "./nft-shell.ts";
-import { watchTable } from "./nft-watch.ts";
+import { watchRules } from "./nft-watch.ts";
 import { hostRouting } from "./routing.ts";
 import { missingElements } from "./table-check.ts";
 
@@ -28,7 +28,7 @@ export interface Firewall {
   repair(): Promise<boolean>;
   /** What the kernel decided since the last time; `untold`: packets by source that were too many to write down. */
   decisions(): Promise<{ readonly flows: readonly KernelFlow[]; readonly untold: ReadonlyMap<string, number> }>;
-  /** Calls back when another program may have touched the table, until `stop`. */
+  /** Calls back when rules of the table were touched, until `stop`. */
   watch(onTouched: () => void): void;
   stop(): void;
 }
@@ -136,7 +136,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connecti
         };
       }),
     watch(onTouched) {
-      watcher.stop = watchTable(plan.network, { isOwn: (pid) => pid === shell.pid, onTouched });
+      watcher.stop = watchRules(plan.network, onTouched);
     },
     stop() {
       watcher.stop();

@@ -290,18 +290,31 @@ ${mine} two`);
       ["nft", "flush", "ruleset"],
       ["nft", "delete", "table", "inet", NETWORK],
       ["nft", "flush", "chain", "inet", NETWORK, "out"],
-      ["nft", "flush", "set", "inet", NETWORK, "refused"],
       ["nft", "insert", "rule", "inet", NETWORK, "forward", "accept"],
-      ["nft", "add", "element", "inet", NETWORK, "allowed", `{ 10.218.0.2 . ${OTHER} }`],
     ];
     for (const command of damage) {
       const begun = performance.now();
       await text(0, ...command);
-      await expect.poll(() => reach(2, "tcp", OTHER), { interval: 1 }).toBe("refused");
-      await expect.poll(() => reach(2, "tcp", ALLOWED), { interval: 1 }).toBe("hello");
-      expect(performance.now() - begun, command.join(" ")).toBeLessThan(3_000);
+      const rules = () => text(0, "nft", "-s", "list", "table", "inet", NETWORK).catch(() => "");
+      const whole = (table: string) => table.includes("goto pass") && !/chain forward \{[^}]*\t\taccept/.test(table);
+      await expect.poll(rules, { interval: 1, message: command.join(" ") }).toSatisfy(whole);
+      console.log(`back ${(performance.now() - begun).toFixed(0)} ms after: ${command.slice(0, 3).join(" ")}`);
+      expect(await reach(2, "tcp", OTHER)).toBe("refused");
+      expect(await reach(2, "tcp", ALLOWED)).toBe("hello");
       await expect.poll(async () => (await order({ do: "repair" })).result).toBe(false);
     }
+  });
+
+  test.each([
+    ["flush", "set", "inet", NETWORK, "refused"],
+    ["add", "element", "inet", NETWORK, "allowed", `{ 10.218.0.2 . ${OTHER} }`],
+    ["delete", "element", "inet", NETWORK, "pinned", '{ "fw-3" . 10.218.0.3 }'],
+  ])("what else was changed is found by comparison: nft %s %s", async (...command) => {
+    await open(2, ranges([`${ALLOWED}/32`]));
+    await text(0, "nft", ...command);
+    expect((await order({ do: "repair" })).result).toBe(true);
+    expect(await reach(2, "tcp", OTHER)).toBe("refused");
+    expect(await reach(3, "tcp", OTHER)).toBe("hello");
   });
 
   test("rules of the routing policy are put back, too", async () => {
@@ -416,10 +429,12 @@ for port in range(1000, 1400):
 });
 
 async function tidy(): Promise<void> {
-  for (const name of [NODE, WORLD]) {
+  // The file is there for everybody, although only the node's own program sees what is mounted on it.
+  for (const name of [`${NETWORK}-2`, `${NETWORK}-3`, NODE, WORLD]) {
     const { stdout } = await run("ip", ["netns", "pids", name]).catch(() => ({ stdout: "" }));
     for (const pid of stdout.split("\n").filter(Boolean)) {
       try {
+        process.kill(Number(pid), "SIGKILL");
       } catch {
         // It ended by itself.
       }
