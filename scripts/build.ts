@@ -27,10 +27,10 @@ const common: BuildOptions = {
 };
 
 /** An ES module; packages in CommonJS find `require` and their own place as they expect. */
-async function bundleProgram(name: string): Promise<void> {
+async function bundleProgram(name: string, folder = name): Promise<void> {
   await build({
     ...common,
-    entryPoints: [join(root, name, "main.ts")],
+    entryPoints: [join(root, folder, "main.ts")],
     outfile: join(dist, `${name}.js`),
     format: "esm",
     sourcemap: "linked",
@@ -82,9 +82,20 @@ async function bundleEnvd(): Promise<void> {
   writeFileSync(join(directory, "package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
 }
 
+/** Beside it what makes its socket, which no setting of Node can. */
+async function bundleEgress(): Promise<void> {
+  await bundleProgram("egress", "agent/egress");
+  const launcher = "svc-transparent";
+  execFileSync("cc", ["-static", "-Os", "-s", "-Wall", "-o", join(dist, launcher), `${launcher}.c`], {
+    cwd: join(root, "agent/egress"),
+    stdio: "inherit",
+  });
+}
+
 const builders: Record<string, () => Promise<void>> = {
   orchestrator: () => bundleProgram("orchestrator"),
   agent: () => bundleProgram("agent"),
+  egress: bundleEgress,
   envd: bundleEnvd,
 };
 

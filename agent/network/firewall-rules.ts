@@ -42,7 +42,7 @@ export type LogSet = (typeof LOG_SETS)[number];
 
 /** Known to the log for this long after the first packet; it is read more often than that. */
 const LOG_SECONDS = 10;
-const LOG_SIZE = 16_384;
+const LOG_SIZE = 4_096;
 /** New entries of one sandbox; what is above is only counted. */
 const LOG_PACE = "20/second burst 100 packets";
 

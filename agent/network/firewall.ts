@@ -7,10 +7,10 @@ import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { kernelPolicy } from "../../shared/policy/egress-policy.ts";
 import type { RunCommand } from "../command.ts";
 import type { Plan, Slot } from "./addresses.ts";
-import { changeCommand, LOG_SETS, SLOT_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
+import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
 import { type KernelFlow, parseFlows, parseUntold } from "./kernel-flows.ts";
 import { type NftLine, nftShell } from "./nft-shell.ts";
-import { watchTable } from "./nft-watch.ts";
+import { watchRules } from "./nft-watch.ts";
 import { hostRouting } from "./routing.ts";
 import { missingElements } from "./table-check.ts";
 
@@ -28,7 +28,7 @@ export interface Firewall {
   repair(): Promise<boolean>;
   /** What the kernel decided since the last time; `untold`: packets by source that were too many to write down. */
   decisions(): Promise<{ readonly flows: readonly KernelFlow[]; readonly untold: ReadonlyMap<string, number> }>;
-  /** Calls back when another program may have touched the table, until `stop`. */
+  /** Calls back when rules of the table were touched, until `stop`. */
   watch(onTouched: () => void): void;
   stop(): void;
 }
@@ -51,23 +51,24 @@ export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connecti
   // What is in the kernel: it changes only in line with the commands.
   const slots = new Map<string, SlotPolicy>();
   const expected = { chains: "" };
+  const state = { changes: 0 };
   const told = new Map<string, number>();
   const routing = hostRouting(plan, run);
   const shell = nftShell();
   const watcher = { stop: () => undefined as void };
 
-  const listChains = async () => chainsOf(await run("nft", ["-s", "-t", "list", "table", "inet", plan.network]));
+  const listTable = (...how: string[]) => run("nft", [...how, "list", "table", "inet", plan.network]);
 
   const asExpected = async () => {
-    const [chains, sets] = await Promise.all([listChains(), run("nft", ["-f", "-"], { input: listSets(plan) })]);
-    return chains === expected.chains && !missingElements(sets, slots.values());
+    const table = await listTable("-s").catch(() => "");
+    return chainsOf(table) === expected.chains && !missingElements(table, slots.values());
   };
 
   // In line with the changes, so that none is overwritten by a table that was written down before it.
   const putBack = async () => {
     const table = tableText(plan, slots.values(), { egressPort: await egressPort(), connections });
     await run("nft", ["-f", "-"], { input: table });
-    expected.chains = await listChains();
+    expected.chains = chainsOf(await listTable("-s", "-t"));
   };
 
   // Around the table; nobody waits in line for that.
@@ -78,6 +79,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connecti
 
   const change = (link: string, next: (before: SlotPolicy | undefined) => SlotPolicy | undefined): Promise<void> =>
     shell.inLine(async (now) => {
+      state.changes++;
       const before = slots.get(link);
       const after = next(before);
       if (after === undefined) slots.delete(link);
@@ -109,10 +111,14 @@ export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connecti
     close: ({ link, address }) => change(link, (before) => ({ ...before, link, address, open: false })),
     forget: ({ link }) => change(link, () => undefined),
     async repair() {
-      const touched = await shell.inLine(async (now) => {
-        const whole = (await isThere(plan, now)) && (await asExpected().catch(() => false));
-        if (!whole) await putBack();
-        return !whole;
+      const seen = { changes: state.changes };
+      // Beside the changes first: reading a large table takes longer than a start may wait for.
+      const well = (await shell.inLine((now) => isThere(plan, now))) && (await asExpected());
+      const touched = await shell.inLine(async () => {
+        if (well && seen.changes === state.changes) return false;
+        if (seen.changes !== state.changes && (await asExpected())) return false;
+        await putBack();
+        return true;
       });
       return (await surround()) || touched;
     },
@@ -130,7 +136,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connecti
         };
       }),
     watch(onTouched) {
-      watcher.stop = watchTable(plan.network, { isOwn: (pid) => pid === shell.pid, onTouched });
+      watcher.stop = watchRules(plan.network, onTouched);
     },
     stop() {
       watcher.stop();
@@ -153,10 +159,6 @@ function isThere(plan: Plan, now: NftLine): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-function listSets(plan: Plan): string {
-  return SLOT_SETS.map((name) => `list set inet ${plan.network} ${name}\n`).join("");
 }
 
 /** Sets come first. */

@@ -15,8 +15,6 @@ export type NftLine = (line: string) => Promise<string>;
 export interface NftShell {
   /** Work of several lines, or of another process on the same table, in line with the others. */
   inLine<T>(work: (now: NftLine) => Promise<T>): Promise<T>;
-  /** Of the process that is fed; undefined while there is none. */
-  readonly pid: number | undefined;
   stop(): void;
 }
 
@@ -100,9 +98,6 @@ export function nftShell(): NftShell {
 
   return {
     inLine,
-    get pid() {
-      return state.session?.child.pid;
-    },
     stop: end,
   };
 }

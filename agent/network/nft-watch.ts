@@ -1,33 +1,24 @@
-/** `nft monitor` kept running: says at once when another program has touched the table. */
+/**
+ * `nft monitor` kept running: says at once when rules of the table were touched; a table or a chain goes with its rules.
+ * Of elements it says nothing: nft writes megabytes about one interval of addresses, so those are left to the comparison.
+ */
 
 import { type ChildProcess, spawn } from "node:child_process";
 
 const RESTART_MS = 1_000;
-/** A change that is larger than this between two marks of its end is not read to the end. */
-const MAX_LINE = 65_536;
+const MAX_LINE = 4_096;
 
-export interface WatchOptions {
-  readonly isOwn: (pid: number) => boolean;
-  readonly onTouched: () => void;
-}
-
-export function watchTable(network: string, { isOwn, onTouched }: WatchOptions): () => void {
+/** Our own rebuilding is told, too. Ends it when called. */
+export function watchRules(network: string, onTouched: () => void): () => void {
   const state = { stopped: false, child: undefined as ChildProcess | undefined };
+
   const start = (): ChildProcess => {
-    const child = spawn("nft", ["monitor"], { stdio: ["ignore", "pipe", "ignore"] });
+    const child = spawn("nft", ["monitor", "rules"], { stdio: ["ignore", "pipe", "ignore"] });
     let rest = "";
-    let touched = false;
     child.stdout.on("data", (chunk: Buffer) => {
       const lines = (rest + chunk.toString("utf8")).split("\n");
-      rest = (lines.pop() ?? "").slice(-MAX_LINE);
-      for (const line of lines) {
-        const end = /^# new generation \d+ by process (\d+) /.exec(line);
-        if (end === null) touched ||= isAbout(line, network);
-        else {
-          if (touched && !isOwn(Number(end[1]))) onTouched();
-          touched = false;
-        }
-      }
+      rest = (lines.pop() ?? "").slice(0, MAX_LINE);
+      if (lines.some((line) => isAbout(line, network))) onTouched();
     });
     child.once("error", () => undefined);
     child.once("close", () => {
@@ -50,7 +41,8 @@ export function watchTable(network: string, { isOwn, onTouched }: WatchOptions):
   };
 }
 
+/** As in `delete rule inet svc out handle 7`. */
 function isAbout(line: string, network: string): boolean {
-  const [, , family, table] = line.split(" ", 4);
-  return family === "inet" && table === network;
+  const [, what, family, table] = line.split(" ", 4);
+  return what === "rule" && family === "inet" && table === network;
 }

@@ -26,6 +26,7 @@ const run = promisify(execFile);
 
 export const NETWORK = "svca";
 export const GATEWAY = "10.216.0.1";
+const SUBNET = "10.216.0.0/16";
 export const BASE = { templateId: "base", buildId: "base-build", image: "svc/base:latest" };
 export const RESOURCES = { cpuCount: 1, memoryMB: 256, diskSizeMB: 1024 };
 const RUN_DIR = "/run/svc-agenttest";
@@ -94,7 +95,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
     SVC_STATE_DIR: join(directory, "state"),
     SVC_RUN_DIR: RUN_DIR,
     SVC_NETWORK_NAME: NETWORK,
-    SVC_SUBNET: "10.216.0.0/16",
+    SVC_SUBNET: SUBNET,
     SVC_ENVD_RUNTIME: process.env["SVC_TEST_ENVD_RUNTIME"] ?? "/opt/svc/envd-runtime/current",
     // Nothing may leave the machine: names are asked for at a port where nobody answers.
     SVC_DNS_UPSTREAM: "127.0.0.1:9",
@@ -253,6 +254,12 @@ async function removeAll(): Promise<void> {
   }
   await run("nft", ["delete", "table", "inet", NETWORK]).catch(() => undefined);
   await run("ip", ["link", "delete", `${NETWORK}0`]).catch(() => undefined);
+  const { stdout: routing } = await run("ip", ["rule", "show"]);
+  for (const line of routing.split("\n").filter((line) => line.includes(`from ${SUBNET} `))) {
+    await run("ip", ["rule", "delete", "pref", line.split(":")[0] ?? "", "from", SUBNET]);
+    const table = /lookup (\d+)/.exec(line)?.[1];
+    if (table !== undefined) await run("ip", ["route", "flush", "table", table]).catch(() => undefined);
+  }
   await rm(RUN_DIR, { recursive: true, force: true });
   const { stdout: rules } = await run("iptables", ["-S", "DOCKER-USER"]);
   for (const rule of rules.split("\n").filter((line) => line.includes(`${NETWORK}-+`))) {

@@ -1,0 +1,94 @@
+/**
+ * The firewall and links of a node in a network namespace of its own, as a program: `ip netns exec <name>` starts it, a
+ * test tells it over a channel what to do. Nothing of the machine's own network is touched.
+ */
+
+import { spawn } from "node:child_process";
+import { createServer, type Socket } from "node:net";
+import { runCommand } from "../../agent/command.ts";
+import { planNetwork } from "../../agent/network/addresses.ts";
+import { type Firewall, hostFirewall } from "../../agent/network/firewall.ts";
+import { hostLinks } from "../../agent/network/links.ts";
+import { CONNECTIONS, EGRESS_PORT, NETWORK, type Order, SUBNET } from "./firewall-orders.ts";
+
+const plan = planNetwork(NETWORK, SUBNET);
+const links = hostLinks(plan, runCommand);
+const firewall: Firewall = hostFirewall(plan, runCommand, {
+  egressPort: () => Promise.resolve(EGRESS_PORT),
+  connections: CONNECTIONS,
+});
+const repaired = { count: 0 };
+
+function enter(slot: number, command: readonly string[]): string[] {
+  return slot === 0 ? [...command] : ["nsenter", `--net=${plan.slot(slot).netnsPath}`, ...command];
+}
+
+async function carryOut(order: Order): Promise<unknown> {
+  switch (order.do) {
+    case "add":
+      await links.add(plan.slot(order.slot));
+      return firewall.pin(plan.slot(order.slot));
+    case "open":
+      return firewall.open(plan.slot(order.slot), order.policy);
+    case "close":
+      return firewall.close(plan.slot(order.slot));
+    case "forget":
+      return firewall.forget(plan.slot(order.slot));
+    case "rebuild":
+      await links.prepare();
+      return firewall.rebuild(
+        Object.entries(order.open).map(([slot, policy]) => {
+          const { link, address } = plan.slot(Number(slot));
+          return { link, address, policy };
+        }),
+      );
+    case "repair":
+      return firewall.repair();
+    case "decisions": {
+      const { flows, untold } = await firewall.decisions();
+      return { flows, untold: [...untold] };
+    }
+    case "watch":
+      return firewall.watch(() => {
+        void firewall.repair().then((was) => {
+          if (was) repaired.count++;
+        });
+      });
+    case "hostServer":
+      await listen(9_000, (socket) => socket.end("host"));
+      return;
+    case "run": {
+      const [program = "", ...parameters] = enter(order.slot, order.command);
+      return runCommand(program, parameters, { timeoutMs: 30_000 });
+    }
+    case "start": {
+      const [program = "", ...parameters] = enter(order.slot, order.command);
+      const child = spawn(program, parameters, { stdio: ["ignore", "pipe", "inherit"] });
+      // Until it says something.
+      await new Promise((resolve) => child.stdout.once("data", resolve));
+      return child.pid;
+    }
+  }
+}
+
+function listen(port: number, take: (socket: Socket) => void): Promise<void> {
+  return new Promise((resolve) => {
+    const server = createServer((socket) => {
+      socket.on("error", () => socket.destroy());
+      take(socket);
+    });
+    server.listen(port, "0.0.0.0", () => resolve());
+  });
+}
+
+process.on("message", ({ id, order }: { id: number; order: Order }) => {
+  const begun = performance.now();
+  carryOut(order).then(
+    (result) => process.send?.({ id, result, ms: performance.now() - begun }),
+    (error: unknown) => process.send?.({ id, error: String(error) }),
+  );
+});
+process.once("disconnect", () => {
+  firewall.stop();
+  process.exit(0);
+});
