@@ -11,7 +11,7 @@ import type { Authenticate } from "../shared/serve.ts";
 import type { EgressProcess } from "./egress-process.ts";
 import type { Instruments } from "./instruments.ts";
 import type { Metrics } from "./metrics.ts";
-import type { Gate } from "./network/gate.ts";
+import type { ReplaceEgress } from "./replace-egress.ts";
 import type { SandboxLogs } from "./sandbox-logs.ts";
 import type { Sandboxes } from "./sandboxes.ts";
 import type { Captures } from "./snapshots/captures.ts";
@@ -27,13 +27,14 @@ export interface ApiDeps {
   readonly samples: Pick<SampleStore, "between">;
   readonly logs: Pick<SandboxLogs, "read">;
   readonly networkLog: Pick<NetworkLogStore, "read">;
-  readonly gate: Pick<Gate, "replace">;
+  readonly replaceEgress: ReplaceEgress;
   readonly egress: Pick<EgressProcess, "check">;
   readonly instruments: Pick<Instruments, "started" | "startFailed" | "stopped">;
 }
 
 export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
-  const { sandboxes, captures, snapshots, metrics, samples, logs, instruments, gate, egress, networkLog } = deps;
+  const { sandboxes, captures, snapshots, metrics, samples, logs, instruments, egress, networkLog, replaceEgress } =
+    deps;
   return {
     async startExecution({ params, body }) {
       const begun = performance.now();
@@ -56,9 +57,7 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     deleteSnapshot: ({ params }) => snapshots.delete(params.snapshotId),
     updateExecution: ({ params, body }) => sandboxes.setEndAt(params.executionId, body.endAt),
     replaceEgress: ({ params, body }) =>
-      sandboxes.changeEgress(params.executionId, body, ({ executionId, sandboxId, container, egress: from }) =>
-        gate.replace(container.slot, { executionId, sandboxId }, { from, to: body }),
-      ),
+      sandboxes.changeEgress(params.executionId, body, (sandbox) => replaceEgress(sandbox, body)),
     checkNetwork({ params, query }) {
       const sandbox = sandboxes.get(params.executionId);
       if (sandbox === undefined) throw new AppError("sandbox_not_found", "the execution does not run here");

@@ -36,6 +36,7 @@ import { createPool } from "./pool.ts";
 import { createProvision } from "./provision.ts";
 import { startNodeProxy } from "./proxy.ts";
 import { recover } from "./recovery.ts";
+import { type CaFor, createReplaceEgress } from "./replace-egress.ts";
 import { startReport } from "./report.ts";
 import { startSandboxLogs } from "./sandbox-logs.ts";
 import { createSandboxes } from "./sandboxes.ts";
@@ -64,6 +65,7 @@ export interface AgentDeps {
   readonly diskUsage: (directory: string) => Promise<number | undefined>;
   readonly probe: () => Promise<NodeIdentity["capabilities"]>;
   readonly egress: (onDecisions: OnDecisions) => EgressProcess;
+  readonly caFor: CaFor;
   readonly lockPath: string;
   readonly databasePath: string;
   readonly now: () => number;
@@ -232,7 +234,8 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     server,
     agentApi,
     handlers({
-      ...{ sandboxes, captures, snapshots, metrics, logs, instruments, gate },
+      ...{ sandboxes, captures, snapshots, metrics, logs, instruments },
+      replaceEgress: createReplaceEgress({ ...deps, gate }),
       ...{ egress: egressProcess, samples: stores.samples, networkLog: stores.networkLog },
     }),
     nodeTokenOnly(config.nodeToken),

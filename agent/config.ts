@@ -52,6 +52,11 @@ export const AgentConfig = Type.Object({
   }),
 
   egressPort: port(0, "Port of the egress process at the gateway; 0 picks a free one and keeps it"),
+  egressProxyAllow: Type.String({
+    default: "",
+    maxLength: 4096,
+    description: "Internal ranges that egress proxies of sandboxes may be in: IPv4 CIDR, comma-separated",
+  }),
   egressConnections: Type.Integer({
     default: 1024,
     minimum: 1,
@@ -120,7 +125,6 @@ export const FOREIGN_SETTINGS: readonly string[] = [
   "EDGE_CONNECTION_LIMIT",
   "EDGE_HOST",
   "EDGE_PORT",
-  "EGRESS_PROXY_ALLOW",
   "ENCRYPTION_KEY",
   "EXPIRY_CONCURRENCY",
   "EXPIRY_EVERY_MS",

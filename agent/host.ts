@@ -9,6 +9,7 @@ import { runCommand } from "./command.ts";
 import type { AgentConfig } from "./config.ts";
 import { diskUsage } from "./disk-usage.ts";
 import { dockerContainers } from "./docker.ts";
+import { caFor, loadAuthority } from "./egress/transform/authority.ts";
 import { type Authority, createEgressProcess } from "./egress-process.ts";
 import { choosePort, egressProgram } from "./egress-program.ts";
 import { httpEnvd } from "./envd.ts";
@@ -38,6 +39,9 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     openFiles: openFileLimit(),
   });
   const chosen = { port: undefined as Promise<number> | undefined };
+  const loaded = { authority: undefined as Promise<Authority> | undefined };
+  // Always the same object: leaves are kept by it.
+  const authority = () => (loaded.authority ??= loadAuthority(config.stateDir, Date.now()));
   const egressPort = () => (chosen.port ??= choosePort(config.egressPort, join(config.stateDir, "egress-port")));
   return {
     log,
@@ -71,21 +75,21 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
           dnsPort: DNS_PORT,
           dnsUpstream: config.dnsUpstream,
           connectionsPerSandbox: config.egressConnections,
-          authority: noAuthority,
+          proxyAllowedRanges: config.egressProxyAllow
+            .split(",")
+            .map((text) => text.trim())
+            .filter(Boolean),
+          authority,
           resolve: noPlaceholders,
           log,
         },
         onDecisions,
       ),
+    caFor: async (policy) => (policy.rules.length === 0 ? "" : caFor(policy, await authority())),
     lockPath: join(config.stateDir, "agent.lock"),
     databasePath: join(config.stateDir, "agent.db"),
     now: Date.now,
   };
-}
-
-/** Until this node has one, no host is transformed. */
-function noAuthority(): Promise<Authority> {
-  return Promise.resolve({ certificate: "", key: "" });
 }
 
 /** Nothing here knows a value yet: requests that need one fail. */

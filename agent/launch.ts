@@ -9,6 +9,7 @@ import type { Envd } from "./envd.ts";
 import type { LiveContainer } from "./live-container.ts";
 import type { Gate } from "./network/gate.ts";
 import type { Provision, Provisioned } from "./provision.ts";
+import type { CaFor } from "./replace-egress.ts";
 import type { ExecutionStore } from "./store/executions.ts";
 
 export interface LaunchSpec {
@@ -30,6 +31,7 @@ export interface LaunchDeps {
   readonly envd: Pick<Envd, "init">;
   readonly store: Pick<ExecutionStore, "add" | "markRunning" | "remove">;
   readonly containers: Pick<Containers, "rename">;
+  readonly caFor: CaFor;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -54,7 +56,7 @@ export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSi
 async function claim(
   { executionId, body }: LaunchSpec,
   { container, warm }: Provisioned,
-  { disposal, gate, envd, store, containers, now, log }: LaunchDeps,
+  { disposal, gate, envd, store, containers, caFor, now, log }: LaunchDeps,
   signal: AbortSignal,
 ): Promise<Launched> {
   const teardown = new Teardown(log);
@@ -77,12 +79,14 @@ async function claim(
     store.add({ ...intended, onTimeout: does, startedAt: now(), running: false });
     teardown.add("row", () => store.remove(executionId));
 
+    // A fresh container trusts what its image does; nothing is said where there is nothing to add.
+    const caBundle = egress.rules.length === 0 ? undefined : await caFor(egress);
     if (warm) container.cgroup.thaw();
     const limit = warm ? AbortSignal.any([signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)]) : signal;
     await Promise.all([
       envd.init(
         { address: container.slot.address, controlToken: container.controlToken },
-        toInit(executionId, body, now()),
+        toInit(executionId, body, now(), caBundle),
         limit,
       ),
       gate.open(container.slot, { executionId, sandboxId }, egress),

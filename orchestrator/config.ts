@@ -113,6 +113,8 @@ export const FOREIGN_SETTINGS: readonly string[] = [
   "AGENT_HOST",
   "AGENT_PORT",
   "AGENT_URL",
+  "EGRESS_CONNECTIONS",
+  "EGRESS_PORT",
   "PROXY_HOST",
   "PROXY_PORT",
   "PROXY_URL",

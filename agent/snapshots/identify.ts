@@ -7,12 +7,14 @@ import type { Envd } from "../envd.ts";
 import { toInit } from "../launch.ts";
 import type { LiveContainer } from "../live-container.ts";
 import type { Gate } from "../network/gate.ts";
+import type { CaFor } from "../replace-egress.ts";
 import type { Stores } from "../store/stores.ts";
 
 export interface IdentifyDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions" | "containers">;
   readonly envd: Pick<Envd, "init" | "ready" | "resumeWatches">;
   readonly gate: Pick<Gate, "open" | "close">;
+  readonly caFor: CaFor;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -52,12 +54,14 @@ interface Identified {
 /** Resolves to the time from which on it runs. */
 export async function identify(
   { executionId, body, container, watches, currentToken }: Identified,
-  { envd, gate, now, log }: IdentifyDeps,
+  { envd, gate, caFor, now, log }: IdentifyDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<number> {
   const { slot, controlToken } = container;
   const at = { address: slot.address, controlToken: currentToken ?? controlToken };
-  const init = toInit(executionId, body, now());
+  // A copy may have another policy than what it was copied from: what it must no longer trust is said too.
+  const says = body.egress.rules.length > 0 || body.origin?.is === "snapshot";
+  const init = toInit(executionId, body, now(), says ? await caFor(body.egress) : undefined);
   teardown.add("network", () => gate.close(slot));
   // A watch that cannot be armed again, because its directory is gone, is told to its client by envd.
   const rearm = () =>

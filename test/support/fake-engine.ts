@@ -326,6 +326,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       links,
       firewall,
       egress: () => egress,
+      caFor: () => Promise.resolve(""),
       marks: {
         async joinNetwork(id, path) {
           await step("mark");

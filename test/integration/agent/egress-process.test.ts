@@ -30,7 +30,7 @@ async function setup(command = [process.execPath, "--import", "tsx", program]) {
     {
       command: () => Promise.resolve(command),
       environment: { FAKE_EGRESS_FILE: file, PATH: process.env["PATH"] ?? "" },
-      ...{ gateway: "10.99.0.1", dnsPort: 53, dnsUpstream: "", connectionsPerSandbox: 9, log },
+      ...{ gateway: "10.99.0.1", dnsPort: 53, dnsUpstream: "", connectionsPerSandbox: 9, proxyAllowedRanges: [], log },
       authority: () => Promise.resolve({ certificate: "c", key: "k" }),
       resolve: (executionId, name) =>
         name === "broken" ? Promise.reject(new Error("no")) : Promise.resolve(`${name} of ${executionId}`),
