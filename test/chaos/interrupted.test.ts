@@ -4,7 +4,8 @@
  * The runs are printed as a table.
  */
 
-import { readdir, readFile, readlink, stat } from "node:fs/promises";
+import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { dropFrozen } from "../support/frozen.ts";
@@ -85,12 +86,12 @@ async function survives(one: Case): Promise<void> {
       // A thaw is over at once; later moments are in the middle of a restore.
       if (moment !== 5) await dropFrozen(platform, sandbox.sandboxId);
     }
-    const outcome = (actions[during] as (sandbox: Sandbox) => Promise<unknown>)(sandbox).then(
-      () => "done",
-      (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message.slice(0, 60)}` : "unknown"),
-    );
-    await kill(victim, moment, outcome);
-    const answer = await outcome;
+    const action = () =>
+      (actions[during] as (sandbox: Sandbox) => Promise<unknown>)(sandbox).then(
+        () => "done",
+        (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message.slice(0, 60)}` : "unknown"),
+      );
+    const answer = await interrupted(action, victim, moment);
     await untilReady(platform);
     const { state } = await Sandbox.getInfo(sandbox.sandboxId);
     runs.push({ ...one, answer, state });
@@ -131,46 +132,64 @@ async function poolAtRest(): Promise<void> {
   await expect.poll(look, { timeout: 60_000, interval: 1_500 }).toBe(true);
 }
 
-async function kill(victim: Victim, moment: Moment, outcome: Promise<string>): Promise<void> {
+/** What the caller heard. */
+async function interrupted(action: () => Promise<string>, victim: Victim, moment: Moment): Promise<string> {
   if (victim === "criu") {
-    expect(await killCriu(outcome, moment), await outcome).toBe(true);
-    return;
+    const { killed: hit, answer } = await killCriu(action, moment);
+    expect(hit, answer).toBe(true);
+    return answer;
   }
-  await new Promise((resolve) => setTimeout(resolve, moment === "pages" ? 0 : moment));
-  if (victim !== "dockerd") return killHard(platform, victim);
-  process.kill(Number((await readFile("/var/run/docker.pid", "utf8")).trim()), "SIGKILL");
-  await run(`${checkout}scripts/host/docker-engine`, []);
+  const outcome = action();
+  await delay(moment === "pages" ? 0 : moment);
+  if (victim === "dockerd") {
+    process.kill(Number(readFileSync("/var/run/docker.pid", "utf8").trim()), "SIGKILL");
+    await run(`${checkout}scripts/host/docker-engine`, []);
+  } else await killHard(platform, victim);
+  return outcome;
 }
 
-/** The first process of CRIU's that shows up, by its arguments or the title it gives itself at work; false: none. */
-async function killCriu(outcome: Promise<string>, moment: Moment): Promise<boolean> {
-  const action = { over: false };
-  void outcome.then(() => {
-    action.over = true;
+/**
+ * The first process of CRIU's that has the title it gives itself at work: runc asks others for their version before. Only
+ * processes that are new are read, and without waiting: on a busy machine it would be through before it is found.
+ */
+async function killCriu(action: () => Promise<string>, moment: Moment): Promise<{ killed: boolean; answer: string }> {
+  const before = new Set(readdirSync("/proc"));
+  const state = { over: false, killed: false };
+  const outcome = action().finally(() => {
+    state.over = true;
   });
-  while (!action.over) {
-    for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
-      const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
-      if (/(?:dump|restore) --rpc|\/criu[^\0]*\0swrk\0/.test(command)) {
-        if (moment === "pages") while (!action.over && (await pagesOf(pid)) < 4 << 20);
-        else await new Promise((resolve) => setTimeout(resolve, moment));
-        return killed(Number(pid));
-      }
-    }
-    await new Promise((resolve) => setTimeout(resolve, 2));
+  const found = (): string | undefined =>
+    readdirSync("/proc").find((pid) => /^\d+$/.test(pid) && !before.has(pid) && isCriu(pid));
+  let pid = found();
+  while (pid === undefined && !state.over) {
+    await delay(1);
+    pid = found();
   }
-  return false;
+  if (pid !== undefined) {
+    if (moment === "pages") while (!state.over && pagesOf(pid) < 4 << 20) await delay(1);
+    else await delay(moment);
+    state.killed = killed(Number(pid));
+  }
+  return { killed: state.killed, answer: await outcome };
+}
+
+function isCriu(pid: string): boolean {
+  try {
+    return /(?:dump|restore) --rpc/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"));
+  } catch {
+    return false;
+  }
 }
 
 /** Bytes of memory that a CRIU has written. */
-async function pagesOf(pid: string): Promise<number> {
-  const open = await readdir(`/proc/${pid}/fd`).catch(() => []);
-  for (const fd of open) {
-    const path = `/proc/${pid}/fd/${fd}`;
-    if (/\/pages-\d+\.img$/.test(await readlink(path).catch(() => ""))) {
-      const { size } = await stat(path).catch(() => ({ size: 0 }));
-      if (size > 0) return size;
+function pagesOf(pid: string): number {
+  try {
+    for (const fd of readdirSync(`/proc/${pid}/fd`)) {
+      const path = `/proc/${pid}/fd/${fd}`;
+      if (/\/pages-\d+\.img$/.test(readlinkSync(path)) && statSync(path).size > 0) return statSync(path).size;
     }
+  } catch {
+    // It closed the file or ended in between.
   }
   return 0;
 }
