@@ -59,12 +59,14 @@ export async function tunnel(socket: Socket, proxy: EgressProxy, destination: De
 function settled(socket: Socket): Promise<void> {
   return new Promise((resolve, reject) => {
     const gone = () => reject(new Error("egress proxy: the connection closed"));
-    const putBack = (chunk: Buffer) => socket.unshift(chunk);
+    const early: Buffer[] = [];
+    const keep = (chunk: Buffer) => void early.push(chunk);
     socket.once("close", gone);
-    socket.on("data", putBack);
+    socket.on("data", keep);
     socket.once("resume", () => {
       socket.pause();
-      socket.off("data", putBack).off("close", gone);
+      socket.off("data", keep).off("close", gone);
+      if (early.length > 0) socket.unshift(Buffer.concat(early));
       // Paused on purpose, it would stay so for an HTTP client; after this it is as one that nobody listened to yet.
       const nothing = () => undefined;
       socket.on("readable", nothing).off("readable", nothing);
