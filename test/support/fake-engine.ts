@@ -59,6 +59,7 @@ export interface FakeEngine {
     | "links"
     | "firewall"
     | "egress"
+    | "caFor"
     | "marks"
     | "openCgroup"
     | "envd"
