@@ -286,6 +286,13 @@ ${mine} two`);
     expect((await order({ do: "repair" })).result).toBe(false);
 
     await order({ do: "watch" });
+    // Until it looks: the first thing that it notices.
+    const noticed = async () => {
+      await text(0, "nft", "insert", "rule", "inet", NETWORK, "forward", "accept");
+      return (await order({ do: "repaired" })).result;
+    };
+    await expect.poll(noticed, { interval: 200 }).toBeGreaterThan(0);
+    await order({ do: "repair" });
     const damage: string[][] = [
       ["nft", "flush", "ruleset"],
       ["nft", "delete", "table", "inet", NETWORK],
