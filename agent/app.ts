@@ -10,6 +10,7 @@ import { createServer, serve } from "../shared/serve.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { addOperatorRoutes, handlers, nodeTokenOnly } from "./api.ts";
 import { applyReply } from "./apply-reply.ts";
+import { barrier } from "./barrier.ts";
 import { boot } from "./boot.ts";
 import type { OpenCgroup } from "./cgroup.ts";
 import type { AgentConfig } from "./config.ts";
@@ -232,8 +233,16 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     server,
     agentApi,
     handlers({
-      ...{ sandboxes, captures, snapshots, metrics, logs, instruments, gate },
-      ...{ egress: egressProcess, samples: stores.samples, networkLog: stores.networkLog },
+      sandboxes,
+      captures,
+      snapshots,
+      metrics,
+      logs,
+      instruments,
+      gate,
+      egress: egressProcess,
+      samples: stores.samples,
+      networkLog: stores.networkLog,
     }),
     nodeTokenOnly(config.nodeToken),
   );
@@ -297,14 +306,6 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   teardown.add("starts and snapshots under way", () => Promise.all([sandboxes.drain(), captures.drain()]));
   log.info({ url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
   return { url, proxyUrl: proxy.url };
-}
-
-function barrier(): { readonly passed: Promise<void>; open(): void } {
-  let open: () => void = () => undefined;
-  const passed = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { passed, open: () => open() };
 }
 
 function identify(

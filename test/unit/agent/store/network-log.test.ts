@@ -10,8 +10,15 @@ import type { NetworkLogEntry } from "../../../../shared/agent-api.ts";
 import { CLOSED, OPEN } from "../../../../shared/policy/egress-policy.ts";
 
 const entry = (at: number, more: Partial<NetworkLogEntry> = {}): NetworkLogEntry => ({
-  ...{ at, protocol: "tcp", address: "203.0.113.1", port: 80, verdict: "allow", rule: "default", count: 1 },
-  ...{ sentBytes: 0, receivedBytes: 0 },
+  at,
+  protocol: "tcp",
+  address: "203.0.113.1",
+  port: 80,
+  verdict: "allow",
+  rule: "default",
+  count: 1,
+  sentBytes: 0,
+  receivedBytes: 0,
   ...more,
 });
 const times = (entries: readonly NetworkLogEntry[]) => entries.map(({ at }) => at);
