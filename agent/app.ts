@@ -10,6 +10,7 @@ import { createServer, serve } from "../shared/serve.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { addOperatorRoutes, handlers, nodeTokenOnly } from "./api.ts";
 import { applyReply } from "./apply-reply.ts";
+import { barrier } from "./barrier.ts";
 import { boot } from "./boot.ts";
 import type { OpenCgroup } from "./cgroup.ts";
 import type { AgentConfig } from "./config.ts";
@@ -17,7 +18,7 @@ import type { Containers } from "./containers.ts";
 import { createDisposal } from "./disposal.ts";
 import type { EgressProcess, OnDecisions } from "./egress-process.ts";
 import { watchEngine } from "./engine-watch.ts";
-import type { Envd } from "./envd.ts";
+import type { CaFor, Envd } from "./envd.ts";
 import type { EnvdRuntime } from "./envd-runtime.ts";
 import { endExpired, startExpiry } from "./expiry.ts";
 import { describeNode, type NodeIdentity } from "./heartbeat.ts";
@@ -36,7 +37,7 @@ import { createPool } from "./pool.ts";
 import { createProvision } from "./provision.ts";
 import { startNodeProxy } from "./proxy.ts";
 import { recover } from "./recovery.ts";
-import { type CaFor, createReplaceEgress } from "./replace-egress.ts";
+import { createReplaceEgress } from "./replace-egress.ts";
 import { startReport } from "./report.ts";
 import { startSandboxLogs } from "./sandbox-logs.ts";
 import { createSandboxes } from "./sandboxes.ts";
@@ -234,9 +235,16 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     server,
     agentApi,
     handlers({
-      ...{ sandboxes, captures, snapshots, metrics, logs, instruments },
+      sandboxes,
+      captures,
+      snapshots,
+      metrics,
+      logs,
+      instruments,
       replaceEgress: createReplaceEgress({ ...deps, gate }),
-      ...{ egress: egressProcess, samples: stores.samples, networkLog: stores.networkLog },
+      egress: egressProcess,
+      samples: stores.samples,
+      networkLog: stores.networkLog,
     }),
     nodeTokenOnly(config.nodeToken),
   );
@@ -304,14 +312,6 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   teardown.add("starts and snapshots under way", () => Promise.all([sandboxes.drain(), captures.drain()]));
   log.info({ url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
   return { url, proxyUrl: proxy.url };
-}
-
-function barrier(): { readonly passed: Promise<void>; open(): void } {
-  let open: () => void = () => undefined;
-  const passed = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { passed, open: () => open() };
 }
 
 function identify(

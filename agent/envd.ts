@@ -3,6 +3,7 @@
 import { request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../shared/errors.ts";
+import type { EgressPolicy } from "../shared/policy/egress-policy.ts";
 
 const PORT = 49983;
 const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
@@ -25,6 +26,9 @@ export interface EnvdInit {
   /** From now on this one opens the internal routes. */
   readonly controlToken?: string;
 }
+
+/** PEM of the node's authority for a policy with rules, else empty. */
+export type CaFor = (policy: EgressPolicy) => Promise<string>;
 
 /** Where an envd is and what opens its internal routes. */
 interface EnvdAddress {

@@ -5,11 +5,10 @@ import type { Log } from "../shared/log.ts";
 import { Teardown } from "../shared/teardown.ts";
 import type { Containers } from "./containers.ts";
 import type { Disposal } from "./disposal.ts";
-import type { Envd } from "./envd.ts";
+import type { CaFor, Envd } from "./envd.ts";
 import type { LiveContainer } from "./live-container.ts";
 import type { Gate } from "./network/gate.ts";
 import type { Provision, Provisioned } from "./provision.ts";
-import type { CaFor } from "./replace-egress.ts";
 import type { ExecutionStore } from "./store/executions.ts";
 
 export interface LaunchSpec {

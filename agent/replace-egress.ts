@@ -3,14 +3,11 @@
 import { AppError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import type { EgressPolicy } from "../shared/policy/egress-policy.ts";
-import type { Envd } from "./envd.ts";
+import type { CaFor, Envd } from "./envd.ts";
 import type { Gate } from "./network/gate.ts";
 import type { Sandbox } from "./sandboxes.ts";
 
 const TRUST_LIMIT_MS = 5_000;
-
-/** PEM of the node's authority for a policy with rules, else empty. */
-export type CaFor = (policy: EgressPolicy) => Promise<string>;
 
 export interface ReplaceEgressDeps {
   readonly gate: Pick<Gate, "replace">;

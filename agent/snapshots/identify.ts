@@ -3,11 +3,10 @@
 import type { StartBody } from "../../shared/agent-api.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Teardown } from "../../shared/teardown.ts";
-import type { Envd } from "../envd.ts";
+import type { CaFor, Envd } from "../envd.ts";
 import { toInit } from "../launch.ts";
 import type { LiveContainer } from "../live-container.ts";
 import type { Gate } from "../network/gate.ts";
-import type { CaFor } from "../replace-egress.ts";
 import type { Stores } from "../store/stores.ts";
 
 export interface IdentifyDeps {

@@ -69,10 +69,19 @@ export function networkLogStore(
       let seq = last.get(executionId)?.seq ?? 0;
       for (const { at, protocol, address, port, name, verdict, rule, count, sentBytes, receivedBytes } of entries) {
         seq++;
-        const bytes = { sent_bytes: sentBytes, received_bytes: receivedBytes };
         insert.run({
-          ...{ execution_id: executionId, seq, at, protocol, address, port, name: name ?? null, verdict, rule, count },
-          ...bytes,
+          execution_id: executionId,
+          seq,
+          at,
+          protocol,
+          address,
+          port,
+          name: name ?? null,
+          verdict,
+          rule,
+          count,
+          sent_bytes: sentBytes,
+          received_bytes: receivedBytes,
         });
       }
       trim.run(executionId, seq - limits.perExecution);

@@ -171,7 +171,6 @@ describe("the network of a sandbox", () => {
       expect(await reach(open, "tcp", address, { port: Number(new URL(agent.url).port) })).toBe("silence");
     }
     expect(await reach(open, "tcp", GATEWAY, { port: 53 })).toBe("reached");
-    expect(await reach(closed, "tcp", GATEWAY, { port: 53 })).toBe("silence");
   });
 
   test("a borrowed source address gets nowhere", async () => {
@@ -182,9 +181,32 @@ describe("the network of a sandbox", () => {
   });
 
   test("without internet access nothing is reached", async () => {
-    expect(await reach(closed, "tcp", INTERNET)).toBe("silence");
-    expect(await reach(closed, "udp", INTERNET)).toBe("silence");
+    expect(await reach(closed, "tcp", INTERNET)).toBe("refused");
+    expect(await reach(closed, "udp", INTERNET)).toBe("failed 113");
+    await expect
+      .poll(async () => {
+        const query = { limit: 10 };
+        const { entries } = await agent.call.networkLog({ params: { executionId: closed.executionId }, query });
+        return entries.map(({ address, verdict, rule }) => `${address} ${verdict} ${rule}`);
+      })
+      .toContain(`${INTERNET} deny denyOut 0.0.0.0/0`);
     expect((await fetch(`http://${closed.address}:49983/health`)).status).toBe(204);
+  });
+
+  test("another policy is in force at once, and is kept", async () => {
+    const params = { executionId: closed.executionId };
+    const allowed = { ...CLOSED, allowRanges: [`${INTERNET}/32`] };
+    await agent.call.replaceEgress({ params, body: allowed });
+    expect(await reach(closed, "tcp", INTERNET)).toBe("reached");
+    const query = { host: INTERNET, port: PORT, protocol: "tcp" as const };
+    expect(await agent.call.checkNetwork({ params, query })).toMatchObject({
+      verdict: "allow",
+      rule: `allowOut ${INTERNET}/32`,
+    });
+    await agent.call.replaceEgress({ params, body: CLOSED });
+    expect(await reach(closed, "tcp", INTERNET)).toBe("refused");
+    const nobody = { executionId: "00000000-0000-4000-8000-000000000000" };
+    await expect(agent.call.replaceEgress({ params: nobody, body: CLOSED })).rejects.toMatchObject({ status: 404 });
   });
 
   test("there is no IPv6 but the sandbox's own ::1", async () => {
@@ -199,12 +221,12 @@ describe("the network of a sandbox", () => {
   test("while the agent is dead, established rules hold and nothing new opens", async () => {
     await agent.crash();
     expect(await reach(open, "tcp", INTERNET)).toBe("reached");
-    expect(await reach(closed, "tcp", INTERNET)).toBe("silence");
+    expect(await reach(closed, "tcp", INTERNET)).toBe("refused");
     expect(await reach(open, "tcp", PRIVATE)).toBe("silence");
     await agent.launch();
     expect(await reach(open, "tcp", INTERNET)).toBe("reached");
     const { stdout } = await run("nft", ["list", "set", "inet", NETWORK, "open"]);
-    expect(stdout.match(/"svca-/g)).toHaveLength(2);
+    expect(stdout.match(/"svca-/g)).toHaveLength(3);
   });
 });
 

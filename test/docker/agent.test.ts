@@ -58,7 +58,7 @@ describe("without a pool", () => {
       agent.call.startExecution({ params, body }),
     ]);
     expect(second).toEqual(first);
-    expect(await setElements("open")).toHaveLength(0);
+    expect(await setElements("open")).toHaveLength(1);
     await agent.stop(params.executionId);
     await expect(agent.call.startExecution({ params, body })).rejects.toMatchObject({ code: "conflict" });
   });
@@ -179,7 +179,7 @@ describe("with a pool", () => {
     const [open, closed] = await Promise.all([agent.start(), agent.start({ egress: CLOSED })]);
     await inside(open.sandboxId, "root", "sh", "-c", "echo kept > /tmp/mine");
     const elements = await setElements("open");
-    expect(elements).toHaveLength(1);
+    expect(elements).toHaveLength(2);
     await agent.crash();
     expect(await health(open.address)).toBe(204);
     await agent.launch();

@@ -7,15 +7,13 @@ import type { AgentDeps } from "../../agent/app.ts";
 import type { Cgroup } from "../../agent/cgroup.ts";
 import type { ContainerEvent, ContainerSpec, Containers } from "../../agent/containers.ts";
 import type { SandboxEgress } from "../../agent/egress/messages.ts";
-import type { EgressProcess } from "../../agent/egress-process.ts";
 import type { Envd, EnvdInit } from "../../agent/envd.ts";
 import { type Plan, planNetwork } from "../../agent/network/addresses.ts";
-import type { Firewall } from "../../agent/network/firewall.ts";
 import type { SlotPolicy } from "../../agent/network/firewall-rules.ts";
 import type { Links } from "../../agent/network/links.ts";
 import { AppError } from "../../shared/errors.ts";
-import { type EgressPolicy, kernelPolicy } from "../../shared/policy/egress-policy.ts";
 import { fakeMachine } from "./fake-machine.ts";
+import { fakeNetwork } from "./fake-network.ts";
 import { fakeSnapshots } from "./fake-snapshots.ts";
 
 /** Every operation asks here first, by name: throw to fail it, wait to delay it. */
@@ -78,7 +76,6 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const marks = new Map<string, string>();
   const restores = new Map<string, string>();
   const images = new Set<string>();
-  const rules = new Map<string, SlotPolicy>();
   const steps: string[] = [];
   const listeners = new Set<(event: ContainerEvent) => void>();
   const exits = new Map<string, { exitCode: number; oomKilled: boolean }>();
@@ -182,57 +179,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     list: () => Promise.resolve([...slots]),
   };
 
-  const kept = (link: string, address: string, policy: EgressPolicy | undefined): SlotPolicy => ({
-    link,
-    address,
-    open: policy !== undefined,
-    ...(policy === undefined ? {} : { policy: kernelPolicy(policy) }),
-  });
-  const firewall: Firewall = {
-    async rebuild(given) {
-      await step("rebuild");
-      rules.clear();
-      for (const { link, address, policy } of given) rules.set(link, kept(link, address, policy));
-    },
-    async pin({ link, address }) {
-      await step("pin");
-      rules.set(link, { link, address, open: false });
-    },
-    async open({ link, address }, policy) {
-      await step("open");
-      if (!rules.has(link)) throw new Error("opened before it was pinned");
-      if (!told.has(address)) throw new Error("opened before the egress process was told");
-      rules.set(link, kept(link, address, policy));
-    },
-    async close({ link, address }) {
-      await step("close");
-      rules.set(link, { link, address, open: false });
-    },
-    async forget({ link }) {
-      await step("forget");
-      rules.delete(link);
-    },
-    repair: () => Promise.resolve(false),
-    decisions: () => Promise.resolve({ flows: [], untold: new Map() }),
-    watch: () => undefined,
-    stop: () => undefined,
-  };
-  const told = new Map<string, SandboxEgress>();
-  const egress: EgressProcess = {
-    async begin(all) {
-      await step("begin");
-      told.clear();
-      for (const sandbox of all) told.set(sandbox.address, sandbox);
-    },
-    async set(sandbox) {
-      told.set(sandbox.address, sandbox);
-      await step("set");
-    },
-    forget: (address) => void told.delete(address),
-    check: () => Promise.reject(new AppError("unavailable", "the egress process is down")),
-    problem: undefined,
-    stop: () => Promise.resolve(),
-  };
+  const { rules, told, firewall, egress } = fakeNetwork(step);
 
   const at = (address: string): FakeContainer | undefined =>
     [...containers.values()].find(

@@ -44,6 +44,8 @@ async function carryOut(order: Order): Promise<unknown> {
       );
     case "repair":
       return firewall.repair();
+    case "repaired":
+      return repaired.count;
     case "decisions": {
       const { flows, untold } = await firewall.decisions();
       return { flows, untold: [...untold] };

@@ -17,7 +17,9 @@ afterEach(async () => {
 });
 
 const sandbox = (n: number, more: Partial<EgressPolicy> = {}) => ({
-  ...{ address: `10.99.0.${n}`, executionId: `execution-${n}`, sandboxId: `sandbox${n}` },
+  address: `10.99.0.${n}`,
+  executionId: `execution-${n}`,
+  sandboxId: `sandbox${n}`,
   policy: { ...OPEN, ...more },
 });
 
@@ -30,7 +32,12 @@ async function setup(command = [process.execPath, "--import", "tsx", program]) {
     {
       command: () => Promise.resolve(command),
       environment: { FAKE_EGRESS_FILE: file, PATH: process.env["PATH"] ?? "" },
-      ...{ gateway: "10.99.0.1", dnsPort: 53, dnsUpstream: "", connectionsPerSandbox: 9, proxyAllowedRanges: [], log },
+      gateway: "10.99.0.1",
+      dnsPort: 53,
+      dnsUpstream: "",
+      connectionsPerSandbox: 9,
+      proxyAllowedRanges: [],
+      log,
       authority: () => Promise.resolve({ certificate: "c", key: "k" }),
       resolve: (executionId, name) =>
         name === "broken" ? Promise.reject(new Error("no")) : Promise.resolve(`${name} of ${executionId}`),
@@ -56,7 +63,11 @@ test("begins with all that run, then is told one by one", async () => {
   await egress.set(sandbox(3));
   egress.forget("10.99.0.2");
   expect(await egress.check("10.99.0.3", { hostname: "a.b", port: 80, protocol: "tcp" })).toEqual({
-    ...{ verdict: "deny", rule: "fake", reason: "it is not real", dial: "address", addresses: ["203.0.113.9"] },
+    verdict: "deny",
+    rule: "fake",
+    reason: "it is not real",
+    dial: "address",
+    addresses: ["203.0.113.9"],
   });
   expect(await heard()).toMatchObject([
     { is: "begin", gateway: "10.99.0.1", connectionsPerSandbox: 9, authority: { key: "k" }, sandboxes: [sandbox(2)] },

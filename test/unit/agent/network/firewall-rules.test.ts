@@ -10,7 +10,10 @@ import { ALWAYS_DENIED } from "../../../../shared/policy/ranges.ts";
 const plan = planNetwork("svc", "10.213.0.0/16");
 const options = { egressPort: 5050, connections: 7 };
 const at = (n: number, more: Partial<SlotPolicy> = {}): SlotPolicy => ({
-  ...{ link: `svc-${n}`, address: `10.213.0.${n}`, open: true, policy: kernelPolicy(OPEN) },
+  link: `svc-${n}`,
+  address: `10.213.0.${n}`,
+  open: true,
+  policy: kernelPolicy(OPEN),
   ...more,
 });
 const open = at(2);

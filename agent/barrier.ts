@@ -1,0 +1,8 @@
+/** What arrives waits until it is opened. */
+export function barrier(): { readonly passed: Promise<void>; open(): void } {
+  let open: () => void = () => undefined;
+  const passed = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { passed, open: () => open() };
+}

@@ -1,0 +1,83 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { expect, test } from "vitest";
+import { openDatabase } from "../../../../agent/store/database.ts";
+import { executionStore } from "../../../../agent/store/executions.ts";
+import { networkLogStore } from "../../../../agent/store/network-log.ts";
+import type { NetworkLogEntry } from "../../../../shared/agent-api.ts";
+import { CLOSED, OPEN } from "../../../../shared/policy/egress-policy.ts";
+
+const entry = (at: number, more: Partial<NetworkLogEntry> = {}): NetworkLogEntry => ({
+  at,
+  protocol: "tcp",
+  address: "203.0.113.1",
+  port: 80,
+  verdict: "allow",
+  rule: "default",
+  count: 1,
+  sentBytes: 0,
+  receivedBytes: 0,
+  ...more,
+});
+const times = (entries: readonly NetworkLogEntry[]) => entries.map(({ at }) => at);
+
+test("entries are read oldest first, from a cursor or the newest", () => {
+  const log = networkLogStore(openDatabase(":memory:"));
+  log.add("a", [entry(10, { name: "example.com" }), entry(30)], 0);
+  log.add("a", [entry(20, { verdict: "deny" })], 3);
+  log.add("b", [entry(15)], 0);
+  expect(log.read("a", { limit: 10 })).toEqual({
+    entries: [entry(10, { name: "example.com" }), entry(20, { verdict: "deny" }), entry(30)],
+    suppressed: 3,
+  });
+  expect(times(log.read("a", { limit: 2 }).entries)).toEqual([20, 30]);
+  expect(times(log.read("a", { cursor: 20, limit: 1 }).entries)).toEqual([20]);
+  expect(log.read("nobody", { limit: 5 })).toEqual({ entries: [], suppressed: 0 });
+});
+
+test("an execution keeps its newest, and all together are bounded when they are pruned", () => {
+  const log = networkLogStore(openDatabase(":memory:"), { perExecution: 3, all: 4 });
+  log.add(
+    "a",
+    [1, 2, 3, 4, 5].map((at) => entry(at)),
+    0,
+  );
+  expect(times(log.read("a", { limit: 10 }).entries)).toEqual([3, 4, 5]);
+  log.add(
+    "b",
+    [6, 7, 8].map((at) => entry(at)),
+    0,
+  );
+  log.prune(0);
+  expect(times([...log.read("a", { limit: 10 }).entries, ...log.read("b", { limit: 10 }).entries])).toEqual([
+    5, 6, 7, 8,
+  ]);
+  log.prune(8);
+  expect(times(log.read("b", { limit: 10 }).entries)).toEqual([8]);
+});
+
+test("a database of the version before keeps its executions: with the internet they are open, without it closed", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-store-"));
+  const path = join(directory, "agent.db");
+  const fresh = openDatabase(path);
+  // Back to what the version before had.
+  fresh.exec(`alter table executions drop column egress; alter table executions add column internet integer not null default 1;
+    drop table network_log; drop table network_suppressed;
+    insert into executions (id, sandbox_id, container_id, internet, end_at, started_at, warm, running)
+      values ('open', 's1', 'c1', 1, 1, 1, 0, 1), ('closed', 's2', 'c2', 0, 1, 1, 0, 1);
+    pragma user_version = 2;`);
+  fresh.close();
+  const again = openDatabase(path);
+  const store = executionStore(again);
+  expect(store.all().map(({ id, egress }) => [id, egress])).toEqual([
+    ["open", OPEN],
+    ["closed", CLOSED],
+  ]);
+  store.setEgress("open", CLOSED);
+  expect(store.all().map(({ egress }) => egress)).toEqual([CLOSED, CLOSED]);
+  again.close();
+  expect(new Database(path).pragma("user_version", { simple: true })).toBe(3);
+  await rm(directory, { recursive: true });
+});
