@@ -22,6 +22,7 @@ import type { CaFor, Envd } from "./envd.ts";
 import type { EnvdRuntime } from "./envd-runtime.ts";
 import { endExpired, startExpiry } from "./expiry.ts";
 import { describeNode, type NodeIdentity } from "./heartbeat.ts";
+import { identify } from "./identity.ts";
 import { createInstruments } from "./instruments.ts";
 import { startJanitor } from "./janitor.ts";
 import { launch } from "./launch.ts";
@@ -312,19 +313,4 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   teardown.add("starts and snapshots under way", () => Promise.all([sandboxes.drain(), captures.drain()]));
   log.info({ url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
   return { url, proxyUrl: proxy.url };
-}
-
-function identify(
-  config: AgentConfig,
-  deps: AgentDeps,
-  reached: Pick<NodeIdentity, "apiUrl" | "proxyUrl" | "capabilities">,
-): NodeIdentity {
-  return {
-    serviceInstanceId: randomUUID(),
-    capabilities: reached.capabilities,
-    machine: deps.machine.facts,
-    machineId: deps.machine.id,
-    apiUrl: config.agentUrl ?? reached.apiUrl,
-    proxyUrl: config.proxyUrl ?? reached.proxyUrl,
-  };
 }

@@ -29,7 +29,7 @@ export interface EgressProcess {
 }
 
 /** Values for `${placeholder}` in headers. Undefined: there is none, and the request that needs it fails. */
-export type ResolvePlaceholder = (executionId: string, placeholder: string) => Promise<string | undefined>;
+type ResolvePlaceholder = (executionId: string, placeholder: string) => Promise<string | undefined>;
 export type Authority = Begin["authority"];
 
 export interface EgressProcessOptions extends Omit<Begin, "is" | "authority" | "sandboxes"> {

@@ -33,7 +33,7 @@ export interface Firewall {
   stop(): void;
 }
 
-export interface OpenSlot {
+interface OpenSlot {
   readonly link: string;
   readonly address: string;
   /** Undefined: pinned only. */

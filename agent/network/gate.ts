@@ -11,7 +11,7 @@ import type { EgressProcess } from "../egress-process.ts";
 import type { Slot } from "./addresses.ts";
 import type { Firewall } from "./firewall.ts";
 
-export interface Guest {
+interface Guest {
   readonly executionId: string;
   readonly sandboxId: string;
 }

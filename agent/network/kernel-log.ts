@@ -35,7 +35,7 @@ export function startKernelLog({ firewall, gate, store, now, log }: KernelLogDep
   });
 }
 
-export function toEntry(flow: KernelFlow, policy: EgressPolicy, at: number): NetworkLogEntry {
+function toEntry(flow: KernelFlow, policy: EgressPolicy, at: number): NetworkLogEntry {
   const { address, port, protocol, outcome, count } = flow;
   const { verdict, rule } = decide({ address, port, protocol }, policy);
   const agreed = verdict === (outcome === "allowed" ? "allow" : "deny");

@@ -58,7 +58,7 @@ export function routingRules(plan: Plan): readonly { pref: number; text: string;
 }
 
 /** One of the agent's own for each subnet. */
-export function routingTable({ gateway }: Plan): number {
+function routingTable({ gateway }: Plan): number {
   return 0x5c000000 + Math.floor((addressNumber(gateway) ?? 0) / 256);
 }
 
