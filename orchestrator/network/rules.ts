@@ -2,6 +2,7 @@
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import { canBeSet, isHeaderValue } from "../../shared/policy/rule-headers.ts";
 import { readDomain } from "./destinations.ts";
 import { readPlaceholders } from "./placeholders.ts";
 import { quoted, refuse } from "./refuse.ts";
@@ -11,22 +12,8 @@ type PolicyRule = EgressPolicy["rules"][number];
 
 const MAX_PLACEHOLDERS = 32;
 
-/** They say where a request goes, where it ends, or what the connection is: not for a rule to change. */
-const RESERVED: ReadonlySet<string> = new Set([
-  "connection",
-  "content-length",
-  "expect",
-  "host",
-  "http2-settings",
-  "keep-alive",
-  "proxy-authenticate",
-  "proxy-authorization",
-  "proxy-connection",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-]);
+/** Besides what no rule can set: they are between a client and its proxy. */
+const RESERVED: ReadonlySet<string> = new Set(["proxy-authenticate", "proxy-authorization"]);
 
 /** AppError `bad_request`. */
 export function checkRules(rules: Rules): void {
@@ -48,11 +35,12 @@ function checkHeaders(host: string, headers: Readonly<Record<string, string>>, p
   const names = new Set<string>();
   for (const [given, value] of Object.entries(headers)) {
     const name = given.toLowerCase();
-    if (RESERVED.has(name)) refuse(`rules of ${quoted(host)} must not set the header ${quoted(given)}`);
+    if (!canBeSet(name) || RESERVED.has(name))
+      refuse(`rules of ${quoted(host)} must not set the header ${quoted(given)}`);
     if (names.has(name)) refuse(`rules of ${quoted(host)} set the header ${quoted(given)} twice`);
     names.add(name);
     // What a header line cannot carry as it is. The value itself is never repeated: it may be a secret.
-    if (!/^[\u0020-\u007e\u0080-\u00ff]*$/.test(value)) {
+    if (!isHeaderValue(value) || value.includes("\t")) {
       refuse(`rules of ${quoted(host)}: the value of header ${quoted(given)} has characters that are not allowed`);
     }
     const found = readPlaceholders(value);

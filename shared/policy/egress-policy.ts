@@ -1,7 +1,7 @@
 /** Where one sandbox may speak to, in the one spelling that every enforcing part understands (design.md §7). */
 
 import { type Static, Type } from "typebox";
-import { addressText, mergeRanges, parseRange, type Range } from "./ranges.ts";
+import { mergeRanges, parseRange, type Range } from "./ranges.ts";
 
 const closed = { additionalProperties: false } as const;
 const ranges = Type.Array(Type.String({ pattern: "^[0-9.]+/[0-9]+$" }));
@@ -73,9 +73,13 @@ export function needsEgressProcess({ allowDomains, rules, proxy }: EgressPolicy)
 }
 
 /** Names outside `allowDomains` are not even resolved: a name is a message to whoever serves its zone. */
-export function onlyListedNames({ denyRanges }: EgressPolicy): boolean {
-  const [all, ...more] = disjoint(denyRanges);
-  return more.length === 0 && all !== undefined && addressText(all.first) === "0.0.0.0" && all.last === 2 ** 32 - 1;
+export function onlyListedNames({ allowRanges, denyRanges }: EgressPolicy): boolean {
+  return coversAll(denyRanges) && !coversAll(allowRanges);
+}
+
+function coversAll(texts: readonly string[]): boolean {
+  const [all] = disjoint(texts);
+  return all !== undefined && all.first === 0 && all.last === 2 ** 32 - 1;
 }
 
 function disjoint(texts: readonly string[]): readonly Range[] {

@@ -204,5 +204,8 @@ describe("names that may be asked for", () => {
   test("only what denies everything restricts them", () => {
     expect(onlyListedNames(open({ denyRanges: ["0.0.0.0/1", "128.0.0.0/2"] }))).toBe(false);
     expect(onlyListedNames(OPEN)).toBe(false);
+    // Allow beats deny: nothing is closed then.
+    expect(onlyListedNames(open({ denyRanges: ["0.0.0.0/0"], allowRanges: ["0.0.0.0/1", "128.0.0.0/1"] }))).toBe(false);
+    expect(onlyListedNames(open({ denyRanges: ["0.0.0.0/0"], allowRanges: ["8.8.8.8/32"] }))).toBe(true);
   });
 });
