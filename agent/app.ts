@@ -84,8 +84,8 @@ export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<
   const teardown = new Teardown(deps.log);
   try {
     const base = await takeOver(config, deps, teardown);
-    const supply = startSupply(config, deps, base, teardown);
-    const reached = await startSandboxes(config, deps, { ...base, ...supply }, teardown);
+    const parts = { ...base, ...startSupply(config, deps, base, teardown) };
+    const reached = await startSandboxes(config, deps, parts, teardown);
     return { ...reached, stop: () => teardown.run() };
   } catch (error) {
     await teardown.run();
@@ -110,16 +110,13 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown
   const slots = createSlots({ plan, links, firewall, log, ahead: config.slotsAhead });
   teardown.add("slots", () => slots.stop());
   const kept = [...[...found.sandboxes, ...found.hot].map(({ container }) => container), ...found.pooled];
-  slots.adopt(
-    kept.map(({ slot }) => slot.number),
-    found.leftoverSlots,
-    cleared,
-  );
+  const used = kept.map(({ slot }) => slot.number);
+  slots.adopt(used, found.leftoverSlots, cleared);
 
-  const { gate, egress } = await startNetwork({ ...deps, stores, running: found.sandboxes }, teardown);
-  const disposal = createDisposal({ containers, slots, gate, marks, store: stores.containers, log });
+  const network = await startNetwork({ ...deps, stores, running: found.sandboxes }, teardown);
+  const disposal = createDisposal({ ...network, containers, slots, marks, store: stores.containers, log });
   teardown.add("removals", () => disposal.settled());
-  return { stores, found, slots, disposal, gate, egressProcess: egress };
+  return { stores, found, slots, disposal, gate: network.gate, egressProcess: network.egress };
 }
 
 type Base = Awaited<ReturnType<typeof takeOver>>;
@@ -169,11 +166,11 @@ type Supply = ReturnType<typeof startSupply>;
 /** The live set and everything that watches it. What the pieces tell each other is wired here and nowhere else. */
 async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base & Supply, teardown: Teardown) {
   const { log, now, containers } = deps;
-  const { stores, disposal, pool, found, slots, gate, egressProcess } = parts;
+  const { stores, disposal, pool, found, slots, gate, egressProcess: egress } = parts;
   const launchDeps = { ...deps, ...parts, store: stores.executions };
   const capabilities = await deps.probe();
-  const origins = () => originsHere(capabilities, deps.machine);
-  const storing = startSnapshots({ ...deps, ...parts, config, origins, resolver: deps.plan.gateway }, teardown);
+  const here = { origins: () => originsHere(capabilities, deps.machine), resolver: deps.plan.gateway };
+  const storing = startSnapshots({ ...deps, ...parts, ...here, config }, teardown);
   const { snapshots, hot } = storing;
   const sandboxes = createSandboxes({
     launch: (spec, signal) => {
@@ -200,7 +197,6 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   });
   for (const sandbox of found.sandboxes) sandboxes.adopt(sandbox);
   const running = () => sandboxes.running();
-
   const proxy = await startNodeProxy(
     { host: config.proxyHost, port: config.proxyPort, nodeToken: config.nodeToken },
     { log, route: (sandboxId) => sandboxes.route(sandboxId) },
@@ -243,7 +239,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       logs,
       instruments,
       replaceEgress: createReplaceEgress({ ...deps, gate }),
-      egress: egressProcess,
+      egress,
       samples: stores.samples,
       networkLog: stores.networkLog,
     }),
@@ -251,7 +247,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   );
   addOperatorRoutes(server, instruments, () => ({
     engine: engine.connected ? undefined : "the container engine does not answer",
-    "egress process": egressProcess.problem,
+    "egress process": egress.problem,
     orchestrator: report.reached ? undefined : "the orchestrator does not answer",
   }));
   const url = await server.listen({ host: config.agentHost, port: config.agentPort });
