@@ -1,9 +1,9 @@
 /** What a sandbox reaches: tried from inside with the programs people use. */
 
 import { ALL_TRAFFIC, Sandbox, type SandboxNetworkOpts } from "e2b";
+import { onTestFinished } from "vitest";
 import { ADDRESS, PORT } from "./internet/plan.ts";
-import type { Platform } from "./platform.ts";
-import { api, type Reply } from "./platform.ts";
+import { api, type Platform, type Reply } from "./platform.ts";
 import { ownSandbox } from "./sdk.ts";
 
 export type Outcome = "ok" | "blocked" | "silence";
@@ -118,4 +118,14 @@ export function putNetwork(platform: Platform, sandboxId: string, body: unknown,
 export async function sleepAndWake(sandbox: Sandbox): Promise<Sandbox> {
   await sandbox.pause();
   return Sandbox.connect(sandbox.sandboxId, { timeoutMs: 120_000 });
+}
+
+/** A fork of a test, killed after it. */
+export async function forkOf(sandbox: Sandbox): Promise<Sandbox> {
+  const [copy] = await sandbox.fork();
+  if (!(copy instanceof Sandbox)) throw copy ?? new Error("no fork");
+  onTestFinished(async () => {
+    await copy.kill();
+  });
+  return copy;
 }

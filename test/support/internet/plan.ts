@@ -109,11 +109,17 @@ export const ZONES: Readonly<Record<string, Zone>> = {
   "ssh.example": { a: [ADDRESS.ssh] },
   "keys.example": { a: [ADDRESS.keys] },
   "alias.example": { cname: "google.example" },
+  "api.example": { a: ["198.51.100.70"] },
+  "*.api.example": { a: ["198.51.100.71"] },
+  // Its certificate is signed by nobody.
+  "untrusted.example": { a: ["198.51.100.72"] },
+  // The machine itself, by its address on this link.
+  "node.test": { a: [HOST_END] },
   // One address, two names, as behind a delivery network.
   "front.example": { a: [ADDRESS.shared] },
   "hidden.example": { a: [ADDRESS.shared] },
-  "rebind.test": { a: [["198.51.100.66"], ["169.254.169.254"], ["10.255.255.1"]] },
-  "metadata.test": { a: ["169.254.169.254"] },
+  "rebind.test": { a: [["198.51.100.66"], ["169.254.200.1"], ["10.255.255.1"]] },
+  "metadata.test": { a: ["169.254.200.1"] },
   "private.test": { a: ["10.255.255.1"] },
   "mixed.test": { a: ["10.255.255.1", "198.51.100.66"] },
   "inside.test": { cname: "private.test" },
