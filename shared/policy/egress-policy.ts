@@ -73,8 +73,12 @@ export function needsEgressProcess({ allowDomains, rules, proxy }: EgressPolicy)
 }
 
 /** Names outside `allowDomains` are not even resolved: a name is a message to whoever serves its zone. */
-export function onlyListedNames({ denyRanges }: EgressPolicy): boolean {
-  const [all, ...more] = disjoint(denyRanges);
+export function onlyListedNames({ allowRanges, denyRanges }: EgressPolicy): boolean {
+  return isEverything(denyRanges) && !isEverything(allowRanges);
+}
+
+function isEverything(ranges: readonly string[]): boolean {
+  const [all, ...more] = disjoint(ranges);
   return more.length === 0 && all !== undefined && addressText(all.first) === "0.0.0.0" && all.last === 2 ** 32 - 1;
 }
 
