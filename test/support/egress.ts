@@ -12,7 +12,7 @@ export type Outcome = "ok" | "blocked" | "silence";
 export const NOTHING = [ALL_TRAFFIC];
 /** What curl ends with when nobody answered in time. */
 const TIMED_OUT = 28;
-export const https = (where: string) => `https://${where}/`;
+const https = (where: string) => `https://${where}/`;
 export const sandboxWith = (network?: SandboxNetworkOpts) => ownSandbox(network === undefined ? {} : { network });
 
 /**

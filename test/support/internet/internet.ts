@@ -5,7 +5,7 @@ import { packetsSeen, type Seen } from "./namespace.ts";
 import { internetPlan, type Zone } from "./plan.ts";
 import type { Happening } from "./records.ts";
 
-export type Of<Is extends Happening["is"]> = Extract<Happening, { is: Is }>;
+type Of<Is extends Happening["is"]> = Extract<Happening, { is: Is }>;
 
 export interface Internet {
   /** Everything the servers see from now on. */
@@ -18,7 +18,7 @@ export interface Internet {
   startSocks(): Promise<void>;
 }
 
-export interface Watch {
+interface Watch {
   all<Is extends Happening["is"]>(is: Is): Promise<readonly Of<Is>[]>;
 }
 
