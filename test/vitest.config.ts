@@ -3,7 +3,10 @@
 import { defineConfig } from "vitest/config";
 
 const root = new URL("..", import.meta.url).pathname;
-const project = (name: string, limits: { testTimeout: number; hookTimeout: number; alone?: boolean }) => ({
+const project = (
+  name: string,
+  limits: { testTimeout: number; hookTimeout: number; alone?: boolean; internet?: boolean },
+) => ({
   root,
   test: {
     name,
@@ -15,6 +18,8 @@ const project = (name: string, limits: { testTimeout: number; hookTimeout: numbe
     // One engine and one platform: files that use them take turns.
     fileParallelism: limits.alone !== true,
     passWithNoTests: false,
+    // What the platform's sandboxes may or may not reach, for as long as the project runs.
+    globalSetup: limits.internet === true ? ["test/support/internet/global-setup.ts"] : [],
     // A busy machine of two cores: the limit of a wait is not what a test is about.
     expect: { poll: { timeout: 10_000, interval: 50 } },
   },
@@ -26,8 +31,8 @@ export default defineConfig({
       project("unit", { testTimeout: 5_000, hookTimeout: 10_000 }),
       project("integration", { testTimeout: 20_000, hookTimeout: 20_000 }),
       project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true }),
-      project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true }),
-      project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true }),
+      project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
+      project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
     ],
   },
 });

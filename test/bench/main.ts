@@ -7,6 +7,7 @@ import { openPlatform } from "../support/platform.ts";
 import { run, untilReady } from "../support/programs.ts";
 import type { Bench, Measurement } from "./bench.ts";
 import { coldStart } from "./cold-start.ts";
+import { egress } from "./egress.ts";
 import { execRoundTrip } from "./exec.ts";
 import { firstCommand } from "./first-command.ts";
 import { idleSandbox } from "./idle.ts";
@@ -25,6 +26,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   edge: proxying,
   idle: idleSandbox,
   pause: pausing,
+  egress,
 };
 
 const USAGE = `npm run bench -- [--quick] [--only ${Object.keys(MEASUREMENTS).join(",")}] [--out bench-results.json]

@@ -1,6 +1,7 @@
 /** The two programs of an instance as processes: who they are, killing them, and waiting until they are ready again. */
 
 import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { checkout, type Platform, readEnvFile } from "./platform.ts";
 import { until } from "./until.ts";
@@ -61,4 +62,15 @@ function status(url: string): Promise<number> {
     },
     () => 0,
   );
+}
+
+/** The agent's child that serves redirected connections and names; throws while there is none. */
+export async function egressPid(platform: Platform): Promise<number> {
+  const agent = await pidOf(platform, "agent");
+  const children = (await readFile(`/proc/${agent}/task/${agent}/children`, "utf8")).split(" ").filter(Boolean);
+  for (const pid of children) {
+    const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+    if (command.includes("egress.js")) return Number(pid);
+  }
+  throw new Error("the agent has no egress process");
 }

@@ -1,0 +1,32 @@
+/**
+ * `tsx test/support/internet/configure.ts`, before `scripts/up`: settings with which the platform of SVC_INSTANCE lives
+ * on the test internet. Names are asked there, and its authority is trusted. Repeating it changes nothing.
+ */
+
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { checkout } from "../platform.ts";
+import { authorityFile, makeAuthority } from "./certificates.ts";
+import { ADDRESS, internetPlan } from "./plan.ts";
+
+const instance = process.env.SVC_INSTANCE ?? "test";
+// A person's own platform must not be cut off from the real internet.
+if (instance === "") throw new Error("the default instance is not for tests: set SVC_INSTANCE");
+const plan = internetPlan(instance);
+await makeAuthority(plan.authorityDirectory);
+
+const directory = `${checkout}.svc-${instance}`;
+const file = `${directory}/config.env`;
+const wanted = {
+  SVC_DNS_UPSTREAM: ADDRESS.dns,
+  NODE_EXTRA_CA_CERTS: authorityFile(plan.authorityDirectory),
+};
+const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
+const missing = Object.entries(wanted)
+  .filter(([name]) => !lines.some((line) => line.replace(/^export /, "").startsWith(`${name}=`)))
+  .map(([name, value]) => `${name}=${value}`);
+if (missing.length > 0) {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await writeFile(file, `${[...lines, ...missing].join("\n")}\n`, { mode: 0o600 });
+}
+console.log(`${file}: ${missing.length === 0 ? "as it was" : missing.join(", ")}`);

@@ -1,0 +1,111 @@
+/**
+ * The namespace that plays the internet, its link and its routes, and two counting tables: one at its border, one on the
+ * host that also sees to it that nothing of a sandbox leaves the machine by any other way.
+ */
+
+import { run } from "../programs.ts";
+import { FORBIDDEN, HOST_END, INTERNET_END, type InternetPlan, RANGES } from "./plan.ts";
+
+/** Leftovers of a run that was killed are removed first. */
+export async function makeNamespace(plan: InternetPlan): Promise<void> {
+  await removeNamespace(plan);
+  const { namespace, link } = plan;
+  const inside = (...args: readonly string[]) => run("ip", ["-n", namespace, ...args]);
+  await run("ip", ["netns", "add", namespace]);
+  await run("ip", ["link", "add", link, "type", "veth", "peer", "name", "outside", "netns", namespace]);
+  await run("nsenter", [`--net=/run/netns/${namespace}`, "nft", borderTable()]);
+  await run("nft", [hostTable(plan)]);
+  await inside("addr", "add", `${INTERNET_END}/30`, "dev", "outside");
+  await inside("link", "set", "outside", "up");
+  await inside("link", "set", "lo", "up");
+  // On the loopback every address of a range is one's own; there is no default route, so nothing goes further.
+  for (const range of RANGES) await inside("addr", "add", range.replace(".0/", ".1/"), "dev", "lo");
+  for (const address of FORBIDDEN) await inside("addr", "add", `${address}/32`, "dev", "lo");
+  await run("ip", ["addr", "add", `${HOST_END}/30`, "dev", link]);
+  await run("ip", ["link", "set", link, "up"]);
+  for (const range of [...RANGES, ...FORBIDDEN]) await run("ip", ["route", "add", range, "via", INTERNET_END]);
+}
+
+export async function removeNamespace({ namespace, link, table }: InternetPlan): Promise<void> {
+  await run("ip", ["link", "del", link]).catch(() => undefined);
+  await run("ip", ["netns", "del", namespace]).catch(() => undefined);
+  await run("nft", [`add table inet ${table}; delete table inet ${table}`]);
+}
+
+/** By the address that the packet was sent to, before anybody could refuse it. */
+function borderTable(): string {
+  return `table inet border {
+  set seen {
+    typeof ip saddr . ip daddr . meta l4proto . th dport
+    size 65535
+    flags dynamic
+    counter
+  }
+  counter others {}
+  chain arriving {
+    type filter hook prerouting priority -300; policy accept;
+    iifname != "outside" return
+    meta nfproto ipv6 counter name others
+    update @seen { ip saddr . ip daddr . meta l4proto . th dport counter }
+  }
+}`;
+}
+
+/** After every other chain: what comes here with a sandbox's own address has been let through. */
+function hostTable({ table, sandboxLinks, link }: InternetPlan): string {
+  return `add table inet ${table}; delete table inet ${table}; table inet ${table} {
+  set passed {
+    typeof ip saddr . ip daddr . meta l4proto . th dport
+    size 65535
+    flags dynamic
+    counter
+  }
+  chain leaving {
+    type filter hook forward priority 300; policy accept;
+    iifname != "${sandboxLinks}" return
+    oifname "${sandboxLinks}" return
+    update @passed { ip saddr . ip daddr . meta l4proto . th dport counter }
+    oifname != "${link}" drop
+  }
+}`;
+}
+
+/** Packets from one source to one destination. */
+export interface Seen {
+  readonly source: string;
+  readonly address: string;
+  readonly protocol: string;
+  readonly port: number;
+  readonly packets: number;
+}
+
+/** `border`: what arrived, with the machine's address as source. `passed`: what the host let through, of each sandbox. */
+export async function packetsSeen(plan: InternetPlan, where: "border" | "passed"): Promise<readonly Seen[]> {
+  const text =
+    where === "border"
+      ? await run("nsenter", [
+          `--net=/run/netns/${plan.namespace}`,
+          "nft",
+          "-j",
+          "list",
+          "set",
+          "inet",
+          "border",
+          "seen",
+        ])
+      : await run("nft", ["-j", "list", "set", "inet", plan.table, "passed"]);
+  const { nftables } = JSON.parse(text) as { nftables: { set?: { elem?: readonly Element[] } }[] };
+  return nftables
+    .flatMap(({ set }) => set?.elem ?? [])
+    .map(({ elem: { val, counter } }) => {
+      const [source, address, protocol, port] = val.concat;
+      return { source, address, protocol: String(protocol), port: Number(port), packets: counter.packets };
+    });
+}
+
+interface Element {
+  readonly elem: {
+    readonly val: { readonly concat: readonly [string, string, string | number, string | number] };
+    readonly counter: { readonly packets: number };
+  };
+}

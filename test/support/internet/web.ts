@@ -1,0 +1,117 @@
+/** HTTP and HTTPS on every address of the test internet: each answer says who answered, and what it was asked. */
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import type { Socket } from "node:net";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createSecureContext, type TLSSocket } from "node:tls";
+
+import { WebSocketServer } from "ws";
+import type { Certificate } from "./certificates.ts";
+import { PORT } from "./plan.ts";
+import type { Records } from "./records.ts";
+
+type Asked = IncomingMessage | Http2ServerRequest;
+type Answered = ServerResponse | Http2ServerResponse;
+
+export async function serveWeb(certificateOf: (name: string) => Promise<Certificate>, records: Records): Promise<void> {
+  const sockets = new WebSocketServer({ noServer: true });
+  sockets.on("connection", (socket) =>
+    socket.on("message", (data, isBinary) => socket.send(data, { binary: isBinary })),
+  );
+  const handle = (request: Asked, response: Answered) => {
+    note(request, records);
+    void answer(request, response);
+  };
+  const upgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    note(request, records);
+    sockets.handleUpgrade(request, socket, head, (opened) => sockets.emit("connection", opened, request));
+  };
+  const plain = () => createServer(handle).on("upgrade", upgrade);
+  const secure = async () =>
+    createSecureServer({
+      allowHTTP1: true,
+      ALPNProtocols: ["h2", "http/1.1"],
+      // For those who send no name.
+      ...(await certificateOf("nameless.invalid")),
+      SNICallback: (name, done) => {
+        void certificateOf(name.toLowerCase()).then(createSecureContext).then(done.bind(undefined, null), done);
+      },
+    })
+      .on("request", handle)
+      .on("upgrade", upgrade)
+      .on("sessionError", () => undefined);
+  const servers = [
+    [plain(), 80],
+    [plain(), PORT.http],
+    [await secure(), 443],
+    [await secure(), PORT.tls],
+  ] as const;
+  for (const [server, port] of servers) {
+    server.on("connection", (socket: Socket) => {
+      socket.on("error", () => undefined);
+      records.add({ is: "connection", service: "web", address: socket.localAddress ?? "", port });
+    });
+    server.on("clientError", (_error: Error, socket: Socket) => socket.destroy());
+    await new Promise<void>((resolve) => {
+      server.listen(port, "0.0.0.0", 4096, resolve);
+    });
+  }
+}
+
+async function answer(request: Asked, response: Answered): Promise<void> {
+  const url = new URL(request.url ?? "/", "http://any");
+  const bytes = /^\/bytes\/(\d+)$/.exec(url.pathname)?.[1];
+  if (bytes !== undefined) {
+    await zeros(response, Number(bytes));
+    return;
+  }
+  let received = 0;
+  for await (const chunk of request) received += (chunk as Buffer).length;
+  const status = Number(/^\/status\/(\d{3})$/.exec(url.pathname)?.[1] ?? 200);
+  const to = url.searchParams.get("to");
+  if (url.pathname === "/redirect" && to !== null) {
+    response.writeHead(302, { location: to }).end();
+  } else if (url.pathname === "/repository.git/info/refs") {
+    // The old protocol over plain files: enough for ls-remote.
+    response.writeHead(200, { "content-type": "text/plain" });
+    response.end(`${"1".repeat(40)}\trefs/heads/main\n`);
+  } else {
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(`${JSON.stringify({ ...about(request), received })}\n`);
+  }
+}
+
+async function zeros(response: Answered, length: number): Promise<void> {
+  response.writeHead(200, { "content-length": length });
+  const block = Buffer.alloc(1 << 16);
+  const whole = Math.floor(length / block.length);
+  const pieces = function* () {
+    for (let count = 0; count < whole; count++) yield block;
+    yield block.subarray(0, length % block.length);
+  };
+  // A client that leaves half way is nothing to speak of.
+  await pipeline(Readable.from(pieces()), response).catch(() => undefined);
+}
+
+function about(request: Asked) {
+  const socket = request.socket as Partial<TLSSocket> & Socket;
+  const sni = typeof socket.servername === "string" ? socket.servername : undefined;
+  return {
+    address: socket.localAddress ?? "",
+    port: socket.localPort ?? 0,
+    ...(sni === undefined ? {} : { sni }),
+    host: String(request.headers.host ?? request.headers[":authority"] ?? ""),
+    method: request.method ?? "",
+    url: request.url ?? "",
+    headers: Object.fromEntries(
+      Object.entries(request.headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    ),
+    httpVersion: request.httpVersion,
+  };
+}
+
+function note(request: Asked, records: Records): void {
+  records.add({ is: "request", ...about(request) });
+}
