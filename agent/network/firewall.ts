@@ -66,8 +66,13 @@ export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connecti
 
   // In line with the changes, so that none is overwritten by a table that was written down before it.
   const putBack = async () => {
-    const table = tableText(plan, slots.values(), { egressPort: await egressPort(), connections });
-    await run("nft", ["-f", "-"], { input: table });
+    // Opened afterwards: sets of ranges are filled a moment after the rules of their transaction are in force.
+    const closed = [...slots.values()].map((slot) => ({ ...slot, open: false }));
+    await run("nft", ["-f", "-"], { input: tableText(plan, closed, { egressPort: await egressPort(), connections }) });
+    const links = [...slots.values()].filter(({ open }) => open).map(({ link }) => `"${link}"`);
+    if (links.length > 0) {
+      await run("nft", ["-f", "-"], { input: `add element inet ${plan.network} open { ${links.join(", ")} }\n` });
+    }
     expected.chains = chainsOf(await listTable("-s", "-t"));
   };
 
@@ -84,11 +89,16 @@ export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connecti
       const after = next(before);
       if (after === undefined) slots.delete(link);
       else slots.set(link, after);
-      const command = changeCommand(plan, before, after);
-      if (command === undefined) return;
+      // As in `putBack`: where there are ranges, the link opens once they are in force.
+      const opens = after?.open === true && before?.open !== true && isListed(after);
+      const closed = opens ? { ...after, open: false } : after;
+      const steps = [changeCommand(plan, before, closed), opens ? changeCommand(plan, closed, after) : undefined];
       try {
-        if (command.length < LONG_LINE) await now(command);
-        else await run("nft", ["-f", "-"], { input: `${command.replaceAll("; ", "\n")}\n` });
+        for (const command of steps) {
+          if (command === undefined) continue;
+          if (command.length < LONG_LINE) await now(command);
+          else await run("nft", ["-f", "-"], { input: `${command.replaceAll("; ", "\n")}\n` });
+        }
       } catch {
         // Flushed by another tool, or the shell died: the table as it should be includes this change.
         await putBack();
@@ -152,6 +162,10 @@ function opened(
 ): SlotPolicy {
   const wasSteered = before?.wasSteered === true || before?.policy?.steered === true;
   return { link, address, open: true, policy: kernelPolicy(policy), wasSteered };
+}
+
+function isListed({ policy }: SlotPolicy): boolean {
+  return policy !== undefined && policy.allowed.length + policy.refused.length > 0;
 }
 
 function isThere(plan: Plan, now: NftLine): Promise<boolean> {
