@@ -52,7 +52,7 @@ function checkDestinations(allowOut: readonly string[], denyOut: readonly string
   const denied = denyOut.map((entry) => {
     const destination = readDestination(entry);
     const isRange = destination?.is === "range" || destination?.is === "ipv6";
-    if (!isRange || isUnspecified(destination)) refuse(`invalid denied CIDR ${quoted(entry)}`);
+    if (!isRange || isUnspecified(destination)) refuse(`invalid denied CIDR ${entry.slice(0, 128)}`);
     return destination;
   });
   const allowed = allowOut.map((entry) => {

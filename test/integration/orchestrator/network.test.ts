@@ -201,9 +201,9 @@ describe("an update", () => {
     const { sandboxID } = await create({ network: { denyOut: ["1.1.1.1"] } });
     const before = policyOf(sandboxID);
     for (const [body, words] of [
-      [{ denyOut: ["example.com"] }, "invalid denied CIDR 'example.com'"],
-      [{ denyOut: ["garbage"] }, "invalid denied CIDR 'garbage'"],
-      [{ denyOut: [ALL, "example.com"] }, "invalid denied CIDR 'example.com'"],
+      [{ denyOut: ["example.com"] }, "invalid denied CIDR example.com"],
+      [{ denyOut: ["garbage"] }, "invalid denied CIDR garbage"],
+      [{ denyOut: [ALL, "example.com"] }, "invalid denied CIDR example.com"],
       [{ allowOut: ["example.com"] }, "ALL_TRAFFIC"],
       [{ allowOut: ["example.com"], denyOut: ["8.8.8.8"] }, "ALL_TRAFFIC"],
       [{ allowOut: ["*.example.com"] }, "ALL_TRAFFIC"],
