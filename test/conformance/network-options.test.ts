@@ -19,11 +19,7 @@ describe("refused", () => {
   test.each<[string, SandboxNetworkUpdate, string]>([
     ["a domain in deny", { denyOut: ["google.com"] }, "invalid denied CIDR google.com"],
     ["garbage in deny", { denyOut: ["not-an-ip!"] }, "invalid denied CIDR not-an-ip!"],
-    [
-      "a domain beside everything in deny",
-      { denyOut: [ALL_TRAFFIC, "google.com"] },
-      "invalid denied CIDR google.com",
-    ],
+    ["a domain beside everything in deny", { denyOut: [ALL_TRAFFIC, "google.com"] }, "invalid denied CIDR google.com"],
     ["no address in deny", { denyOut: ["0.0.0.0"] }, "invalid denied CIDR 0.0.0.0"],
     ["a domain in allow, nothing in deny", { allowOut: ["google.com"] }, DOMAINS],
     ["a domain in allow, a part in deny", { allowOut: ["google.com"], denyOut: ["8.8.8.8"] }, DOMAINS],
