@@ -47,6 +47,9 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     checkpointExecution: ({ params, body }) => captures.checkpoint(params.executionId, body),
     deleteSnapshot: ({ params }) => snapshots.delete(params.snapshotId),
     updateExecution: ({ params, body }) => sandboxes.setEndAt(params.executionId, body.endAt),
+    startBuild: () => noBuilds(),
+    buildState: () => noBuilds(),
+    deleteBuild: () => noBuilds(),
     executionMetrics: ({ params, query }) =>
       samples.between(params.executionId, query.start ?? 0, query.end ?? Number.MAX_SAFE_INTEGER),
     latestMetrics: ({ body }) =>
@@ -58,6 +61,10 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
       ),
     executionLogs: ({ params, query }) => logs.read(params.executionId, sandboxes.get(params.executionId), query),
   };
+}
+
+function noBuilds(): never {
+  throw new AppError("not_implemented", "this node builds no templates yet");
 }
 
 /** Everything on this API is for the orchestrator. */

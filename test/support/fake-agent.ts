@@ -153,6 +153,9 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         await agent.onStop(params.executionId);
         live.delete(params.executionId);
       },
+      startBuild: () => undefined,
+      buildState: ({ params }) => ({ buildId: params.buildId, status: "building", entries: [] }),
+      deleteBuild: () => undefined,
       async pauseExecution({ params: { executionId }, body }) {
         const take = () => {
           store("pause", { executionId, ...body });
