@@ -5,6 +5,7 @@ import type { Route } from "../shared/contract.ts";
 import type { Log } from "../shared/log.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
+import { startBuilds } from "./app-builds.ts";
 import { createAuth } from "./auth.ts";
 import { createBackground } from "./background.ts";
 import type { OrchestratorConfig } from "./config.ts";
@@ -31,7 +32,7 @@ import { createSandboxStateHandlers } from "./sandbox-states.ts";
 import { createSandboxHandlers } from "./sandboxes.ts";
 import { createApiServer } from "./server.ts";
 import { type Sleep } from "./sleep.ts";
-import { createSnapshotHandlers, createTemplateChangeHandlers } from "./snapshots.ts";
+import { createSnapshotHandlers } from "./snapshots.ts";
 import { type SnapshotRemover } from "./snapshots-on-nodes.ts";
 import { createSpawns } from "./spawns.ts";
 import { openDatabase } from "./store/database.ts";
@@ -86,7 +87,7 @@ export async function serveApi(
   { opened, teardown }: { readonly opened: Awaited<ReturnType<typeof openDatabase>>; readonly teardown: Teardown },
 ): Promise<string> {
   const { config, deps, store, nodes, routes, ending, background, base, metrics } = parts;
-  const { expiry, sealing, sleep, snapshots, limits } = parts;
+  const { expiry, sealing, sleep, limits } = parts;
   const { maxHours, maxSandboxes } = limits;
   const { log, now } = deps;
 
@@ -124,6 +125,7 @@ export async function serveApi(
   const identity = createIdentity({ keys: store.keys, background, now });
   const keys = createKeys({ keys: store.keys, identity });
   const templates = createTemplateNames(store.templates);
+  const building = await startBuilds(parts, { pools, names: templates, teardown });
   const lifetime = createLifetime({ store, nodes, background, expiry, now, maxHours });
   const connecting = createConnecting({
     store,
@@ -149,6 +151,7 @@ export async function serveApi(
   const server = createApiServer({
     log,
     metrics,
+    files: building.files,
     auth: createAuth({
       identity,
       projects: store.projects,
@@ -193,13 +196,22 @@ export async function serveApi(
         pausing: sleep.pausing,
         seed: config.seed,
       }),
-      snapshots: createSnapshotHandlers({ store, names: templates, snapshots, capturing: sleep.capturing }),
+      snapshots: createSnapshotHandlers({ store, names: templates, capturing: sleep.capturing }),
       templates: createTemplateHandlers({ templates: store.templates, names: templates }),
-      templateChanges: createTemplateChangeHandlers({ store, names: templates, snapshots, capturing: sleep.capturing }),
+      templateChanges: building.templateChanges,
+      builds: building.builds,
+      tags: building.tags,
       keys: createKeyHandlers({ keys, store: store.keys }),
       teams: createTeamHandlers(store.projects),
       events: createEventHandlers(store),
-      admin: createAdminHandlers({ store, ending, keys, nodes }),
+      admin: createAdminHandlers({
+        store,
+        ending,
+        keys,
+        nodes,
+        builds: building.queue,
+        cleaning: building.cleaning,
+      }),
       nodes: createNodeHandlers(nodes),
       reports: createReportHandlers({
         store: store.sandboxes,

@@ -62,6 +62,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 
   const metrics = createMetrics({
     sandboxesByState: () => store.sandboxes.countByState(),
+    buildsByStatus: () => store.builds.countByStatus(),
     nodes: () => nodes.list(),
     now,
   });

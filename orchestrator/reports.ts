@@ -94,7 +94,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       deps.observe("end_at", Object.keys(plan.endAt).length);
       const ready = deps.nodes.list().filter(({ status }) => status === "ready").length;
       return {
-        pools: deps.pools.targets(ready),
+        pools: deps.pools.targets(nodeId, ready),
         stop: [...plan.stop],
         endAt: { ...plan.endAt },
         deleteSnapshots: [...plan.deleteSnapshots],
