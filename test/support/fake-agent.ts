@@ -21,6 +21,7 @@ import { createLog } from "../../shared/log.ts";
 import type { LogEntry } from "../../shared/sandbox-log.ts";
 import { createServer, serve } from "../../shared/serve.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
+import { createFakeBuilds, type FakeBuilds } from "./fake-builds.ts";
 
 interface Started {
   readonly executionId: string;
@@ -35,7 +36,7 @@ interface Capture {
   readonly memory: boolean;
 }
 
-export interface FakeAgent {
+export interface FakeAgent extends FakeBuilds {
   readonly nodeId: string;
   readonly url: string;
   /** What runs, by execution id. */
@@ -122,6 +123,17 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     return origin.memory && stored.memory ? "memory" : "disk";
   }
   const serviceInstanceId = randomUUID();
+  const building = createFakeBuilds({
+    snapshots,
+    async files(templateId, hash) {
+      const headers = { authorization: `Bearer ${nodeToken}` };
+      const response = await fetch(`${options.orchestratorUrl}/internal/templates/${templateId}/files/${hash}`, {
+        headers,
+      });
+      if (!response.ok) throw new Error(`files answered ${response.status}`);
+      return Buffer.from(await response.arrayBuffer());
+    },
+  });
 
   serve(
     server,
@@ -153,9 +165,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         await agent.onStop(params.executionId);
         live.delete(params.executionId);
       },
-      startBuild: () => undefined,
-      buildState: ({ params }) => ({ buildId: params.buildId, status: "building", entries: [] }),
-      deleteBuild: () => undefined,
+      ...building.handlers,
       async pauseExecution({ params: { executionId }, body }) {
         const take = () => {
           store("pause", { executionId, ...body });
@@ -244,7 +254,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     };
   }
 
-  const agent: FakeAgent = {
+  // The same object, so that what a test replaces is what the handlers see.
+  const agent: FakeAgent = Object.assign(building.state, {
     nodeId,
     url,
     live,
@@ -304,7 +315,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       await server.close();
       await orchestrator.close();
     },
-  };
+  } satisfies Omit<FakeAgent, keyof FakeBuilds>);
   await agent.beat();
   const beating =
     options.heartbeatMs === 0
