@@ -97,11 +97,11 @@ export type AgentConfig = Static<typeof AgentConfig>;
 
 /** Settings of the orchestrator and of the scripts that may be in the same environment file. */
 export const FOREIGN_SETTINGS: readonly string[] = [
-  "ADMIN_TOKEN",
   "API_HOST",
   "API_KEY",
   "API_PORT",
   "API_URL",
+  "ADMIN_TOKEN",
   "BASE_CPU_COUNT",
   "BASE_DISK_MB",
   "BASE_IMAGE",

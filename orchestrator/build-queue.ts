@@ -106,8 +106,19 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
     return choice;
   }
 
+  async function giveUp(build: Waiting, message: string): Promise<undefined> {
+    access.delete(build.id);
+    await store.builds.fail(build.id, { message, step: undefined }, "not logged");
+    return undefined;
+  }
+
+  /** The node that has it from now on; undefined: none, and it waits on, or has failed. */
   async function give(build: Waiting, placed: ReadonlyMap<string, number>): Promise<string | undefined> {
-    const parent = build.parentBuildId === undefined ? undefined : await store.templates.build(build.parentBuildId);
+    const { parentBuildId } = build;
+    const parent = parentBuildId === undefined ? undefined : await store.templates.build(parentBuildId);
+    if (parentBuildId !== undefined && parent === undefined) {
+      return giveUp(build, "the template it is based on was deleted");
+    }
     const choice = nodeFor(build, parent?.nodeId, placed);
     const waited = now() - (build.startedAt ?? now());
     if (choice.is === "node") {

@@ -21,7 +21,7 @@ import { createLog } from "../../shared/log.ts";
 import type { LogEntry } from "../../shared/sandbox-log.ts";
 import { createServer, serve } from "../../shared/serve.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
-import { createFakeBuilds, type FakeBuilds } from "./fake-builds.ts";
+import { createFakeBuilds, type FakeBuilds } from "./fake-agent-builds.ts";
 
 interface Started {
   readonly executionId: string;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "v
 import { AppError } from "../../../shared/errors.ts";
 import { buildingOn, messageOf, type Requested } from "../../support/building.ts";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster.ts";
-import type { FakeBuild } from "../../support/fake-builds.ts";
+import type { FakeBuild } from "../../support/fake-agent-builds.ts";
 
 let cluster: Cluster;
 beforeEach(async () => {
