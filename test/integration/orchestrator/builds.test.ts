@@ -174,6 +174,30 @@ describe("logs", () => {
   });
 });
 
+test("a log without end is cut off, and says so; the build is none the worse", async () => {
+  cluster.agent.onBuild = (build) => {
+    for (let index = 0; index < 20_500; index++) build.log(`line ${index}`);
+    build.log("x".repeat(100_000));
+    build.ready();
+  };
+  const build = await built("app");
+  const { logEntries } = await status(build, "?logsOffset=19990");
+  expect(logEntries.map(({ message }) => message).slice(-2)).toEqual([
+    "line 19998",
+    "the log is too long: what follows is not kept",
+  ]);
+});
+
+test("a snapshot of a sandbox of a template keeps the template's variables", async () => {
+  await built("app", { steps: [{ type: "ENV", args: ["A", "1"] }] });
+  const { sandboxID } = (await create("app", { envVars: { OWN: "2" } })).body as { sandboxID: string };
+  const { snapshotID } = (await cluster.ask("POST", `/sandboxes/${sandboxID}/snapshots`, { body: {} })).body as {
+    snapshotID: string;
+  };
+  expect((await create(snapshotID, { envVars: { NEW: "3" } })).status).toBe(201);
+  expect(cluster.agent.starts.at(-1)?.body.envs).toEqual({ A: "1", NEW: "3" });
+});
+
 describe("what may not be", () => {
   test.each([
     [{ fromImage: "a", fromTemplate: "base" }, 400, "exclude each other"],
@@ -342,6 +366,39 @@ describe("concurrency and crashes", () => {
     };
     await built("app");
     expect(cluster.agent.buildsAsked.length).toBe(1);
+  });
+
+  test("a node that is silent for too long fails its builds", async () => {
+    cluster.agent.onBuild = () => undefined;
+    const requested = await request({ name: "app" });
+    await start(requested);
+    await expect.poll(() => cluster.agent.builds.size).toBe(1);
+    cluster.agent.onBuildCall = (call) => {
+      if (call === "state") throw new AppError("unavailable", "away");
+    };
+    await cluster.restart({ nodeLostMs: 300 });
+    await expect
+      .poll(() => status(requested))
+      .toMatchObject({
+        status: "error",
+        reason: { message: expect.stringContaining("node n1 has not answered for") as string },
+      });
+  });
+
+  test("a build whose base is deleted while it waits for its node fails for that reason", async () => {
+    await built("parent");
+    cluster.agent.onBuildCall = (call) => {
+      if (call === "start") throw new AppError("node_busy", "no room");
+    };
+    const child = await request({ name: "child" });
+    await start(child, { fromTemplate: "parent" });
+    expect((await cluster.ask("DELETE", "/templates/parent")).status).toBe(204);
+    await expect
+      .poll(() => status(child))
+      .toMatchObject({
+        status: "error",
+        reason: { message: "the template it is based on was deleted" },
+      });
   });
 
   test("without a node, a build fails for that reason", async () => {

@@ -107,7 +107,7 @@ test("visibility: private is its project's, public is everybody's to use and its
   expect((await use()).status).toBe(201);
   await built("theirs", { fromTemplate: "test-project/app" }, { key: other.key });
   expect((await patch("/v2/templates/test-project%2Fapp", false, other.key)).status).toBe(403);
-  expect((await patch("/v2/templates/base", false)).status).toBe(403);
+  expect((await patch("/v2/templates/base", false)).status).toBe(400);
   expect((await patch("/v2/templates/nosuch", false)).status).toBe(404);
   expect((await cluster.ask("DELETE", `/templates/${mine.templateID}`, { key: other.key })).status).toBe(404);
   const old = await patch("/templates/app", false);
