@@ -2,7 +2,7 @@
 
 import { dirname, join } from "node:path";
 import type { Teardown } from "../shared/teardown.ts";
-import type { Parts } from "./app-api.ts";
+import type { Parts } from "./app-parts.ts";
 import { startBuildCleaning } from "./build-cleaning.ts";
 import { startBuildQueue } from "./build-queue.ts";
 import { createBuildRequestHandlers } from "./build-requests.ts";

@@ -9,7 +9,7 @@ import type { Pools } from "./pools.ts";
 import type { Store } from "./store/store.ts";
 import type { Build } from "./store/templates.ts";
 
-export interface Leftovers {
+interface Leftovers {
   readonly builds: readonly Build[];
   readonly archives: readonly StoredArchive[];
 }

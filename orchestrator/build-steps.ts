@@ -25,10 +25,10 @@ interface Ask {
   readonly args: readonly string[];
   readonly filesHash: string | undefined;
   readonly step: { readonly number: number; readonly force: boolean };
-  wrong(reason: string): AppError;
+  readonly wrong: (reason: string) => AppError;
   /** Throws for another number of arguments. */
-  count(least: number, most: number): void;
-  filled(what: string, value: string): string;
+  readonly count: (least: number, most: number) => void;
+  readonly filled: (what: string, value: string) => string;
 }
 
 function readStep({ type, args = [], filesHash, force = false }: WireStep, number: number): BuildStep {

@@ -34,7 +34,7 @@ export interface Archives {
   sweepUnfinished(before: number): Promise<void>;
 }
 
-export interface Upload {
+interface Upload {
   readonly templateId: string;
   readonly hash: string;
   readonly length: number;

@@ -9,7 +9,7 @@ type Level = BuildLogEntry["level"];
 const LEVELS: readonly Level[] = ["debug", "info", "warn", "error"];
 
 /** A build that says more is cut off, and says so. */
-export const MAX_ENTRIES = 20_000;
+const MAX_ENTRIES = 20_000;
 const MAX_MESSAGE = 16_384;
 /** Rows of one statement. */
 const CHUNK = 100;

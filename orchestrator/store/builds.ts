@@ -45,8 +45,6 @@ export interface BuildReason {
   readonly step: string | undefined;
 }
 
-export type BuildStore = ReturnType<typeof buildStore>;
-
 export function buildStore(db: Database, now: () => number) {
   /** building → error; its node is to be told. Undefined: it was over, or is gone. */
   async function fail(

@@ -10,20 +10,20 @@ export interface Requested {
   readonly names: readonly string[];
 }
 
-export interface BuildStatus {
+interface BuildStatus {
   readonly status: string;
   readonly logEntries: readonly { readonly message: string; readonly level: string; readonly step?: string }[];
   readonly reason?: { readonly message: string; readonly step?: string };
 }
 
 export interface Building {
-  request(body: object, ask?: Ask): Promise<Requested>;
-  start(build: Requested, body?: object, ask?: Ask): Promise<Answer>;
-  status(build: Requested, query?: string, ask?: Ask): Promise<BuildStatus>;
+  readonly request: (body: object, ask?: Ask) => Promise<Requested>;
+  readonly start: (build: Requested, body?: object, ask?: Ask) => Promise<Answer>;
+  readonly status: (build: Requested, query?: string, ask?: Ask) => Promise<BuildStatus>;
   /** Requested, started and ready. */
-  built(name: string, body?: object, ask?: Ask): Promise<Requested>;
+  readonly built: (name: string, body?: object, ask?: Ask) => Promise<Requested>;
   /** A sandbox of a template. */
-  create(templateID: string, more?: object, ask?: Ask): Promise<Answer>;
+  readonly create: (templateID: string, more?: object, ask?: Ask) => Promise<Answer>;
 }
 
 export function buildingOn(cluster: () => Cluster): Building {

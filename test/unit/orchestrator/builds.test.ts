@@ -89,8 +89,14 @@ describe("steps", () => {
       { number: 2, force: true, type: "RUN", command: "id", user: "root" },
       { number: 3, force: false, type: "COPY", source: "src/*", destination: "dst/", filesHash: hash },
       {
-        ...{ number: 4, force: false, type: "COPY", source: "a", destination: "b", filesHash: hash },
-        ...{ user: "root", mode: "0755" },
+        number: 4,
+        force: false,
+        type: "COPY",
+        source: "a",
+        destination: "b",
+        user: "root",
+        mode: "0755",
+        filesHash: hash,
       },
       {
         number: 5,
