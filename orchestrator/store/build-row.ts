@@ -13,6 +13,7 @@ export const NOT_BUILT = {
   deadline_at: null,
   accepted: 0,
   log_offset: 0,
+  log_characters: 0,
   reason_message: null,
   reason_step: null,
 } as const satisfies Partial<BuildRow>;

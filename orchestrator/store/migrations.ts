@@ -206,7 +206,7 @@ const third: Migration = {
     for (const name of ["started_at", "deadline_at"] as const) {
       await db.schema.alterTable("builds").addColumn(name, "bigint").execute();
     }
-    for (const name of ["accepted", "with_access", "log_offset"] as const) {
+    for (const name of ["accepted", "with_access", "log_offset", "log_characters"] as const) {
       await db.schema
         .alterTable("builds")
         .addColumn(name, "integer", (column) => column.notNull().defaultTo(0))

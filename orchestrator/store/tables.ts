@@ -89,11 +89,13 @@ export interface BuildRow {
   readonly accepted: number;
   /** Entries of the node's log that have been read. */
   readonly log_offset: number;
+  /** Length of its stored log; at its limit nothing more is kept. */
+  readonly log_characters: number;
   readonly reason_message: string | null;
   readonly reason_step: string | null;
 }
 
-interface BuildLogRow {
+export interface BuildLogRow {
   readonly build_id: string;
   /** From 0, without gaps. */
   readonly position: number;

@@ -188,6 +188,19 @@ test("a log without end is cut off, and says so; the build is none the worse", a
   ]);
 });
 
+test("few entries that are very long are too much as well", async () => {
+  cluster.agent.onBuild = (build) => {
+    for (let index = 0; index < 1_100; index++) build.log("x".repeat(20_000), { step: "1" });
+    build.ready();
+  };
+  const build = await built("app");
+  const { logEntries } = await status(build, "?logsOffset=1000");
+  expect(logEntries.length).toBeLessThan(30);
+  expect(logEntries[0]?.message).toBe(`${"x".repeat(16_384)}…`);
+  expect(logEntries.at(-1)).toMatchObject({ level: "warn", message: "the log is too long: what follows is not kept" });
+  expect((await status(build, "?level=warn")).logEntries.length).toBe(1);
+});
+
 test("a snapshot of a sandbox of a template keeps the template's variables", async () => {
   await built("app", { steps: [{ type: "ENV", args: ["A", "1"] }] });
   const { sandboxID } = (await create("app", { envVars: { OWN: "2" } })).body as { sandboxID: string };
