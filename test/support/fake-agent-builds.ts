@@ -52,7 +52,7 @@ export function createFakeBuilds(deps: FakeBuildsDeps): { readonly state: FakeBu
       log: (message, more = {}) => void entries.push({ at: Date.now(), level: "info", message, ...more }),
       ready({ memory } = {}) {
         const snapshotId = randomUUID();
-        if (memory !== undefined) deps.snapshots.set(snapshotId, stored(snapshotId, memory));
+        if (memory !== undefined) deps.snapshots.set(snapshotId, storedOf(buildId, snapshotId, memory));
         states.set(buildId, {
           status: "ready",
           result: {
@@ -143,12 +143,12 @@ function settingsOf({ from, steps, startCmd, readyCmd }: BuildBody): BuildSettin
   };
 }
 
-function stored(snapshotId: string, memory: boolean): StoredSnapshot {
+export function storedOf(buildId: string, snapshotId: string, memory: boolean): StoredSnapshot {
   return {
     snapshotId,
     kind: "checkpoint",
     sandboxId: "ibuilder",
-    executionId: randomUUID(),
+    executionId: buildId,
     memory,
     memoryBytes: 1,
     diskBytes: 1,

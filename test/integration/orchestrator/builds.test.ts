@@ -1,12 +1,13 @@
 /** Template builds through the front door, with nodes that only say that they build. */
 
+import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import SQLite from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { AppError } from "../../../shared/errors.ts";
 import { buildingOn, messageOf, type Requested } from "../../support/building.ts";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster.ts";
-import type { FakeBuild } from "../../support/fake-agent-builds.ts";
+import { type FakeBuild, storedOf } from "../../support/fake-agent-builds.ts";
 
 let cluster: Cluster;
 beforeEach(async () => {
@@ -84,6 +85,23 @@ describe("from request to sandbox", () => {
     expect(body?.origin).toEqual({ is: "snapshot", snapshotId, memory: true });
     // Wanted for as long as the build is there.
     expect((await cluster.agent.beat()).deleteSnapshots).toEqual([]);
+  });
+
+  test("what a node keeps of a build under way is not taken for a stray", async () => {
+    await cluster.restart({ orphanGraceMs: 10 });
+    const building = held();
+    const requested = await request({ name: "server" });
+    await start(requested, { startCmd: "serve" });
+    const build = await building;
+    const [own, stray] = [randomUUID(), randomUUID()];
+    cluster.agent.snapshots.set(own, storedOf(build.buildId, own, true));
+    cluster.agent.snapshots.set(stray, storedOf(randomUUID(), stray, true));
+    await expect
+      .poll(async () => {
+        await cluster.agent.beat();
+        return [...cluster.agent.snapshots.keys()];
+      })
+      .toEqual([own]);
   });
 
   test("a build on top of another one gets its settings, its disk and its node", async () => {
