@@ -68,6 +68,9 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
       });
     },
     networkLog: ({ params, query }) => networkLog.read(params.executionId, query),
+    startBuild: () => noBuilds(),
+    buildState: () => noBuilds(),
+    deleteBuild: () => noBuilds(),
     executionMetrics: ({ params, query }) =>
       samples.between(params.executionId, query.start ?? 0, query.end ?? Number.MAX_SAFE_INTEGER),
     latestMetrics: ({ body }) =>
@@ -86,6 +89,10 @@ function destination(host: string): { address: string } | { hostname: string } {
   const hostname = hostName(host);
   if (hostname === undefined) throw new AppError("bad_request", "host is neither a host name nor an IPv4 address");
   return { hostname };
+}
+
+function noBuilds(): never {
+  throw new AppError("not_implemented", "this node builds no templates yet");
 }
 
 /** Everything on this API is for the orchestrator. */

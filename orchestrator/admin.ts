@@ -1,9 +1,11 @@
-/** Handlers of the operators' routes: projects, keys, mass kill, counts, nodes. */
+/** Handlers of the operators' routes: projects, keys, mass kill, counts, unused builds, nodes. */
 
 import type { adminApi, NodeDetail, nodesApi, Project as ShownProject } from "../shared/api/admin.ts";
 import type { Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
 import { isUuid } from "../shared/ids.ts";
+import type { BuildCleaning } from "./build-cleaning.ts";
+import type { BuildQueue } from "./build-queue.ts";
 import type { Ending } from "./ending.ts";
 import type { Keys } from "./keys.ts";
 import type { Nodes, NodeView } from "./nodes.ts";
@@ -16,6 +18,8 @@ export interface AdminDeps {
   readonly ending: Pick<Ending, "kill">;
   readonly keys: Keys;
   readonly nodes: Nodes;
+  readonly builds: Pick<BuildQueue, "cancelAll">;
+  readonly cleaning: Pick<BuildCleaning, "collect">;
 }
 
 /** There is one cluster; its id is a constant. */
@@ -55,8 +59,24 @@ export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> 
     },
     runningCounts: async () => Object.fromEntries(await store.sandboxes.runningByProject()),
     async cancelBuilds({ params }) {
-      await project(params.teamID);
-      return { cancelledCount: 0, failedCount: 0 };
+      const { cancelled, failed } = await deps.builds.cancelAll((await project(params.teamID)).id);
+      return { cancelledCount: cancelled, failedCount: failed };
+    },
+    async collectBuilds({ body }) {
+      const { dryRun = true, keepHours } = body;
+      const kept = keepHours === undefined ? {} : { keepHours };
+      const { builds, archives } = await deps.cleaning.collect({ dryRun, ...kept });
+      return {
+        dryRun,
+        builds: builds.map(({ id, templateId, status, nodeId, createdAt }) => ({
+          buildID: id,
+          templateID: templateId,
+          status,
+          nodeID: nodeId ?? null,
+          createdAt: iso(createdAt),
+        })),
+        files: { count: archives.length, bytes: archives.reduce((sum, { bytes }) => sum + bytes, 0) },
+      };
     },
     createTeamKey: async ({ params, body }) => deps.keys.create(await project(params.teamID), body.name),
     deleteTeamKey: async ({ params }) => {

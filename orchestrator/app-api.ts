@@ -2,17 +2,14 @@
 
 import type { AddressInfo } from "node:net";
 import type { Route } from "../shared/contract.ts";
-import type { Log } from "../shared/log.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
+import { startBuilds } from "./app-builds.ts";
+import type { Parts } from "./app-parts.ts";
 import { createAuth } from "./auth.ts";
-import { createBackground } from "./background.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { createConnecting } from "./connecting.ts";
 import { drains } from "./drain.ts";
-import { type Edge } from "./edge/edge.ts";
-import { createEnding } from "./ending.ts";
-import { type Expiry } from "./expiry.ts";
 import { createForking } from "./forking.ts";
 import { createHealthHandlers } from "./health.ts";
 import { startHousekeeping } from "./housekeeping.ts";
@@ -20,67 +17,24 @@ import { createIdentity } from "./identity.ts";
 import { createKeyHandlers, createKeys, createTeamHandlers } from "./keys.ts";
 import { createLaunch } from "./launch.ts";
 import { createLifetime } from "./lifetime.ts";
-import { type Metrics } from "./metrics.ts";
 import { createNetworkHandlers } from "./network/handlers.ts";
 import { readAllowed } from "./network/proxy.ts";
-import { type Nodes } from "./nodes.ts";
 import { createEventHandlers, createObservationHandlers } from "./observation.ts";
 import { createPools } from "./pools.ts";
 import { createRateLimiter, type Rate } from "./rate-limit.ts";
 import { createReportHandlers } from "./reports.ts";
-import { createRoutes } from "./routes.ts";
 import { createSandboxStateHandlers } from "./sandbox-states.ts";
 import { createSandboxHandlers } from "./sandboxes.ts";
 import { createApiServer } from "./server.ts";
-import { type Sleep } from "./sleep.ts";
-import { createSnapshotHandlers, createTemplateChangeHandlers } from "./snapshots.ts";
-import { type SnapshotRemover } from "./snapshots-on-nodes.ts";
+import { createSnapshotHandlers } from "./snapshots.ts";
 import { createSpawns } from "./spawns.ts";
 import { openDatabase } from "./store/database.ts";
-import type { Project } from "./store/projects.ts";
-import { type Seal } from "./store/seal.ts";
-import { type Store } from "./store/store.ts";
 import { createTemplateNames } from "./template-names.ts";
 import { createTemplateHandlers } from "./templates.ts";
-import { createTransitions } from "./transitions.ts";
 
 const DAY_MS = 86_400_000;
 /** Requests under way at a stop get this long; a start rarely takes more than a second. */
 const DRAIN_MS = 15_000;
-
-export interface OrchestratorDeps {
-  readonly log: Log;
-  readonly now: () => number;
-  /** In [0, 1). */
-  readonly random: () => number;
-  /** Of this machine (see `NodeFacts.machineId`): the edge dials sandboxes of a node on it directly. */
-  readonly machineId: string | undefined;
-}
-
-/** What the first half has made. */
-export interface Parts {
-  readonly config: OrchestratorConfig;
-  readonly deps: OrchestratorDeps;
-  readonly store: Store;
-  readonly nodes: Nodes;
-  readonly routes: ReturnType<typeof createRoutes>;
-  readonly ending: ReturnType<typeof createEnding>;
-  readonly transitions: ReturnType<typeof createTransitions>;
-  readonly background: ReturnType<typeof createBackground>;
-  readonly base: Awaited<ReturnType<Store["templates"]["seed"]>>;
-  readonly metrics: Metrics;
-  readonly edge: Edge;
-  readonly expiry: Expiry;
-  readonly limits: Limits;
-  readonly sealing: Seal;
-  readonly sleep: Sleep;
-  readonly snapshots: SnapshotRemover;
-}
-
-export interface Limits {
-  readonly maxHours: (project: Project) => number;
-  readonly maxSandboxes: (project: Project) => number;
-}
 
 /** Resolves when the API listens; its URL. */
 export async function serveApi(
@@ -88,7 +42,7 @@ export async function serveApi(
   { opened, teardown }: { readonly opened: Awaited<ReturnType<typeof openDatabase>>; readonly teardown: Teardown },
 ): Promise<string> {
   const { config, deps, store, nodes, routes, ending, background, base, metrics } = parts;
-  const { expiry, sealing, sleep, snapshots, limits } = parts;
+  const { expiry, sealing, sleep, limits } = parts;
   const { maxHours, maxSandboxes } = limits;
   const { log, now } = deps;
 
@@ -126,6 +80,7 @@ export async function serveApi(
   const identity = createIdentity({ keys: store.keys, background, now });
   const keys = createKeys({ keys: store.keys, identity });
   const templates = createTemplateNames(store.templates);
+  const building = await startBuilds(parts, { pools, names: templates, teardown });
   const lifetime = createLifetime({ store, nodes, background, expiry, now, maxHours });
   const connecting = createConnecting({
     store,
@@ -152,6 +107,7 @@ export async function serveApi(
   const server = createApiServer({
     log,
     metrics,
+    files: building.files,
     auth: createAuth({
       identity,
       projects: store.projects,
@@ -198,13 +154,22 @@ export async function serveApi(
         seed: config.seed,
       }),
       sandboxNetworks: createNetworkHandlers({ store, nodes, log, proxyRanges, updating: sleep.networks }),
-      snapshots: createSnapshotHandlers({ store, names: templates, snapshots, capturing: sleep.capturing }),
+      snapshots: createSnapshotHandlers({ store, names: templates, capturing: sleep.capturing }),
       templates: createTemplateHandlers({ templates: store.templates, names: templates }),
-      templateChanges: createTemplateChangeHandlers({ store, names: templates, snapshots, capturing: sleep.capturing }),
+      templateChanges: building.templateChanges,
+      builds: building.builds,
+      tags: building.tags,
       keys: createKeyHandlers({ keys, store: store.keys }),
       teams: createTeamHandlers(store.projects),
       events: createEventHandlers(store),
-      admin: createAdminHandlers({ store, ending, keys, nodes }),
+      admin: createAdminHandlers({
+        store,
+        ending,
+        keys,
+        nodes,
+        builds: building.queue,
+        cleaning: building.cleaning,
+      }),
       nodes: createNodeHandlers(nodes),
       reports: createReportHandlers({
         store: store.sandboxes,

@@ -2,7 +2,8 @@
 
 import { Teardown } from "../shared/teardown.ts";
 import { ENVD_VERSION } from "../shared/version.ts";
-import { type Limits, type OrchestratorDeps, serveApi } from "./app-api.ts";
+import { serveApi } from "./app-api.ts";
+import type { Limits, OrchestratorDeps } from "./app-parts.ts";
 import { createBackground } from "./background.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { startEdge } from "./edge/edge.ts";
@@ -62,6 +63,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 
   const metrics = createMetrics({
     sandboxesByState: () => store.sandboxes.countByState(),
+    buildsByStatus: () => store.builds.countByStatus(),
     nodes: () => nodes.list(),
     now,
   });

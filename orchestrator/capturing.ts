@@ -83,6 +83,7 @@ export function createCapturing(deps: CapturingDeps): Capturing {
         image: source?.image ?? "",
         defaultUser: source?.defaultUser,
         defaultWorkdir: source?.defaultWorkdir,
+        sealedSettings: source?.sealedSettings,
       },
     );
     if (record === undefined) throw new AppError("conflict", `Sandbox "${id}" is changing state`);

@@ -35,6 +35,54 @@ export const OrchestratorConfig = Type.Object({
   poolSize: Type.Integer({ default: 3, minimum: 0, maximum: 64, description: "Warm containers of base, all nodes" }),
   poolCeiling: Type.Integer({ default: 8, minimum: 0, maximum: 64, description: "Most warm containers of a build" }),
 
+  publicUrl: Type.Optional(
+    Type.String({
+      pattern: "^https?://[^/?#]+(/[^?#]*)?$",
+      maxLength: 1024,
+      description:
+        "Under which clients reach the platform API; uploads are sent there. Default: the host a caller used",
+    }),
+  ),
+  filesDirectory: Type.Optional(
+    Type.String({ minLength: 1, description: "Uploaded files of COPY steps. Default: 'files' beside the database" }),
+  ),
+  maxUploadMb: Type.Integer({
+    default: 2048,
+    minimum: 1,
+    maximum: 1_048_576,
+    description: "Files of one COPY step, compressed, MiB",
+  }),
+  templateDiskMb: Type.Integer({
+    default: 10_240,
+    minimum: 0,
+    maximum: 10_485_760,
+    description: "Free disk of a template that asks for none, MiB",
+  }),
+  maxTemplateCpu: Type.Integer({ default: 32, minimum: 1, maximum: 1024, description: "CPU cores of a template" }),
+  maxTemplateMemoryMb: Type.Integer({
+    default: 65_536,
+    minimum: 128,
+    maximum: 4_194_304,
+    description: "Memory of a template, MiB",
+  }),
+  maxTemplateDiskMb: Type.Integer({
+    default: 102_400,
+    minimum: 0,
+    maximum: 104_857_600,
+    description: "Free disk a template may ask for, MiB",
+  }),
+  maxProjectBuilds: Type.Integer({ default: 10, minimum: 1, maximum: 10_000, description: "At once, per project" }),
+  maxNodeBuilds: Type.Integer({ default: 4, minimum: 1, maximum: 1000, description: "Builds at once on a node" }),
+  buildKeepHours: Type.Integer({
+    default: 24,
+    minimum: 0,
+    maximum: 87_600,
+    description: "Builds and uploaded files that nothing needs are kept",
+  }),
+  buildLimitMs: ms(3_600_000, "Limit of one build on its node"),
+  buildQueueMs: ms(3_600_000, "A build waits so long for room"),
+  buildPollMs: ms(200, "Between two looks at a build on its node"),
+
   maxSandboxHours: Type.Integer({ default: 24, minimum: 1, maximum: 8760, description: "Longest life of a sandbox" }),
   maxProjectSandboxes: Type.Integer({
     default: 1000,

@@ -13,12 +13,14 @@ export interface Metrics {
   expiryLag(seconds: number): void;
   repaired(kind: string, count: number): void;
   limited(group: string): void;
+  built(result: "ready" | "error", seconds: number): void;
   /** Times every answered request of a server. */
   watch(server: FastifyInstance): void;
 }
 
 export interface MetricsSources {
   sandboxesByState(): Promise<ReadonlyMap<string, number>>;
+  buildsByStatus(): Promise<ReadonlyMap<string, number>>;
   nodes(): readonly NodeView[];
   readonly now: () => number;
 }
@@ -52,6 +54,13 @@ export function createMetrics(sources: MetricsSources): Metrics {
     labelNames: ["reason"],
     registers,
   });
+  const builds = new Histogram({
+    name: "svc_template_build_duration_seconds",
+    help: "From the start of a template build to its end, time in the queue included",
+    labelNames: ["result"],
+    buckets: [0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600],
+    registers,
+  });
   const lag = new Histogram({
     name: "svc_expiry_lag_seconds",
     help: "Between the end of a sandbox and its being acted on",
@@ -80,6 +89,18 @@ export function createMetrics(sources: MetricsSources): Metrics {
   });
   registry.registerMetric(
     new Gauge({
+      name: "svc_template_builds",
+      help: "Builds of templates by status",
+      labelNames: ["status"],
+      registers: [],
+      async collect() {
+        this.reset();
+        for (const [status, count] of await sources.buildsByStatus()) this.set({ status }, count);
+      },
+    }),
+  );
+  registry.registerMetric(
+    new Gauge({
       name: "svc_sandboxes",
       help: "Sandboxes by state",
       labelNames: ["state"],
@@ -105,6 +126,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
       if (kind === "stop") runs.inc();
       repairs.inc({ kind }, count);
     },
+    built: (result, seconds) => builds.observe({ result }, seconds),
     limited: (route) => rejections.inc({ route }),
     watch(server) {
       server.addHook("onResponse", (request, reply, done) => {

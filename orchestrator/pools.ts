@@ -6,8 +6,12 @@ import type { Build } from "./store/templates.ts";
 export interface Pools {
   /** A sandbox of this build was started. */
   used(build: Build): void;
-  /** What one node should keep, given how many nodes share the work. */
-  targets(nodes: number): PoolTarget[];
+  /** Its tags mean another build now: who asked for it will ask for that one. */
+  replaced(formerIds: Iterable<string>, build: Build): void;
+  /** Nobody starts them any more. */
+  gone(buildIds: readonly string[]): void;
+  /** What that node should keep, given how many nodes share the work. */
+  targets(nodeId: string, nodes: number): PoolTarget[];
 }
 
 export interface PoolsDeps {
@@ -23,6 +27,9 @@ const BURST_MS = 10_000;
 const MEMORY_MS = 300_000;
 /** Builds with fewer starts in that time are not worth a warm container. */
 const LEAST_USES = 3;
+
+/** Enough to see the largest pool there may be. */
+const REMEMBERED = 256;
 
 interface Demand {
   readonly build: Build;
@@ -44,12 +51,27 @@ export function createPools(deps: PoolsDeps): Pools {
       const demand = demands.get(build.id) ?? { build, starts: [] };
       demands.set(build.id, demand);
       demand.starts.push(deps.now());
-      // Enough to see the largest pool there may be.
-      if (demand.starts.length > 256) demand.starts.shift();
+      if (demand.starts.length > REMEMBERED) demand.starts.shift();
     },
-    targets(nodes) {
+    replaced(formerIds, build) {
+      const starts = [...formerIds].flatMap((id) => {
+        const former = demands.get(id);
+        if (former === undefined || id === deps.base.id || id === build.id) return [];
+        demands.delete(id);
+        return former.starts;
+      });
+      if (starts.length === 0 || build.snapshotId !== undefined) return;
+      const known = demands.get(build.id)?.starts ?? [];
+      demands.set(build.id, { build, starts: [...known, ...starts].sort((a, b) => a - b).slice(-REMEMBERED) });
+    },
+    gone(buildIds) {
+      for (const id of buildIds) if (id !== deps.base.id) demands.delete(id);
+    },
+    targets(nodeId, nodes) {
       const targets: PoolTarget[] = [];
       for (const [id, demand] of demands) {
+        const home = demand.build.nodeId;
+        if (home !== undefined && home !== nodeId) continue;
         const starts = recent(demand);
         const least = id === deps.base.id ? deps.baseSize : 0;
         if (least === 0 && starts.length < LEAST_USES) {
@@ -57,7 +79,8 @@ export function createPools(deps: PoolsDeps): Pools {
           continue;
         }
         const wanted = Math.max(least, Math.min(deps.ceiling, busiest(starts, BURST_MS)));
-        if (wanted > 0) targets.push(target(demand.build, Math.ceil(wanted / Math.max(1, nodes))));
+        if (wanted > 0)
+          targets.push(target(demand.build, Math.ceil(wanted / (home === undefined ? Math.max(1, nodes) : 1))));
       }
       return targets;
     },

@@ -52,6 +52,17 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     return [...mine, ...others];
   }
 
+  /** The checkpoint of a build under way has no record yet: its execution is the build. */
+  async function wantedOf(snapshots: Heartbeat["snapshots"]): Promise<ReadonlySet<string>> {
+    const ids = snapshots.flatMap(({ snapshotId, executionId }) => [snapshotId, executionId]);
+    const known = await deps.sleepers.wanted(ids);
+    return new Set(
+      snapshots
+        .filter(({ snapshotId, executionId }) => known.has(snapshotId) || known.has(executionId))
+        .map(({ snapshotId }) => snapshotId),
+    );
+  }
+
   /** Said in the log only: the sandbox may still boot from its disk, and its owner is told at the next resume. */
   async function missSnapshots({ node: { nodeId }, snapshots }: Heartbeat): Promise<void> {
     if (deps.now() - (checkedAt.get(nodeId) ?? 0) < SNAPSHOT_CHECK_MS) return;
@@ -79,7 +90,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       if (await deps.nodes.heard(body)) deps.routes.refreshNode(nodeId);
       await handleExits(body.exits);
       const { executions: reported, snapshots } = body;
-      const wanted = await deps.sleepers.wanted(snapshots.map(({ snapshotId }) => snapshotId));
+      const wanted = await wantedOf(snapshots);
       const records = await recordsFor(body, wanted);
       const before = suspicions.get(nodeId) ?? noSuspicions;
       const plan = reconcile({ nodeId, reported, snapshots, wanted, records }, before, deps.grace, deps.now());
@@ -94,7 +105,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       deps.observe("end_at", Object.keys(plan.endAt).length);
       const ready = deps.nodes.list().filter(({ status }) => status === "ready").length;
       return {
-        pools: deps.pools.targets(ready),
+        pools: deps.pools.targets(nodeId, ready),
         stop: [...plan.stop],
         endAt: { ...plan.endAt },
         deleteSnapshots: [...plan.deleteSnapshots],

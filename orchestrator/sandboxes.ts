@@ -8,6 +8,7 @@ import { AppError } from "../shared/errors.ts";
 import { newSandboxId } from "../shared/ids.ts";
 import { shown } from "./asleep.ts";
 import type { Background } from "./background.ts";
+import { settingsOf } from "./build-settings.ts";
 import type { ConnectAsk, Connecting } from "./connecting.ts";
 import type { Ending } from "./ending.ts";
 import type { Launch } from "./launch.ts";
@@ -61,7 +62,8 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
     const { template, build, alias } = await deps.templates.resolve(project, body.templateID);
     const id = newSandboxId();
     const resources = { cpuCount: build.cpuCount, memoryMB: build.memoryMB, diskSizeMB: build.diskSizeMB };
-    const { envs, proxyPassword, ...lasting } = options;
+    const { envs: own, proxyPassword, ...lasting } = options;
+    const envs = { ...settingsOf(deps.sealing, build).envs, ...own };
     const sandbox = {
       ...lasting,
       id,
@@ -90,8 +92,8 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
   }
 
   function noteUse({ template, build }: Resolved): void {
-    // A snapshot is started from itself, never from a pool of its image.
-    if (build.kind === "template") deps.pools.used(build);
+    // What has memory is started from that, never from a pool of its image.
+    if (originOf(build).origin === undefined) deps.pools.used(build);
     deps.spawns.count(template.id);
   }
 
@@ -187,9 +189,10 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
   };
 }
 
-/** A snapshot starts from its capture on its node, anything else from its image. */
-function originOf({ kind, id, memory }: Build): { readonly origin?: Origin } {
-  return kind === "template" ? {} : { origin: { is: "snapshot", snapshotId: id, memory } };
+/** A snapshot starts from its capture on its node, as does a template taken as it ran; anything else from its image. */
+function originOf({ kind, id, snapshotId, memory }: Build): { readonly origin?: Origin } {
+  const from = kind === "template" ? snapshotId : id;
+  return from === undefined ? {} : { origin: { is: "snapshot", snapshotId: from, memory } };
 }
 
 /** What a connect restores; undefined: as the sandbox was made. */

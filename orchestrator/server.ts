@@ -21,6 +21,7 @@ import { createServer, serve } from "../shared/serve.ts";
 import type { Auth } from "./auth.ts";
 import { addCors } from "./cors.ts";
 import { docsPage } from "./docs.ts";
+import { addFileRoutes, type FileRoutesDeps } from "./files/file-routes.ts";
 import { notYet, removed } from "./later.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Project } from "./store/projects.ts";
@@ -32,6 +33,8 @@ export interface ApiHandlers {
   readonly snapshots: Handlers<typeof snapshotApi, Project>;
   readonly templates: Handlers<typeof templateApi, Project>;
   readonly templateChanges: Handlers<typeof templateChangeApi, Project>;
+  readonly builds: Handlers<typeof buildApi, Project>;
+  readonly tags: Handlers<typeof tagApi, Project>;
   readonly keys: Handlers<typeof keyApi, Project>;
   readonly teams: Handlers<typeof teamApi>;
   readonly events: Handlers<typeof eventApi, Project>;
@@ -46,6 +49,7 @@ export function createApiServer(deps: {
   readonly auth: Auth;
   readonly metrics: Metrics;
   readonly handlers: ApiHandlers;
+  readonly files: Omit<FileRoutesDeps, "auth">;
 }): FastifyInstance {
   const { auth, handlers, metrics } = deps;
   const server = createServer(deps.log);
@@ -67,9 +71,9 @@ export function createApiServer(deps: {
   serve(server, healthApi, handlers.health, auth.open);
   serve(server, removedApi, removed(), auth.open);
 
-  for (const later of [tagApi, buildApi]) {
-    serve(server, later, notYet(later), auth.project);
-  }
+  serve(server, tagApi, handlers.tags, auth.project);
+  serve(server, buildApi, handlers.builds, auth.project);
+  addFileRoutes(server, { ...deps.files, auth });
   for (const later of [volumeApi, secretApi, webhookApi, teamMetricsApi]) {
     serve(server, later, notYet(later), auth.project);
   }

@@ -22,10 +22,21 @@ export function parseTemplateReference(text: string): TemplateReference {
   const namespace = parts.length === 2 ? parts[0] : undefined;
   if (!isName(name)) throw invalid(text, "a name consists of a-z, 0-9, - and _");
   if (namespace !== undefined && !isName(namespace)) throw invalid(text, "a namespace consists of a-z, 0-9, - and _");
-  if (!/^[a-z0-9._-]{1,128}$/.test(tag) || isUuid(tag)) {
-    throw invalid(text, "a tag consists of a-z, 0-9, -, _ and ., and is not a UUID");
-  }
+  if (!isTag(tag)) throw invalid(text, TAG_RULE);
   return { namespace, name, tag };
+}
+
+/** AppError `bad_request`. Lower-cases, trims. */
+export function parseTag(text: string): string {
+  const tag = text.trim().toLowerCase();
+  if (isTag(tag)) return tag;
+  throw new AppError("bad_request", `Invalid tag '${text.slice(0, 128)}': ${TAG_RULE}`);
+}
+
+const TAG_RULE = "a tag consists of a-z, 0-9, -, _ and ., and is not a UUID";
+
+function isTag(text: string): boolean {
+  return /^[a-z0-9._-]{1,128}$/.test(text) && !isUuid(text);
 }
 
 function isName(text: string): boolean {

@@ -1,4 +1,4 @@
-/** Handlers that read templates. Builds come with a later version; `base` is there from the start. */
+/** Handlers that read templates. */
 
 import { type Template as ShownTemplate, type TemplateWithBuilds, type templateApi } from "../shared/api/templates.ts";
 import type { Handlers } from "../shared/contract.ts";
@@ -8,7 +8,8 @@ import { iso } from "./sandbox-view.ts";
 import type { Project } from "./store/projects.ts";
 import type { Alias, Template, TemplateStore } from "./store/templates.ts";
 import { mayUse, type TemplateNames } from "./template-names.ts";
-import { parseTemplateReference } from "./template-reference.ts";
+import { noTemplate } from "./template-ownership.ts";
+import { DEFAULT_TAG, parseTemplateReference } from "./template-reference.ts";
 
 export interface TemplatesDeps {
   readonly templates: TemplateStore;
@@ -18,7 +19,9 @@ export interface TemplatesDeps {
 export function createTemplateHandlers({ templates, names }: TemplatesDeps): Handlers<typeof templateApi, Project> {
   async function shown(template: Template): Promise<ShownTemplate | undefined> {
     const [builds, aliases] = await Promise.all([templates.builds(template.id), templates.aliases(template.id)]);
-    const build = (await templates.tagged(template.id, "default")) ?? builds[0];
+    // The last that succeeded; until one has, the last there is.
+    const ready = builds.find(({ status }) => status === "ready");
+    const build = (await templates.tagged(template.id, DEFAULT_TAG)) ?? ready ?? builds[0];
     if (build === undefined) return undefined;
     return {
       templateID: template.id,
@@ -40,20 +43,22 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
     };
   }
 
-  async function list(caller: Project, teamId: string | undefined): Promise<ShownTemplate[]> {
-    if (teamId !== undefined && teamId !== caller.id && teamId !== caller.publicId) {
-      throw new AppError("forbidden", "query field 'teamID' names another project than the caller's");
-    }
-    const all = await Promise.all((await templates.visible(caller.id)).map(shown));
-    return all.filter((template) => template !== undefined);
+  async function visible(caller: Project, teamId: string | undefined): Promise<Template[]> {
+    ownTeam(caller, teamId, "query");
+    return templates.visible(caller.id);
+  }
+
+  async function allShown(some: readonly Template[]): Promise<ShownTemplate[]> {
+    // Undefined: deleted since it was listed.
+    return (await Promise.all(some.map(shown))).filter((template) => template !== undefined);
   }
 
   return {
-    listTemplatesV1: ({ query }, { caller }) => list(caller, query.teamID),
+    listTemplatesV1: async ({ query }, { caller }) => allShown(await visible(caller, query.teamID)),
 
     async listTemplates({ query }, { caller, header }) {
-      const all = await list(caller, query.teamID);
-      return page(all, { ...query, idOf: ({ templateID }) => templateID }, header);
+      const all = await visible(caller, query.teamID);
+      return allShown(page(all, { ...query, idOf: ({ id }) => id }, header));
     },
 
     async findAlias({ params }, { caller }) {
@@ -93,10 +98,12 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
   };
 }
 
-function qualified({ namespace, alias }: Alias): string {
-  return namespace === "" ? alias : `${namespace}/${alias}`;
+/** AppError `forbidden` for a project that is not the caller's. */
+export function ownTeam(caller: Project, teamId: string | undefined, where: "query" | "body"): void {
+  if (teamId === undefined || teamId.toLowerCase() === caller.id || teamId === caller.publicId) return;
+  throw new AppError("forbidden", `${where} field 'teamID' names another project than the caller's`);
 }
 
-function noTemplate(reference: string): AppError {
-  return new AppError("template_not_found", `template '${reference}' not found`);
+export function qualified({ namespace, alias }: Alias): string {
+  return namespace === "" ? alias : `${namespace}/${alias}`;
 }

@@ -19,12 +19,14 @@ import {
   Started,
   time,
 } from "./agent-shapes.ts";
+import { BuildBody, BuildState } from "./build-shapes.ts";
 import { contract } from "./contract.ts";
 import { EgressPolicy } from "./policy/egress-policy.ts";
 import { LogEntry } from "./sandbox-log.ts";
 
 export * from "./agent-shapes.ts";
 
+const byBuild = Type.Object({ buildId: Type.String({ format: "uuid" }) }, closed);
 const byExecution = Type.Object({ executionId: Type.String({ format: "uuid" }) }, closed);
 
 /** Called by the orchestrator. Bearer = node token. */
@@ -99,6 +101,39 @@ export const agentApi = contract({
     tag: "Executions",
     access: "node",
     params: Type.Object({ snapshotId: SnapshotId }, closed),
+    status: 204,
+  },
+  startBuild: {
+    method: "PUT",
+    path: "/v1/builds/{buildId}",
+    summary: "Build a template here, in the background; repeating it is harmless",
+    tag: "Builds",
+    access: "node",
+    params: byBuild,
+    body: BuildBody,
+    status: 202,
+  },
+  buildState: {
+    method: "GET",
+    path: "/v1/builds/{buildId}",
+    summary: "How a build stands, and its log from an offset; 404 when this node does not know it (any more)",
+    tag: "Builds",
+    access: "node",
+    params: byBuild,
+    query: Type.Object(
+      { offset: Type.Integer({ minimum: 0 }), limit: Type.Integer({ minimum: 1, maximum: 1000 }) },
+      closed,
+    ),
+    status: 200,
+    reply: BuildState,
+  },
+  deleteBuild: {
+    method: "DELETE",
+    path: "/v1/builds/{buildId}",
+    summary: "Cancel a build, or remove what it made (image and snapshot); unknown is success",
+    tag: "Builds",
+    access: "node",
+    params: byBuild,
     status: 204,
   },
   executionMetrics: {

@@ -47,6 +47,8 @@ export interface Context<Caller> {
   /** Aborted when the caller leaves before the reply is finished. */
   readonly signal: AbortSignal;
   readonly requestId: string;
+  /** Scheme and host under which the caller reached this program, as it says; for URLs that only the caller gets. */
+  readonly origin: string;
   /** Replaces the success status. */
   readonly status: (code: number) => void;
   readonly header: (name: string, value: string) => void;

@@ -84,6 +84,18 @@ export function fileSignature(parts: {
   return `v1_${createHash("sha256").update(text).digest("base64").replaceAll("=", "")}`;
 }
 
+/**
+ * Signature of the URL that the files of a COPY step are uploaded to (wire-contract.md §4.1): whoever has it needs no key.
+ * `expiresAt` is unix seconds.
+ */
+export function uploadSignature(
+  seed: string,
+  upload: { readonly templateId: string; readonly hash: string; readonly expiresAt: number },
+): string {
+  const text = `template-files-${upload.templateId}-${upload.hash}-${upload.expiresAt}`;
+  return createHmac("sha256", seed).update(text).digest("base64url");
+}
+
 function letters(count: number): string {
   return Array.from({ length: count }, () => ALPHABET[randomInt(ALPHABET.length)]).join("");
 }

@@ -104,6 +104,9 @@ function addRoute<Caller>(
           return signalOf(reply);
         },
         requestId: request.id,
+        get origin() {
+          return originOf(request);
+        },
         status: (code) => void reply.status(code),
         header: (header, value) => void reply.header(header, value),
       };
@@ -144,6 +147,10 @@ function signalOf(reply: FastifyReply): AbortSignal {
   if (raw.destroyed && !raw.writableFinished) left.abort();
   else raw.once("close", () => raw.writableFinished || left.abort());
   return left.signal;
+}
+
+function originOf({ headers, host }: FastifyRequest): string {
+  return `${headers["x-forwarded-proto"] === "https" ? "https" : "http"}://${host}`;
 }
 
 function sendError(reason: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {

@@ -1,6 +1,7 @@
 /** Numbered steps of the schema, forward only. A published step is never edited; the next one corrects it. */
 
 import type { Kysely, Migration, MigrationProvider } from "kysely";
+import { builds } from "./migration-builds.ts";
 
 const first: Migration = {
   async up(db: Kysely<unknown>) {
@@ -203,5 +204,5 @@ const third: Migration = {
 };
 
 export const migrations: MigrationProvider = {
-  getMigrations: () => Promise.resolve({ "0001": first, "0002": second, "0003": third }),
+  getMigrations: () => Promise.resolve({ "0001": first, "0002": second, "0003": third, "0004": builds }),
 };

@@ -13,6 +13,10 @@ export interface Project {
   /** Own limits; undefined: the platform's. */
   readonly maxSandboxes: number | undefined;
   readonly maxSandboxHours: number | undefined;
+  readonly maxCpu: number | undefined;
+  readonly maxMemoryMb: number | undefined;
+  readonly maxDiskMb: number | undefined;
+  readonly maxBuilds: number | undefined;
   readonly createdAt: number;
 }
 
@@ -30,6 +34,10 @@ export function projectStore(db: Database, now: () => number) {
           slug: attempt === 0 ? base : `${base}-${attempt + 1}`,
           max_sandboxes: null,
           max_sandbox_hours: null,
+          max_cpu: null,
+          max_memory_mb: null,
+          max_disk_mb: null,
+          max_builds: null,
           created_at: now(),
         };
         const result = await db
@@ -66,6 +74,10 @@ export function toProject(row: ProjectRow): Project {
     slug: row.slug,
     maxSandboxes: row.max_sandboxes ?? undefined,
     maxSandboxHours: row.max_sandbox_hours ?? undefined,
+    maxCpu: row.max_cpu ?? undefined,
+    maxMemoryMb: row.max_memory_mb ?? undefined,
+    maxDiskMb: row.max_disk_mb ?? undefined,
+    maxBuilds: row.max_builds ?? undefined,
     createdAt: row.created_at,
   };
 }

@@ -65,8 +65,12 @@ export function sleeperStore(db: Database) {
           if (snapshot !== null) wanted.add(snapshot);
           if (capture !== null) wanted.add(capture);
         }
-        const builds = await db.selectFrom("builds").select("id").where("id", "in", some).execute();
-        for (const { id } of builds) wanted.add(id);
+        const builds = await db
+          .selectFrom("builds")
+          .select(["id", "snapshot_id"])
+          .where((where) => where.or([where("id", "in", some), where("snapshot_id", "in", some)]))
+          .execute();
+        for (const { id, snapshot_id: snapshot } of builds) wanted.add(id).add(snapshot ?? id);
       }
       return wanted;
     },

@@ -1,6 +1,7 @@
 /** Snapshots as the API knows them: templates of kind `snapshot`, a build for each capture. The only SQL on those. */
 
 import { newTemplateId } from "../../shared/ids.ts";
+import { NOT_BUILT } from "./build-row.ts";
 import type { SandboxRecord } from "./sandbox-record.ts";
 import type { BuildRow, Database, Session } from "./tables.ts";
 import { type Build, type Template, toBuild, toTemplate } from "./templates.ts";
@@ -16,6 +17,8 @@ export interface NewCapture {
   readonly memory: boolean;
   readonly defaultUser: string | undefined;
   readonly defaultWorkdir: string | undefined;
+  /** Those of the build that the source was started from. */
+  readonly sealedSettings: string | undefined;
 }
 
 export interface ListedSnapshot {
@@ -87,6 +90,8 @@ export function snapshotStore(db: Database, now: () => number) {
         created_at: at,
         updated_at: at,
         finished_at: null,
+        ...NOT_BUILT,
+        settings: capture.sealedSettings ?? null,
       };
       await session.insertInto("builds").values(row).execute();
     },

@@ -3,6 +3,9 @@
 import type { EventType } from "../../shared/api/events.ts";
 import { AppError } from "../../shared/errors.ts";
 import type { SandboxState } from "../../shared/sandbox-state.ts";
+import { buildLeftovers } from "./build-leftovers.ts";
+import { buildLogStore } from "./build-logs.ts";
+import { buildStore } from "./builds.ts";
 import { eventStore } from "./events.ts";
 import { keyStore } from "./keys.ts";
 import { networkStore } from "./networks.ts";
@@ -13,6 +16,7 @@ import { type MoveIf, sandboxStore } from "./sandboxes.ts";
 import { sleeperStore } from "./sleepers.ts";
 import { type NewCapture, snapshotStore } from "./snapshots.ts";
 import type { Database } from "./tables.ts";
+import { tagStore } from "./tags.ts";
 import { type Build, templateStore } from "./templates.ts";
 
 export interface Move {
@@ -43,6 +47,10 @@ export function createStore(db: Database, now: () => number) {
     projects: projectStore(db, now),
     keys: keyStore(db, now),
     templates: templateStore(db, now),
+    builds: buildStore(db, now),
+    buildLogs: buildLogStore(db),
+    buildLeftovers: buildLeftovers(db, now),
+    tags: tagStore(db, now),
     nodes: nodeStore(db),
 
     /** The record after the move, or undefined: another state, another execution, or not over yet. */

@@ -10,6 +10,10 @@ export interface ProjectRow {
   readonly slug: string;
   readonly max_sandboxes: number | null;
   readonly max_sandbox_hours: number | null;
+  readonly max_cpu: number | null;
+  readonly max_memory_mb: number | null;
+  readonly max_disk_mb: number | null;
+  readonly max_builds: number | null;
   readonly created_at: number;
 }
 
@@ -52,7 +56,7 @@ export interface BuildRow {
   readonly status: "waiting" | "building" | "ready" | "error";
   /** `fork`: a checkpoint that lives only while forks start from it. The id of a snapshot or fork is its id on the node. */
   readonly kind: "template" | "snapshot" | "fork";
-  /** The only place of a snapshot; null for what any node can start. */
+  /** The only place of what it made, or is making; null for what any node can start, and in the queue. */
   readonly node_id: string | null;
   readonly memory: number | null;
   readonly source_sandbox_id: string | null;
@@ -66,6 +70,52 @@ export interface BuildRow {
   readonly created_at: number;
   readonly updated_at: number;
   readonly finished_at: number | null;
+  /** Those it gets once it is ready: a JSON list. */
+  readonly tags: string | null;
+  /** What the node is told, sealed; null before it starts and after it has ended. */
+  readonly body: string | null;
+  /** Image of a private registry: the credentials are in memory only. */
+  readonly with_access: number;
+  /** `BuildSettings`, sealed: what its sandboxes start with. */
+  readonly settings: string | null;
+  /** What it is based on. */
+  readonly parent_build_id: string | null;
+  /** On its node: the checkpoint that sandboxes of a template start as copies of. */
+  readonly snapshot_id: string | null;
+  readonly started_at: number | null;
+  /** While it builds: it has failed if it is not over by then. */
+  readonly deadline_at: number | null;
+  /** Its node has said that it has it. */
+  readonly accepted: number;
+  /** Entries of the node's log that have been read. */
+  readonly log_offset: number;
+  /** Length of its stored log; at its limit nothing more is kept. */
+  readonly log_characters: number;
+  readonly reason_message: string | null;
+  readonly reason_step: string | null;
+}
+
+export interface BuildLogRow {
+  readonly build_id: string;
+  /** From 0, without gaps. */
+  readonly position: number;
+  readonly at: number;
+  readonly level: "debug" | "info" | "warn" | "error";
+  readonly message: string;
+  readonly step: string | null;
+}
+
+/** An archive that a build copies from. */
+interface BuildFileRow {
+  readonly build_id: string;
+  readonly hash: string;
+}
+
+/** A node that is still to be told to remove what it made for a build. */
+interface BuildRemovalRow {
+  readonly build_id: string;
+  readonly node_id: string;
+  readonly created_at: number;
 }
 
 interface TagRow {
@@ -161,6 +211,9 @@ export interface Tables {
   readonly template_aliases: AliasRow;
   readonly builds: BuildRow;
   readonly build_tags: TagRow;
+  readonly build_logs: BuildLogRow;
+  readonly build_files: BuildFileRow;
+  readonly build_removals: BuildRemovalRow;
   readonly sandboxes: SandboxRow;
   readonly sandbox_metadata: SandboxMetadataRow;
   readonly nodes: NodeRow;

@@ -1,6 +1,7 @@
 /** Templates, their builds, aliases and tags. The only SQL on them. */
 
 import { newTemplateId, newUuid } from "../../shared/ids.ts";
+import { NOT_BUILT } from "./build-row.ts";
 import type { BuildRow, Database, Session, TemplateRow } from "./tables.ts";
 
 export interface Build {
@@ -22,6 +23,23 @@ export interface Build {
   readonly nodeId: string | undefined;
   readonly memory: boolean;
   readonly sourceSandboxId: string | undefined;
+  /** Of a template: those it gets once it is ready. */
+  readonly wantedTags: readonly string[];
+  /** `BuildSettings`, sealed (build-settings.ts). */
+  readonly sealedSettings: string | undefined;
+  readonly parentBuildId: string | undefined;
+  /** Of a template taken with its start command running: what sandboxes start as copies of, on its node. */
+  readonly snapshotId: string | undefined;
+  readonly startedAt: number | undefined;
+  readonly deadlineAt: number | undefined;
+  /** Needs credentials that are in memory only. */
+  readonly withAccess: boolean;
+  /** Its node has said that it has it. */
+  readonly accepted: boolean;
+  /** Entries of the node's log that have been read. */
+  readonly logOffset: number;
+  /** Why it failed. */
+  readonly reason: { readonly message: string; readonly step: string | undefined } | undefined;
 }
 
 export interface Template {
@@ -125,10 +143,23 @@ export function templateStore(db: Database, now: () => number) {
         .selectAll()
         .where((where) => where.or([where("project_id", "=", projectId), where("project_id", "is", null)]))
         .where("kind", "=", "template")
+        .where((where) =>
+          where.exists(
+            where.selectFrom("builds").select("builds.id").whereRef("builds.template_id", "=", "templates.id"),
+          ),
+        )
         .orderBy("created_at", "desc")
         .orderBy("id")
         .execute();
       return rows.map(toTemplate);
+    },
+
+    async setPublic(id: string, isPublic: boolean): Promise<void> {
+      await db
+        .updateTable("templates")
+        .set({ public: Number(isPublic), updated_at: now() })
+        .where("id", "=", id)
+        .execute();
     },
 
     async countSpawns(id: string, count: number): Promise<void> {
@@ -161,6 +192,7 @@ export function templateStore(db: Database, now: () => number) {
           node_id: null,
           memory: null,
           source_sandbox_id: null,
+          ...NOT_BUILT,
         };
         const known = await session
           .selectFrom("build_tags")
@@ -256,5 +288,16 @@ export function toBuild(row: BuildRow): Build {
     nodeId: row.node_id ?? undefined,
     memory: row.memory === 1,
     sourceSandboxId: row.source_sandbox_id ?? undefined,
+    wantedTags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
+    sealedSettings: row.settings ?? undefined,
+    parentBuildId: row.parent_build_id ?? undefined,
+    snapshotId: row.snapshot_id ?? undefined,
+    startedAt: row.started_at ?? undefined,
+    deadlineAt: row.deadline_at ?? undefined,
+    withAccess: row.with_access === 1,
+    accepted: row.accepted === 1,
+    logOffset: row.log_offset,
+    reason:
+      row.reason_message === null ? undefined : { message: row.reason_message, step: row.reason_step ?? undefined },
   };
 }

@@ -2,8 +2,9 @@
 
 import { type Static, Type } from "typebox";
 import { contract } from "../contract.ts";
-import { Timestamp } from "./common.ts";
+import { nullable, Timestamp } from "./common.ts";
 import { byTeam, CreatedTeamApiKey, DisplayName, KeyName } from "./teams.ts";
+import { BuildStatus } from "./templates.ts";
 
 export const NodeStatus = Type.Enum(["ready", "draining", "connecting", "unhealthy", "standby"]);
 export type NodeStatus = Static<typeof NodeStatus>;
@@ -147,6 +148,39 @@ export const adminApi = contract({
     status: 200,
     reply: Type.Object({ cancelledCount: Type.Integer(), failedCount: Type.Integer() }),
     errors: [400, 401, 404],
+  },
+  collectBuilds: {
+    ...admin,
+    method: "POST",
+    path: "/admin/builds/collect",
+    summary:
+      "Remove builds that nothing needs, and uploaded files that no build needs; a dry run unless told otherwise",
+    body: Type.Object({
+      dryRun: Type.Optional(Type.Boolean({ default: true })),
+      keepHours: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 87_600,
+          description: "Younger ones stay; default: the platform's setting",
+        }),
+      ),
+    }),
+    optionalBody: true,
+    status: 200,
+    reply: Type.Object({
+      dryRun: Type.Boolean(),
+      builds: Type.Array(
+        Type.Object({
+          buildID: Type.String(),
+          templateID: Type.String(),
+          status: BuildStatus,
+          nodeID: nullable(Type.String()),
+          createdAt: Timestamp,
+        }),
+      ),
+      files: Type.Object({ count: Type.Integer(), bytes: Type.Integer() }),
+    }),
+    errors: [400, 401],
   },
   createTeamKey: {
     ...admin,

@@ -120,7 +120,7 @@ export const templateChangeApi = contract({
     params: byTemplate,
     body: publication,
     status: 200,
-    errors: [400, 401, 404],
+    errors: [400, 401, 403, 404],
   },
   updateTemplate: {
     ...common,
@@ -131,7 +131,7 @@ export const templateChangeApi = contract({
     body: publication,
     status: 200,
     reply: Type.Object({ names: Type.Array(Type.String()) }),
-    errors: [400, 401, 404],
+    errors: [400, 401, 403, 404],
   },
 });
 

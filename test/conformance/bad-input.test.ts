@@ -140,7 +140,6 @@ describe("routes of later versions", () => {
 
   test.each<[string, string, unknown?]>([
     ["PUT", "/sandboxes/{id}/network", {}],
-    ["POST", "/v3/templates", { name: "mine" }],
     ["GET", "/volumes"],
     ["GET", "/secrets"],
     ["GET", "/events/webhooks"],

@@ -23,6 +23,7 @@ import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import type { LogEntry } from "../../shared/sandbox-log.ts";
 import { createServer, serve } from "../../shared/serve.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
+import { createFakeBuilds, type FakeBuilds } from "./fake-agent-builds.ts";
 import { fakeHeartbeat } from "./fake-heartbeat.ts";
 
 interface Started {
@@ -40,7 +41,7 @@ interface Capture {
   readonly memory: boolean;
 }
 
-export interface FakeAgent {
+export interface FakeAgent extends FakeBuilds {
   readonly nodeId: string;
   readonly url: string;
   /** What runs, by execution id. */
@@ -136,6 +137,17 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     return origin.memory && stored.memory ? "memory" : "disk";
   }
   const serviceInstanceId = randomUUID();
+  const building = createFakeBuilds({
+    snapshots,
+    async files(templateId, hash) {
+      const headers = { authorization: `Bearer ${nodeToken}` };
+      const response = await fetch(`${options.orchestratorUrl}/internal/templates/${templateId}/files/${hash}`, {
+        headers,
+      });
+      if (!response.ok) throw new Error(`files answered ${response.status}`);
+      return Buffer.from(await response.arrayBuffer());
+    },
+  });
 
   serve(
     server,
@@ -186,6 +198,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         const from = entries.filter(({ at }) => at >= (cursor ?? 0));
         return { entries: cursor === undefined ? from.slice(-limit) : from.slice(0, limit), suppressed };
       },
+      ...building.handlers,
       async pauseExecution({ params: { executionId }, body }) {
         const take = () => {
           store("pause", { executionId, ...body });
@@ -240,7 +253,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       snapshots: [...snapshots.values()],
     });
 
-  const agent: FakeAgent = {
+  // The same object, so that what a test replaces is what the handlers see.
+  const agent: FakeAgent = Object.assign(building.state, {
     nodeId,
     url,
     live,
@@ -304,7 +318,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       await server.close();
       await orchestrator.close();
     },
-  };
+  } satisfies Omit<FakeAgent, keyof FakeBuilds>);
   await agent.beat();
   const beating =
     options.heartbeatMs === 0

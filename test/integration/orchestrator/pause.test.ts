@@ -460,7 +460,9 @@ describe("the end", () => {
     const other = await create({ ...ends, autoPauseMemory: false });
     expect(cluster.agent.starts.at(-1)?.body).toMatchObject({ onTimeout: "pause", onTimeoutMemory: false });
     await expect.poll(async () => (await read(other.sandboxID)).state, { timeout: 5_000 }).toBe("paused");
-    expect([...cluster.agent.snapshots.values()].map(({ memory }) => memory)).toEqual([true, false]);
+    // It reads as paused from the moment it is being paused.
+    const taken = () => [...cluster.agent.snapshots.values()].map(({ memory }) => memory);
+    await expect.poll(taken).toEqual([true, false]);
   });
 
   test("keeps the disk where memory cannot be kept", async () => {
@@ -470,7 +472,7 @@ describe("the end", () => {
     };
     const { sandboxID } = await create(ends);
     await expect.poll(async () => (await read(sandboxID)).state, { timeout: 5_000 }).toBe("paused");
-    expect([...cluster.agent.snapshots.values()]).toMatchObject([{ memory: false }]);
+    await expect.poll(() => [...cluster.agent.snapshots.values()]).toMatchObject([{ memory: false }]);
   });
 
   test("set to now by the time-out route pauses at once", async () => {

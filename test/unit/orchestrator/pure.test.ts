@@ -93,6 +93,16 @@ describe("pools", () => {
     nodeId: undefined,
     memory: false,
     sourceSandboxId: undefined,
+    wantedTags: [],
+    sealedSettings: undefined,
+    parentBuildId: undefined,
+    snapshotId: undefined,
+    startedAt: undefined,
+    deadlineAt: undefined,
+    withAccess: false,
+    accepted: false,
+    logOffset: 0,
+    reason: undefined,
     createdAt: 0,
     updatedAt: 0,
     finishedAt: 0,
@@ -102,24 +112,24 @@ describe("pools", () => {
   test("base is always warm, grows with a burst up to the ceiling, and shrinks when it is forgotten", () => {
     const clock = { now: 0 };
     const pools = createPools({ base, baseSize: 3, ceiling: 8, now: () => clock.now });
-    expect(sizes(pools.targets(1))).toEqual([3]);
+    expect(sizes(pools.targets("n1", 1))).toEqual([3]);
     for (let index = 0; index < 6; index++) pools.used(base);
-    expect(sizes(pools.targets(1))).toEqual([6]);
+    expect(sizes(pools.targets("n1", 1))).toEqual([6]);
     for (let index = 0; index < 60; index++) pools.used(base);
-    expect(sizes(pools.targets(1))).toEqual([8]);
-    expect(sizes(pools.targets(4))).toEqual([2]);
+    expect(sizes(pools.targets("n1", 1))).toEqual([8]);
+    expect(sizes(pools.targets("n1", 4))).toEqual([2]);
     clock.now = 301_000;
-    expect(sizes(pools.targets(1))).toEqual([3]);
+    expect(sizes(pools.targets("n1", 1))).toEqual([3]);
   });
 
   test("another build gets a pool once it is asked for again and again", () => {
     const pools = createPools({ base, baseSize: 1, ceiling: 8, now: () => 0 });
     const other = { ...base, id: "b2" };
     pools.used(other);
-    expect(pools.targets(1)).toHaveLength(1);
+    expect(pools.targets("n1", 1)).toHaveLength(1);
     pools.used(other);
     pools.used(other);
-    expect(pools.targets(1).map(({ build, size }) => [build.buildId, size])).toEqual([
+    expect(pools.targets("n1", 1).map(({ build, size }) => [build.buildId, size])).toEqual([
       ["b1", 1],
       ["b2", 3],
     ]);

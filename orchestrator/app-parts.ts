@@ -1,0 +1,51 @@
+/** What the first half of `app.ts` hands to the second. */
+
+import type { Log } from "../shared/log.ts";
+import type { createBackground } from "./background.ts";
+import type { OrchestratorConfig } from "./config.ts";
+import type { Edge } from "./edge/edge.ts";
+import type { createEnding } from "./ending.ts";
+import type { Expiry } from "./expiry.ts";
+import type { Metrics } from "./metrics.ts";
+import type { Nodes } from "./nodes.ts";
+import type { createRoutes } from "./routes.ts";
+import type { Sleep } from "./sleep.ts";
+import type { SnapshotRemover } from "./snapshots-on-nodes.ts";
+import type { Project } from "./store/projects.ts";
+import type { Seal } from "./store/seal.ts";
+import type { Store } from "./store/store.ts";
+import type { createTransitions } from "./transitions.ts";
+
+export interface OrchestratorDeps {
+  readonly log: Log;
+  readonly now: () => number;
+  /** In [0, 1). */
+  readonly random: () => number;
+  /** Of this machine (see `NodeFacts.machineId`): the edge dials sandboxes of a node on it directly. */
+  readonly machineId: string | undefined;
+}
+
+/** What the first half has made. */
+export interface Parts {
+  readonly config: OrchestratorConfig;
+  readonly deps: OrchestratorDeps;
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly routes: ReturnType<typeof createRoutes>;
+  readonly ending: ReturnType<typeof createEnding>;
+  readonly transitions: ReturnType<typeof createTransitions>;
+  readonly background: ReturnType<typeof createBackground>;
+  readonly base: Awaited<ReturnType<Store["templates"]["seed"]>>;
+  readonly metrics: Metrics;
+  readonly edge: Edge;
+  readonly expiry: Expiry;
+  readonly limits: Limits;
+  readonly sealing: Seal;
+  readonly sleep: Sleep;
+  readonly snapshots: SnapshotRemover;
+}
+
+export interface Limits {
+  readonly maxHours: (project: Project) => number;
+  readonly maxSandboxes: (project: Project) => number;
+}
