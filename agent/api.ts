@@ -6,6 +6,7 @@ import type { Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
 import { sameSecret } from "../shared/ids.ts";
 import type { Authenticate } from "../shared/serve.ts";
+import type { Builds } from "./builds/builds.ts";
 import type { Instruments } from "./instruments.ts";
 import type { Metrics } from "./metrics.ts";
 import type { SandboxLogs } from "./sandbox-logs.ts";
@@ -18,6 +19,7 @@ export interface ApiDeps {
   readonly sandboxes: Sandboxes;
   readonly captures: Pick<Captures, "pause" | "checkpoint">;
   readonly snapshots: Pick<Snapshots, "delete">;
+  readonly builds: Pick<Builds, "start" | "state" | "delete">;
   readonly metrics: Pick<Metrics, "latest">;
   readonly samples: Pick<SampleStore, "between">;
   readonly logs: Pick<SandboxLogs, "read">;
@@ -25,7 +27,7 @@ export interface ApiDeps {
 }
 
 export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
-  const { sandboxes, captures, snapshots, metrics, samples, logs, instruments } = deps;
+  const { sandboxes, captures, snapshots, builds, metrics, samples, logs, instruments } = deps;
   return {
     async startExecution({ params, body }) {
       const begun = performance.now();
@@ -47,9 +49,9 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     checkpointExecution: ({ params, body }) => captures.checkpoint(params.executionId, body),
     deleteSnapshot: ({ params }) => snapshots.delete(params.snapshotId),
     updateExecution: ({ params, body }) => sandboxes.setEndAt(params.executionId, body.endAt),
-    startBuild: () => noBuilds(),
-    buildState: () => noBuilds(),
-    deleteBuild: () => noBuilds(),
+    startBuild: ({ params, body }) => builds.start(params.buildId, body),
+    buildState: ({ params, query }) => builds.state(params.buildId, query.offset, query.limit),
+    deleteBuild: ({ params }) => builds.delete(params.buildId),
     executionMetrics: ({ params, query }) =>
       samples.between(params.executionId, query.start ?? 0, query.end ?? Number.MAX_SAFE_INTEGER),
     latestMetrics: ({ body }) =>
@@ -61,10 +63,6 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
       ),
     executionLogs: ({ params, query }) => logs.read(params.executionId, sandboxes.get(params.executionId), query),
   };
-}
-
-function noBuilds(): never {
-  throw new AppError("not_implemented", "this node builds no templates yet");
 }
 
 /** Everything on this API is for the orchestrator. */

@@ -11,6 +11,11 @@ import { Teardown } from "../shared/teardown.ts";
 import { addOperatorRoutes, handlers, nodeTokenOnly } from "./api.ts";
 import { applyReply } from "./apply-reply.ts";
 import { boot } from "./boot.ts";
+import type { Processes } from "./builds/processes.ts";
+import type { Login } from "./builds/registry-login.ts";
+import { startBuilds } from "./builds/start-builds.ts";
+import { startCommand } from "./builds/start-command.ts";
+import { templateFiles } from "./builds/template-files.ts";
 import type { OpenCgroup } from "./cgroup.ts";
 import type { AgentConfig } from "./config.ts";
 import type { Containers } from "./containers.ts";
@@ -56,6 +61,10 @@ export interface AgentDeps {
   readonly firewall: Firewall;
   readonly marks: Marks;
   readonly envd: Envd;
+  /** Programs inside, as clients run them. */
+  readonly processes: Processes;
+  /** To registries of images. */
+  readonly login: Login;
   readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
   readonly machine: Machine;
   readonly files: SnapshotFiles;
@@ -153,6 +162,15 @@ function startSupply(config: AgentConfig, deps: AgentDeps, base: Base, teardown:
   return {
     pool,
     turns,
+    /** Cold, and for no sandbox. */
+    boot: async (spec: Parameters<typeof boot>[0], signal: AbortSignal) => {
+      const giveBack = await turns.take(signal);
+      try {
+        return await boot(spec, bootDeps, signal);
+      } finally {
+        giveBack();
+      }
+    },
     provision: (...request: Parameters<typeof provision>) => {
       foreground.last = now();
       return provision(...request);
@@ -171,10 +189,15 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const origins = () => originsHere(capabilities, deps.machine);
   const storing = startSnapshots({ ...deps, ...parts, config, origins, resolver: deps.plan.gateway }, teardown);
   const { snapshots, hot } = storing;
+  const runStart = startCommand({ ...deps, store: stores.builds });
   const sandboxes = createSandboxes({
-    launch: (spec, signal) => {
+    launch: async (spec, signal) => {
       const { origin } = spec.body;
-      return origin === undefined ? launch(spec, launchDeps, signal) : storing.launchFrom(spec, origin, signal);
+      const launched = await (origin === undefined
+        ? launch(spec, launchDeps, signal)
+        : storing.launchFrom(spec, origin, signal));
+      await runStart(spec.body, launched, signal);
+      return launched;
     },
     store: stores.executions,
     closeStreams: (executionId) => proxy.close(executionId),
@@ -214,6 +237,21 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     beforeEnd: (sandbox) => logs.last(sandbox),
     onChange: () => report.soon(),
   });
+  const { builds } = startBuilds(
+    {
+      ...deps,
+      ...parts,
+      config,
+      snapshots,
+      origins,
+      capable: () => capabilities.memorySnapshots,
+      templateFiles: templateFiles(config),
+      cleared: found.cleared,
+    },
+    teardown,
+  );
+  // Those of templates are the builds' own; the others belong to records of the orchestrator.
+  const reported = () => snapshots.list().filter(({ executionId }) => stores.builds.get(executionId) === undefined);
   const instruments = createInstruments({
     nodeId: config.nodeId,
     running: () => running().length,
@@ -231,7 +269,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   serve(
     server,
     agentApi,
-    handlers({ sandboxes, captures, snapshots, metrics, logs, instruments, samples: stores.samples }),
+    handlers({ sandboxes, captures, snapshots, builds, metrics, logs, instruments, samples: stores.samples }),
     nodeTokenOnly(config.nodeToken),
   );
   addOperatorRoutes(server, instruments, () => ({
@@ -256,7 +294,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
         machine: deps.machine.load(),
         pools: pool.load(),
         running: [...running(), ...sandboxes.leaving()],
-        snapshots: snapshots.list(),
+        snapshots: reported(),
         starting: sandboxes.starting,
       }),
     exits: () => stores.executions.exits(),
@@ -290,7 +328,9 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   teardown.add("janitor", () => janitor.stop());
   wired.open();
   // First of all at a stop: no new starts, and those under way come to their end.
-  teardown.add("starts and snapshots under way", () => Promise.all([sandboxes.drain(), captures.drain()]));
+  teardown.add("starts and snapshots under way", () =>
+    Promise.all([sandboxes.drain(), captures.drain(), builds.drain()]),
+  );
   log.info({ url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
   return { url, proxyUrl: proxy.url };
 }

@@ -3,6 +3,8 @@
 import { join } from "node:path";
 import type { Log } from "../shared/log.ts";
 import type { AgentDeps } from "./app.ts";
+import { envdProcesses } from "./builds/processes.ts";
+import { registryLogin } from "./builds/registry-login.ts";
 import { openFileLimit, probe } from "./capabilities.ts";
 import { openCgroup } from "./cgroup.ts";
 import { runCommand } from "./command.ts";
@@ -43,6 +45,8 @@ export function hostDeps(config: AgentConfig, log: Log): AgentDeps {
     firewall: hostFirewall(plan, runCommand),
     marks: hostMarks(config.runDir),
     envd: httpEnvd(),
+    processes: envdProcesses(),
+    login: registryLogin({ now: Date.now }),
     runtime: envdRuntimes(config.envdRuntime),
     machine: hostMachine([config.stateDir, "/var/lib/docker"]),
     diskUsage: diskUsage(runCommand),

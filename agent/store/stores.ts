@@ -1,8 +1,10 @@
 /** All tables of one file, opened and closed together. */
 
+import { type BuildStore, buildStore } from "./builds.ts";
 import { type ContainerStore, containerStore } from "./containers.ts";
 import { openDatabase } from "./database.ts";
 import { type ExecutionStore, executionStore } from "./executions.ts";
+import { type LayerStore, layerStore } from "./layers.ts";
 import { type LogStore, logStore } from "./logs.ts";
 import { type SampleStore, sampleStore } from "./samples.ts";
 import { type SnapshotStore, snapshotStore } from "./snapshots.ts";
@@ -13,6 +15,8 @@ export interface Stores {
   readonly samples: SampleStore;
   readonly logs: LogStore;
   readonly snapshots: SnapshotStore;
+  readonly builds: BuildStore;
+  readonly layers: LayerStore;
   close(): void;
 }
 
@@ -24,6 +28,8 @@ export function openStores(path: string): Stores {
     samples: sampleStore(database),
     logs: logStore(database),
     snapshots: snapshotStore(database),
+    builds: buildStore(database),
+    layers: layerStore(database),
     close: () => void database.close(),
   };
 }

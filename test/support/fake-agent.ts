@@ -154,7 +154,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         live.delete(params.executionId);
       },
       startBuild: () => undefined,
-      buildState: ({ params }) => ({ buildId: params.buildId, status: "building", entries: [] }),
+      buildState: ({ params }) => ({ buildId: params.buildId, status: "building" as const, entries: [] }),
       deleteBuild: () => undefined,
       async pauseExecution({ params: { executionId }, body }) {
         const take = () => {

@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
-import { extract, type Headers, pack } from "tar-stream";
+import { extract, type Header, pack } from "tar-stream";
 import { expect, test } from "vitest";
 import { cleanArchive } from "../../../../agent/builds/archive.ts";
 import {
@@ -12,7 +12,7 @@ import {
   type GivenEntry,
 } from "../../../../agent/builds/archive-rules.ts";
 
-type Entry = Headers & { readonly content?: string };
+type Entry = Partial<Header> & { readonly name: string; readonly content?: string };
 
 async function archive(entries: readonly Entry[]): Promise<Buffer> {
   const made = pack();
