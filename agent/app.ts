@@ -10,7 +10,6 @@ import { createServer, serve } from "../shared/serve.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { addOperatorRoutes, handlers, nodeTokenOnly } from "./api.ts";
 import { applyReply } from "./apply-reply.ts";
-import { boot } from "./boot.ts";
 import type { Processes } from "./builds/processes.ts";
 import type { Login } from "./builds/registry-login.ts";
 import { startBuilds } from "./builds/start-builds.ts";
@@ -28,7 +27,6 @@ import { describeNode, type NodeIdentity } from "./heartbeat.ts";
 import { createInstruments } from "./instruments.ts";
 import { startJanitor } from "./janitor.ts";
 import { launch } from "./launch.ts";
-import type { LiveContainer } from "./live-container.ts";
 import type { Machine } from "./machine.ts";
 import type { Marks } from "./marks.ts";
 import { startMetrics } from "./metrics.ts";
@@ -37,8 +35,6 @@ import type { Dns } from "./network/dns.ts";
 import type { Firewall } from "./network/firewall.ts";
 import type { Links } from "./network/links.ts";
 import { createSlots } from "./network/slots.ts";
-import { createPool } from "./pool.ts";
-import { createProvision } from "./provision.ts";
 import { startNodeProxy } from "./proxy.ts";
 import { recover } from "./recovery.ts";
 import { startReport } from "./report.ts";
@@ -50,7 +46,7 @@ import { originsHere } from "./snapshots/origins.ts";
 import { startSnapshots } from "./snapshots/start-snapshots.ts";
 import { lockState } from "./store/lock.ts";
 import { openStores } from "./store/stores.ts";
-import { createTurns } from "./turns.ts";
+import { startSupply } from "./supply.ts";
 
 export interface AgentDeps {
   readonly log: Log;
@@ -128,55 +124,6 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown
 }
 
 type Base = Awaited<ReturnType<typeof takeOver>>;
-
-/** Where containers for sandboxes come from: the warm pool and the cold line. */
-function startSupply(config: AgentConfig, deps: AgentDeps, base: Base, teardown: Teardown) {
-  const { plan, envd, runtime, machine, now, log } = deps;
-  const { stores, slots, disposal, found } = base;
-  const bootDeps = { ...deps, slots, store: stores.containers, resolver: plan.gateway };
-  const turns = createTurns(config.bootConcurrency);
-  const foreground = { last: 0 };
-  const pool = createPool({
-    boot: (flavour, signal) => boot({ ...flavour, name: `svc-pool-${randomUUID().slice(0, 8)}` }, bootDeps, signal),
-    dispose: async (container: LiveContainer) => {
-      await disposal.kill(container);
-      disposal.remove(container);
-    },
-    lastForeground: () => (turns.busy > 0 ? Number.POSITIVE_INFINITY : foreground.last),
-    freeMemory: () => machine.freeMemory(),
-    reservedMemory: config.poolReservedMb * 1024 * 1024,
-    envd,
-    runtime,
-    now,
-    log,
-  });
-  teardown.add("pool", () => pool.stop());
-  for (const container of found.pooled) pool.adopt(container);
-  const provision = createProvision({
-    boot: (spec, signal) => boot(spec, bootDeps, signal),
-    queueMs: config.bootQueueMs,
-    pool,
-    turns,
-    runtime,
-  });
-  return {
-    pool,
-    turns,
-    /** Cold, and for no sandbox. */
-    boot: async (spec: Parameters<typeof boot>[0], signal: AbortSignal) => {
-      const giveBack = await turns.take(signal);
-      try {
-        return await boot(spec, bootDeps, signal);
-      } finally {
-        giveBack();
-      }
-    },
-    provision: (...request: Parameters<typeof provision>) => {
-      foreground.last = now();
-      return provision(...request);
-    },
-  };
-}
 
 type Supply = ReturnType<typeof startSupply>;
 

@@ -111,7 +111,7 @@ export interface Containers {
   buildImages(): Promise<string[]>;
 }
 
-export interface PullWatch {
+interface PullWatch {
   /** A line for people. */
   readonly onProgress: (line: string) => void;
   readonly signal: AbortSignal;

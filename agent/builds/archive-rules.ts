@@ -17,7 +17,7 @@ export interface GivenEntry {
 }
 
 /** An entry as it is passed on: a clean relative path, nobody's but root's. */
-export interface CleanEntry {
+interface CleanEntry {
   readonly name: string;
   readonly type: "file" | "directory" | "symlink" | "link";
   readonly size: number;

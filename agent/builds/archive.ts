@@ -7,6 +7,8 @@ import { extract, type Pack, pack } from "tar-stream";
 import { AppError } from "../../shared/errors.ts";
 import type { ArchiveCheck } from "./archive-rules.ts";
 
+const PIECE_BYTES = 256 * 1024;
+
 /**
  * Ends with the source. What is wrong with the archive destroys the stream with that reason (`AppError` bad_request),
  * so nothing after the first bad entry is ever passed on.
@@ -20,7 +22,7 @@ export function cleanArchive(source: Readable, check: ArchiveCheck): Readable {
     result.destroy(readable(error));
   });
   // Its failures are those of the archive, which are told above.
-  pipeline(output, result).catch(() => undefined);
+  pipeline(output, gathered, result).catch(() => undefined);
   return result;
 }
 
@@ -35,7 +37,7 @@ async function rewrite(source: Readable, check: ArchiveCheck, output: Pack): Pro
     try {
       const clean = check.entry({
         name: header.name,
-        type: String(header.type),
+        type: header.type,
         size: header.size ?? 0,
         mode: header.mode ?? 0o644,
         linkname: header.linkname ?? undefined,
@@ -82,6 +84,21 @@ async function peek(source: Readable): Promise<{ gzip: boolean; stream: Readable
     for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
   }
   return { gzip: first[0] === 0x1f && first[1] === 0x8b, stream: Readable.from(all()) };
+}
+
+/** Many small files would otherwise travel in as many small pieces. */
+async function* gathered(chunks: AsyncIterable<unknown>) {
+  let held: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of chunks as AsyncIterable<Buffer>) {
+    held.push(chunk);
+    size += chunk.length;
+    if (size < PIECE_BYTES) continue;
+    yield Buffer.concat(held);
+    held = [];
+    size = 0;
+  }
+  yield Buffer.concat(held);
 }
 
 function readable(error: unknown): Error {

@@ -23,7 +23,7 @@ export interface BaseDeps {
   readonly containers: Pick<Containers, "image" | "pull" | "tag" | "untag">;
   readonly layers: Layers;
   readonly login: Login;
-  readonly open: (image: string, context: Context, signal: AbortSignal) => Promise<Workshop>;
+  readonly open: (image: string, signal: AbortSignal) => Promise<Workshop>;
   /** One build at a time on each name of a registry. */
   readonly inLine: InLine;
   readonly log: BuildLog;
@@ -77,7 +77,7 @@ export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: 
     log.write("info", `CACHED ${PREFIX} provisioned ${from.image}`, BASE_STEP);
     return { image: cached, id: (await containers.image(cached))?.id ?? key, context, settings: undefined };
   }
-  const workshop = await opened(image, context, deps, signal);
+  const workshop = await opened(image, deps, signal);
   try {
     await provision(workshop, deps, signal);
     const layer = await deps.layers.keep(key, workshop);
@@ -135,9 +135,9 @@ export function pulledName(nodeId: string, buildId: string): string {
   return `svc/from:${nodeId}-${buildId}`;
 }
 
-async function opened(image: string, context: Context, deps: BaseDeps, signal: AbortSignal): Promise<Workshop> {
+async function opened(image: string, deps: BaseDeps, signal: AbortSignal): Promise<Workshop> {
   try {
-    return await deps.open(image, context, signal);
+    return await deps.open(image, signal);
   } catch (cause) {
     signal.throwIfAborted();
     if (!(cause instanceof AppError) || cause.code !== "sandbox_create_failed") throw cause;

@@ -8,12 +8,18 @@ const LONGEST_LINE = 8_192;
 const MOST_ENTRIES = 50_000;
 const FLUSH_MS = 100;
 
-export type Level = BuildLogEntry["level"];
+/** Of one program. */
+interface OutputLog {
+  readonly push: (stream: "stdout" | "stderr", bytes: Buffer) => void;
+  readonly end: () => void;
+}
+
+type Level = BuildLogEntry["level"];
 
 export interface BuildLog {
   write(level: Level, message: string, step: string): void;
   /** What a program prints, line by line; a line that has not ended is told by `end`. */
-  output(prefix: string, step: string): { push(stream: "stdout" | "stderr", bytes: Buffer): void; end(): void };
+  output(prefix: string, step: string): OutputLog;
   /** Everything so far is in the store. */
   flush(): void;
 }

@@ -56,8 +56,8 @@ export async function build(
 ): Promise<BuildResult> {
   const { containers, nodeId } = deps;
   const teardown = new Teardown(deps.log);
-  const open = async (image: string, context: Context, until: AbortSignal) => {
-    const workshop = await deps.open(image, context, until);
+  const open = async (image: string, until: AbortSignal) => {
+    const workshop = await deps.open(image, until);
     teardown.add("container", () => workshop.close());
     return workshop;
   };
@@ -114,14 +114,14 @@ async function doSteps(
   const lastOnDisk = plan.findLastIndex(({ step }) => touchesDisk(step));
   const rest = plan.slice(count);
   for (const [index, planned] of rest.entries()) {
-    const { step, before, key } = planned;
+    const { step, key } = planned;
     const prefix = stepPrefix(step, plan.length);
     const begun = deps.now();
     progress.at = String(step.number);
     signal.throwIfAborted();
     log.write("info", told(step, prefix), progress.at);
     if (touchesDisk(step)) {
-      state.workshop ??= await deps.open(state.image, before, signal);
+      state.workshop ??= await deps.open(state.image, signal);
       const files = (hash: string, until: AbortSignal) => deps.files(templateId, hash, until);
       await doStep(planned, state.workshop, prefix, { log, files, signal });
       state.dirty = true;
@@ -178,7 +178,7 @@ async function finish(
   if (settings.startCmd === undefined && settings.readyCmd === undefined) return result;
 
   // A new container: nothing that a step has left running is part of the template.
-  const workshop = await deps.open(image, context, signal);
+  const workshop = await deps.open(image, signal);
   await startAndWait(settings, workshop, { ...deps, log }, signal);
   const captured = settings.startCmd === undefined ? undefined : await deps.capture(workshop, buildId);
   if (captured !== undefined && "snapshot" in captured)

@@ -12,8 +12,8 @@ export interface Context {
 }
 
 /** What sandboxes have when no step says otherwise (wire-contract.md §4.2 "Defaults"). */
-export const DEFAULT_USER = "user";
-export const DEFAULT_WORKDIR = "/home/user";
+const DEFAULT_USER = "user";
+const DEFAULT_WORKDIR = "/home/user";
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Of an image: its own variables, without those of the platform. */

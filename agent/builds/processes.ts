@@ -20,7 +20,7 @@ export interface EnvdUser {
   readonly accessToken: string;
 }
 
-export interface Program {
+interface Program {
   readonly cmd: string;
   readonly args: readonly string[];
   readonly user: string;
@@ -89,8 +89,8 @@ function start(
       finish = resolveEnd;
       fail = (error) => {
         const reason: unknown = signal.aborted ? signal.reason : error;
-        reject(reason as Error);
-        rejectEnd(reason as Error);
+        reject(reason);
+        rejectEnd(reason);
       };
     });
     // Who starts it and does not wait for its end is told by `reject`.
@@ -111,18 +111,11 @@ function start(
     });
     call.once("error", (cause) => fail(lost(cause)));
     call.once("response", (response) => {
-      const frames = createFrames(({ event, error }, last) => {
-        if (error !== undefined)
-          return fail(new RpcError(String(error.code ?? "unknown"), String(error.message ?? "no reason given")));
-        if (event?.start !== undefined) resolve({ ended });
-        for (const stream of ["stdout", "stderr"] as const) {
-          const bytes = event?.data?.[stream];
-          if (typeof bytes === "string") onOutput(stream, Buffer.from(bytes, "base64"));
-        }
-        if (event?.end !== undefined) {
-          const { exitCode = 0, exited = false, status = "" } = event.end;
-          end = { exitCode: exited ? Number(exitCode) : -1, status: String(status) };
-        }
+      const frames = createFrames(({ event = {}, error }, last) => {
+        if (error !== undefined) return fail(new RpcError(error.code ?? "unknown", error.message ?? "no reason given"));
+        if (event.start !== undefined) resolve({ ended });
+        tellOutput(event, onOutput);
+        end = endOf(event) ?? end;
         if (last && end !== undefined) finish(end);
       });
       response.on("data", (chunk: Buffer) => {
@@ -137,6 +130,21 @@ function start(
     });
     call.end(envelope(message));
   });
+}
+
+type Event = NonNullable<Frame["event"]>;
+
+function tellOutput({ data = {} }: Event, onOutput: Output): void {
+  for (const stream of ["stdout", "stderr"] as const) {
+    const bytes = data[stream];
+    if (typeof bytes === "string") onOutput(stream, Buffer.from(bytes, "base64"));
+  }
+}
+
+function endOf({ end }: Event): Ended | undefined {
+  if (end === undefined) return undefined;
+  const { exitCode = 0, exited = false, status = "" } = end;
+  return { exitCode: exited ? exitCode : -1, status };
 }
 
 function lost(cause: unknown): RpcError {

@@ -90,9 +90,9 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
             localImages: config.buildLocalImages,
             registries: config.buildRegistries,
             files: deps.templateFiles,
-            open: (image, context, until) =>
+            open: (image, until) =>
               openWorkshop(
-                { buildId: request.buildId, templateId, image, resources, context },
+                { buildId: request.buildId, templateId, image, resources },
                 deps,
                 AbortSignal.any([until, AbortSignal.timeout(BOOT_LIMIT_MS)]),
               ),

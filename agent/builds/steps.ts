@@ -66,7 +66,7 @@ export async function doStep(
 }
 
 /** A command of the template's author, with what it prints in the log. @throws {AppError} in the contract's words */
-export async function command(
+async function command(
   text: string,
   context: Context,
   workshop: Workshop,
@@ -103,7 +103,7 @@ ids=$(sed -n "s/^$2:[^:]*:\\([0-9]*\\):\\([0-9]*\\):.*/\\1:\\2/p" /etc/passwd | 
 [ -z "$ids" ] || chown "$ids" "$1"`;
 
 /** One of our own. @throws {AppError} with the last line it printed */
-export async function script(
+async function script(
   what: Script,
   otherwise: string,
   workshop: Workshop,

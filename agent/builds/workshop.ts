@@ -28,7 +28,6 @@ export interface WorkshopSpec {
   readonly templateId: string;
   readonly image: string;
   readonly resources: Resources;
-  readonly context: Context;
 }
 
 export interface Workshop {
@@ -69,7 +68,7 @@ export function rootScript(script: string, ...args: string[]): Script {
 
 /** Rejects with nothing left behind. */
 export async function openWorkshop(spec: WorkshopSpec, deps: WorkshopDeps, signal: AbortSignal): Promise<Workshop> {
-  const { buildId, templateId, image, resources, context } = spec;
+  const { buildId, templateId, image, resources } = spec;
   const { disposal, envd, firewall, processes, containers, now } = deps;
   // The row of its container names the build: an agent that starts after a crash knows what it is (recover.ts).
   const build = { templateId, buildId, image };
@@ -86,7 +85,8 @@ export async function openWorkshop(spec: WorkshopSpec, deps: WorkshopDeps, signa
       { address: at.address, controlToken: container.controlToken },
       {
         accessToken: at.accessToken,
-        envVars: context.envs,
+        // Each program gets what it is to have, and a start command of a template below nothing of this one.
+        envVars: {},
         timestamp: new Date(now()).toISOString(),
         sandboxId: workshopId(buildId),
         templateId,

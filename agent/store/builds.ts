@@ -4,7 +4,7 @@ import type { BuildLogEntry, BuildState } from "../../shared/build-shapes.ts";
 import type { Sqlite } from "./database.ts";
 
 export type BuildResult = NonNullable<BuildState["result"]>;
-export type BuildReason = NonNullable<BuildState["reason"]>;
+type BuildReason = NonNullable<BuildState["reason"]>;
 
 export interface Build {
   readonly id: string;

@@ -39,7 +39,7 @@ function bodyOf(image: string, steps: readonly Step[], more: Partial<BuildBody> 
     templateId: "t1",
     resources: RESOURCES,
     from: { is: "image", image },
-    steps: steps.map((step, index) => ({ force: false, ...step, number: index + 1 }) as BuildStep),
+    steps: steps.map((step, index) => ({ force: false, ...step, number: index + 1 })),
     force: false,
     limitMs: 120_000,
     ...more,
@@ -353,6 +353,56 @@ test("a template on a template on a template adds up, and runs the start command
 test("a start command that does not end well fails the build", async () => {
   const done = await built("base", [], { startCmd: "exit 7", readyCmd: "sleep 5" });
   expect(done.state.reason).toEqual({ message: "start command failed: exit status 7", step: "finalize" });
+  await expect.poll(containers, SLOW).toEqual([]);
+});
+
+/** One more image on the engine, made of the busybox one or the base one by this command. */
+async function made(name: string, of: string, text: string): Promise<string> {
+  const image = `svc/test-built:${name}${NODE_ID}`;
+  const container = `svc-made-${NODE_ID}-${name}`;
+  await sh("docker", ["rm", "-f", container]).catch(() => undefined);
+  await sh("docker", ["run", "--name", container, "--network", "none", "--entrypoint", "/bin/sh", of, "-c", text]);
+  await sh("docker", [
+    "commit",
+    "--change",
+    "LABEL svc.image=made",
+    "--change",
+    "ENV PATH=/opt/own:/usr/bin:/bin",
+    container,
+    image,
+  ]);
+  await sh("docker", ["rm", "-f", container]);
+  onTestFinished(() => void sh("docker", ["rmi", "-f", image]).catch(() => undefined));
+  return image;
+}
+
+test("a Debian image without our user, and without what can be installed here, is made fit", async () => {
+  const image = await made(
+    "debian",
+    "svc/base:latest",
+    "userdel -r user; rm -f /usr/bin/ss /bin/ss /etc/sudoers.d/user; useradd -u 1000 other; printf 'PATH=/usr/bin:/bin\\n' > /etc/profile",
+  );
+  const done = await built(image, [run("id -un; id -u; sudo -n id -u; echo $PATH; ls -A ~")]);
+  expect(result(done).settings).toMatchObject({ user: "user", workdir: "/home/user" });
+  const said = messages(done)
+    .filter((line) => line.startsWith("[builder 1/1] [stdout]"))
+    .join("\n");
+  expect(said).toMatch(/user[^]*1001[^]*: 0\n[^]*\/opt\/own:\/usr\/bin:\/bin[^]*\.bashrc/);
+  expect(messages(done).join("\n")).toMatch(/Not installed:.*ss/);
+  await agent.call.deleteBuild({ params: { buildId: done.buildId } });
+});
+
+test("an image that cannot be used says why", async () => {
+  const oracle = await made("ol", "svc/test-busybox", "printf 'ID=ol\\nID_LIKE=fedora\\n' > /etc/os-release");
+  expect((await built(oracle, [])).state.reason).toEqual({
+    message: expect.stringContaining("ID='ol' is not supported") as string,
+    step: "base",
+  });
+  const bare = await made("bare", "svc/test-busybox", "rm /bin/sh");
+  expect((await built(bare, [])).state.reason).toEqual({
+    message: "the image cannot be used: it has no shell (/bin/sh)",
+    step: "base",
+  });
   await expect.poll(containers, SLOW).toEqual([]);
 });
 

@@ -94,7 +94,7 @@ export function fakeBuilds({ step, imageOf, at, inUse }: Part): FakeBuilds {
       await step("upload");
       const bytes = await buffer(content);
       const id = at(address);
-      ran.set(id, [...(ran.get(id) ?? []), `${bytes.length > 0 ? "files" : "nothing"}`]);
+      ran.set(id, [...(ran.get(id) ?? []), bytes.length > 0 ? "files" : "nothing"]);
     },
   };
   return { images, processes, named, registry };

@@ -8,11 +8,11 @@ import type { Cgroup } from "../../agent/cgroup.ts";
 import type { ContainerEvent, ContainerSpec, Containers } from "../../agent/containers.ts";
 import type { Envd, EnvdInit } from "../../agent/envd.ts";
 import { type Plan, planNetwork } from "../../agent/network/addresses.ts";
-import type { Firewall } from "../../agent/network/firewall.ts";
 import type { SlotPolicy } from "../../agent/network/firewall-rules.ts";
 import type { Links } from "../../agent/network/links.ts";
 import { AppError } from "../../shared/errors.ts";
 import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
+import { fakeFirewall } from "./fake-firewall.ts";
 import { fakeMachine } from "./fake-machine.ts";
 import { fakeSnapshots } from "./fake-snapshots.ts";
 
@@ -186,32 +186,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     list: () => Promise.resolve([...slots]),
   };
 
-  const firewall: Firewall = {
-    async rebuild(given) {
-      await step("rebuild");
-      rules.clear();
-      for (const slot of given) rules.set(slot.link, slot);
-    },
-    async pin({ link, address }) {
-      await step("pin");
-      rules.set(link, { link, address, open: false });
-    },
-    async open({ link, address }) {
-      await step("open");
-      if (!rules.has(link)) throw new Error("opened before it was pinned");
-      rules.set(link, { link, address, open: true });
-    },
-    async close({ link, address }) {
-      await step("close");
-      rules.set(link, { link, address, open: false });
-    },
-    async forget({ link }) {
-      await step("forget");
-      rules.delete(link);
-    },
-    repair: () => Promise.resolve(false),
-    stop: () => undefined,
-  };
+  const firewall = fakeFirewall(step, rules);
 
   const at = (address: string): FakeContainer | undefined =>
     [...containers.values()].find(

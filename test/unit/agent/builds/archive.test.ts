@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { extract, type Header, pack } from "tar-stream";
 import { expect, test } from "vitest";
 import { cleanArchive } from "../../../../agent/builds/archive.ts";
@@ -25,8 +25,10 @@ async function clean(bytes: Buffer, limits: ArchiveLimits = ARCHIVE_LIMITS, keep
   const found: Entry[] = [];
   const read = extract();
   read.on("entry", (header, content, next) => {
-    void buffer(content).then((data) => {
-      found.push({ ...header, content: data.toString("utf8") });
+    const parts: Buffer[] = [];
+    content.on("data", (part) => parts.push(part as Buffer));
+    content.once("end", () => {
+      found.push({ ...header, content: Buffer.concat(parts).toString("utf8") });
       next();
     });
   });

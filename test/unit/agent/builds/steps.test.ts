@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Context, contextAfter, contextOf, resolveStep } from "../../../../agent/builds/context.ts";
 import { expand } from "../../../../agent/builds/expand.ts";
