@@ -84,9 +84,16 @@ export function buildImage(buildId: string): string {
   return `svc/build:${buildId}`;
 }
 
-/** Takes a name away as soon as the last container of it is removed, which is done in the background. */
-export async function release(name: string, containers: Pick<Containers, "untag">): Promise<void> {
-  for (let waited = 0; waited < UNTAG_LIMIT_MS; waited += UNTAG_POLL_MS) {
+/**
+ * Takes a name away as soon as the last container of it is removed, which is done in the background. What outlasts the
+ * limit is left to the garbage round.
+ */
+export async function release(
+  name: string,
+  containers: Pick<Containers, "untag">,
+  limitMs = UNTAG_LIMIT_MS,
+): Promise<void> {
+  for (let waited = 0; waited < limitMs; waited += UNTAG_POLL_MS) {
     if (await containers.untag(name)) return;
     await delay(UNTAG_POLL_MS);
   }

@@ -31,6 +31,7 @@ const GARBAGE_EVERY_MS = 600_000;
 const REMEMBER_MS = 86_400_000;
 /** Of a container for a build, as of one for a sandbox. */
 const BOOT_LIMIT_MS = 60_000;
+const DISCARD_LIMIT_MS = 3_000;
 
 type Settings = "nodeId" | "baseImage" | "buildConcurrency" | "buildCacheMb" | "buildLocalImages" | "buildRegistries";
 
@@ -67,8 +68,9 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
   const forget = (snapshotId: string) => snapshots.delete(snapshotId);
   const discard = async (buildId: string, snapshotId: string | undefined) => {
     if (snapshotId !== undefined) await forget(snapshotId);
-    await release(buildImage(buildId), containers);
-    await release(pulledName(config.nodeId, buildId), containers);
+    // Sandboxes of it may run on.
+    await release(buildImage(buildId), containers, DISCARD_LIMIT_MS);
+    await release(pulledName(config.nodeId, buildId), containers, DISCARD_LIMIT_MS);
   };
   const builds = createBuilds({
     store,

@@ -7,22 +7,19 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { type Header, pack } from "tar-stream";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { BuildBody, BuildLogEntry, BuildState, BuildStep } from "../../shared/build-shapes.ts";
+import type { BuildBody, BuildLogEntry, BuildState, BuildStep, RegistryAccess } from "../../shared/build-shapes.ts";
 import { command } from "../support/envd-commands.ts";
 import { containers, NODE_ID, RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
+import { registryWith } from "../support/registry.ts";
 
 const sh = promisify(execFile);
 const SLOW = { timeout: 60_000, interval: 100 };
 
 let agent: RealAgent;
 beforeAll(async () => {
-  await removeImages();
   agent = await realAgent();
 });
-afterAll(async () => {
-  await agent.close();
-  await removeImages();
-});
+afterAll(() => agent.close());
 
 interface Finished {
   readonly buildId: string;
@@ -138,10 +135,6 @@ async function dangling(): Promise<string[]> {
     "-q",
   ]);
   return stdout.split("\n").filter(Boolean);
-}
-
-async function removeImages(): Promise<void> {
-  for (const name of await imageNames()) await sh("docker", ["rmi", "-f", name]).catch(() => undefined);
 }
 
 describe.each(["base", "svc/test-busybox"])("from %s", (image) => {
@@ -404,6 +397,36 @@ test("an image that cannot be used says why", async () => {
     step: "base",
   });
   await expect.poll(containers, SLOW).toEqual([]);
+});
+
+test("an image of a private registry needs its credentials each time, and is not left for others", async () => {
+  const own = await made("pulled", "svc/test-busybox", "echo from-the-registry > /note");
+  const registry = await registryWith(own);
+  onTestFinished(registry.close);
+  const { username, password, image } = registry;
+  const from = (access?: RegistryAccess): Partial<BuildBody> => ({
+    from: { is: "image", image, ...(access === undefined ? {} : { access }) },
+  });
+  const right: RegistryAccess = { type: "registry", username, password };
+  const refused = async (access?: RegistryAccess) => (await built("", [], from(access))).state.reason;
+  expect(await refused()).toMatchObject({
+    message: expect.stringContaining("cannot be pulled") as string,
+    step: "base",
+  });
+  expect(await refused({ ...right, password: "wrong" })).toMatchObject({ step: "base" });
+  const done = await built("", [run("cat /note")], from(right));
+  expect(result(done).image).toBe(`svc/build:${done.buildId}`);
+  expect(messages(done)).toContain("[builder 1/1] [stdout]: from-the-registry");
+  expect(messages(done).join("\n")).toMatch(/\[base\] Pulling from/);
+  expect(JSON.stringify(done)).not.toContain(password);
+  expect(await refused()).toMatchObject({ step: "base" });
+  const again = await built("", [run("cat /note")], from(right));
+  expect(messages(again)).toContain("CACHED [builder 1/1] RUN cat /note");
+  const { stdout } = await sh("docker", ["images", "--format", "{{.Repository}}:{{.Tag}}"]);
+  expect(
+    stdout.split("\n").filter((name) => name.includes("test/image") || name.startsWith(`svc/from:${NODE_ID}`)),
+  ).toEqual([]);
+  for (const { buildId } of [done, again]) await agent.call.deleteBuild({ params: { buildId } });
 });
 
 test("an image that is nowhere fails with what the engine says", async () => {

@@ -255,9 +255,13 @@ async function removeAll(): Promise<void> {
   const { stdout } = await run("docker", ["ps", "-aq", "--filter", `label=svc.node=${NODE_ID}`]);
   const ids = stdout.split("\n").filter((id) => id !== "");
   if (ids.length > 0) await run("docker", ["rm", "-f", ...ids]);
-  const labelled = await run("docker", ["images", "-q", "--filter", `label=svc.node=${NODE_ID}`]);
-  const images = labelled.stdout.split("\n").filter((id) => id !== "");
-  if (images.length > 0) await run("docker", ["rmi", "-f", ...new Set(images)]);
+  // One on which another one stands goes after that.
+  for (let round = 0; round < 20; round++) {
+    const labelled = await run("docker", ["images", "-q", "--filter", `label=svc.node=${NODE_ID}`]);
+    const images = new Set(labelled.stdout.split("\n").filter((id) => id !== ""));
+    if (images.size === 0) break;
+    for (const image of images) await run("docker", ["rmi", "-f", image]).catch(() => undefined);
+  }
   const { stdout: namespaces } = await run("ip", ["netns", "list"]);
   for (const line of namespaces.split("\n")) {
     const name = line.split(" ")[0] ?? "";
