@@ -10,6 +10,7 @@ import { createServer, serve } from "../shared/serve.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { addOperatorRoutes, handlers, nodeTokenOnly } from "./api.ts";
 import { applyReply } from "./apply-reply.ts";
+import { pooledTemplates } from "./builds/pooled-templates.ts";
 import type { Processes } from "./builds/processes.ts";
 import type { Login } from "./builds/registry-login.ts";
 import { startBuilds } from "./builds/start-builds.ts";
@@ -136,13 +137,15 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const origins = () => originsHere(capabilities, deps.machine);
   const storing = startSnapshots({ ...deps, ...parts, config, origins, resolver: deps.plan.gateway }, teardown);
   const { snapshots, hot } = storing;
+  const templates = pooledTemplates({ ...launchDeps, copy: storing.copy });
+  parts.makePooled((flavour, signal) => templates.make(flavour, signal));
   const runStart = startCommand({ ...deps, store: stores.builds });
   const sandboxes = createSandboxes({
     launch: async (spec, signal) => {
       const { origin } = spec.body;
       const launched = await (origin === undefined
         ? launch(spec, launchDeps, signal)
-        : storing.launchFrom(spec, origin, signal));
+        : ((await templates.launch(spec, signal)) ?? storing.launchFrom(spec, origin, signal)));
       await runStart(spec.body, launched, signal);
       return launched;
     },

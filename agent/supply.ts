@@ -7,7 +7,7 @@ import { type BootDeps, boot } from "./boot.ts";
 import type { AgentConfig } from "./config.ts";
 import type { Disposal } from "./disposal.ts";
 import type { Envd } from "./envd.ts";
-import type { LiveContainer } from "./live-container.ts";
+import type { Flavour, LiveContainer } from "./live-container.ts";
 import type { Machine } from "./machine.ts";
 import type { Plan } from "./network/addresses.ts";
 import type { Slots } from "./network/slots.ts";
@@ -26,6 +26,9 @@ interface SupplyDeps extends Omit<BootDeps, "slots" | "store" | "resolver" | "en
   readonly log: Log;
 }
 
+/** Undefined: an ordinary one. */
+type MakePooled = (flavour: Flavour, signal: AbortSignal) => Promise<LiveContainer> | undefined;
+
 interface Base {
   readonly stores: Pick<Stores, "containers">;
   readonly slots: Slots;
@@ -39,8 +42,11 @@ export function startSupply(config: Config, deps: SupplyDeps, base: Base, teardo
   const bootDeps = { ...deps, slots, store: stores.containers, resolver: plan.gateway };
   const turns = createTurns(config.bootConcurrency);
   const foreground = { last: 0 };
+  const state = { special: (() => undefined) as MakePooled };
   const pool = createPool({
-    boot: (flavour, signal) => boot({ ...flavour, name: `svc-pool-${randomUUID().slice(0, 8)}` }, bootDeps, signal),
+    boot: (flavour, signal) =>
+      state.special(flavour, signal) ??
+      boot({ ...flavour, name: `svc-pool-${randomUUID().slice(0, 8)}` }, bootDeps, signal),
     dispose: async (container: LiveContainer) => {
       await disposal.kill(container);
       disposal.remove(container);
@@ -65,6 +71,10 @@ export function startSupply(config: Config, deps: SupplyDeps, base: Base, teardo
   return {
     pool,
     turns,
+    /** Some entries of the pool are not booted. */
+    makePooled(special: MakePooled) {
+      state.special = special;
+    },
     /** Cold, and for no sandbox. */
     boot: async (spec: Parameters<typeof boot>[0], signal: AbortSignal) => {
       const giveBack = await turns.take(signal);

@@ -308,6 +308,39 @@ test("a start command is alive in sandboxes of its template, from memory and wit
     .toEqual([]);
 });
 
+test("sandboxes of a template with memory come from the pool, each a copy of its own", async () => {
+  const done = await built("base", [run("echo hello > index.html")], {
+    startCmd: "python3 -m http.server 8000",
+    readyCmd: '[ -n "$(ss -Htuln sport = :8000)" ]',
+  });
+  const build = { templateId: "t1", buildId: done.buildId, image: result(done).image };
+  onTestFinished(() => agent.setPools([]));
+  agent.setPools([{ build, resources: RESOURCES, size: 2 }]);
+  const ready = () => agent.heartbeats.at(-1)?.load.pools.find(({ buildId }) => buildId === done.buildId)?.ready;
+  await expect.poll(ready, SLOW).toBe(2);
+  const started: { address: string; executionId: string }[] = [];
+  for (let count = 0; count < 2; count++) {
+    const begun = performance.now();
+    const sandbox = await sandboxOf(done);
+    console.log(`from the pool in ${(performance.now() - begun).toFixed(0)} ms`);
+    expect(sandbox).toMatchObject({ warm: true, restored: "memory" });
+    const page = await fetch(`http://${sandbox.address}:8000/index.html`, { signal: AbortSignal.timeout(2_000) });
+    expect(await page.text()).toBe("hello\n");
+    expect((await command(sandbox.address, "echo $E2B_SANDBOX_ID")).output).toBe(sandbox.sandboxId);
+    started.push(sandbox);
+  }
+  expect(new Set(started.map(({ address }) => address)).size).toBe(2);
+  await expect.poll(ready, SLOW).toBe(2);
+  // The next agent goes on with them.
+  await agent.crash();
+  await agent.launch();
+  await expect.poll(async () => (await containers()).length, SLOW).toBe(4);
+  expect(await sandboxOf(done)).toMatchObject({ warm: true, restored: "memory" });
+  agent.setPools([]);
+  for (const { executionId } of started) await agent.stop(executionId);
+  await expect.poll(async () => (await containers()).length, SLOW).toBe(1);
+});
+
 test("a template on a template on a template adds up, and runs the start command where it came from", async () => {
   const from = (below: Finished): Pick<BuildBody, "from"> => ({
     from: {
