@@ -137,7 +137,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const origins = () => originsHere(capabilities, deps.machine);
   const storing = startSnapshots({ ...deps, ...parts, config, origins, resolver: deps.plan.gateway }, teardown);
   const { snapshots, hot } = storing;
-  const templates = pooledTemplates({ ...launchDeps, copy: storing.copy });
+  const templates = pooledTemplates({ ...launchDeps, copy: (...request) => storing.copy(...request) });
   parts.makePooled((flavour, signal) => templates.make(flavour, signal));
   const runStart = startCommand({ ...deps, store: stores.builds });
   const sandboxes = createSandboxes({

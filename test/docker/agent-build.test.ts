@@ -435,7 +435,7 @@ test("an image that cannot be used says why", async () => {
 test("an image of a private registry needs its credentials each time, and is not left for others", async () => {
   const own = await made("pulled", "svc/test-busybox", "echo from-the-registry > /note");
   const registry = await registryWith(own);
-  onTestFinished(registry.close);
+  onTestFinished(() => registry.close());
   const { username, password, image } = registry;
   const from = (access?: RegistryAccess): Partial<BuildBody> => ({
     from: { is: "image", image, ...(access === undefined ? {} : { access }) },
