@@ -8,6 +8,7 @@ import { sameSecret } from "../shared/ids.ts";
 import { hostName } from "../shared/policy/names.ts";
 import { addressNumber } from "../shared/policy/ranges.ts";
 import type { Authenticate } from "../shared/serve.ts";
+import type { Builds } from "./builds/builds.ts";
 import type { EgressProcess } from "./egress-process.ts";
 import type { Instruments } from "./instruments.ts";
 import type { Metrics } from "./metrics.ts";
@@ -23,6 +24,7 @@ export interface ApiDeps {
   readonly sandboxes: Sandboxes;
   readonly captures: Pick<Captures, "pause" | "checkpoint">;
   readonly snapshots: Pick<Snapshots, "delete">;
+  readonly builds: Pick<Builds, "start" | "state" | "delete">;
   readonly metrics: Pick<Metrics, "latest">;
   readonly samples: Pick<SampleStore, "between">;
   readonly logs: Pick<SandboxLogs, "read">;
@@ -33,8 +35,19 @@ export interface ApiDeps {
 }
 
 export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
-  const { sandboxes, captures, snapshots, metrics, samples, logs, instruments, egress, networkLog, replaceEgress } =
-    deps;
+  const {
+    sandboxes,
+    captures,
+    snapshots,
+    builds,
+    metrics,
+    samples,
+    logs,
+    instruments,
+    egress,
+    networkLog,
+    replaceEgress,
+  } = deps;
   return {
     async startExecution({ params, body }) {
       const begun = performance.now();
@@ -68,9 +81,9 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
       });
     },
     networkLog: ({ params, query }) => networkLog.read(params.executionId, query),
-    startBuild: () => noBuilds(),
-    buildState: () => noBuilds(),
-    deleteBuild: () => noBuilds(),
+    startBuild: ({ params, body }) => builds.start(params.buildId, body),
+    buildState: ({ params, query }) => builds.state(params.buildId, query.offset, query.limit),
+    deleteBuild: ({ params }) => builds.delete(params.buildId),
     executionMetrics: ({ params, query }) =>
       samples.between(params.executionId, query.start ?? 0, query.end ?? Number.MAX_SAFE_INTEGER),
     latestMetrics: ({ body }) =>
@@ -89,10 +102,6 @@ function destination(host: string): { address: string } | { hostname: string } {
   const hostname = hostName(host);
   if (hostname === undefined) throw new AppError("bad_request", "host is neither a host name nor an IPv4 address");
   return { hostname };
-}
-
-function noBuilds(): never {
-  throw new AppError("not_implemented", "this node builds no templates yet");
 }
 
 /** Everything on this API is for the orchestrator. */

@@ -1,6 +1,5 @@
 /** Puts the agent together: the only file that constructs things. Firewall first, then what runs, proxies last. */
 
-import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { agentApi, nodeApi } from "../shared/agent-api.ts";
@@ -11,7 +10,12 @@ import { Teardown } from "../shared/teardown.ts";
 import { addOperatorRoutes, handlers, nodeTokenOnly } from "./api.ts";
 import { applyReply } from "./apply-reply.ts";
 import { barrier } from "./barrier.ts";
-import { boot } from "./boot.ts";
+import { pooledTemplates } from "./builds/pooled-templates.ts";
+import type { Processes } from "./builds/processes.ts";
+import type { Login } from "./builds/registry-login.ts";
+import { startBuilds } from "./builds/start-builds.ts";
+import { startCommand } from "./builds/start-command.ts";
+import { templateFiles } from "./builds/template-files.ts";
 import type { OpenCgroup } from "./cgroup.ts";
 import type { AgentConfig } from "./config.ts";
 import type { Containers } from "./containers.ts";
@@ -26,7 +30,6 @@ import { identify } from "./identity.ts";
 import { createInstruments } from "./instruments.ts";
 import { startJanitor } from "./janitor.ts";
 import { launch } from "./launch.ts";
-import type { LiveContainer } from "./live-container.ts";
 import type { Machine } from "./machine.ts";
 import type { Marks } from "./marks.ts";
 import { startMetrics } from "./metrics.ts";
@@ -34,8 +37,6 @@ import type { Plan } from "./network/addresses.ts";
 import type { Firewall } from "./network/firewall.ts";
 import type { Links } from "./network/links.ts";
 import { createSlots } from "./network/slots.ts";
-import { createPool } from "./pool.ts";
-import { createProvision } from "./provision.ts";
 import { startNodeProxy } from "./proxy.ts";
 import { recover } from "./recovery.ts";
 import { createReplaceEgress } from "./replace-egress.ts";
@@ -49,7 +50,7 @@ import { startSnapshots } from "./snapshots/start-snapshots.ts";
 import { startNetwork } from "./start-network.ts";
 import { lockState } from "./store/lock.ts";
 import { openStores } from "./store/stores.ts";
-import { createTurns } from "./turns.ts";
+import { startSupply } from "./supply.ts";
 
 export interface AgentDeps {
   readonly log: Log;
@@ -60,6 +61,10 @@ export interface AgentDeps {
   readonly firewall: Firewall;
   readonly marks: Marks;
   readonly envd: Envd;
+  /** Programs inside, as clients run them. */
+  readonly processes: Processes;
+  /** To registries of images. */
+  readonly login: Login;
   readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
   readonly machine: Machine;
   readonly files: SnapshotFiles;
@@ -121,46 +126,6 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown
 
 type Base = Awaited<ReturnType<typeof takeOver>>;
 
-/** Where containers for sandboxes come from: the warm pool and the cold line. */
-function startSupply(config: AgentConfig, deps: AgentDeps, base: Base, teardown: Teardown) {
-  const { plan, envd, runtime, machine, now, log } = deps;
-  const { stores, slots, disposal, found } = base;
-  const bootDeps = { ...deps, slots, store: stores.containers, resolver: plan.gateway };
-  const turns = createTurns(config.bootConcurrency);
-  const foreground = { last: 0 };
-  const pool = createPool({
-    boot: (flavour, signal) => boot({ ...flavour, name: `svc-pool-${randomUUID().slice(0, 8)}` }, bootDeps, signal),
-    dispose: async (container: LiveContainer) => {
-      await disposal.kill(container);
-      disposal.remove(container);
-    },
-    lastForeground: () => (turns.busy > 0 ? Number.POSITIVE_INFINITY : foreground.last),
-    freeMemory: () => machine.freeMemory(),
-    reservedMemory: config.poolReservedMb * 1024 * 1024,
-    envd,
-    runtime,
-    now,
-    log,
-  });
-  teardown.add("pool", () => pool.stop());
-  for (const container of found.pooled) pool.adopt(container);
-  const provision = createProvision({
-    boot: (spec, signal) => boot(spec, bootDeps, signal),
-    queueMs: config.bootQueueMs,
-    pool,
-    turns,
-    runtime,
-  });
-  return {
-    pool,
-    turns,
-    provision: (...request: Parameters<typeof provision>) => {
-      foreground.last = now();
-      return provision(...request);
-    },
-  };
-}
-
 type Supply = ReturnType<typeof startSupply>;
 
 /** The live set and everything that watches it. What the pieces tell each other is wired here and nowhere else. */
@@ -172,10 +137,17 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const here = { origins: () => originsHere(capabilities, deps.machine), resolver: deps.plan.gateway };
   const storing = startSnapshots({ ...deps, ...parts, ...here, config }, teardown);
   const { snapshots, hot } = storing;
+  const templates = pooledTemplates({ ...launchDeps, copy: (...request) => storing.copy(...request) });
+  parts.makePooled((flavour, signal) => templates.make(flavour, signal));
+  const runStart = startCommand({ ...deps, store: stores.builds });
   const sandboxes = createSandboxes({
-    launch: (spec, signal) => {
+    launch: async (spec, signal) => {
       const { origin } = spec.body;
-      return origin === undefined ? launch(spec, launchDeps, signal) : storing.launchFrom(spec, origin, signal);
+      const launched = await (origin === undefined
+        ? launch(spec, launchDeps, signal)
+        : ((await templates.launch(spec, signal)) ?? storing.launchFrom(spec, origin, signal)));
+      await runStart(spec.body, launched, signal);
+      return launched;
     },
     store: stores.executions,
     closeStreams: (executionId) => proxy.close(executionId),
@@ -214,6 +186,21 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     beforeEnd: (sandbox) => logs.last(sandbox),
     onChange: () => report.soon(),
   });
+  const { builds } = startBuilds(
+    {
+      ...deps,
+      ...parts,
+      config,
+      snapshots,
+      ...here,
+      capable: () => capabilities.memorySnapshots,
+      templateFiles: templateFiles(config),
+      cleared: found.cleared,
+    },
+    teardown,
+  );
+  // Those of templates are the builds' own; the others belong to records of the orchestrator.
+  const reported = () => snapshots.list().filter(({ executionId }) => stores.builds.get(executionId) === undefined);
   const instruments = createInstruments({
     nodeId: config.nodeId,
     running: () => running().length,
@@ -235,6 +222,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       sandboxes,
       captures,
       snapshots,
+      builds,
       metrics,
       logs,
       instruments,
@@ -268,7 +256,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
         machine: deps.machine.load(),
         pools: pool.load(),
         running: [...running(), ...sandboxes.leaving()],
-        snapshots: snapshots.list(),
+        snapshots: reported(),
         starting: sandboxes.starting,
       }),
     exits: () => stores.executions.exits(),
@@ -306,7 +294,9 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   teardown.add("janitor", () => janitor.stop());
   wired.open();
   // First of all at a stop: no new starts, and those under way come to their end.
-  teardown.add("starts and snapshots under way", () => Promise.all([sandboxes.drain(), captures.drain()]));
+  teardown.add("starts and snapshots under way", () =>
+    Promise.all([sandboxes.drain(), captures.drain(), builds.drain()]),
+  );
   log.info({ url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
   return { url, proxyUrl: proxy.url };
 }

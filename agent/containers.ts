@@ -45,6 +45,25 @@ export interface SnapshotImage {
   readonly createdAt: number;
 }
 
+/** An image as the engine has it. */
+export interface FoundImage {
+  readonly id: string;
+  /** Names with tag, and names with digest. */
+  readonly names: readonly string[];
+  /** NAME=value */
+  readonly env: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  /** All of its layers. */
+  readonly bytes: number;
+}
+
+/** What opens a registry, for one pull. */
+export interface RegistryLogin {
+  readonly username: string;
+  readonly password: string;
+  readonly registry: string;
+}
+
 interface EngineFacts {
   readonly version: string;
   readonly storageDriver: string;
@@ -79,4 +98,21 @@ export interface Containers {
   /** Images of snapshots of this node, also those whose name is gone. */
   snapshotImages(): Promise<SnapshotImage[]>;
   facts(): Promise<EngineFacts>;
+  image(name: string): Promise<FoundImage | undefined>;
+  /** @throws {AppError} bad_request with what the registry said */
+  pull(name: string, login: RegistryLogin | undefined, watch: PullWatch): Promise<void>;
+  /** One more name for an image. */
+  tag(image: string, name: string): Promise<void>;
+  /** Takes one name away; the image stays while it has another one. False while a container needs it; unknown is success. */
+  untag(name: string): Promise<boolean>;
+  /** The writable layer of a container as an image for builds. What had the name before is removed if nobody needs it. */
+  commitLayer(id: string, image: string): Promise<void>;
+  /** All names that builds give to images, of whichever node. */
+  buildImages(): Promise<string[]>;
+}
+
+interface PullWatch {
+  /** A line for people. */
+  readonly onProgress: (line: string) => void;
+  readonly signal: AbortSignal;
 }

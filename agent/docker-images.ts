@@ -52,11 +52,16 @@ export function dockerImages(docker: Docker, unlimited: Docker, nodeId: string):
     async snapshotImages() {
       const filters = { label: [`svc.node=${nodeId}`, SNAPSHOT] };
       const found = await docker.listImages({ filters });
-      return found.map(({ Id, Labels, Created }) => ({
-        id: Id,
-        snapshotId: Labels?.[SNAPSHOT] ?? "",
-        createdAt: Created * 1_000,
-      }));
+      return (
+        found
+          .map(({ Id, Labels, Created }) => ({
+            id: Id,
+            snapshotId: Labels?.[SNAPSHOT] ?? "",
+            createdAt: Created * 1_000,
+          }))
+          // Layers of builds that are based on a snapshot have the label without a value.
+          .filter(({ snapshotId }) => snapshotId !== "")
+      );
     },
   };
 }

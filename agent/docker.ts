@@ -8,6 +8,7 @@ import { AppError } from "../shared/errors.ts";
 import { check } from "../shared/validate.ts";
 import { containerOptions, type NodeOptions } from "./container-options.ts";
 import type { ContainerEvent, Containers } from "./containers.ts";
+import { dockerBuilds } from "./docker-builds.ts";
 import { orUndefined, statusOf } from "./docker-errors.ts";
 import { dockerImages } from "./docker-images.ts";
 
@@ -112,6 +113,7 @@ export function dockerContainers(options: DockerOptions): Containers {
     },
 
     ...dockerImages(docker, unlimited, options.nodeId),
+    ...dockerBuilds(docker, unlimited, options.nodeId),
     facts,
   };
 }

@@ -3,6 +3,8 @@
 import { join } from "node:path";
 import type { Log } from "../shared/log.ts";
 import type { AgentDeps } from "./app.ts";
+import { envdProcesses } from "./builds/processes.ts";
+import { registryLogin } from "./builds/registry-login.ts";
 import { openFileLimit, probe } from "./capabilities.ts";
 import { openCgroup } from "./cgroup.ts";
 import { runCommand } from "./command.ts";
@@ -52,6 +54,8 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     firewall: hostFirewall(plan, runCommand, { egressPort, connections: config.egressConnections }),
     marks: hostMarks(config.runDir),
     envd: httpEnvd(),
+    processes: envdProcesses(),
+    login: registryLogin({ now: Date.now }),
     runtime: envdRuntimes(config.envdRuntime),
     machine: hostMachine([config.stateDir, "/var/lib/docker"]),
     diskUsage: diskUsage(runCommand),

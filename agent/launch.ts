@@ -52,7 +52,8 @@ export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSi
   }
 }
 
-async function claim(
+/** Takes over a container that is nobody's. It is gone when this rejects. */
+export async function claim(
   { executionId, body }: LaunchSpec,
   { container, warm }: Provisioned,
   { disposal, gate, envd, store, containers, caFor, now, log }: LaunchDeps,

@@ -4,6 +4,7 @@ import { ConfigError, describeConfig, readConfig } from "../shared/config.ts";
 import { createLog } from "../shared/log.ts";
 import { run } from "../shared/run.ts";
 import { type AgentDeps, startAgent } from "./app.ts";
+import { describeBuildGarbage, findBuildGarbage } from "./builds/garbage.ts";
 import { AgentConfig, FOREIGN_SETTINGS } from "./config.ts";
 import { hostDeps } from "./host.ts";
 import { planNetwork } from "./network/addresses.ts";
@@ -24,7 +25,7 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
     if (process.argv.includes("--check")) return Promise.resolve();
     process.umask(0o077);
     const log = createLog({ component: "agent", level: config.logLevel });
-    if (process.argv.includes("--garbage")) return showGarbage(hostDeps(config, log));
+    if (process.argv.includes("--garbage")) return showGarbage(config, hostDeps(config, log));
     return run({ log, graceMs: config.shutdownGraceMs }, () => startAgent(config, hostDeps(config, log, process.env)));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
@@ -43,9 +44,11 @@ function checkSubnet({ networkName, subnet }: AgentConfig): void {
 }
 
 /** Beside a running agent: only looks. */
-async function showGarbage({ databasePath, ...deps }: AgentDeps): Promise<void> {
+async function showGarbage({ nodeId, buildCacheMb }: AgentConfig, { databasePath, ...deps }: AgentDeps): Promise<void> {
   const stores = openStores(databasePath);
-  console.log(describeGarbage(await findGarbage({ ...deps, stores })));
+  const budgetBytes = buildCacheMb * 1024 ** 2;
+  const ofBuilds = describeBuildGarbage(await findBuildGarbage({ ...deps, stores, nodeId, budgetBytes }));
+  console.log([describeGarbage(await findGarbage({ ...deps, stores })), ofBuilds].filter(Boolean).join("\n"));
   stores.close();
 }
 

@@ -18,6 +18,8 @@ export interface Remains {
   readonly marks: readonly string[];
   /** Containers of paused sandboxes, with their snapshot. */
   readonly paused: ReadonlyMap<string, string>;
+  /** Builds of templates in which the former agent ended: what runs for them is nobody's. */
+  readonly building: ReadonlySet<string>;
 }
 
 export interface RecoveryPlan {
@@ -42,7 +44,7 @@ export interface RecoveryPlan {
 }
 
 export function planRecovery(remains: Remains): RecoveryPlan {
-  const { known, executions, found, alive, runtime, slots, marks, paused } = remains;
+  const { known, executions, found, alive, runtime, slots, marks, paused, building } = remains;
   const running = new Set(found.filter((container) => container.running).map(({ id }) => id));
   const byContainer = new Map(executions.map((execution) => [execution.containerId, execution]));
   const living = known.filter((container) => running.has(container.id) && alive(container));
@@ -52,7 +54,9 @@ export function planRecovery(remains: Remains): RecoveryPlan {
     return execution?.running === true ? [{ container, execution }] : [];
   });
   const idle = living.filter((container) => !byContainer.has(container.id));
-  const pooled = idle.filter(({ id, runtime: mounted }) => !paused.has(id) && mounted === runtime);
+  const pooled = idle.filter(
+    ({ id, build, runtime: mounted }) => !paused.has(id) && mounted === runtime && !building.has(build.buildId),
+  );
   const hot = idle.flatMap((container) => {
     const snapshotId = paused.get(container.id);
     return snapshotId === undefined ? [] : [{ container, snapshotId }];

@@ -25,7 +25,7 @@ export interface RecoveryDeps {
   readonly firewall: Pick<Firewall, "rebuild">;
   readonly marks: Pick<Marks, "list" | "remove">;
   readonly envd: Pick<Envd, "resumeWatches">;
-  readonly stores: Pick<Stores, "containers" | "executions" | "snapshots">;
+  readonly stores: Pick<Stores, "containers" | "executions" | "snapshots" | "builds">;
   readonly files: SnapshotFiles;
   readonly criu: Pick<Criu, "settled">;
   readonly runtime: () => Promise<{ readonly directory: string }>;
@@ -77,6 +77,12 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
         .all()
         .filter(({ kind, state }) => kind === "pause" && state === "stored")
         .map(({ id, disk }) => [disk.containerId, id]),
+    ),
+    building: new Set(
+      stores.builds
+        .all()
+        .filter(({ state }) => state === "building")
+        .map(({ id }) => id),
     ),
     alive: ({ id }) => cgroups.get(id)?.alive() === true,
   });

@@ -35,7 +35,7 @@ module.exports = {
       from: { path: "^envd/" },
       to: { path: "node_modules/(fastify|pino|typebox|dockerode|better-sqlite3|kysely|undici|http-proxy)/" },
     },
-    only("dockerode-has-one-owner", "dockerode", "^agent/docker(-images)?\\.ts$"),
+    only("dockerode-has-one-owner", "dockerode", "^agent/docker(-builds|-images)?\\.ts$"),
     only("sqlite-has-its-owners", "better-sqlite3", "^(orchestrator/store|agent/store)/"),
     only("http-proxy-has-one-owner", "http-proxy", "^shared/forward/"),
     only("pino-has-one-owner", "pino", "^shared/log\\.ts$"),

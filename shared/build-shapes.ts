@@ -52,14 +52,16 @@ export const BuildStep = Type.Union([
 ]);
 export type BuildStep = Static<typeof BuildStep>;
 
+const context = { envs: strings, user: Type.String(), workdir: Type.String() };
+
 /** What sandboxes of a build start with, and what the next build on top of it goes on with. */
 export const BuildSettings = Type.Object(
   {
-    envs: strings,
-    user: Type.String(),
-    workdir: Type.String(),
+    ...context,
     startCmd: Type.Optional(text),
     readyCmd: Type.Optional(text),
+    /** Where the start command is from, if from a build below: it runs as it did there (behaviours.md §8.9). */
+    startContext: Type.Optional(Type.Object(context, closed)),
   },
   closed,
 );

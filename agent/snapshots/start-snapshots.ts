@@ -9,10 +9,12 @@ import type { Containers } from "../containers.ts";
 import type { Disposal } from "../disposal.ts";
 import { createInLine } from "../in-line.ts";
 import type { Launched, LaunchSpec } from "../launch.ts";
+import type { Flavour, LiveContainer } from "../live-container.ts";
 import type { Machine } from "../machine.ts";
 import type { Marks } from "../marks.ts";
 import type { Recovered } from "../recovery.ts";
 import type { Sandbox, Sandboxes } from "../sandboxes.ts";
+import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import { type Captures, createCaptures } from "./captures.ts";
 import { checkpoint } from "./checkpoint.ts";
@@ -23,6 +25,7 @@ import { createHot, type Hot } from "./hot.ts";
 import { createImages } from "./images.ts";
 import type { Origins } from "./manifest.ts";
 import { type PauseDeps, pause } from "./pause.ts";
+import { pooledCopy } from "./pooled-copy.ts";
 import { type ResumeDeps, resume } from "./resume.ts";
 import { createSnapshots, type Snapshots } from "./snapshots.ts";
 import { type StartCopyDeps, startCopy } from "./start-copy.ts";
@@ -49,6 +52,8 @@ export interface SnapshotParts {
   readonly snapshots: Snapshots;
   readonly hot: Hot;
   launchFrom(spec: LaunchSpec, origin: Origin, signal: AbortSignal): Promise<Launched>;
+  /** For the pool. */
+  copy(flavour: Flavour, snapshot: Snapshot, signal: AbortSignal): Promise<LiveContainer>;
   /** Once there is a live set to take them of. */
   captures(more: CapturesOf): Captures;
 }
@@ -89,6 +94,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     hot,
     launchFrom: (spec, origin, signal) =>
       origin.is === "paused" ? resume(spec, origin, resumeDeps, signal) : startCopy(spec, origin, resumeDeps, signal),
+    copy: (flavour, snapshot, signal) => pooledCopy(flavour, snapshot, resumeDeps, signal),
     captures: ({ sandboxes, capable, diskBytes, beforeEnd, onChange }) =>
       createCaptures({
         sandboxes,

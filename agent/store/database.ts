@@ -109,6 +109,33 @@ const MIGRATIONS = [
      count integer not null,
      at integer not null
    ) strict;`,
+  `create table builds (
+     id text primary key,
+     template_id text not null,
+     -- Deleted ones are remembered for a while: a start that arrives after the deletion must not begin.
+     state text not null,
+     reason text,
+     reason_step text,
+     result text,
+     -- From before it is taken: also a snapshot of a build that failed is found again.
+     snapshot_id text,
+     changed_at integer not null
+   ) strict;
+   create table build_logs (
+     build_id text not null,
+     seq integer not null,
+     at integer not null,
+     level text not null,
+     message text not null,
+     step text,
+     primary key (build_id, seq)
+   ) strict, without rowid;
+   create table layers (
+     key text primary key,
+     image text not null,
+     bytes integer not null,
+     used_at integer not null
+   ) strict;`,
 ];
 
 /** `path` is a file (made with mode 0600 by the umask of the program) or ":memory:". */

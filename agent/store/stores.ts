@@ -1,8 +1,10 @@
 /** All tables of one file, opened and closed together. */
 
+import { type BuildStore, buildStore } from "./builds.ts";
 import { type ContainerStore, containerStore } from "./containers.ts";
 import { openDatabase } from "./database.ts";
 import { type ExecutionStore, executionStore } from "./executions.ts";
+import { type LayerStore, layerStore } from "./layers.ts";
 import { type LogStore, logStore } from "./logs.ts";
 import { type NetworkLogStore, networkLogStore } from "./network-log.ts";
 import { type SampleStore, sampleStore } from "./samples.ts";
@@ -15,6 +17,8 @@ export interface Stores {
   readonly logs: LogStore;
   readonly snapshots: SnapshotStore;
   readonly networkLog: NetworkLogStore;
+  readonly builds: BuildStore;
+  readonly layers: LayerStore;
   close(): void;
 }
 
@@ -27,6 +31,8 @@ export function openStores(path: string): Stores {
     logs: logStore(database),
     snapshots: snapshotStore(database),
     networkLog: networkLogStore(database),
+    builds: buildStore(database),
+    layers: layerStore(database),
     close: () => void database.close(),
   };
 }

@@ -226,7 +226,7 @@ describe("the network of a sandbox", () => {
     await agent.launch();
     expect(await reach(open, "tcp", INTERNET)).toBe("reached");
     const { stdout } = await run("nft", ["list", "set", "inet", NETWORK, "open"]);
-    expect(stdout.match(/"svca-/g)).toHaveLength(3);
+    expect(stdout.match(new RegExp(`"${NETWORK}-`, "g"))).toHaveLength(3);
   });
 });
 

@@ -11,7 +11,7 @@ import type { Recovered } from "../../agent/recovery.ts";
 import { createSandboxes } from "../../agent/sandboxes.ts";
 import type { Captures } from "../../agent/snapshots/captures.ts";
 import type { Snapshots } from "../../agent/snapshots/snapshots.ts";
-import { startSnapshots } from "../../agent/snapshots/start-snapshots.ts";
+import { type SnapshotParts, startSnapshots } from "../../agent/snapshots/start-snapshots.ts";
 import { openStores, type Stores } from "../../agent/store/stores.ts";
 import { createTurns } from "../../agent/turns.ts";
 import type { PoolTarget, StartBody } from "../../shared/agent-api.ts";
@@ -45,6 +45,7 @@ export interface Parts {
   readonly gate: Gate;
   readonly captures: Captures;
   readonly snapshots: Snapshots;
+  readonly copy: SnapshotParts["copy"];
   readonly pool: ReturnType<typeof createPool>;
   readonly stores: Stores;
   /** Exits, starts and stream closings in order. */
@@ -151,6 +152,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     gate,
     captures,
     snapshots: storing.snapshots,
+    copy: (...request) => storing.copy(...request),
     pool,
     stores,
     told,

@@ -12,6 +12,7 @@ import { type Plan, planNetwork } from "../../agent/network/addresses.ts";
 import type { SlotPolicy } from "../../agent/network/firewall-rules.ts";
 import type { Links } from "../../agent/network/links.ts";
 import { AppError } from "../../shared/errors.ts";
+import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
 import { fakeMachine } from "./fake-machine.ts";
 import { fakeNetwork } from "./fake-network.ts";
 import { fakeSnapshots } from "./fake-snapshots.ts";
@@ -42,6 +43,7 @@ export interface FakeEngine {
   readonly firewall: ReadonlyMap<string, SlotPolicy>;
   /** What the egress process knows, by address. */
   readonly egress: ReadonlyMap<string, SandboxEgress>;
+  readonly builds: FakeBuilds;
   /** The names of all operations, in order. */
   readonly steps: readonly string[];
   /** What a sandbox says when its logs are asked for. */
@@ -66,6 +68,8 @@ export interface FakeEngine {
     | "diskUsage"
     | "files"
     | "criu"
+    | "processes"
+    | "login"
   >;
 }
 
@@ -86,6 +90,12 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     await state.fault(name);
   };
   const stored = fakeSnapshots(step, images);
+  const built = fakeBuilds({
+    step,
+    imageOf: (id) => known(id).spec.build.image,
+    at: (address) => awake(address).id,
+    inUse: () => [...containers.values()].map(({ spec }) => spec.build.image),
+  });
   const known = (id: string): FakeContainer => {
     const container = containers.get(id);
     if (container === undefined) throw new AppError("internal", "no such container");
@@ -161,6 +171,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       listeners.delete(onEvent);
     },
     ...stored.images,
+    ...built.images,
     facts: () =>
       Promise.resolve({ version: "0", storageDriver: "fake", diskLimit: false, seccomp: true, runcVersion: "0" }),
   };
@@ -251,6 +262,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     marks,
     firewall: rules,
     egress: told,
+    builds: built,
     steps,
     get logs() {
       return state.logs;
@@ -302,6 +314,8 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       diskUsage: () => Promise.resolve(4_096),
       files: stored.files,
       criu: stored.criu,
+      processes: built.processes,
+      login: (_access, registry) => Promise.resolve({ username: "u", password: "p", registry }),
     }),
   };
 }

@@ -24,13 +24,15 @@ import { createServer, serve } from "../../shared/serve.ts";
 
 const run = promisify(execFile);
 
-export const NETWORK = "svca";
-export const GATEWAY = "10.216.0.1";
-const SUBNET = "10.216.0.0/16";
+/** One digit, where several checkouts test on one machine at the same time. */
+const OWN = process.env["SVC_TEST_AGENT"] ?? "";
+const SUBNET = OWN === "" ? "10.216" : `10.24${OWN}`;
+export const NETWORK = `svca${OWN}`;
+export const GATEWAY = `${SUBNET}.0.1`;
 export const BASE = { templateId: "base", buildId: "base-build", image: "svc/base:latest" };
 export const RESOURCES = { cpuCount: 1, memoryMB: 256, diskSizeMB: 1024 };
-const RUN_DIR = "/run/svc-agenttest";
-const NODE_ID = "agent-test";
+const RUN_DIR = `/run/svc-agenttest${OWN}`;
+export const NODE_ID = `agent-test${OWN}`;
 const NODE_TOKEN = "agent-test-node-token";
 
 export interface RealAgent {
@@ -38,6 +40,8 @@ export interface RealAgent {
   readonly url: string;
   readonly exits: ExitReport[];
   readonly heartbeats: Heartbeat[];
+  /** Archives of COPY steps by hash, as the orchestrator gives them. */
+  readonly files: Map<string, Buffer>;
   /** What the next heartbeat is answered with. */
   setPools(pools: PoolTarget[]): void;
   /** The orchestrator answers, or is away. */
@@ -60,6 +64,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
   const directory = await mkdtemp(join(tmpdir(), "svc-agent-"));
   const exits: ExitReport[] = [];
   const heartbeats: Heartbeat[] = [];
+  const files = new Map<string, Buffer>();
   const state = { pools: [] as PoolTarget[], away: false, child: undefined as ChildProcess | undefined };
 
   const orchestrator = createServer(createLog({ component: "test", level: "silent" }));
@@ -83,6 +88,12 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
     },
     () => undefined,
   );
+  orchestrator.get("/internal/templates/:template/files/:hash", (request, reply) => {
+    const archive = files.get((request.params as { hash: string }).hash);
+    if (archive === undefined || request.headers.authorization !== `Bearer ${NODE_TOKEN}`)
+      return reply.status(404).send();
+    return reply.type("application/octet-stream").send(archive);
+  });
   const orchestratorUrl = await orchestrator.listen({ host: "127.0.0.1", port: 0 });
   const port = await freePort();
   const environment: NodeJS.ProcessEnv = {
@@ -95,7 +106,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
     SVC_STATE_DIR: join(directory, "state"),
     SVC_RUN_DIR: RUN_DIR,
     SVC_NETWORK_NAME: NETWORK,
-    SVC_SUBNET: SUBNET,
+    SVC_SUBNET: `${SUBNET}.0.0/16`,
     SVC_ENVD_RUNTIME: process.env["SVC_TEST_ENVD_RUNTIME"] ?? "/opt/svc/envd-runtime/current",
     // Nothing may leave the machine: names are asked for at a port where nobody answers.
     SVC_DNS_UPSTREAM: "127.0.0.1:9",
@@ -161,6 +172,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
     url,
     exits,
     heartbeats,
+    files,
     setPools(pools) {
       state.pools = pools;
     },
@@ -244,9 +256,13 @@ async function removeAll(): Promise<void> {
   const { stdout } = await run("docker", ["ps", "-aq", "--filter", `label=svc.node=${NODE_ID}`]);
   const ids = stdout.split("\n").filter((id) => id !== "");
   if (ids.length > 0) await run("docker", ["rm", "-f", ...ids]);
-  const labelled = await run("docker", ["images", "-q", "--filter", `label=svc.node=${NODE_ID}`]);
-  const images = labelled.stdout.split("\n").filter((id) => id !== "");
-  if (images.length > 0) await run("docker", ["rmi", "-f", ...new Set(images)]);
+  // One on which another one stands goes after that.
+  for (let round = 0; round < 20; round++) {
+    const labelled = await run("docker", ["images", "-q", "--filter", `label=svc.node=${NODE_ID}`]);
+    const images = new Set(labelled.stdout.split("\n").filter((id) => id !== ""));
+    if (images.size === 0) break;
+    for (const image of images) await run("docker", ["rmi", "-f", image]).catch(() => undefined);
+  }
   const { stdout: namespaces } = await run("ip", ["netns", "list"]);
   for (const line of namespaces.split("\n")) {
     const name = line.split(" ")[0] ?? "";

@@ -36,6 +36,7 @@ function plan(more: Partial<Remains>) {
     runtime: "r2",
     slots: [],
     marks: [],
+    building: new Set<string>(),
     paused: new Map(),
   };
   return planRecovery({ ...nothing, ...more });

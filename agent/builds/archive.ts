@@ -1,0 +1,107 @@
+/** An archive as it comes from a client → a plain tar that holds what the rules allow, made anew entry by entry. */
+
+import { PassThrough, Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGunzip } from "node:zlib";
+import { extract, type Pack, pack } from "tar-stream";
+import { AppError } from "../../shared/errors.ts";
+import type { ArchiveCheck } from "./archive-rules.ts";
+
+const PIECE_BYTES = 256 * 1024;
+
+/**
+ * Ends with the source. What is wrong with the archive destroys the stream with that reason (`AppError` bad_request),
+ * so nothing after the first bad entry is ever passed on.
+ */
+export function cleanArchive(source: Readable, check: ArchiveCheck): Readable {
+  const output = pack();
+  const result = new PassThrough();
+  rewrite(source, check, output).catch((error: unknown) => {
+    source.destroy();
+    output.destroy();
+    result.destroy(readable(error));
+  });
+  // Its failures are those of the archive, which are told above.
+  pipeline(output, gathered, result).catch(() => undefined);
+  return result;
+}
+
+async function rewrite(source: Readable, check: ArchiveCheck, output: Pack): Promise<void> {
+  const count = { packed: 0, unpacked: 0 };
+  const unpack = extract();
+  // Its failures come out of the pipeline, but it tells them once more afterwards: nobody listening ends the process.
+  for (const stream of [unpack, output]) stream.on("error", () => undefined);
+  unpack.on("entry", (header, content, next) => {
+    const done = (error?: Error | null) => (error === undefined || error === null ? next() : unpack.destroy(error));
+    content.on("error", () => undefined);
+    try {
+      const clean = check.entry({
+        name: header.name,
+        type: header.type,
+        size: header.size ?? 0,
+        mode: header.mode ?? 0o644,
+        linkname: header.linkname ?? undefined,
+        mtime: header.mtime,
+      });
+      if (clean === undefined) {
+        content.once("end", next);
+        content.resume();
+        return;
+      }
+      const entry = output.entry({ ...clean, uid: 0, gid: 0, uname: "root", gname: "root" }, done);
+      entry.on("error", () => undefined);
+      if (clean.type === "file") content.pipe(entry);
+      else content.resume();
+    } catch (error) {
+      unpack.destroy(error as Error);
+    }
+  });
+  const input = await peek(source);
+  const counted = (which: keyof typeof count) =>
+    async function* counting(chunks: AsyncIterable<Buffer>) {
+      for await (const chunk of chunks) {
+        count[which] += chunk.length;
+        check.progress(count.packed, count.unpacked);
+        yield chunk;
+      }
+    };
+  // Only the first bytes say whether it is compressed: `gzip: false` of the SDK sends a plain tar.
+  if (input.gzip) await pipeline(input.stream, counted("packed"), createGunzip(), counted("unpacked"), unpack);
+  else await pipeline(input.stream, counted("packed"), unpack);
+  output.finalize();
+}
+
+async function peek(source: Readable): Promise<{ gzip: boolean; stream: Readable }> {
+  const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  let first = Buffer.alloc(0);
+  while (first.length < 2) {
+    const next = await chunks.next();
+    if (next.done === true) break;
+    first = Buffer.concat([first, next.value]);
+  }
+  async function* all() {
+    yield first;
+    for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
+  }
+  return { gzip: first[0] === 0x1f && first[1] === 0x8b, stream: Readable.from(all()) };
+}
+
+/** Many small files would otherwise travel in as many small pieces. */
+async function* gathered(chunks: AsyncIterable<unknown>) {
+  let held: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of chunks as AsyncIterable<Buffer>) {
+    held.push(chunk);
+    size += chunk.length;
+    if (size < PIECE_BYTES) continue;
+    yield Buffer.concat(held);
+    held = [];
+    size = 0;
+  }
+  yield Buffer.concat(held);
+}
+
+function readable(error: unknown): Error {
+  if (error instanceof AppError) return error;
+  return new AppError("bad_request", "the archive of the files is damaged or is no tar archive", { cause: error });
+}

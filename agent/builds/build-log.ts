@@ -1,0 +1,93 @@
+/** The log of one build: entries as they come, cut to size, written in groups. */
+
+import type { BuildLogEntry } from "../../shared/build-shapes.ts";
+import type { BuildStore } from "../store/builds.ts";
+
+const LONGEST_LINE = 8_192;
+/** Of a program that prints without end, and without anybody waiting for it. */
+const MOST_ENTRIES = 50_000;
+const FLUSH_MS = 100;
+
+/** Of one program. */
+interface OutputLog {
+  readonly push: (stream: "stdout" | "stderr", bytes: Buffer) => void;
+  readonly end: () => void;
+}
+
+type Level = BuildLogEntry["level"];
+
+export interface BuildLog {
+  write(level: Level, message: string, step: string): void;
+  /** What a program prints, line by line; a line that has not ended is told by `end`. */
+  output(prefix: string, step: string): OutputLog;
+  /** Everything so far is in the store. */
+  flush(): void;
+}
+
+export function createBuildLog(buildId: string, store: Pick<BuildStore, "log">, now: () => number): BuildLog {
+  const waiting: BuildLogEntry[] = [];
+  const state = { count: 0, timer: undefined as NodeJS.Timeout | undefined };
+
+  const flush = () => {
+    clearTimeout(state.timer);
+    state.timer = undefined;
+    if (waiting.length > 0) store.log(buildId, waiting.splice(0));
+  };
+
+  const write = (level: Level, message: string, step: string) => {
+    // The build's own words are few, and the last ones matter most.
+    if (step !== "" && state.count === MOST_ENTRIES)
+      waiting.push({ at: now(), level: "warn", message: "The log is full: what follows is left out", step });
+    if (state.count++ >= MOST_ENTRIES && (level === "info" || level === "warn" || level === "debug")) return;
+    waiting.push({ at: now(), level, message: message.slice(0, LONGEST_LINE), step });
+    state.timer ??= setTimeout(flush, FLUSH_MS);
+  };
+
+  return {
+    write,
+    flush,
+    output(prefix, step) {
+      const lines = { stdout: createLines(), stderr: createLines() };
+      const tell = (stream: "stdout" | "stderr", line: string) =>
+        write(stream === "stdout" ? "info" : "warn", `${prefix} [${stream}]: ${line}`, step);
+      return {
+        push(stream, bytes) {
+          for (const line of lines[stream].push(bytes)) tell(stream, line);
+        },
+        end() {
+          for (const stream of ["stdout", "stderr"] as const) {
+            const rest = lines[stream].rest();
+            if (rest !== "") tell(stream, rest);
+          }
+        },
+      };
+    },
+  };
+}
+
+/** Bytes cut anywhere → lines. A progress bar that rewrites its line is told as it stands at the line's end. */
+export function createLines() {
+  const decoder = new TextDecoder();
+  let held = "";
+  const shown = (line: string) => {
+    const text = line.replace(/\r+$/, "");
+    return text.slice(text.lastIndexOf("\r") + 1);
+  };
+  return {
+    push(bytes: Buffer): string[] {
+      held += decoder.decode(bytes, { stream: true });
+      const lines = held.split("\n");
+      held = lines.pop() ?? "";
+      if (held.length > LONGEST_LINE) {
+        lines.push(held);
+        held = "";
+      }
+      return lines.map(shown);
+    },
+    rest(): string {
+      const last = shown(held + decoder.decode());
+      held = "";
+      return last;
+    },
+  };
+}

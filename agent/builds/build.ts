@@ -1,0 +1,202 @@
+/** One build from its base to what sandboxes start from. Whatever way it ends, nothing of it is left but its result. */
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { BuildBody, BuildSettings } from "../../shared/build-shapes.ts";
+import type { Log } from "../../shared/log.ts";
+import { Teardown } from "../../shared/teardown.ts";
+import { ENVD_VERSION } from "../../shared/version.ts";
+import type { Containers } from "../containers.ts";
+import type { BuildResult } from "../store/builds.ts";
+import { BASE_STEP, type Base, type BaseDeps, prepareBase, pulledName } from "./base.ts";
+import type { BuildLog } from "./build-log.ts";
+import type { Context } from "./context.ts";
+import { FINAL_STEP, type FinishDeps, startAndWait, startOf } from "./finish.ts";
+import { cachedSteps, type PlannedStep, planSteps } from "./layer-key.ts";
+import { doStep, type StepDeps, stepPrefix, told, touchesDisk } from "./steps.ts";
+import type { Workshop } from "./workshop.ts";
+
+/** A container that has grown by more than this is left for a new one on its layer: a commit copies all that it holds. */
+const CARRY_ON_BYTES = 16 * 1024 ** 2;
+const UNTAG_LIMIT_MS = 20_000;
+const UNTAG_POLL_MS = 100;
+
+export interface BuildDeps
+  extends Omit<BaseDeps, "log" | "containers">,
+    Pick<FinishDeps, "readyEveryMs" | "defaultWaitS"> {
+  readonly containers: BaseDeps["containers"] & Pick<Containers, "untag">;
+  readonly files: (templateId: string, hash: string, signal: AbortSignal) => ReturnType<StepDeps["files"]>;
+  /** Memory and disk of the workshop as it runs; undefined where the node cannot, or this one cannot be captured. */
+  readonly capture: (workshop: Workshop, buildId: string) => Promise<Captured>;
+  /** Removes a snapshot that was captured. */
+  readonly forget: (snapshotId: string) => Promise<void>;
+  readonly log: Log;
+  readonly now: () => number;
+}
+
+export type Captured =
+  | { readonly snapshot: NonNullable<BuildResult["snapshot"]> }
+  /** Why there is none, for people. */
+  | { readonly why: string };
+
+export interface BuildRequest {
+  readonly buildId: string;
+  readonly body: BuildBody;
+}
+
+/** Which part of the definition is worked on: `base`, the number of a step, or `finalize`. */
+export interface Progress {
+  at: string;
+}
+
+/** Rejects with nothing left behind. */
+export async function build(
+  { buildId, body }: BuildRequest,
+  { deps, log, progress }: { deps: BuildDeps; log: BuildLog; progress: Progress },
+  signal: AbortSignal,
+): Promise<BuildResult> {
+  const { containers, nodeId } = deps;
+  const teardown = new Teardown(deps.log);
+  const open = async (image: string, until: AbortSignal) => {
+    const workshop = await deps.open(image, until);
+    teardown.add("container", () => workshop.close());
+    return workshop;
+  };
+  const made = { ...deps, log, open };
+  try {
+    progress.at = BASE_STEP;
+    const base = await prepareBase({ buildId, from: body.from, force: body.force }, made, signal);
+    const { image, context } = await doSteps(body, base, { deps: made, log, progress }, signal);
+    progress.at = FINAL_STEP;
+    const result = await finish({ buildId, body, image, context, base }, { deps: made, log, teardown }, signal);
+    signal.throwIfAborted();
+    teardown.release();
+    return result;
+  } catch (error) {
+    await teardown.run();
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    await release(pulledName(nodeId, buildId), containers);
+  }
+}
+
+/** The result of a build, by the name that sandboxes start from. */
+export function buildImage(buildId: string): string {
+  return `svc/build:${buildId}`;
+}
+
+/**
+ * Takes a name away as soon as the last container of it is removed, which is done in the background. What outlasts the
+ * limit is left to the garbage round.
+ */
+export async function release(
+  name: string,
+  containers: Pick<Containers, "untag">,
+  limitMs = UNTAG_LIMIT_MS,
+): Promise<void> {
+  for (let waited = 0; waited < limitMs; waited += UNTAG_POLL_MS) {
+    if (await containers.untag(name)) return;
+    await delay(UNTAG_POLL_MS);
+  }
+}
+
+interface Tools {
+  readonly deps: Omit<BuildDeps, "log">;
+  readonly log: BuildLog;
+  readonly progress: Progress;
+}
+
+/** The image after all steps, and the context. */
+async function doSteps(
+  { templateId, steps, force }: BuildBody,
+  base: Base,
+  { deps, log, progress }: Tools,
+  signal: AbortSignal,
+): Promise<{ image: string; context: Context }> {
+  const { layers } = deps;
+  const plan = planSteps({ templateId, base: base.id, context: base.context, steps, force });
+  const { count, image: cached } = await reuse(plan, deps);
+  const state = { image: cached ?? base.image, workshop: undefined as Workshop | undefined, dirty: false };
+  for (const { step } of plan.slice(0, count))
+    log.write("info", `CACHED ${told(step, stepPrefix(step, plan.length))}`, String(step.number));
+  const lastOnDisk = plan.findLastIndex(({ step }) => touchesDisk(step));
+  const rest = plan.slice(count);
+  for (const [index, planned] of rest.entries()) {
+    const { step, key } = planned;
+    const prefix = stepPrefix(step, plan.length);
+    const begun = deps.now();
+    progress.at = String(step.number);
+    signal.throwIfAborted();
+    log.write("info", told(step, prefix), progress.at);
+    if (touchesDisk(step)) {
+      state.workshop ??= await deps.open(state.image, signal);
+      const files = (hash: string, until: AbortSignal) => deps.files(templateId, hash, until);
+      await doStep(planned, state.workshop, prefix, { log, files, signal });
+      state.dirty = true;
+      // A directory or a user alone is not worth a layer: it is in that of what comes next.
+      const worth = step.type === "RUN" || step.type === "COPY" || count + index === lastOnDisk;
+      if (worth) {
+        const { image, grown } = await layers.keep(key, state.workshop);
+        Object.assign(state, { image, dirty: false });
+        if (grown > CARRY_ON_BYTES || count + index === lastOnDisk) {
+          await state.workshop.close();
+          state.workshop = undefined;
+        }
+      }
+    } else if (!state.dirty) layers.alias(key, state.image);
+    log.write("debug", `${prefix} took ${((deps.now() - begun) / 1_000).toFixed(1)} s`, progress.at);
+  }
+  return { image: state.image, context: plan.at(-1)?.after ?? base.context };
+}
+
+async function reuse(
+  plan: readonly PlannedStep[],
+  { layers }: Pick<BuildDeps, "layers">,
+): Promise<{ count: number; image: string | undefined }> {
+  for (;;) {
+    const count = cachedSteps(plan, (key) => layers.known(key));
+    const key = plan[count - 1]?.key;
+    if (key === undefined) return { count: 0, image: undefined };
+    const image = await layers.use(key);
+    // Gone meanwhile, and so forgotten: the next best.
+    if (image !== undefined) return { count, image };
+  }
+}
+
+interface Made {
+  readonly buildId: string;
+  readonly body: BuildBody;
+  readonly image: string;
+  readonly context: Context;
+  readonly base: Base;
+}
+
+async function finish(
+  { buildId, body, image: layer, context, base }: Made,
+  { deps, log, teardown }: { deps: Omit<BuildDeps, "log">; log: BuildLog; teardown: Teardown },
+  signal: AbortSignal,
+): Promise<BuildResult> {
+  const { containers } = deps;
+  const image = buildImage(buildId);
+  await containers.tag(layer, image);
+  teardown.add("image", () => release(image, containers));
+  const settings: BuildSettings = { ...context, ...startOf(body, base.settings) };
+  const diskBytes = (await containers.image(image))?.bytes ?? 0;
+  const result = { image, settings, diskBytes, envdVersion: ENVD_VERSION };
+  if (settings.startCmd === undefined && settings.readyCmd === undefined) return result;
+
+  // A new container: nothing that a step has left running is part of the template.
+  const workshop = await deps.open(image, signal);
+  await startAndWait(settings, workshop, { ...deps, log }, signal);
+  const captured = settings.startCmd === undefined ? undefined : await deps.capture(workshop, buildId);
+  if (captured !== undefined && "snapshot" in captured)
+    teardown.add("snapshot", () => deps.forget(captured.snapshot.snapshotId));
+  await workshop.close();
+  if (captured === undefined) return result;
+  if ("snapshot" in captured) return { ...result, snapshot: captured.snapshot };
+  log.write(
+    "warn",
+    `[${FINAL_STEP}] Its memory is not kept (${captured.why}): the start command is run in each sandbox`,
+    FINAL_STEP,
+  );
+  return result;
+}

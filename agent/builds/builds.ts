@@ -1,0 +1,131 @@
+/** Builds by id: started once, so many at a time, followed, cancelled, removed; and what a former agent left of them. */
+
+import type { BuildBody, BuildState } from "../../shared/build-shapes.ts";
+import { AppError } from "../../shared/errors.ts";
+import type { Log } from "../../shared/log.ts";
+import type { BuildResult, BuildStore } from "../store/builds.ts";
+import type { Turns } from "../turns.ts";
+import type { BuildRequest, Progress } from "./build.ts";
+import { type BuildLog, createBuildLog } from "./build-log.ts";
+
+export interface BuildsDeps {
+  readonly store: BuildStore;
+  readonly build: (
+    request: BuildRequest,
+    tools: { readonly log: BuildLog; readonly progress: Progress },
+    signal: AbortSignal,
+  ) => Promise<BuildResult>;
+  /** Image and snapshot of a build, as far as they exist. */
+  readonly discard: (buildId: string, snapshotId: string | undefined) => Promise<void>;
+  readonly turns: Turns;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export interface Builds {
+  /** In the background. Again is harmless. */
+  start(buildId: string, body: BuildBody): void;
+  /** @throws {AppError} not_found */
+  state(buildId: string, offset: number, limit: number): BuildState;
+  /** Nothing of it is left when it resolves. Unknown is success, and remembered. */
+  delete(buildId: string): Promise<void>;
+  /** No new ones; those under way fail with that reason. */
+  drain(): Promise<void>;
+}
+
+const INTERRUPTED = "the build was interrupted: its node started anew";
+
+export function createBuilds({ store, build, discard, turns, now, log }: BuildsDeps): Builds {
+  const under = new Map<string, { readonly cancel: AbortController; readonly done: Promise<void> }>();
+  const state = { draining: false };
+
+  const run = async ({ buildId, body }: BuildRequest, cancelled: AbortSignal) => {
+    const lines = createBuildLog(buildId, store, now);
+    const progress = { at: "base" };
+    const limit = AbortSignal.timeout(body.limitMs);
+    const seconds = Math.round(body.limitMs / 1_000);
+    const outOfTime = new AbortController();
+    limit.addEventListener("abort", () =>
+      outOfTime.abort(new AppError("bad_request", `the build took longer than it may: ${seconds} s`)),
+    );
+    const signal = AbortSignal.any([cancelled, outOfTime.signal]);
+    try {
+      const giveBack = await turns.take(signal);
+      try {
+        const result = await build({ buildId, body }, { log: lines, progress }, signal);
+        lines.flush();
+        store.succeed(buildId, result, now());
+        log.info({ buildId, memory: result.snapshot?.memory ?? false }, "template built");
+      } finally {
+        giveBack();
+      }
+    } catch (error) {
+      const { message, code } = AppError.from(error);
+      if (code === "internal") log.error({ err: error, buildId }, "build failed");
+      else log.info({ buildId, step: progress.at, reason: message }, "build failed");
+      lines.write("error", message, progress.at);
+      lines.flush();
+      store.fail(buildId, { message, step: progress.at }, now());
+    }
+  };
+
+  return {
+    start(buildId, body) {
+      const known = store.get(buildId);
+      if (known?.state === "deleted") throw new AppError("conflict", "this build was deleted");
+      if (known !== undefined) return;
+      if (state.draining) throw new AppError("unavailable", "the node is shutting down");
+      store.begin(buildId, body.templateId, now());
+      const cancel = new AbortController();
+      const done = run({ buildId, body }, cancel.signal)
+        .catch((error: unknown) => log.error({ err: error, buildId }, "build not recorded"))
+        .finally(() => under.delete(buildId));
+      under.set(buildId, { cancel, done });
+    },
+
+    state(buildId, offset, limit) {
+      const found = store.get(buildId);
+      if (found === undefined || found.state === "deleted")
+        throw new AppError("not_found", "this node does not know the build");
+      const { state: status, reason, result } = found;
+      return {
+        buildId,
+        status,
+        entries: store.entries(buildId, offset, limit),
+        ...(reason === undefined ? {} : { reason }),
+        ...(result === undefined ? {} : { result }),
+      };
+    },
+
+    async delete(buildId) {
+      const running = under.get(buildId);
+      running?.cancel.abort(new AppError("conflict", "the build was cancelled"));
+      await running?.done;
+      const found = store.get(buildId);
+      if (found?.state === "ready" || found?.state === "error") await discard(buildId, found.snapshotId);
+      store.remove(buildId, now());
+    },
+
+    async drain() {
+      state.draining = true;
+      for (const { cancel } of under.values())
+        cancel.abort(new AppError("unavailable", "the build was interrupted: its node is shutting down"));
+      await Promise.all([...under.values()].map(({ done }) => done));
+    },
+  };
+}
+
+/** Builds in which a former agent ended: they failed, and nothing of them stays. Containers are gone by then. */
+export async function failInterrupted({
+  store,
+  discard,
+  now,
+  log,
+}: Pick<BuildsDeps, "store" | "discard" | "now" | "log">): Promise<void> {
+  for (const { id, state, snapshotId } of store.all()) {
+    if (state !== "building") continue;
+    log.info({ buildId: id }, "an interrupted build");
+    store.fail(id, { message: INTERRUPTED }, now());
+    await discard(id, snapshotId).catch((error: unknown) => log.warn({ err: error, buildId: id }, "not tidied up"));
+  }
+}

@@ -1,0 +1,42 @@
+/** A workshop with its start command running → the snapshot that sandboxes of the template start from. */
+
+import { randomUUID } from "node:crypto";
+import { AppError } from "../../shared/errors.ts";
+import { OPEN } from "../../shared/policy/egress-policy.ts";
+import { type CheckpointDeps, checkpoint } from "../snapshots/checkpoint.ts";
+import type { BuildStore } from "../store/builds.ts";
+import type { Captured } from "./build.ts";
+import { type Workshop, workshopId } from "./workshop.ts";
+
+export interface CaptureBuildDeps extends Omit<CheckpointDeps, "diskBytes"> {
+  readonly store: Pick<BuildStore, "intendSnapshot">;
+  /** Memory can be stored here. */
+  readonly capable: () => boolean;
+}
+
+export function captureBuild({ store, capable, ...deps }: CaptureBuildDeps) {
+  return async ({ container }: Workshop, buildId: string): Promise<Captured> => {
+    if (!capable()) return { why: "this node cannot" };
+    const snapshotId = randomUUID();
+    store.intendSnapshot(buildId, snapshotId);
+    const sandbox = {
+      executionId: buildId,
+      sandboxId: workshopId(buildId),
+      container,
+      egress: OPEN,
+      startedAt: container.createdAt,
+      warm: false,
+      restored: "nothing" as const,
+      endAt: Number.MAX_SAFE_INTEGER,
+      onTimeout: { does: "kill" as const, memory: false },
+    };
+    try {
+      const capture = { snapshotId, memory: true };
+      const { memory, memoryBytes } = await checkpoint(sandbox, capture, { ...deps, diskBytes: () => 0 });
+      return { snapshot: { snapshotId, memory, memoryBytes } };
+    } catch (error) {
+      deps.log.warn({ err: error, buildId }, "memory of a template not captured");
+      return { why: AppError.from(error).message };
+    }
+  };
+}

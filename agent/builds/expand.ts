@@ -1,0 +1,18 @@
+/** References to variables in the values of a template's steps, as Dockerfiles have them. Pure: no shell ever sees them. */
+
+const REFERENCE = /\\\$|\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)(?::([-+])([^}]*))?\}/g;
+
+/**
+ * `$NAME`, `${NAME}`, `${NAME:-word}` and `${NAME:+word}` are replaced; an unknown name is empty; `\$` is a plain `$`.
+ * Everything else stays as it is: quotes, backslashes, line ends, backticks and `$(…)` (behaviours.md §8.9 "ENV").
+ */
+export function expand(text: string, lookUp: (name: string) => string | undefined): string {
+  return text.replaceAll(REFERENCE, (whole: string, ...groups: (string | undefined)[]) => {
+    if (whole === "\\$") return "$";
+    const [plain, braced, operator, word = ""] = groups;
+    const value = lookUp(plain ?? braced ?? "") ?? "";
+    if (operator === "-") return value === "" ? expand(word, lookUp) : value;
+    if (operator === "+") return value === "" ? "" : expand(word, lookUp);
+    return value;
+  });
+}

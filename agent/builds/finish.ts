@@ -1,0 +1,150 @@
+/** The end of a build: the start command runs until the template is ready, and is captured (wire-contract.md §4.2). */
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { BuildBody, BuildSettings } from "../../shared/build-shapes.ts";
+import { AppError } from "../../shared/errors.ts";
+import type { BuildLog } from "./build-log.ts";
+import type { Context } from "./context.ts";
+import type { Ended } from "./processes.ts";
+import { RpcError } from "./processes.ts";
+import { tried } from "./steps.ts";
+import { loginShell, type Workshop } from "./workshop.ts";
+
+export const FINAL_STEP = "finalize";
+/** Between two runs of the ready command, and at most. */
+const READY_EVERY_MS = 2_000;
+const READY_LIMIT_MS = 600_000;
+/** Of a start command nobody said a ready command for. */
+const DEFAULT_WAIT_S = 20;
+
+/** Seen by clients that list processes. */
+export const START_TAG = "start_cmd";
+
+/** Pure: what starts in sandboxes, of this build or of the one below. */
+export function startOf(
+  { startCmd, readyCmd }: Pick<BuildBody, "startCmd" | "readyCmd">,
+  below: BuildSettings | undefined,
+): Pick<BuildSettings, "startCmd" | "readyCmd" | "startContext"> {
+  const some = (command: string | undefined) => (command === undefined || command.trim() === "" ? undefined : command);
+  const own = some(startCmd);
+  const ownReady = some(readyCmd);
+  if (own !== undefined) return { startCmd: own, ...(ownReady === undefined ? {} : { readyCmd: ownReady }) };
+  const inherited = below?.startCmd;
+  const ready = ownReady ?? below?.readyCmd;
+  return {
+    ...(ready === undefined ? {} : { readyCmd: ready }),
+    ...(inherited === undefined || below === undefined
+      ? {}
+      : { startCmd: inherited, startContext: below.startContext ?? contextIn(below) }),
+  };
+}
+
+function contextIn({ envs, user, workdir }: Context): Context {
+  return { envs, user, workdir };
+}
+
+/** Where the commands of these settings run. */
+export function startContextOf(settings: BuildSettings): Context {
+  return settings.startContext ?? contextIn(settings);
+}
+
+export interface FinishDeps {
+  readonly log: BuildLog;
+  readonly now: () => number;
+  /** Milliseconds, other ones in tests. */
+  readonly readyEveryMs?: number;
+  readonly readyLimitMs?: number;
+  readonly defaultWaitS?: number;
+}
+
+/** Resolves when the template is ready, with its start command running or ended well. */
+export async function startAndWait(
+  settings: BuildSettings,
+  workshop: Workshop,
+  deps: FinishDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const { log } = deps;
+  const { startCmd, readyCmd } = settings;
+  const say = (message: string) => log.write("info", `[${FINAL_STEP}] ${message}`, FINAL_STEP);
+  const context = startContextOf(settings);
+  let started: Promise<Ended> | undefined;
+  if (startCmd !== undefined) {
+    say("Running start command");
+    const output = log.output("[start]", FINAL_STEP);
+    const begun = { ...loginShell(startCmd, context), tag: START_TAG };
+    const running = await tried(startCmd, () => workshop.start(begun, output.push, signal));
+    started = running.ended.finally(output.end);
+    started.catch(() => undefined);
+  }
+  say("Waiting for template to be ready");
+  const until = new AbortController();
+  const failed = failure(started);
+  try {
+    await Promise.race([
+      readyCmd === undefined
+        ? settled(started, deps, until.signal)
+        : ready(readyCmd, context, { workshop, deps, signal: until.signal }),
+      failed,
+      aborted(signal),
+    ]);
+  } finally {
+    until.abort();
+  }
+  say("Template is ready");
+}
+
+/** Never resolves: ends the waiting when the start command does not end well. */
+async function failure(started: Promise<Ended> | undefined): Promise<never> {
+  const ended = await (started ?? new Promise<never>(() => undefined)).catch((cause: unknown) => {
+    if (cause instanceof RpcError)
+      throw new AppError("bad_request", `start command failed: ${cause.code}: ${cause.message}`, { cause });
+    throw cause;
+  });
+  if (ended.exitCode !== 0) throw new AppError("bad_request", `start command failed: ${ended.status}`);
+  // One that has ended well counts as ready, unless there is a ready command to say so.
+  return new Promise(() => undefined);
+}
+
+async function settled(
+  started: Promise<Ended> | undefined,
+  { defaultWaitS = DEFAULT_WAIT_S }: FinishDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  if (started === undefined) return;
+  const waited = delay(defaultWaitS * 1_000, undefined, { signal });
+  waited.catch(() => undefined);
+  const over = started.then(({ exitCode }) => (exitCode === 0 ? undefined : new Promise<never>(() => undefined)));
+  await Promise.race([waited, over]);
+}
+
+async function ready(
+  command: string,
+  context: Context,
+  { workshop, deps, signal }: { workshop: Workshop; deps: FinishDeps; signal: AbortSignal },
+): Promise<void> {
+  const { log, now, readyEveryMs = READY_EVERY_MS, readyLimitMs = READY_LIMIT_MS } = deps;
+  const begun = now();
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(readyLimitMs)]);
+  try {
+    for (;;) {
+      const output = log.output("[ready]", FINAL_STEP);
+      const { exitCode } = await tried(command, () =>
+        workshop.run(loginShell(command, context), output.push, limit),
+      ).finally(output.end);
+      if (exitCode === 0) return;
+      await delay(readyEveryMs, undefined, { signal: limit });
+    }
+  } catch (error) {
+    if (signal.aborted || !limit.aborted) throw error;
+    const seconds = Math.round((now() - begun) / 1_000);
+    throw new AppError("bad_request", `ready command timed out after ${seconds} s`, { cause: error });
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    else signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+}

@@ -1,0 +1,123 @@
+/** Puts the builder together. */
+
+import type { Log } from "../../shared/log.ts";
+import { loop } from "../../shared/loop.ts";
+import type { Teardown } from "../../shared/teardown.ts";
+import type { BootSpec } from "../boot.ts";
+import type { AgentConfig } from "../config.ts";
+import type { Containers } from "../containers.ts";
+import type { Disposal } from "../disposal.ts";
+import type { Envd } from "../envd.ts";
+import { createInLine } from "../in-line.ts";
+import type { LiveContainer } from "../live-container.ts";
+import type { Gate } from "../network/gate.ts";
+import type { Snapshots } from "../snapshots/snapshots.ts";
+import type { Stores } from "../store/stores.ts";
+import { createTurns } from "../turns.ts";
+import { pulledName } from "./base.ts";
+import { build, buildImage, release } from "./build.ts";
+import { type Builds, createBuilds, failInterrupted } from "./builds.ts";
+import { type CaptureBuildDeps, captureBuild } from "./capture.ts";
+import { removeBuildGarbage } from "./garbage.ts";
+import { createLayers } from "./layers.ts";
+import type { Processes } from "./processes.ts";
+import type { Login } from "./registry-login.ts";
+import type { TemplateFiles } from "./template-files.ts";
+import { openWorkshop } from "./workshop.ts";
+
+const MIB = 1024 * 1024;
+const GARBAGE_EVERY_MS = 600_000;
+/** A failed build is remembered, and a deletion, for so long. */
+const REMEMBER_MS = 86_400_000;
+/** Of a container for a build, as of one for a sandbox. */
+const BOOT_LIMIT_MS = 60_000;
+const DISCARD_LIMIT_MS = 3_000;
+
+type Settings = "nodeId" | "baseImage" | "buildConcurrency" | "buildCacheMb" | "buildLocalImages" | "buildRegistries";
+
+export interface StartBuildsDeps extends Omit<CaptureBuildDeps, "store" | "stores" | "containers" | "envd"> {
+  readonly config: Pick<AgentConfig, Settings>;
+  readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
+  readonly containers: Containers;
+  readonly disposal: Disposal;
+  readonly gate: Pick<Gate, "open">;
+  readonly envd: Envd;
+  readonly stores: Pick<Stores, "builds" | "layers" | "snapshots">;
+  readonly snapshots: Pick<Snapshots, "delete">;
+  readonly processes: Processes;
+  readonly templateFiles: TemplateFiles;
+  readonly login: Login;
+  /** What a former agent has left is removed. */
+  readonly cleared: Promise<unknown>;
+  /** Other times for tests. */
+  readonly readyEveryMs?: number;
+  readonly defaultWaitS?: number;
+  readonly log: Log;
+}
+
+export interface BuildParts {
+  readonly builds: Builds;
+}
+
+export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildParts {
+  const { config, containers, stores, snapshots, now, log } = deps;
+  const store = stores.builds;
+  const capture = captureBuild({ ...deps, store });
+  const layers = createLayers({ containers, store: stores.layers, now });
+  const inLine = createInLine();
+  const forget = (snapshotId: string) => snapshots.delete(snapshotId);
+  const discard = async (buildId: string, snapshotId: string | undefined) => {
+    if (snapshotId !== undefined) await forget(snapshotId);
+    // Sandboxes of it may run on.
+    await release(buildImage(buildId), containers, DISCARD_LIMIT_MS);
+    await release(pulledName(config.nodeId, buildId), containers, DISCARD_LIMIT_MS);
+  };
+  const builds = createBuilds({
+    store,
+    discard,
+    turns: createTurns(config.buildConcurrency),
+    build: (request, { log: lines, progress }, signal) => {
+      const { templateId, resources } = request.body;
+      return build(
+        request,
+        {
+          deps: {
+            ...deps,
+            layers,
+            inLine,
+            capture,
+            forget,
+            nodeId: config.nodeId,
+            baseImage: config.baseImage,
+            localImages: config.buildLocalImages,
+            registries: config.buildRegistries,
+            files: deps.templateFiles,
+            open: (image, until) =>
+              openWorkshop(
+                { buildId: request.buildId, templateId, image, resources },
+                deps,
+                AbortSignal.any([until, AbortSignal.timeout(BOOT_LIMIT_MS)]),
+              ),
+          },
+          log: lines,
+          progress,
+        },
+        signal,
+      );
+    },
+    now,
+    log,
+  });
+  const tidied = deps.cleared
+    .then(() => failInterrupted({ store, discard, now, log }))
+    .catch((error: unknown) => log.warn({ err: error }, "interrupted builds not tidied up"));
+  teardown.add("interrupted builds", () => tidied);
+  const garbage = loop({ name: "build garbage", everyMs: GARBAGE_EVERY_MS, log }, async () => {
+    await tidied;
+    store.prune(now() - REMEMBER_MS);
+    const { nodeId, buildCacheMb } = config;
+    await removeBuildGarbage({ containers, stores, nodeId, budgetBytes: buildCacheMb * MIB });
+  });
+  teardown.add("build garbage", () => garbage.stop());
+  return { builds };
+}

@@ -1,0 +1,124 @@
+/** Builds of templates on this node and what they said. The only SQL on those tables. */
+
+import type { BuildLogEntry, BuildState } from "../../shared/build-shapes.ts";
+import type { Sqlite } from "./database.ts";
+
+export type BuildResult = NonNullable<BuildState["result"]>;
+type BuildReason = NonNullable<BuildState["reason"]>;
+
+export interface Build {
+  readonly id: string;
+  readonly templateId: string;
+  /** `deleted`: nothing is left but the word that it must not begin again. */
+  readonly state: "building" | "ready" | "error" | "deleted";
+  readonly reason: BuildReason | undefined;
+  readonly result: BuildResult | undefined;
+  readonly snapshotId: string | undefined;
+  /** Unix milliseconds. */
+  readonly changedAt: number;
+}
+
+export interface BuildStore {
+  /** Before anything is done for it: a crash from here on leaves a trace. */
+  begin(id: string, templateId: string, at: number): void;
+  /** Before the snapshot is taken. */
+  intendSnapshot(id: string, snapshotId: string): void;
+  succeed(id: string, result: BuildResult, at: number): void;
+  fail(id: string, reason: BuildReason, at: number): void;
+  /** Also of an unknown one. Its log goes with it. */
+  remove(id: string, at: number): void;
+  get(id: string): Build | undefined;
+  all(): Build[];
+  log(id: string, entries: readonly BuildLogEntry[]): void;
+  entries(id: string, offset: number, limit: number): BuildLogEntry[];
+  /** Forgets deleted and failed ones from before this time, unix ms. */
+  prune(before: number): void;
+}
+
+interface Row {
+  id: string;
+  template_id: string;
+  state: Build["state"];
+  reason: string | null;
+  reason_step: string | null;
+  result: string | null;
+  snapshot_id: string | null;
+  changed_at: number;
+}
+
+interface EntryRow {
+  at: number;
+  level: BuildLogEntry["level"];
+  message: string;
+  step: string | null;
+}
+
+export function buildStore(database: Sqlite): BuildStore {
+  const begin = database.prepare<[string, string, number]>(
+    "insert into builds values (?, ?, 'building', null, null, null, null, ?)",
+  );
+  const intend = database.prepare<[string, string]>("update builds set snapshot_id = ? where id = ?");
+  const succeed = database.prepare<[string, number, string]>(
+    "update builds set state = 'ready', result = ?, changed_at = ? where id = ?",
+  );
+  const fail = database.prepare<[string, string | null, number, string]>(
+    "update builds set state = 'error', reason = ?, reason_step = ?, snapshot_id = null, changed_at = ? where id = ?",
+  );
+  const remove = database.prepare<[string, number]>(
+    "insert or replace into builds values (?, '', 'deleted', null, null, null, null, ?)",
+  );
+  const get = database.prepare<[string], Row>("select * from builds where id = ?");
+  const all = database.prepare<[], Row>("select * from builds");
+  const insertEntry = database.prepare<[string, string, number, string, string, string | null]>(
+    `insert into build_logs values (?, (select coalesce(max(seq) + 1, 0) from build_logs where build_id = ?), ?, ?, ?, ?)`,
+  );
+  const entries = database.prepare<[string, number, number], EntryRow>(
+    "select at, level, message, step from build_logs where build_id = ? and seq >= ? order by seq limit ?",
+  );
+  const removeLog = database.prepare<[string]>("delete from build_logs where build_id = ?");
+  const pruneRows = database.prepare<[number]>(
+    "delete from builds where changed_at < ? and state in ('deleted', 'error')",
+  );
+  const pruneLogs = database.prepare<[]>("delete from build_logs where build_id not in (select id from builds)");
+
+  return {
+    begin: (id, templateId, at) => void begin.run(id, templateId, at),
+    intendSnapshot: (id, snapshotId) => void intend.run(snapshotId, id),
+    succeed: (id, result, at) => void succeed.run(JSON.stringify(result), at, id),
+    fail: (id, { message, step }, at) => void fail.run(message, step ?? null, at, id),
+    remove: database.transaction((id: string, at: number) => {
+      remove.run(id, at);
+      removeLog.run(id);
+    }),
+    get(id) {
+      const row = get.get(id);
+      return row === undefined ? undefined : toBuild(row);
+    },
+    all: () => all.all().map(toBuild),
+    log: database.transaction((id: string, lines: readonly BuildLogEntry[]) => {
+      for (const { at, level, message, step } of lines) insertEntry.run(id, id, at, level, message, step ?? null);
+    }),
+    entries: (id, offset, limit) =>
+      entries.all(id, offset, limit).map(({ step, ...entry }) => (step === null ? entry : { ...entry, step })),
+    prune: database.transaction((before: number) => {
+      pruneRows.run(before);
+      pruneLogs.run();
+    }),
+  };
+}
+
+function toBuild(row: Row): Build {
+  const reason =
+    row.reason === null
+      ? undefined
+      : { message: row.reason, ...(row.reason_step === null ? {} : { step: row.reason_step }) };
+  return {
+    id: row.id,
+    templateId: row.template_id,
+    state: row.state,
+    reason,
+    result: row.result === null ? undefined : (JSON.parse(row.result) as BuildResult),
+    snapshotId: row.snapshot_id ?? undefined,
+    changedAt: row.changed_at,
+  };
+}

@@ -1,0 +1,48 @@
+/** Cached layers of builds: which image a key stands for. The only SQL on that table. */
+
+import type { Sqlite } from "./database.ts";
+
+export interface Layer {
+  readonly key: string;
+  /** A name, which keeps the engine from dropping it. */
+  readonly image: string;
+  /** What it adds to the layer below. */
+  readonly bytes: number;
+  /** Unix milliseconds. */
+  readonly usedAt: number;
+}
+
+export interface LayerStore {
+  /** In the place of what had the key before. */
+  put(layer: Layer): void;
+  get(key: string): Layer | undefined;
+  used(key: string, at: number): void;
+  remove(key: string): void;
+  all(): Layer[];
+}
+
+interface Row {
+  key: string;
+  image: string;
+  bytes: number;
+  used_at: number;
+}
+
+export function layerStore(database: Sqlite): LayerStore {
+  const put = database.prepare<[string, string, number, number]>("insert or replace into layers values (?, ?, ?, ?)");
+  const get = database.prepare<[string], Row>("select * from layers where key = ?");
+  const used = database.prepare<[number, string]>("update layers set used_at = ? where key = ?");
+  const remove = database.prepare<[string]>("delete from layers where key = ?");
+  const all = database.prepare<[], Row>("select * from layers");
+  const toLayer = ({ key, image, bytes, used_at: usedAt }: Row): Layer => ({ key, image, bytes, usedAt });
+  return {
+    put: ({ key, image, bytes, usedAt }) => void put.run(key, image, bytes, usedAt),
+    get(key) {
+      const row = get.get(key);
+      return row === undefined ? undefined : toLayer(row);
+    },
+    used: (key, at) => void used.run(at, key),
+    remove: (key) => void remove.run(key),
+    all: () => all.all().map(toLayer),
+  };
+}

@@ -1,0 +1,518 @@
+/** Templates built by the agent on the real engine, from images that are on it. */
+
+import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { buffer } from "node:stream/consumers";
+import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
+import { type Header, pack } from "tar-stream";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { BuildBody, BuildLogEntry, BuildState, BuildStep, RegistryAccess } from "../../shared/build-shapes.ts";
+import { command } from "../support/envd-commands.ts";
+import { containers, NODE_ID, RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
+import { registryWith } from "../support/registry.ts";
+
+const sh = promisify(execFile);
+const SLOW = { timeout: 60_000, interval: 100 };
+
+let agent: RealAgent;
+beforeAll(async () => {
+  agent = await realAgent();
+});
+afterAll(() => agent.close());
+
+interface Finished {
+  readonly buildId: string;
+  readonly state: BuildState;
+  readonly log: readonly BuildLogEntry[];
+  readonly ms: number;
+}
+
+type Given<T> = T extends BuildStep ? Omit<T, "number" | "force"> & { force?: boolean } : never;
+type Step = Given<BuildStep>;
+
+function bodyOf(image: string, steps: readonly Step[], more: Partial<BuildBody> = {}): BuildBody {
+  return {
+    templateId: "t1",
+    resources: RESOURCES,
+    from: { is: "image", image },
+    steps: steps.map((step, index) => ({ force: false, ...step, number: index + 1 })),
+    force: false,
+    limitMs: 120_000,
+    ...more,
+  };
+}
+
+async function start(body: BuildBody): Promise<string> {
+  const buildId = randomUUID();
+  await agent.call.startBuild({ params: { buildId }, body });
+  return buildId;
+}
+
+async function finished(buildId: string): Promise<Finished> {
+  const begun = performance.now();
+  const log: BuildLogEntry[] = [];
+  for (;;) {
+    const state = await agent.call.buildState({ params: { buildId }, query: { offset: log.length, limit: 1000 } });
+    log.push(...state.entries);
+    if (state.status !== "building" && state.entries.length === 0)
+      return { buildId, state, log, ms: performance.now() - begun };
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+async function built(image: string, steps: readonly Step[], more: Partial<BuildBody> = {}): Promise<Finished> {
+  return finished(await start(bodyOf(image, steps, more)));
+}
+
+function result({ state, log }: Finished): NonNullable<BuildState["result"]> {
+  if (state.result === undefined)
+    throw new Error(`${JSON.stringify(state.reason)}\n${log.map(({ message }) => message).join("\n")}`);
+  return state.result;
+}
+
+/** A sandbox of it, as the orchestrator would start one. */
+async function sandboxOf(done: Finished, body: { memory?: boolean } = {}) {
+  const { image, settings, snapshot } = result(done);
+  const started = await agent.start({
+    build: { templateId: "t1", buildId: done.buildId, image },
+    envs: settings.envs,
+    defaultUser: settings.user,
+    defaultWorkdir: settings.workdir,
+    ...(snapshot === undefined || body.memory === false
+      ? {}
+      : { origin: { is: "snapshot", snapshotId: snapshot.snapshotId, memory: true } }),
+  });
+  onTestFinished(() => agent.stop(started.executionId));
+  return started;
+}
+
+const run = (text: string, user?: string): Step => ({
+  type: "RUN",
+  command: text,
+  ...(user === undefined ? {} : { user }),
+});
+const messages = ({ log }: Finished) => log.map(({ message }) => message);
+
+async function archived(entries: readonly (Partial<Header> & { name: string; content?: string })[]): Promise<Buffer> {
+  const made = pack();
+  for (const { content, ...header } of entries) made.entry(header, content ?? "");
+  made.finalize();
+  return gzipSync(await buffer(made));
+}
+
+let files = 0;
+async function copy(
+  entries: Parameters<typeof archived>[0],
+  source: string,
+  destination: string,
+  more: { user?: string; mode?: string } = {},
+): Promise<Step> {
+  const filesHash = (++files).toString(16).padStart(64, "0");
+  agent.files.set(filesHash, await archived(entries));
+  return { type: "COPY", source, destination, filesHash, ...more };
+}
+
+async function imageNames(): Promise<string[]> {
+  const { stdout } = await sh("docker", [
+    "images",
+    "-a",
+    "--filter",
+    `label=svc.node=${NODE_ID}`,
+    "--format",
+    "{{.Repository}}:{{.Tag}}",
+  ]);
+  return stdout.split("\n").filter(Boolean);
+}
+
+async function dangling(): Promise<string[]> {
+  const { stdout } = await sh("docker", [
+    "images",
+    "--filter",
+    "dangling=true",
+    "--filter",
+    `label=svc.node=${NODE_ID}`,
+    "-q",
+  ]);
+  return stdout.split("\n").filter(Boolean);
+}
+
+describe.each(["base", "svc/test-busybox"])("from %s", (image) => {
+  test("steps have their effects, and a sandbox of the template has them", async () => {
+    const done = await built(image, [
+      {
+        type: "ENV",
+        variables: [
+          ["GREETING", 'it\'s "here"\n$(id) `id`'],
+          ["TWICE", "$GREETING!"],
+        ],
+      },
+      { type: "WORKDIR", path: "/srv/app" },
+      run('pwd > where; id -un > who; printf %s "$TWICE" > said; echo to-stderr >&2'),
+      { type: "USER", user: "root" },
+      run("id -un > /srv/root-was-here; touch /etc/by-root"),
+      { type: "USER", user: "newcomer" },
+      { type: "WORKDIR", path: "sub" },
+    ]);
+    expect(result(done).settings).toMatchObject({
+      user: "newcomer",
+      workdir: "/srv/app/sub",
+      envs: { TWICE: 'it\'s "here"\n$(id) `id`!' },
+    });
+    expect(messages(done)).toContain("[builder 3/7] [stderr]: to-stderr");
+    const sandbox = await sandboxOf(done);
+    const read = (path: string) => command(sandbox.address, `cat ${path}`, { user: "user" });
+    expect((await read("/srv/app/where")).output).toBe("/srv/app");
+    expect((await read("/srv/app/who")).output).toBe("user");
+    expect((await read("/srv/app/said")).output).toBe('it\'s "here"\n$(id) `id`!');
+    expect((await read("/srv/root-was-here")).output).toBe("root");
+    expect(
+      await command(sandbox.address, 'pwd; id -un; echo "$GREETING" | head -n 1; echo ~', { user: "newcomer" }),
+    ).toEqual({
+      code: 0,
+      output: '/srv/app/sub\nnewcomer\nit\'s "here"\n/home/newcomer',
+    });
+    await agent.stop(sandbox.executionId);
+    await agent.call.deleteBuild({ params: { buildId: done.buildId } });
+  });
+
+  test("files are copied as the contract says", async () => {
+    const tree = [
+      { name: "folder", type: "directory" as const },
+      { name: "folder/a.txt", mode: 0o640, content: "a" },
+      { name: "folder/deep/b.txt", content: "b" },
+      { name: "folder/link", type: "symlink" as const, linkname: "a.txt" },
+    ];
+    const done = await built(image, [
+      await copy(tree, "folder", "into/"),
+      await copy(tree, "folder/*", "/srv/globbed"),
+      await copy([{ name: "one.txt", content: "1" }], "one.txt", "/srv/renamed.txt"),
+      await copy([{ name: "one.txt", content: "1" }], "one.txt", "/srv/"),
+      await copy([{ name: "su", mode: 0o4755, content: "x" }], "su", "/srv/su-user"),
+      await copy([{ name: "su", mode: 0o4755, content: "x" }], "su", "/srv/su-root", { user: "root" }),
+      await copy(tree, "folder", "/srv/moded", { user: "root", mode: "0700" }),
+    ]);
+    const sandbox = await sandboxOf(done);
+    const look = async (text: string) => (await command(sandbox.address, text, { user: "root" })).output;
+    expect(await look("cat /home/user/into/deep/b.txt /srv/globbed/deep/b.txt /srv/renamed.txt /srv/one.txt")).toBe(
+      "bb11",
+    );
+    expect(await look("stat -c '%U %a' /home/user/into /home/user/into/a.txt")).toMatch(/^user \d+\nuser 640$/);
+    expect(await look("readlink /home/user/into/link; readlink /srv/globbed/link")).toBe("a.txt\na.txt");
+    expect(await look("stat -c '%U %a' /srv/su-user /srv/su-root")).toBe("user 755\nroot 4755");
+    expect(await look("stat -c '%U %a' /srv/moded/deep /srv/moded/a.txt /tmp /home/user")).toMatch(
+      /^root 700\nroot 700\nroot 1777\nuser 7\d\d$/,
+    );
+    expect(await look("ls -A /tmp")).not.toContain(".svc");
+    await agent.stop(sandbox.executionId);
+    await agent.call.deleteBuild({ params: { buildId: done.buildId } });
+  });
+});
+
+test("the second build of a definition is at least ten times as fast, and one with another step starts from there", async () => {
+  const steps = [
+    { type: "ENV" as const, variables: [["A", "1"]] as [string, string][] },
+    run("sleep 3; head -c 20000000 /dev/urandom > big"),
+    run("echo 1 > small"),
+  ];
+  const first = await built("base", steps);
+  const second = await built("base", steps);
+  expect(result(second).settings).toEqual(result(first).settings);
+  console.log(`first ${first.ms.toFixed(0)} ms, second ${second.ms.toFixed(0)} ms`);
+  expect(second.ms * 10).toBeLessThan(first.ms);
+  expect(messages(second)).toContain("CACHED [builder 1/3] ENV A");
+  const third = await built("base", [...steps.slice(0, 2), run("echo 2 > small")]);
+  expect(messages(third).filter((line) => line.startsWith("CACHED"))).toHaveLength(2);
+  const forced = await built(
+    "base",
+    [...steps.slice(0, 2), run("echo 1 > small")].map((step, index) => ({ ...step, force: index === 2 })),
+  );
+  expect(messages(forced).filter((line) => line.startsWith("CACHED"))).toHaveLength(2);
+  const other = await built("base", steps.slice(2), { templateId: "t2" });
+  expect(messages(other).filter((line) => line.startsWith("CACHED"))).toEqual([]);
+  for (const { buildId } of [first, second, third, forced, other])
+    await agent.call.deleteBuild({ params: { buildId } });
+  await expect.poll(dangling, SLOW).toEqual([]);
+});
+
+test.each<[string, Step, RegExp, string]>([
+  ["a command that fails", run("echo out; exit 3"), /^failed to run command 'echo out; exit 3': exit status 3$/, "2"],
+  [
+    "an unknown user",
+    run("whoami", "root123"),
+    /^failed to run command 'whoami': command failed: unauthenticated: invalid username: 'root123'$/,
+    "2",
+  ],
+  [
+    "files nobody sent",
+    { type: "COPY", source: "a", destination: "b", filesHash: "f".repeat(64) },
+    /not uploaded/,
+    "2",
+  ],
+])("%s fails the build with its step", async (_name, step, message, at) => {
+  const done = await built("base", [run("true"), step]);
+  expect(done.state.status).toBe("error");
+  expect(done.state.reason).toEqual({ message: expect.stringMatching(message) as string, step: at });
+  await expect.poll(containers, SLOW).toEqual([]);
+  expect((await imageNames()).filter((name) => name.includes(done.buildId))).toEqual([]);
+});
+
+const HOSTILE: [string, Parameters<typeof archived>[0], RegExp][] = [
+  ["an absolute path", [{ name: "/etc/x", content: "x" }], /absolute path/],
+  ["a way out", [{ name: "../../x", content: "x" }], /leads out/],
+  [
+    "a file behind its link",
+    [
+      { name: "a", type: "symlink", linkname: "/etc" },
+      { name: "a/cron.d/x", content: "x" },
+    ],
+    /symbolic link/,
+  ],
+  ["a hard link out", [{ name: "a", type: "link", linkname: "/etc/shadow" }], /absolute/],
+  ["a device", [{ name: "a", type: "block-device", devmajor: 8, devminor: 0 }], /device/],
+  ["100 000 entries", Array.from({ length: 100_000 }, (_, index) => ({ name: `f${index}` })), /80000 entries/],
+  ["a bomb", [{ name: "zeros", content: "\0".repeat(100_000_000) }], /200 times/],
+];
+
+test.each(HOSTILE)("an archive with %s is refused with a reason", async (_name, entries, reason) => {
+  const done = await built("base", [await copy(entries, ".", "/srv")]);
+  expect(done.state.reason).toEqual({ message: expect.stringMatching(reason) as string, step: "1" });
+  await expect.poll(containers, SLOW).toEqual([]);
+});
+
+test("a start command is alive in sandboxes of its template, from memory and without", async () => {
+  const done = await built("base", [run("echo hello > index.html")], {
+    startCmd: "python3 -m http.server 8000",
+    readyCmd: '[ -n "$(ss -Htuln sport = :8000)" ]',
+  });
+  const lines = messages(done);
+  const order = ["Running start command", "Waiting for template to be ready", "Template is ready"].map((line) =>
+    lines.findIndex((one) => one.includes(line)),
+  );
+  expect(order).toEqual([...order].sort((a, b) => a - b));
+  expect(result(done).snapshot).toMatchObject({ memory: true });
+  const get = async (address: string) =>
+    (await fetch(`http://${address}:8000/index.html`, { signal: AbortSignal.timeout(2_000) })).text();
+  const warm = await sandboxOf(done);
+  expect(warm.restored).toBe("memory");
+  expect(await get(warm.address)).toBe("hello\n");
+  await agent.stop(warm.executionId);
+  const cold = await sandboxOf(done, { memory: false });
+  await expect.poll(() => get(cold.address).catch(() => ""), SLOW).toBe("hello\n");
+  await agent.stop(cold.executionId);
+  // The orchestrator is not asked what it thinks of the template's own snapshot.
+  expect(agent.heartbeats.at(-1)?.snapshots).toEqual([]);
+  await agent.call.deleteBuild({ params: { buildId: done.buildId } });
+  await expect
+    .poll(async () => (await imageNames()).filter((name) => /svc\/(snapshot|build)/.test(name)), SLOW)
+    .toEqual([]);
+});
+
+test("sandboxes of a template with memory come from the pool, each a copy of its own", async () => {
+  const done = await built("base", [run("echo hello > index.html")], {
+    startCmd: "python3 -m http.server 8000",
+    readyCmd: '[ -n "$(ss -Htuln sport = :8000)" ]',
+  });
+  const build = { templateId: "t1", buildId: done.buildId, image: result(done).image };
+  onTestFinished(() => agent.setPools([]));
+  agent.setPools([{ build, resources: RESOURCES, size: 2 }]);
+  const ready = () => agent.heartbeats.at(-1)?.load.pools.find(({ buildId }) => buildId === done.buildId)?.ready;
+  await expect.poll(ready, SLOW).toBe(2);
+  const started: { address: string; executionId: string }[] = [];
+  for (let count = 0; count < 2; count++) {
+    const begun = performance.now();
+    const sandbox = await sandboxOf(done);
+    console.log(`from the pool in ${(performance.now() - begun).toFixed(0)} ms`);
+    expect(sandbox).toMatchObject({ warm: true, restored: "memory" });
+    const page = await fetch(`http://${sandbox.address}:8000/index.html`, { signal: AbortSignal.timeout(2_000) });
+    expect(await page.text()).toBe("hello\n");
+    expect((await command(sandbox.address, "echo $E2B_SANDBOX_ID")).output).toBe(sandbox.sandboxId);
+    started.push(sandbox);
+  }
+  expect(new Set(started.map(({ address }) => address)).size).toBe(2);
+  await expect.poll(ready, SLOW).toBe(2);
+  // The next agent goes on with them.
+  await agent.crash();
+  await agent.launch();
+  await expect.poll(async () => (await containers()).length, SLOW).toBe(4);
+  expect(await sandboxOf(done)).toMatchObject({ warm: true, restored: "memory" });
+  agent.setPools([]);
+  for (const { executionId } of started) await agent.stop(executionId);
+  await expect.poll(async () => (await containers()).length, SLOW).toBe(1);
+});
+
+test("a template on a template on a template adds up, and runs the start command where it came from", async () => {
+  const from = (below: Finished): Pick<BuildBody, "from"> => ({
+    from: {
+      is: "build",
+      build: { templateId: "t1", buildId: below.buildId, image: result(below).image },
+      settings: result(below).settings,
+    },
+  });
+  const first = await built(
+    "base",
+    [{ type: "ENV", variables: [["ONE", "1"]] }, { type: "WORKDIR", path: "/one" }, run("touch f1")],
+    {
+      startCmd: 'echo "$ONE $TWO" > /one/started',
+    },
+  );
+  const second = await built(
+    "",
+    [
+      { type: "ENV", variables: [["TWO", "2"]] },
+      { type: "USER", user: "root" },
+      { type: "WORKDIR", path: "/two" },
+      run("touch f2"),
+    ],
+    from(first),
+  );
+  const third = await built("", [{ type: "ENV", variables: [["ONE", "$ONE$TWO"]] }, run("touch f3")], from(second));
+  expect(result(third).settings).toMatchObject({ envs: { ONE: "12", TWO: "2" }, workdir: "/two", user: "root" });
+  const sandbox = await sandboxOf(third);
+  expect(
+    (await command(sandbox.address, "ls /one/f1 /two/f2 /two/f3; cat /one/started; stat -c %U /one/started")).output,
+  ).toBe("/one/f1\n/two/f2\n/two/f3\n1 \nuser");
+  await agent.stop(sandbox.executionId);
+  for (const { buildId } of [third, second, first]) await agent.call.deleteBuild({ params: { buildId } });
+});
+
+test("a start command that does not end well fails the build", async () => {
+  const done = await built("base", [], { startCmd: "exit 7", readyCmd: "sleep 5" });
+  expect(done.state.reason).toEqual({ message: "start command failed: exit status 7", step: "finalize" });
+  await expect.poll(containers, SLOW).toEqual([]);
+});
+
+/** One more image on the engine, made of the busybox one or the base one by this command. */
+async function made(name: string, of: string, text: string): Promise<string> {
+  const image = `svc/test-built:${name}${NODE_ID}`;
+  const container = `svc-made-${NODE_ID}-${name}`;
+  await sh("docker", ["rm", "-f", container]).catch(() => undefined);
+  await sh("docker", ["run", "--name", container, "--network", "none", "--entrypoint", "/bin/sh", of, "-c", text]);
+  await sh("docker", [
+    "commit",
+    "--change",
+    "LABEL svc.image=made",
+    "--change",
+    "ENV PATH=/opt/own:/usr/bin:/bin",
+    container,
+    image,
+  ]);
+  await sh("docker", ["rm", "-f", container]);
+  onTestFinished(() => void sh("docker", ["rmi", "-f", image]).catch(() => undefined));
+  return image;
+}
+
+test("a Debian image without our user, and without what can be installed here, is made fit", async () => {
+  const image = await made(
+    "debian",
+    "svc/base:latest",
+    "userdel -r user; rm -f /usr/bin/ss /bin/ss /etc/sudoers.d/user; useradd -u 1000 other; printf 'PATH=/usr/bin:/bin\\n' > /etc/profile",
+  );
+  const done = await built(image, [run("id -un; id -u; sudo -n id -u; echo $PATH; ls -A ~")]);
+  expect(result(done).settings).toMatchObject({ user: "user", workdir: "/home/user" });
+  const said = messages(done)
+    .filter((line) => line.startsWith("[builder 1/1] [stdout]"))
+    .join("\n");
+  expect(said).toMatch(/user[^]*1001[^]*: 0\n[^]*\/opt\/own:\/usr\/bin:\/bin[^]*\.bashrc/);
+  expect(messages(done).join("\n")).toMatch(/Not installed:.*ss/);
+  await agent.call.deleteBuild({ params: { buildId: done.buildId } });
+});
+
+test("an image that cannot be used says why", async () => {
+  const oracle = await made("ol", "svc/test-busybox", "printf 'ID=ol\\nID_LIKE=fedora\\n' > /etc/os-release");
+  expect((await built(oracle, [])).state.reason).toEqual({
+    message: expect.stringContaining("ID='ol' is not supported") as string,
+    step: "base",
+  });
+  const bare = await made("bare", "svc/test-busybox", "rm /bin/sh");
+  expect((await built(bare, [])).state.reason).toEqual({
+    message: "the image cannot be used: it has no shell (/bin/sh)",
+    step: "base",
+  });
+  await expect.poll(containers, SLOW).toEqual([]);
+});
+
+test("an image of a private registry needs its credentials each time, and is not left for others", async () => {
+  const own = await made("pulled", "svc/test-busybox", "echo from-the-registry > /note");
+  const registry = await registryWith(own);
+  onTestFinished(() => registry.close());
+  const { username, password, image } = registry;
+  const from = (access?: RegistryAccess): Partial<BuildBody> => ({
+    from: { is: "image", image, ...(access === undefined ? {} : { access }) },
+  });
+  const right: RegistryAccess = { type: "registry", username, password };
+  const refused = async (access?: RegistryAccess) => (await built("", [], from(access))).state.reason;
+  expect(await refused()).toMatchObject({
+    message: expect.stringContaining("cannot be pulled") as string,
+    step: "base",
+  });
+  expect(await refused({ ...right, password: "wrong" })).toMatchObject({ step: "base" });
+  const done = await built("", [run("cat /note")], from(right));
+  expect(result(done).image).toBe(`svc/build:${done.buildId}`);
+  expect(messages(done)).toContain("[builder 1/1] [stdout]: from-the-registry");
+  expect(messages(done).join("\n")).toMatch(/\[base\] Pulling from/);
+  expect(JSON.stringify(done)).not.toContain(password);
+  expect(await refused()).toMatchObject({ step: "base" });
+  const again = await built("", [run("cat /note")], from(right));
+  expect(messages(again)).toContain("CACHED [builder 1/1] RUN cat /note");
+  const { stdout } = await sh("docker", ["images", "--format", "{{.Repository}}:{{.Tag}}"]);
+  expect(
+    stdout.split("\n").filter((name) => name.includes("test/image") || name.startsWith(`svc/from:${NODE_ID}`)),
+  ).toEqual([]);
+  for (const { buildId } of [done, again]) await agent.call.deleteBuild({ params: { buildId } });
+});
+
+test("an image that is nowhere fails with what the engine says", async () => {
+  const done = await built("localhost:9/not/there:1", []);
+  expect(done.state.reason).toMatchObject({
+    message: expect.stringContaining("cannot be pulled") as string,
+    step: "base",
+  });
+});
+
+test("a cancelled build leaves nothing, and never begins again", async () => {
+  const buildId = await start(bodyOf("base", [run("echo begun; sleep 60")]));
+  await expect
+    .poll(
+      async () =>
+        JSON.stringify(await agent.call.buildState({ params: { buildId }, query: { offset: 0, limit: 100 } })),
+      SLOW,
+    )
+    .toContain("[stdout]: begun");
+  await agent.call.deleteBuild({ params: { buildId } });
+  await expect.poll(containers, SLOW).toEqual([]);
+  await expect(agent.call.startBuild({ params: { buildId }, body: bodyOf("base", []) })).rejects.toMatchObject({
+    code: "conflict",
+  });
+  await expect(agent.call.buildState({ params: { buildId }, query: { offset: 0, limit: 1 } })).rejects.toMatchObject({
+    code: "not_found",
+  });
+});
+
+test("an agent that is killed in the middle fails its builds and keeps nothing of them", async () => {
+  const buildId = await start(
+    bodyOf("svc/test-busybox", [run("echo one"), run("echo begun; sleep 60")], { force: true }),
+  );
+  await expect
+    .poll(
+      async () =>
+        JSON.stringify(await agent.call.buildState({ params: { buildId }, query: { offset: 0, limit: 100 } })),
+      SLOW,
+    )
+    .toContain("[stdout]: begun");
+  await agent.crash();
+  await agent.launch();
+  await expect
+    .poll(
+      async () =>
+        (await agent.call.buildState({ params: { buildId }, query: { offset: 0, limit: 1 } })).reason?.message,
+      SLOW,
+    )
+    .toMatch(/interrupted/);
+  await expect.poll(containers, SLOW).toEqual([]);
+  await expect.poll(async () => (await imageNames()).filter((name) => name.includes(buildId)), SLOW).toEqual([]);
+  expect(await dangling()).toEqual([]);
+  const next = await built("svc/test-busybox", [run("echo again")]);
+  expect(next.state.status).toBe("ready");
+  await agent.call.deleteBuild({ params: { buildId: next.buildId } });
+});

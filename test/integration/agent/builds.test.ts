@@ -1,0 +1,363 @@
+/** Builds of templates on a machine in memory: what they leave behind when they fail, are cancelled or cut off anywhere. */
+
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { pack } from "tar-stream";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { boot } from "../../../agent/boot.ts";
+import { startBuilds } from "../../../agent/builds/start-builds.ts";
+import { createDisposal } from "../../../agent/disposal.ts";
+import { createGate } from "../../../agent/network/gate.ts";
+import { createSlots } from "../../../agent/network/slots.ts";
+import { recover } from "../../../agent/recovery.ts";
+import { openStores, type Stores } from "../../../agent/store/stores.ts";
+import type { BuildBody, BuildState, BuildStep } from "../../../shared/build-shapes.ts";
+import { createLog } from "../../../shared/log.ts";
+import { Teardown } from "../../../shared/teardown.ts";
+import { resources } from "../../support/agent-parts.ts";
+import { fakeImage } from "../../support/fake-builds.ts";
+import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
+
+const log = createLog({ component: "test", level: "silent" });
+const NODE = "node-1";
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "svc-builds-"));
+});
+const stops: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+interface World {
+  readonly engine: FakeEngine;
+  readonly stores: Stores;
+  readonly builds: ReturnType<typeof startBuilds>["builds"];
+  readonly deletedSnapshots: string[];
+  readonly cleared: Promise<void>;
+}
+
+/** The builder of an agent that takes over what is on this machine. */
+async function world(engine = fakeEngine()): Promise<World> {
+  engine.fail(() => undefined);
+  const stores = openStores(join(directory, "agent.db"));
+  const machine = engine.deps();
+  const egress = machine.egress(() => undefined);
+  const gate = createGate({ firewall: machine.firewall, egress, log });
+  const common = { ...machine, gate, now: Date.now, log };
+  const found = await recover({ ...common, stores });
+  const slots = createSlots({ ...common, ahead: 0, restMs: 1 });
+  slots.adopt([], found.leftoverSlots, found.cleared);
+  const disposal = createDisposal({ ...common, slots, store: stores.containers });
+  const bootDeps = { ...common, slots, store: stores.containers, resolver: machine.plan.gateway };
+  const teardown = new Teardown(log);
+  const deletedSnapshots: string[] = [];
+  const archive = pack();
+  archive.entry({ name: "file" }, "content");
+  archive.finalize();
+  const bytes = await buffer(archive);
+  const { builds } = startBuilds(
+    {
+      ...common,
+      stores,
+      disposal,
+      boot: (spec, signal) => boot(spec, bootDeps, signal),
+      snapshots: {
+        async delete(id) {
+          deletedSnapshots.push(id);
+          stores.snapshots.remove(id);
+          await machine.files.remove(id);
+          await machine.containers.removeImage(`svc/snapshot:${id}`);
+        },
+      },
+      origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
+      capable: () => true,
+      templateFiles: () => Promise.resolve(Readable.from([bytes])),
+      cleared: found.cleared,
+      readyEveryMs: 5,
+      defaultWaitS: 0.01,
+      config: {
+        nodeId: NODE,
+        baseImage: "svc/base:latest",
+        buildConcurrency: 2,
+        buildCacheMb: 1_000,
+        buildLocalImages: "local/*",
+        buildRegistries: "*",
+      },
+    },
+    teardown,
+  );
+  stops.push(async () => {
+    engine.fail(() => undefined);
+    await builds.drain();
+    await teardown.run();
+    await disposal.settled();
+    await slots.stop();
+    stores.close();
+  });
+  return { engine, stores, builds, deletedSnapshots, cleared: found.cleared };
+}
+
+const run = (command: string, number = 1): BuildStep => ({ type: "RUN", command, number, force: false });
+
+function body(more: Partial<BuildBody> = {}): BuildBody {
+  return {
+    templateId: "t",
+    resources,
+    from: { is: "image", image: "base" },
+    steps: [
+      run("one"),
+      { type: "COPY", number: 2, force: false, source: "file", destination: "x", filesHash: "a".repeat(64) },
+    ],
+    force: false,
+    startCmd: "serve",
+    limitMs: 60_000,
+    ...more,
+  };
+}
+
+async function ended({ builds }: World, buildId: string): Promise<BuildState> {
+  await expect.poll(() => builds.state(buildId, 0, 1).status, { interval: 5 }).not.toBe("building");
+  return builds.state(buildId, 0, 1_000);
+}
+
+async function built(made: World, given: BuildBody): Promise<BuildState> {
+  const buildId = randomUUID();
+  made.builds.start(buildId, given);
+  return ended(made, buildId);
+}
+
+/** Containers and what belongs to them, and names of images that are of one build only. */
+async function expectNothingLeft({ engine, stores }: World): Promise<void> {
+  await expect.poll(() => [...engine.containers.keys()], { interval: 5 }).toEqual([]);
+  await expect.poll(() => [...engine.slots], { interval: 5 }).toEqual([]);
+  await expect.poll(() => stores.containers.all()).toEqual([]);
+  await expect.poll(() => [...engine.marks.keys()]).toEqual([]);
+  await expect
+    .poll(() => [...engine.builds.named.keys()].filter((name) => /^svc\/(build|from):/.test(name)))
+    .toEqual([]);
+  expect(stores.snapshots.all()).toEqual([]);
+}
+
+test("a build with a start command becomes an image and a snapshot, and nothing else", async () => {
+  const made = await world();
+  const { status, result, entries, buildId } = await built(made, body());
+  expect(status).toBe("ready");
+  expect(result).toMatchObject({
+    image: `svc/build:${buildId}`,
+    settings: { user: "user", workdir: "/home/user", envs: { PATH: "/usr/bin" }, startCmd: "serve" },
+    snapshot: { memory: true },
+  });
+  expect(made.engine.builds.named.get(`svc/build:${buildId}`)?.history).toEqual(["one", "files", "script"]);
+  expect(entries.map(({ message, step }) => `${step}: ${message}`)).toEqual(
+    expect.arrayContaining([
+      "1: [builder 1/2] RUN one",
+      "1: [builder 1/2] [stdout]: ran one",
+      "finalize: [finalize] Template is ready",
+    ]) as unknown,
+  );
+  await expect.poll(() => made.engine.containers.size).toBe(0);
+  await made.builds.delete(buildId);
+  expect(made.deletedSnapshots).toEqual([result?.snapshot?.snapshotId]);
+  await expectNothingLeft(made);
+});
+
+test("starting the same build again changes nothing, and a deleted one never begins", async () => {
+  const made = await world();
+  const buildId = randomUUID();
+  made.builds.start(buildId, body());
+  made.builds.start(buildId, body());
+  await ended(made, buildId);
+  made.builds.start(buildId, body());
+  expect(made.engine.steps.filter((step) => step === "commit layer")).toHaveLength(2);
+  await made.builds.delete(buildId);
+  expect(() => made.builds.start(buildId, body())).toThrow(/deleted/);
+  const never = randomUUID();
+  await made.builds.delete(never);
+  expect(() => made.builds.start(never, body())).toThrow(/deleted/);
+});
+
+test("what is cached is not run again; what is forced is, and all that follows", async () => {
+  const made = await world();
+  const plain = { startCmd: "" };
+  await built(made, body(plain));
+  const begun = made.engine.steps.length;
+  const again = await built(made, body(plain));
+  expect(made.engine.steps.slice(begun)).not.toContain("create");
+  expect(again.entries.map(({ message }) => message)).toContain("CACHED [builder 2/2] COPY file x");
+  const steps = body().steps.map((step, index) => ({ ...step, force: index === 1 }));
+  const forced = await built(made, body({ ...plain, steps }));
+  expect(forced.entries.filter(({ message }) => message.startsWith("CACHED")).map(({ step }) => step)).toEqual(["1"]);
+  const all = await built(made, body({ ...plain, force: true }));
+  expect(all.entries.filter(({ message }) => message.startsWith("CACHED"))).toEqual([]);
+  // Somebody tidied up the engine.
+  for (const name of made.engine.builds.named.keys())
+    if (name.startsWith("svc/layer:")) made.engine.builds.named.delete(name);
+  expect((await built(made, body(plain))).status).toBe("ready");
+});
+
+test("an image of a registry is pulled, provisioned once, and its own name does not stay", async () => {
+  const made = await world();
+  made.engine.builds.registry.set("example.com/a/b:1", fakeImage("sha256:foreign"));
+  const given = body({ from: { is: "image", image: "example.com/a/b:1" }, startCmd: "", steps: [] });
+  expect((await built(made, given)).status).toBe("ready");
+  const second = await built(made, given);
+  expect(second.entries.map(({ message }) => message)).toContain("CACHED [base] provisioned example.com/a/b:1");
+  expect([...made.engine.builds.named.keys()].filter((name) => /example|from/.test(name))).toEqual([]);
+});
+
+test("an image of this machine is used only where its operator allows it, and never by its id", async () => {
+  const made = await world();
+  made.engine.builds.named.set("local/a:1", fakeImage("sha256:a", { labels: { "svc.image": "base" } }));
+  made.engine.builds.named.set("other/a:1", fakeImage("sha256:b"));
+  const from = (image: string) => body({ from: { is: "image", image }, startCmd: "", steps: [] });
+  expect((await built(made, from("local/a:1"))).status).toBe("ready");
+  expect((await built(made, from("other/a:1"))).status).toBe("error");
+  expect((await built(made, from("svc/build:x"))).reason?.message).toMatch(/belongs to the platform/);
+});
+
+const STEPS = [
+  "link",
+  "pin",
+  "create",
+  "mark",
+  "start",
+  "inspect",
+  "ready",
+  "init",
+  "open",
+  "process",
+  "upload",
+  "commit layer",
+  "tag",
+];
+
+test.each([...STEPS, "pull"])("a build that fails at %s leaves nothing behind", async (failing) => {
+  const made = await world();
+  made.engine.builds.registry.set("a:latest", fakeImage("sha256:a"));
+  made.engine.fail((step) => {
+    if (step === failing) throw new Error(`planned failure of ${step}`);
+  });
+  const { status, reason } = await built(made, body({ from: { is: "image", image: "a" } }));
+  expect(status).toBe("error");
+  expect(reason?.message).not.toContain("planned");
+  made.engine.fail(() => undefined);
+  await expectNothingLeft(made);
+});
+
+test.each(["freeze", "commit", "dump", "sync", "durable"])(
+  "a capture that fails at %s leaves a template that boots",
+  async (failing) => {
+    const made = await world();
+    const given = body({ steps: [] });
+    made.engine.fail((step) => {
+      if (step === failing) throw new Error("planned");
+    });
+    const { status, result, entries, buildId } = await built(made, given);
+    expect(status).toBe("ready");
+    expect(result?.snapshot).toBeUndefined();
+    expect(entries.map(({ message }) => message).join()).toContain("the start command is run in each sandbox");
+    made.engine.fail(() => undefined);
+    await made.builds.delete(buildId);
+    await expectNothingLeft(made);
+  },
+);
+
+test.each([...STEPS, "pull", "dump", "commit"])(
+  "a cancellation during %s wins and leaves nothing behind",
+  async (during) => {
+    const made = await world();
+    made.engine.builds.registry.set("a:latest", fakeImage("sha256:a"));
+    const buildId = randomUUID();
+    let deleting: Promise<void> | undefined;
+    made.engine.fail((step) => {
+      if (step === during) deleting ??= made.builds.delete(buildId);
+    });
+    made.builds.start(buildId, body({ from: { is: "image", image: "a" } }));
+    await expect.poll(() => deleting !== undefined, { interval: 5 }).toBe(true);
+    await deleting;
+    expect(() => made.builds.state(buildId, 0, 1)).toThrow(/does not know/);
+    made.engine.fail(() => undefined);
+    await expectNothingLeft(made);
+  },
+);
+
+test.each([...STEPS, "pull", "dump", "commit", "durable"])(
+  "an agent that vanishes at %s: the next one fails the build and tidies up",
+  async (during) => {
+    const before = await world();
+    before.engine.builds.registry.set("a:latest", fakeImage("sha256:a"));
+    const buildId = randomUUID();
+    const gone = new Promise<void>((resolve) => {
+      before.engine.fail((step) => {
+        if (step !== during) return undefined;
+        resolve();
+        return new Promise(() => undefined);
+      });
+    });
+    before.builds.start(buildId, body({ from: { is: "image", image: "a" } }));
+    await gone;
+    // It never comes back: nothing of it is stopped.
+    stops.pop();
+    const after = await world(before.engine);
+    await expect.poll(() => after.builds.state(buildId, 0, 1).status, { interval: 5 }).toBe("error");
+    expect(after.builds.state(buildId, 0, 1).reason?.message).toMatch(/interrupted/);
+    await expectNothingLeft(after);
+    expect((await built(after, body())).status).toBe("ready");
+  },
+);
+
+test("a build that takes too long fails with that reason, and so does one of an agent that stops", async () => {
+  const made = await world();
+  const slow = await built(made, body({ steps: [run("hang")], limitMs: 1_000 }));
+  expect(slow.reason).toEqual({ message: "the build took longer than it may: 1 s", step: "1" });
+  const buildId = randomUUID();
+  made.builds.start(buildId, body({ steps: [run("hang")] }));
+  await expect.poll(() => made.engine.steps.filter((step) => step === "process").length, { interval: 5 }).toBe(2);
+  await made.builds.drain();
+  expect(made.builds.state(buildId, 0, 1).reason?.message).toMatch(/shutting down/);
+  await expectNothingLeft(made);
+});
+
+test("builds wait for their turn", async () => {
+  const made = await world();
+  const ids = [randomUUID(), randomUUID(), randomUUID()];
+  for (const id of ids) made.builds.start(id, body({ steps: [run("hang")], startCmd: "" }));
+  await expect.poll(() => made.engine.containers.size, { interval: 5 }).toBe(2);
+  await made.builds.delete(ids[0] ?? "");
+  await expect.poll(() => made.engine.steps.filter((step) => step === "create").length, { interval: 5 }).toBe(3);
+});
+
+test.each<[string, Partial<BuildBody>, RegExp, string]>([
+  ["a failing command", { steps: [run("exit 4")] }, /^failed to run command 'exit 4': exit status 4$/, "1"],
+  [
+    "an unknown user",
+    { steps: [{ ...run("whoami"), user: "nobody-here" } as BuildStep] },
+    /^failed to run command 'whoami': command failed: unauthenticated: invalid username: 'nobody-here'$/,
+    "1",
+  ],
+  [
+    "a failing start command",
+    { steps: [], startCmd: "exit 9", readyCmd: "exit 1" },
+    /^start command failed: exit status 9$/,
+    "finalize",
+  ],
+  [
+    "an image that is not to be had",
+    { from: { is: "image", image: "no such" } },
+    /is not the name of an image/,
+    "base",
+  ],
+])("%s is said with its step", async (_name, more, message, step) => {
+  const made = await world();
+  const { reason } = await built(made, body(more));
+  expect(reason?.message).toMatch(message);
+  expect(reason?.step).toBe(step);
+  await expectNothingLeft(made);
+});

@@ -1,0 +1,159 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { createLines } from "../../../../agent/builds/build-log.ts";
+import { splitSource } from "../../../../agent/builds/copy-script.ts";
+import { ecrPassword, signedHeaders } from "../../../../agent/builds/ecr.ts";
+import { startOf } from "../../../../agent/builds/finish.ts";
+import { planBuildGarbage } from "../../../../agent/builds/garbage.ts";
+import { registryLogin } from "../../../../agent/builds/registry-login.ts";
+import { createPullLog } from "../../../../agent/pull-log.ts";
+import type { BuildSettings } from "../../../../shared/build-shapes.ts";
+
+test("output is told in whole lines, however it arrives, and a rewritten line as it ends", () => {
+  const lines = createLines();
+  expect(lines.push(Buffer.from("one\ntw"))).toEqual(["one"]);
+  expect(lines.push(Buffer.from([0x6f, 0xc3]))).toEqual([]);
+  expect(lines.push(Buffer.from([0xbc, 0x0a]))).toEqual(["twoü"]);
+  expect(lines.push(Buffer.from("10 %\r20 %\r\r\n"))).toEqual(["20 %"]);
+  expect(lines.push(Buffer.from("end"))).toEqual([]);
+  expect(lines.rest()).toBe("end");
+  expect(lines.push(Buffer.alloc(10_000, "x"))).toHaveLength(1);
+});
+
+const below: BuildSettings = {
+  envs: { A: "1" },
+  user: "app",
+  workdir: "/app",
+  startCmd: "base",
+  readyCmd: "base ready",
+};
+const inherited = { startCmd: "base", startContext: { envs: { A: "1" }, user: "app", workdir: "/app" } };
+
+test.each([
+  ["nothing at all", {}, undefined, {}],
+  ["its own", { startCmd: "own" }, undefined, { startCmd: "own" }],
+  ["its own, and not the ready command of another", { startCmd: "own" }, below, { startCmd: "own" }],
+  ["the one below, where that ran", {}, below, { ...inherited, readyCmd: "base ready" }],
+  ["the one below with a ready command of its own", { readyCmd: "own" }, below, { ...inherited, readyCmd: "own" }],
+  [
+    "that of two below",
+    {},
+    { ...below, user: "x", startContext: inherited.startContext },
+    { ...inherited, readyCmd: "base ready" },
+  ],
+  ["nothing where it is empty", { startCmd: "", readyCmd: " " }, undefined, {}],
+])("a template starts %s", (_name, given, base, expected) => {
+  expect(startOf(given, base)).toEqual(expected);
+});
+
+test.each([
+  ["folder", "folder", false],
+  ["./folder/", "folder", false],
+  [".", ".", false],
+  ["folder/*", "folder", true],
+  ["*.txt", ".", true],
+  ["a/b?/c", "a", true],
+])("the source %s is taken from %s", (source, from, wild) => {
+  expect(splitSource(source)).toEqual({ from, wild });
+});
+
+test("what no build or layer stands for goes, and cached layers beyond their budget, those used longest ago first", () => {
+  const layer = (key: string, usedAt: number) => ({ key, image: `svc/layer:${key}`, bytes: 10, usedAt });
+  const view = {
+    names: ["svc/layer:a", "svc/layer:lost", "svc/build:b1", "svc/build:b2", "svc/build:b3", "svc/from:node-b1"],
+    builds: [
+      { id: "b1", state: "ready" as const },
+      { id: "b2", state: "error" as const },
+    ],
+    layers: [layer("a", 3), layer("b", 1), layer("c", 2)],
+    budgetBytes: 25,
+  };
+  const garbage = planBuildGarbage(view);
+  expect(garbage.names).toEqual(["svc/layer:lost", "svc/build:b2", "svc/build:b3", "svc/from:node-b1"]);
+  expect(garbage.layers.map(({ key }) => key)).toEqual(["b"]);
+  const during = planBuildGarbage({ ...view, builds: [...view.builds, { id: "b3", state: "building" }] });
+  expect(during).toEqual({ names: ["svc/build:b2", "svc/from:node-b1"], layers: [] });
+});
+
+test("a pull is a few lines, and its error is kept", () => {
+  const lines: string[] = [];
+  const log = createPullLog((line) => lines.push(line));
+  const say = (value: unknown) => log.push(`${JSON.stringify(value)}\n`);
+  say({ status: "Pulling from library/x", id: "1" });
+  for (let current = 0; current <= 100; current++)
+    say({ status: "Downloading", id: "l1", progressDetail: { current: current * 1024 ** 2, total: 100 * 1024 ** 2 } });
+  expect(lines[0]).toBe("Pulling from library/x (1)");
+  expect(lines.slice(1)).toHaveLength(10);
+  expect(lines.at(-1)).toBe("Downloading 100 % of 100.0 MiB");
+  log.push('{"errorDetail":{},"error":"unauth');
+  expect(log.error).toBeUndefined();
+  log.push('orized"}\nnot json\n');
+  expect(log.error).toBe("unauthorized");
+});
+
+const keys = { accessKeyId: "AKID", secretAccessKey: "very-secret", region: "eu-west-1" };
+const now = () => Date.UTC(2026, 0, 2, 3, 4, 5);
+
+async function aws(status: number, answer: unknown) {
+  const heard: { headers: Record<string, unknown>; body: string }[] = [];
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (chunk: Buffer) => (body += chunk.toString()));
+    request.on("end", () => {
+      heard.push({ headers: request.headers, body });
+      response.writeHead(status).end(JSON.stringify(answer));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  return { heard, endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
+}
+
+test("credentials of AWS become a password by one signed call", async () => {
+  const token = Buffer.from("AWS:the:password").toString("base64");
+  const { heard, endpoint } = await aws(200, { authorizationData: [{ authorizationToken: token }] });
+  const access = {
+    type: "aws" as const,
+    awsAccessKeyId: "AKID",
+    awsSecretAccessKey: "very-secret",
+    awsRegion: "eu-west-1",
+  };
+  const login = await registryLogin({ endpoint, now })(access, "1.dkr.ecr", new AbortController().signal);
+  expect(login).toEqual({ username: "AWS", password: "the:password", registry: "1.dkr.ecr" });
+  expect(heard[0]?.headers).toMatchObject({
+    "x-amz-target": "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken",
+    "x-amz-date": "20260102T030405Z",
+    authorization: expect.stringMatching(
+      /^AWS4-HMAC-SHA256 Credential=AKID\/20260102\/eu-west-1\/ecr\/aws4_request, SignedHeaders=content-type;host;x-amz-date;x-amz-target, Signature=[0-9a-f]{64}$/,
+    ) as unknown,
+  });
+  expect(JSON.stringify(heard)).not.toContain("very-secret");
+  const sign = (secretAccessKey: string) =>
+    signedHeaders({ ...keys, secretAccessKey }, "h", new Date(now()))["authorization"];
+  expect(sign("a")).not.toBe(sign("b"));
+});
+
+test("a refusal of AWS says nothing secret", async () => {
+  const { endpoint } = await aws(400, { message: "very-secret" });
+  await expect(ecrPassword(keys, { endpoint, now }, new AbortController().signal)).rejects.toThrow(
+    /^AWS refuses the credentials of the registry \(status 400\)$/,
+  );
+  const elsewhere = { ...keys, region: "x.example.com/" };
+  await expect(ecrPassword(elsewhere, { now }, new AbortController().signal)).rejects.toThrow(/region/);
+});
+
+test("the other kinds need no call", async () => {
+  const login = registryLogin({ now });
+  const { signal } = new AbortController();
+  expect(await login({ type: "registry", username: "u", password: "p" }, "r", signal)).toEqual({
+    username: "u",
+    password: "p",
+    registry: "r",
+  });
+  expect(await login({ type: "gcp", serviceAccountJson: "{}" }, "r", signal)).toEqual({
+    username: "_json_key",
+    password: "{}",
+    registry: "r",
+  });
+});
