@@ -312,6 +312,7 @@ ${mine} two`);
       expect(await reach(2, "tcp", ALLOWED)).toBe("hello");
       await expect.poll(async () => (await order({ do: "repair" })).result).toBe(false);
     }
+    await order({ do: "unwatch" });
   });
 
   test.each([

@@ -9,6 +9,8 @@ import { runCommand } from "../../agent/command.ts";
 import { planNetwork } from "../../agent/network/addresses.ts";
 import { type Firewall, hostFirewall } from "../../agent/network/firewall.ts";
 import { hostLinks } from "../../agent/network/links.ts";
+import { createLog } from "../../shared/log.ts";
+import { type Loop, loop } from "../../shared/loop.ts";
 import { CONNECTIONS, EGRESS_PORT, NETWORK, type Order, SUBNET } from "./firewall-orders.ts";
 
 const plan = planNetwork(NETWORK, SUBNET);
@@ -18,6 +20,8 @@ const firewall: Firewall = hostFirewall(plan, runCommand, {
   connections: CONNECTIONS,
 });
 const repaired = { count: 0 };
+const log = createLog({ component: "test", level: "silent" });
+const watching = { loop: undefined as Loop | undefined };
 
 function enter(slot: number, command: readonly string[]): string[] {
   return slot === 0 ? [...command] : ["nsenter", `--net=${plan.slot(slot).netnsPath}`, ...command];
@@ -51,11 +55,13 @@ async function carryOut(order: Order): Promise<unknown> {
       return { flows, untold: [...untold] };
     }
     case "watch":
-      return firewall.watch(() => {
-        void firewall.repair().then((was) => {
-          if (was) repaired.count++;
-        });
+      // As the agent does: one look at a time, and one more after what came meanwhile.
+      watching.loop = loop({ name: "firewall", everyMs: 3_600_000, log }, async () => {
+        if (await firewall.repair()) repaired.count++;
       });
+      return firewall.watch(() => watching.loop?.wake());
+    case "unwatch":
+      return watching.loop?.stop();
     case "hostServer":
       await listen(9_000, (socket) => socket.end("host"));
       return;
