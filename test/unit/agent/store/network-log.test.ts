@@ -65,6 +65,7 @@ test("a database of the version before keeps its executions: with the internet t
   // Back to what the version before had.
   fresh.exec(`alter table executions drop column egress; alter table executions add column internet integer not null default 1;
     drop table network_log; drop table network_suppressed;
+    drop table builds; drop table build_logs; drop table layers;
     insert into executions (id, sandbox_id, container_id, internet, end_at, started_at, warm, running)
       values ('open', 's1', 'c1', 1, 1, 1, 0, 1), ('closed', 's2', 'c2', 0, 1, 1, 0, 1);
     pragma user_version = 2;`);
@@ -78,6 +79,6 @@ test("a database of the version before keeps its executions: with the internet t
   store.setEgress("open", CLOSED);
   expect(store.all().map(({ egress }) => egress)).toEqual([CLOSED, CLOSED]);
   again.close();
-  expect(new Database(path).pragma("user_version", { simple: true })).toBe(3);
+  expect(new Database(path).pragma("user_version", { simple: true })).toBe(4);
   await rm(directory, { recursive: true });
 });
