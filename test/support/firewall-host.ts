@@ -27,6 +27,18 @@ function enter(slot: number, command: readonly string[]): string[] {
   return slot === 0 ? [...command] : ["nsenter", `--net=${plan.slot(slot).netnsPath}`, ...command];
 }
 
+// As the agent does: one look at a time, and one more after what came meanwhile.
+function watch(): void {
+  watching.loop = loop({ name: "firewall", everyMs: 3_600_000, log }, async () => {
+    if (await firewall.repair()) repaired.count++;
+  });
+  firewall.watch(() => watching.loop?.wake());
+}
+
+async function unwatch(): Promise<void> {
+  await watching.loop?.stop();
+}
+
 async function carryOut(order: Order): Promise<unknown> {
   switch (order.do) {
     case "add":
@@ -55,13 +67,9 @@ async function carryOut(order: Order): Promise<unknown> {
       return { flows, untold: [...untold] };
     }
     case "watch":
-      // As the agent does: one look at a time, and one more after what came meanwhile.
-      watching.loop = loop({ name: "firewall", everyMs: 3_600_000, log }, async () => {
-        if (await firewall.repair()) repaired.count++;
-      });
-      return firewall.watch(() => watching.loop?.wake());
+      return watch();
     case "unwatch":
-      return watching.loop?.stop();
+      return unwatch();
     case "hostServer":
       await listen(9_000, (socket) => socket.end("host"));
       return;
