@@ -1,13 +1,15 @@
 /** Memory to disk by runc and CRIU, and the daemon that hands out pages after a lazy restore. */
 
 import { spawn } from "node:child_process";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/errors.ts";
 import type { RunCommand } from "../command.ts";
 import { explainDump } from "./dump-log.ts";
 
+/** Less than this is no room for a snapshot: CRIU writes a mebibyte at a time. */
+const FULL_BYTES = 1024 * 1024;
 const DUMP_LIMIT_MS = 120_000;
 /** Where the set-up puts ours; the one of the distribution may not work. */
 export const CRIU_PATH = "/opt/svc/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -44,6 +46,12 @@ export interface Criu {
   settled(directory: string): Promise<void>;
 }
 
+// CRIU cannot write down what went wrong where there is no room for it either.
+async function isFull(directory: string): Promise<boolean> {
+  const { bavail, bsize } = await statfs(directory);
+  return bavail * bsize < FULL_BYTES;
+}
+
 export function hostCriu(run: RunCommand): Criu {
   return {
     async dump(containerId, { images, work }) {
@@ -57,7 +65,7 @@ export function hostCriu(run: RunCommand): Criu {
       } catch (cause) {
         const log = await tail(join(work, "dump.log"));
         const { reason, noSpace } = explainDump(log);
-        if (noSpace || String(cause).includes("no space left"))
+        if (noSpace || String(cause).includes("no space left") || (await isFull(work)))
           throw new AppError("no_space", "the node has no space left for the snapshot", { cause });
         throw new AppError("snapshot_failed", `the sandbox's memory cannot be stored: ${reason}; it goes on running`, {
           cause,

@@ -4,7 +4,8 @@ const MAX_CHARACTERS = 200;
 
 /** What CRIU says → what it means. The first that matches counts; more telling ones come first. */
 const REASONS: readonly (readonly [RegExp, string])[] = [
-  [/No space left on device|Disk quota exceeded/, "there is no space left"],
+  // The log is on that disk: its last line may be cut anywhere.
+  [/No space|Disk quota/, "there is no space left"],
   [/io_uring/i, "a process uses io_uring"],
   [/Can't dump that handle|inotify|fsnotify/i, "a process watches files in a way that cannot be stored"],
   [/userfaultfd/i, "a process handles its own page faults (userfaultfd)"],

@@ -139,7 +139,6 @@ describe("routes of later versions", () => {
   const sandbox = sharedSandbox();
 
   test.each<[string, string, unknown?]>([
-    ["PUT", "/sandboxes/{id}/network", {}],
     ["GET", "/volumes"],
     ["GET", "/secrets"],
     ["GET", "/events/webhooks"],

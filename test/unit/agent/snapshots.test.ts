@@ -78,6 +78,11 @@ describe("a manifest", () => {
 describe("why a dump failed", () => {
   test.each([
     ["(00.1) Error (criu/image.c:1): No space left on device", "there is no space left", true],
+    [
+      "(00.1) Error (criu/page-xfer.c:263): page-xfer: Unable to spice data: No space lef",
+      "there is no space left",
+      true,
+    ],
     ["(00.1) Error (criu/seize.c:335): zombie 12 (comm x) found while seizing", "a process is being debugged", false],
     [
       "(00.1) Error (criu/fsnotify.c:1): fsnotify: \tCan't dump that handle",
