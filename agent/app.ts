@@ -284,6 +284,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     onBack: () => {
       // An engine that was started again does not give another name to what it found running.
       for (const id of pool.ids()) pool.lost(id);
+      janitor.engineBack();
     },
     containers,
     now,

@@ -16,8 +16,9 @@ const HOUR_MS = 3_600_000;
 const REMEMBER_MS = 24 * HOUR_MS;
 const RETRY_REMOVALS_MS = 10_000;
 const PRUNE_EVERY_MS = 600_000;
-/** Longer than any start: what is still without a row in the next round belongs to nobody. */
 const SWEEP_EVERY_MS = 120_000;
+/** Longer than any start: what is without a row for so long belongs to nobody. */
+const OWNERLESS_MS = 40_000;
 
 export interface JanitorDeps {
   readonly config: Pick<AgentConfig, "firewallCheckMs" | "metricsKeepHours" | "logsKeepHours">;
@@ -33,7 +34,8 @@ export interface JanitorDeps {
 
 export function startJanitor(deps: JanitorDeps) {
   const { config, firewall, disposal, stores, instruments, now, log } = deps;
-  const strangers = createSweep(deps);
+  const sweep = loop({ name: "sweep", everyMs: SWEEP_EVERY_MS, log }, createSweep(deps));
+  const timers = { again: undefined as NodeJS.Timeout | undefined };
   const repairs = loop({ name: "firewall", everyMs: config.firewallCheckMs, log }, async () => {
     if (!(await firewall.repair())) return;
     log.warn("the firewall was changed by somebody else and has been put back");
@@ -42,7 +44,7 @@ export function startJanitor(deps: JanitorDeps) {
   firewall.watch(() => repairs.wake());
   const rounds = [
     repairs,
-    loop({ name: "sweep", everyMs: SWEEP_EVERY_MS, log }, strangers),
+    sweep,
     loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, () => removeGarbage(deps)),
     loop({ name: "removals", everyMs: RETRY_REMOVALS_MS, log }, () => disposal.retry()),
     loop({ name: "prune", everyMs: PRUNE_EVERY_MS, log }, () => {
@@ -53,30 +55,38 @@ export function startJanitor(deps: JanitorDeps) {
     }),
   ];
   return {
+    /** It may have made containers and not have said so: they are looked for now, and are gone soon. */
+    engineBack() {
+      sweep.wake();
+      clearTimeout(timers.again);
+      timers.again = setTimeout(() => sweep.wake(), OWNERLESS_MS + 1_000).unref();
+    },
     async stop() {
+      clearTimeout(timers.again);
       await Promise.all(rounds.map((round) => round.stop()));
     },
   };
 }
 
-type SweepDeps = Pick<JanitorDeps, "log"> & {
+type SweepDeps = Pick<JanitorDeps, "now" | "log"> & {
   readonly containers: Pick<Containers, "list" | "remove">;
   readonly stores: Pick<Stores, "containers" | "snapshots">;
 };
 
 /** Containers of this node that no row owns, for example because the engine's answer to a create was lost. */
-export function createSweep({ containers, stores, log }: SweepDeps) {
-  const suspects = new Set<string>();
+export function createSweep({ containers, stores, now, log }: SweepDeps) {
+  const suspects = new Map<string, number>();
   return async () => {
     const found = await containers.list();
     // After the list: a container that was started meanwhile has its row by now, or is not in the list.
     const disks = stores.snapshots.all().map(({ disk }) => disk.containerId);
     const owned = new Set([...stores.containers.all().map(({ id }) => id), ...disks]);
     const strangers = found.map(({ id }) => id).filter((id) => !owned.has(id));
-    const again = strangers.filter((id) => suspects.has(id));
-    suspects.clear();
-    for (const id of strangers) suspects.add(id);
-    for (const containerId of again) {
+    for (const id of suspects.keys()) if (!strangers.includes(id)) suspects.delete(id);
+    for (const containerId of strangers) {
+      const since = suspects.get(containerId) ?? now();
+      suspects.set(containerId, since);
+      if (now() - since < OWNERLESS_MS) continue;
       log.warn({ containerId }, "container without an owner removed");
       await containers.remove(containerId);
     }

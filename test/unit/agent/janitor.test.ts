@@ -7,7 +7,7 @@ import { fakeEngine } from "../../support/fake-engine.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 
-test("a container without an owner is removed when it is still there a round later, others are left alone", async () => {
+test("a container without an owner is removed when it was there longer than any start takes, others are left alone", async () => {
   const engine = fakeEngine();
   const parts = agentParts(engine);
   await parts.sandboxes.start("6f1f8f0e-0000-4000-8000-000000000001", startBody());
@@ -15,9 +15,13 @@ test("a container without an owner is removed when it is still there a round lat
   const [mine] = engine.containers.values();
   if (mine === undefined) throw new Error("nothing was started");
   const stranger = await containers.create({ ...mine.spec, name: "lost" });
-  const sweep = createSweep({ containers, stores: parts.stores, log });
+  const clock = { now: 0 };
+  const sweep = createSweep({ containers, stores: parts.stores, now: () => clock.now, log });
+  await sweep();
+  clock.now = 39_000;
   await sweep();
   expect(engine.containers.has(stranger)).toBe(true);
+  clock.now = 41_000;
   await sweep();
   expect([...engine.containers.keys()]).toEqual([mine.id]);
   await parts.stop();
@@ -35,8 +39,10 @@ test("a container that got its owner between two rounds stays", async () => {
       return owners.current.containers;
     },
   };
-  const sweep = createSweep({ containers: engine.deps().containers, stores, log });
+  const clock = { now: 0 };
+  const sweep = createSweep({ containers: engine.deps().containers, stores, now: () => clock.now, log });
   await sweep();
+  clock.now = 60_000;
   owners.current = parts.stores;
   await sweep();
   expect(engine.containers.size).toBe(1);
