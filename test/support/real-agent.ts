@@ -26,9 +26,10 @@ const run = promisify(execFile);
 
 /** One digit, where several checkouts test on one machine at the same time. */
 const OWN = process.env["SVC_TEST_AGENT"] ?? "";
-const SUBNET = OWN === "" ? "10.216" : `10.24${OWN}`;
+const NUMBERS = OWN === "" ? "10.216" : `10.24${OWN}`;
+const SUBNET = `${NUMBERS}.0.0/16`;
 export const NETWORK = `svca${OWN}`;
-export const GATEWAY = `${SUBNET}.0.1`;
+export const GATEWAY = `${NUMBERS}.0.1`;
 export const BASE = { templateId: "base", buildId: "base-build", image: "svc/base:latest" };
 export const RESOURCES = { cpuCount: 1, memoryMB: 256, diskSizeMB: 1024 };
 const RUN_DIR = `/run/svc-agenttest${OWN}`;
@@ -106,7 +107,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
     SVC_STATE_DIR: join(directory, "state"),
     SVC_RUN_DIR: RUN_DIR,
     SVC_NETWORK_NAME: NETWORK,
-    SVC_SUBNET: `${SUBNET}.0.0/16`,
+    SVC_SUBNET: SUBNET,
     SVC_ENVD_RUNTIME: process.env["SVC_TEST_ENVD_RUNTIME"] ?? "/opt/svc/envd-runtime/current",
     // Nothing may leave the machine: names are asked for at a port where nobody answers.
     SVC_DNS_UPSTREAM: "127.0.0.1:9",
