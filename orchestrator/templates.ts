@@ -1,4 +1,4 @@
-/** Handlers that read templates. */
+/** Handlers that read templates; builds.ts and build-requests.ts make them. */
 
 import { type Template as ShownTemplate, type TemplateWithBuilds, type templateApi } from "../shared/api/templates.ts";
 import type { Handlers } from "../shared/contract.ts";

@@ -64,7 +64,7 @@ const cases = [
 
 test.each(cases)("$victim killed in a $during, after $after", (one) => survives(one), 300_000);
 
-// See engine.test.ts: it takes every container of the machine with it.
+// See engine.test.ts: it can take every container of the machine with it.
 test
   .skipIf(process.env.SVC_TEST_KILL_ENGINE !== "1")
   .each([...at("dockerd", every, [5, 100]), ...at("dockerd", ["fork"], [250])])(
