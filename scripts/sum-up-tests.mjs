@@ -1,18 +1,20 @@
-// One closing line for all the test runs: adds up the reports vitest wrote into a directory.
-// Exit status 1 when a test failed, was skipped without being meant to, or none ran at all.
+// The end of all the test runs: what failed, and one closing line. Adds up the files that test/support/results-reporter.ts
+// wrote into a directory, also those of a run that was cut short.
+// Exit status 1 when a test failed, or none ran at all.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const directory = process.argv[2];
-const total = { passed: 0, failed: 0, skipped: 0 };
-for (const name of readdirSync(directory)) {
-  const report = JSON.parse(readFileSync(join(directory, name), "utf8"));
-  total.passed += report.numPassedTests;
-  // A file that could not be loaded has no tests, but it failed all the same.
-  const broken = report.testResults.filter((file) => file.status === "failed" && file.assertionResults.length === 0);
-  total.failed += report.numFailedTests + broken.length;
-  total.skipped += report.numPendingTests + report.numTodoTests;
+const outcomes = readdirSync(directory).flatMap((name) =>
+  readFileSync(join(directory, name), "utf8")
+    .split("\n")
+    .filter((line) => line.endsWith("}"))
+    .map((line) => JSON.parse(line)),
+);
+const count = (state) => outcomes.filter((one) => one.state === state).length;
+for (const { name, message = "" } of outcomes.filter((one) => one.state === "failed")) {
+  process.stdout.write(`FAILED: ${name}\n${message.replaceAll(/^/gm, "  ")}\n`);
 }
-const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : "";
-process.stdout.write(`${total.passed} passed, ${total.failed} failed${skipped}\n`);
-process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);
+const skipped = count("skipped") > 0 ? `, ${count("skipped")} skipped` : "";
+process.stdout.write(`${count("passed")} passed, ${count("failed")} failed${skipped}\n`);
+process.exit(count("failed") > 0 || count("passed") === 0 ? 1 : 0);

@@ -1,7 +1,8 @@
 /** Two hundred lives, ten at a time: every one works, and the host is afterwards as it was before. */
 
 import { beforeAll, expect, test } from "vitest";
-import { countHostObjects, findProblems, type HostObjects } from "../support/host-objects.ts";
+import { countHostObjects, type HostObjects } from "../support/host-objects.ts";
+import { expectNoProblems } from "../support/no-problems.ts";
 import { openPlatform } from "../support/platform.ts";
 import { run, untilReady } from "../support/programs.ts";
 
@@ -18,7 +19,7 @@ test("200 times create, run and kill succeed, and nothing of them is left on the
   await expect
     .poll(async () => excess(before, await countHostObjects(platform)), { timeout: 120_000, interval: 1000 })
     .toEqual([]);
-  expect(await findProblems(platform)).toEqual([]);
+  await expectNoProblems(platform);
 }, 900_000);
 
 async function cycles(total: number): Promise<readonly string[]> {

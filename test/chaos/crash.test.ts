@@ -2,7 +2,8 @@
 
 import { Sandbox, SandboxNotFoundError } from "e2b";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { containersOf, countHostObjects, findProblems } from "../support/host-objects.ts";
+import { containersOf, countHostObjects } from "../support/host-objects.ts";
+import { expectNoProblems } from "../support/no-problems.ts";
 import { openPlatform } from "../support/platform.ts";
 import { killHard, type Program, run, service, untilReady } from "../support/programs.ts";
 import { ownSandbox, refusal, whereabouts } from "../support/sdk.ts";
@@ -41,7 +42,7 @@ describe.each<readonly Program[][]>([[["agent"]], [["orchestrator"]], [["agent",
       }
       const fresh = await ownSandbox();
       expect((await fresh.commands.run("echo new")).stdout).toBe("new\n");
-      await expect.poll(() => findProblems(platform), { timeout: 30_000, interval: 500 }).toEqual([]);
+      await expectNoProblems(platform);
       expect(await sandboxes[0]?.kill()).toBe(true);
       await expect
         .poll(async () => (await containersOf(platform)).map((one) => one.name))
@@ -72,7 +73,7 @@ describe.each<readonly Program[][]>([[["agent"]], [["orchestrator"]], [["agent",
       await untilReady(platform);
       await expect.poll(() => whereabouts(short), { timeout: 15_000 }).toBe("SandboxNotFoundError");
       expect(await refusal(Sandbox.connect(dead.sandboxId))).toBeInstanceOf(SandboxNotFoundError);
-      await expect.poll(() => findProblems(platform), { timeout: 30_000, interval: 500 }).toEqual([]);
+      await expectNoProblems(platform);
     }, 120_000);
   },
 );
@@ -99,7 +100,7 @@ describe("in the middle of a create", () => {
         for (const sandbox of made) expect((await sandbox.commands.run("echo here")).stdout).toBe("here\n");
       }
       await killAll();
-      await expect.poll(() => findProblems(platform), { timeout: 120_000, interval: 1000 }).toEqual([]);
+      await expectNoProblems(platform, 120_000);
       await expect
         .poll(
           async () => {
@@ -170,7 +171,7 @@ async function nameOf({ sandboxId }: Sandbox): Promise<string> {
 async function expectGone(sandbox: Sandbox): Promise<void> {
   await expect.poll(() => whereabouts(sandbox), { timeout: 15_000 }).toBe("SandboxNotFoundError");
   expect(await sandbox.isRunning()).toBe(false);
-  await expect.poll(() => findProblems(platform), { timeout: 30_000, interval: 500 }).toEqual([]);
+  await expectNoProblems(platform);
 }
 
 async function start(sandbox: Sandbox) {

@@ -2,7 +2,7 @@
 
 import { Sandbox } from "e2b";
 import { expect, test } from "vitest";
-import { findProblems } from "../support/host-objects.ts";
+import { expectNoProblems } from "../support/no-problems.ts";
 import { checkout, openPlatform } from "../support/platform.ts";
 import { run, untilReady } from "../support/programs.ts";
 import { whereabouts } from "../support/sdk.ts";
@@ -38,7 +38,7 @@ test.skipIf(!allowed)(
         },
       )
       .toBe(true);
-    await expect.poll(() => findProblems(platform), { timeout: 90_000, interval: 1000 }).toEqual([]);
+    await expectNoProblems(platform);
   },
   300_000,
 );

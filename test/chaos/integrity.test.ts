@@ -3,8 +3,8 @@
 import { Sandbox } from "e2b";
 import { beforeAll, expect, test } from "vitest";
 import { dropFrozen } from "../support/frozen.ts";
-import { findProblems } from "../support/host-objects.ts";
 import { expectKept, fillMemory } from "../support/memory-keeper.ts";
+import { expectNoProblems } from "../support/no-problems.ts";
 import { openPlatform } from "../support/platform.ts";
 import { killHard, untilReady } from "../support/programs.ts";
 import { ownSandbox } from "../support/sdk.ts";
@@ -35,7 +35,7 @@ test("64 MB on the heap, 32 MB in memory files and a tree of files survive ten r
       await expectKept(again, kept);
     }
   }
-  await expect.poll(() => findProblems(platform), { timeout: 30_000, interval: 500 }).toEqual([]);
+  await expectNoProblems(platform);
 }, 600_000);
 
 async function bootId(sandbox: Sandbox): Promise<string> {

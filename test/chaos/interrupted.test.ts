@@ -9,8 +9,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { dropFrozen } from "../support/frozen.ts";
-import { containersOf, findProblems } from "../support/host-objects.ts";
+import { containersOf } from "../support/host-objects.ts";
 import { expectKept, fillMemory } from "../support/memory-keeper.ts";
+import { expectNoProblems } from "../support/no-problems.ts";
 import { checkout, openPlatform } from "../support/platform.ts";
 import { killHard, run, untilReady } from "../support/programs.ts";
 
@@ -112,7 +113,7 @@ async function survives(one: Case): Promise<void> {
   } finally {
     await killEverything();
   }
-  await expect.poll(() => findProblems(platform), { timeout: 90_000, interval: 500 }).toEqual([]);
+  await expectNoProblems(platform);
 }
 
 const nameOf = (sandbox: Sandbox) => `svc-${sandbox.sandboxId}`;

@@ -1,0 +1,50 @@
+/**
+ * Writes each test's outcome down as soon as it is known, one JSON object a line, into the file that
+ * `SVC_TEST_RESULTS` names: a run that is cut short has told by then what failed. scripts/sum-up-tests.mjs reads it.
+ */
+
+import { appendFileSync } from "node:fs";
+import type { Reporter, SerializedError, TestCase, TestModule } from "vitest/node";
+
+interface Outcome {
+  readonly state: "passed" | "failed" | "skipped";
+  readonly name: string;
+  /** Of a failure: the first lines of what was thrown. */
+  readonly message?: string;
+}
+
+const MESSAGE_LENGTH = 600;
+
+export default class ResultsReporter implements Reporter {
+  private readonly file = process.env.SVC_TEST_RESULTS;
+
+  onTestCaseResult(test: TestCase): void {
+    const { state, errors } = test.result();
+    if (state === "pending") return;
+    this.write({ state, name: `${test.module.relativeModuleId} > ${test.fullName}`, ...messageOf(errors) });
+  }
+
+  /** A file that could not be loaded, or a hook around all of it, has no test that could fail. */
+  onTestModuleEnd(module: TestModule): void {
+    const errors = [module, ...module.children.allSuites()].flatMap((one) => one.errors());
+    if (errors.length > 0) this.write({ state: "failed", name: module.relativeModuleId, ...messageOf(errors) });
+  }
+
+  onTestRunEnd(_modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
+    if (unhandled.length > 0) this.write({ state: "failed", name: "outside of a test", ...messageOf(unhandled) });
+  }
+
+  private write(outcome: Outcome): void {
+    if (this.file !== undefined) appendFileSync(this.file, `${JSON.stringify(outcome)}\n`);
+  }
+}
+
+function messageOf(errors: readonly { readonly message: string }[] | undefined): { message?: string } {
+  if (errors === undefined || errors.length === 0) return {};
+  return {
+    message: errors
+      .map(({ message }) => message)
+      .join("\n")
+      .slice(0, MESSAGE_LENGTH),
+  };
+}
