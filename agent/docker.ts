@@ -11,6 +11,7 @@ import type { ContainerEvent, Containers } from "./containers.ts";
 import { dockerBuilds } from "./docker-builds.ts";
 import { orUndefined, statusOf } from "./docker-errors.ts";
 import { dockerImages } from "./docker-images.ts";
+import { createInLine } from "./in-line.ts";
 
 /** The slowest call, a start on a loaded machine, takes a few seconds. */
 const CALL_LIMIT_MS = 60_000;
@@ -26,6 +27,8 @@ export function dockerContainers(options: DockerOptions): Containers {
   const unlimited = new Docker(engine);
   const mine = [`svc.node=${options.nodeId}`];
   const facts = once(() => readFacts(docker));
+  // A container renamed while it is removed is written back by the engine, and listed as `removing` until that restarts.
+  const inLine = createInLine();
   const sudo = perImage(async (image) => {
     const { Config } = await docker.getImage(image).inspect();
     return Config.Labels?.["svc.sudo"] !== "false";
@@ -74,11 +77,11 @@ export function dockerContainers(options: DockerOptions): Containers {
 
     async remove(id) {
       // 409: a removal is already under way.
-      await orUndefined(docker.getContainer(id).remove({ force: true, v: true }), 404, 409);
+      await inLine(id, () => orUndefined(docker.getContainer(id).remove({ force: true, v: true }), 404, 409));
     },
 
     async rename(id, name) {
-      await docker.getContainer(id).rename({ name });
+      await inLine(id, () => docker.getContainer(id).rename({ name }));
     },
 
     async list() {

@@ -113,7 +113,11 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
     for (const { id, name } of steps.rename)
       await containers.rename(id, name).catch((error: unknown) => log.debug({ err: error }, "not renamed"));
     for (const id of steps.quench) await (cgroups.get(id)?.kill() ?? containers.kill(id));
-    for (const id of steps.removeContainers) await containers.remove(id);
+    // One that stays is without a row from here on, and the janitor's.
+    for (const id of steps.removeContainers)
+      await containers
+        .remove(id)
+        .catch((error: unknown) => log.warn({ err: error, containerId: id }, "not removed yet"));
     for (const id of steps.removeMarks) await marks.remove(id);
     for (const id of steps.forgetContainers) stores.containers.remove(id);
   };

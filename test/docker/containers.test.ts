@@ -1,0 +1,44 @@
+/** The engine's containers as the agent handles them, where the engine itself would go wrong. */
+
+import { randomUUID } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { dockerContainers } from "../../agent/docker.ts";
+import { BASE, NODE_ID, RESOURCES } from "../support/real-agent.ts";
+
+const ROUNDS = 40;
+
+test("renamed while it is removed, a container is gone: the engine does not list it as `removing` for ever", async () => {
+  const runtimeDirectory = await mkdtemp(join(tmpdir(), "svc-containers-"));
+  onTestFinished(() => rm(runtimeDirectory, { recursive: true }));
+  // What one run leaves is there until the engine restarts.
+  const nodeId = `${NODE_ID}-${randomUUID().slice(0, 8)}`;
+  const containers = dockerContainers({
+    socketPath: "/var/run/docker.sock",
+    nodeId,
+    runtime: "runc",
+    seccomp: "unconfined",
+    openFiles: 1024,
+  });
+  for (let round = 0; round < ROUNDS; round++) {
+    const id = await containers.create({
+      name: `${nodeId}-${round}`,
+      build: BASE,
+      resources: RESOURCES,
+      command: ["/nothing"],
+      env: [],
+      runtimeDirectory,
+      resolver: "127.0.0.1",
+    });
+    // What follows the beginning of a removal finds nothing to rename.
+    const renamed = (async () => {
+      await delay(round % 8);
+      await containers.rename(id, `${nodeId}-again-${round}`).catch(() => undefined);
+    })();
+    await Promise.all([renamed, delay(round % 5).then(() => containers.remove(id))]);
+  }
+  expect(await containers.list()).toEqual([]);
+});
