@@ -13,7 +13,7 @@ import { createTurns } from "./turns.ts";
 /** A removal is a tenth of a second of the engine's time; foreground work goes first. */
 const REMOVALS_AT_ONCE = 2;
 /** How long the engine may take to hear that a container has ended, before it is asked to remove it in any case. */
-const NOTICE_LIMIT_MS = 3_000;
+const NOTICE_LIMIT_MS = 15_000;
 const NOTICE_POLL_MS = 30;
 
 export interface DisposalDeps {
