@@ -2,7 +2,13 @@
 
 import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from "fastify";
 import type { TSchema } from "typebox";
 import type { Access, Context, Contract, Handlers, Input, Route } from "./contract.ts";
 import { AppError, toBody } from "./errors.ts";
@@ -19,7 +25,7 @@ export function createServer(log: Log): FastifyInstance {
   const loggerInstance: FastifyBaseLogger = log;
   const server = Fastify({
     loggerInstance,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: true,
     // Longer than the keep-alive of any client pool of ours, so that we never close under a request.
