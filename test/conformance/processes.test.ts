@@ -219,20 +219,31 @@ describe("the process RPCs, as any Connect client sends them", () => {
 describe("a sandbox at its limits", () => {
   test("no more processes is an error that may be retried, and the sandbox recovers", async () => {
     const sandbox = await ownSandbox();
-    const bomb =
-      "import os, time\ntry:\n  while True:\n    if os.fork() == 0:\n      time.sleep(8); os._exit(0)\nexcept OSError: pass\nprint('full', flush=True)\ntime.sleep(8)";
+    // However long it takes: all stay until the parent, which holds the pipe open, goes.
+    const bomb = [
+      "import os, time",
+      "reading, writing = os.pipe()",
+      "try:",
+      "  while True:",
+      "    if os.fork() == 0:",
+      "      os.close(writing); os.read(reading, 1); os._exit(0)",
+      "except OSError: pass",
+      "print('full', flush=True)",
+      "while not os.path.exists('/tmp/enough'): time.sleep(0.1)",
+    ].join("\n");
     await sandbox.files.write("/tmp/bomb.py", bomb);
     let heard = "";
     const handle = await sandbox.commands.run("exec python3 /tmp/bomb.py", {
       background: true,
-      timeoutMs: 60_000,
+      timeoutMs: 120_000,
       onStdout: (data) => {
         heard += data;
       },
     });
-    await expect.poll(() => heard, { timeout: 20_000 }).toContain("full");
+    await expect.poll(() => heard, { timeout: 60_000 }).toContain("full");
     const error = await refusal(sandbox.commands.run("true"));
     expect(error).toBeInstanceOf(RateLimitError);
+    await sandbox.files.write("/tmp/enough", "");
     await handle.wait().catch(() => undefined);
     await expect
       .poll(
@@ -247,7 +258,7 @@ describe("a sandbox at its limits", () => {
         },
       )
       .toBe("back\n");
-  }, 90_000);
+  }, 150_000);
 
   test("a command that eats all memory dies alone", async () => {
     const sandbox = await ownSandbox();
