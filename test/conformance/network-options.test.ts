@@ -47,8 +47,8 @@ describe("refused", () => {
       "255 bytes",
     ],
   ])("%s", async (_name, network, words) => {
-    for (const asked of [Sandbox.create({ network }), sandbox().updateNetwork(network)]) {
-      const error = await refusal(asked);
+    for (const ask of [() => Sandbox.create({ network }), () => sandbox().updateNetwork(network)]) {
+      const error = await refusal(ask());
       expect(error.message).toMatch(/^400: /);
       expect(error.message).toContain(words);
     }
