@@ -10,7 +10,10 @@ const MAX_ENTRIES = 500_000;
 export interface NetworkLogStore {
   /** `suppressed`: how many more there were. One transaction. */
   add(executionId: string, entries: readonly NetworkLogEntry[], suppressed: number): void;
-  /** Oldest first, from the cursor (inclusive, unix milliseconds) on; without one the newest. */
+  /**
+   * Oldest first, from the cursor (inclusive, unix milliseconds) on; without one the newest. A page from a cursor holds
+   * all of its last millisecond, be it more than the limit: the next one begins behind that, and nothing lies between.
+   */
   read(executionId: string, query: { readonly cursor?: number; readonly limit: number }): NetworkLog;
   /** Drops what is older than a time, and the oldest of what is too much. */
   prune(before: number): void;
@@ -54,9 +57,12 @@ export function networkLogStore(
   const newest = database.prepare<[string, number], Row>(
     "select * from network_log where execution_id = ? order by seq desc limit ?",
   );
+  const lastOfPage = database.prepare<[string, number, number], { at: number }>(
+    "select at from network_log where execution_id = ? and at >= ? order by at limit 1 offset ?",
+  );
   // In order of time: what the kernel decided is written down a little later than what the egress process did.
-  const from = database.prepare<[string, number, number], Row>(
-    "select * from network_log where execution_id = ? and at >= ? order by at, seq limit ?",
+  const between = database.prepare<[string, number, number], Row>(
+    "select * from network_log where execution_id = ? and at between ? and ? order by at, seq",
   );
   const pruneEntries = database.prepare<[number]>("delete from network_log where at < ?");
   const pruneSuppressed = database.prepare<[number]>("delete from network_suppressed where at < ?");
@@ -88,8 +94,9 @@ export function networkLogStore(
       if (more > 0) suppress.run(executionId, more, entries.at(-1)?.at ?? Date.now());
     }),
     read(executionId, { cursor, limit }) {
+      const to = () => lastOfPage.get(executionId, cursor ?? 0, limit - 1)?.at ?? Number.MAX_SAFE_INTEGER;
       const rows =
-        cursor === undefined ? newest.all(executionId, limit).toReversed() : from.all(executionId, cursor, limit);
+        cursor === undefined ? newest.all(executionId, limit).toReversed() : between.all(executionId, cursor, to());
       return {
         entries: rows.map(toEntry).toSorted((a, b) => a.at - b.at),
         suppressed: suppressed.get(executionId)?.count ?? 0,
