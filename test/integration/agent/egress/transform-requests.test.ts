@@ -172,6 +172,19 @@ describe("headers", () => {
     );
   });
 
+  test("that programs behind a gateway interface take for the rule's do not arrive, in trailers neither", async () => {
+    const { seen, say } = await plain((socket, head) => void (head.startsWith("POST") && socket.write(OK)), {
+      headers: { "X-Team": "blue" },
+    });
+    await say(
+      `POST / HTTP/1.1\r\nHost: ${HOST}\r\nX_Team: red\r\nx-TEAM: red\r\nX_Kept: a\r\nTransfer-Encoding: chunked\r\n` +
+        `Trailer: X-Sum\r\n${CLOSE}\r\n3\r\nabc\r\n0\r\nX-Sum: 1\r\nx_team: red\r\n\r\n`,
+    );
+    await expect.poll(() => seen.text).toContain("X-Sum: 1\r\n\r\n");
+    expect(seen.text).toContain("\r\nX_Kept: a\r\nX-Team: blue\r\n");
+    expect(seen.text).not.toContain("red");
+  });
+
   test("of no rule are left alone: only the name is looked at", async () => {
     const { seen, say } = await plain(OK, { headers: {} });
     await say(get("/", `Authorization: mine\r\nX: \${e2b.secrets.KEY}\r\n${CLOSE}`));
@@ -206,6 +219,23 @@ test("curl's wish for h2c is not passed on, and its body stays a body", async ()
   expect(seen.text).not.toMatch(/upgrade|h2c|HTTP2/i);
   expect(seen.text).toMatch(/\r\n\r\nabc$/);
   expect(seen.text).toContain("Bearer s3cret");
+});
+
+const wishFor = (protocols: string) =>
+  `GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocols}\r\nHTTP2-Settings: AAMAAABkAAQ\r\n\r\n`;
+const switchTo = (protocol: string) =>
+  `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`;
+
+test("h2c between other wishes is not passed on: on it every request could be for another host", async () => {
+  const { seen, say } = await plain((socket) => void socket.end(switchTo("websocket")));
+  expect(await say(wishFor("h2c, WebSocket, HTTP/2.0, TLS/1.0"))).toMatch(/^HTTP\/1.1 101 /);
+  expect(seen.text).toContain("\r\nUpgrade: websocket\r\n");
+  expect(seen.text).not.toMatch(/h2c|HTTP2|2\.0|TLS/i);
+});
+
+test("a switch to what was not asked for does not happen", async () => {
+  const { say } = await plain((socket) => void socket.write(switchTo("h2c")));
+  expect(await say(wishFor("websocket"))).toMatch(/^HTTP\/1.1 502 [^]*that was not asked for\n$/);
 });
 
 test("a client that goes away takes its request with it", async () => {
