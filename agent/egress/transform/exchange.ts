@@ -48,6 +48,9 @@ export async function prepare(request: IncomingMessage, way: Way): Promise<Outgo
   const { method = "", url = "", httpVersion, rawHeaders } = request;
   const head = { method, url, httpVersion, rawHeaders };
   const path = checkHead(head, way.destination);
+  // Its answer is the request as it arrived, with what the sandbox must not see.
+  if (method === "TRACE" && Object.keys(way.headers).length > 0)
+    throw new Refusal(405, "TRACE would show the headers of a rule");
   const set = await resolveHeaders(way.headers, way.resolve);
   const rule = new Set([...set.keys()].map(fieldOf));
   return { method, path, lines: outgoingHeaders(head, way.destination, set), rule };

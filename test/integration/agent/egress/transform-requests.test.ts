@@ -221,6 +221,15 @@ test("curl's wish for h2c is not passed on, and its body stays a body", async ()
   expect(seen.text).toContain("Bearer s3cret");
 });
 
+test("TRACE, whose answer is the request itself, is not asked for where a rule sets headers", async () => {
+  const trace = `TRACE / HTTP/1.1\r\nHost: ${HOST}\r\n${CLOSE}\r\n`;
+  const ruled = await plain();
+  expect(await ruled.say(trace)).toMatch(/^HTTP\/1.1 405 /);
+  expect(ruled.seen.text).toBe("");
+  const free = await plain(OK, { headers: {} });
+  expect(await free.say(trace)).toMatch(/^HTTP\/1.1 200 /);
+});
+
 const wishFor = (protocols: string) =>
   `GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocols}\r\nHTTP2-Settings: AAMAAABkAAQ\r\n\r\n`;
 const switchTo = (protocol: string) =>
