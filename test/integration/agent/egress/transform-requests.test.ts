@@ -247,6 +247,23 @@ test("a switch to what was not asked for does not happen", async () => {
   expect(await say(wishFor("websocket"))).toMatch(/^HTTP\/1.1 502 [^]*that was not asked for\n$/);
 });
 
+test("a destination that had ended before it was asked is told of, not waited for", async () => {
+  const mute = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on("error", () => undefined);
+    socket.end();
+  });
+  await new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", () => resolve()));
+  onTestFinished(() => void mute.close());
+  const { port } = mute.address() as { port: number };
+  const ended = async () => {
+    const socket = await dial(port);
+    await new Promise((resolve) => socket.once("end", resolve).resume());
+    return socket;
+  };
+  const { say } = await plain(OK, { to: ended });
+  expect(await say(get("/", CLOSE))).toMatch(/^HTTP\/1.1 502 [^]*closed the connection\n$/);
+});
+
 test("a client that goes away takes its request with it", async () => {
   const { port, seen, ended } = await plain(() => undefined);
   const socket = await dial(port);
