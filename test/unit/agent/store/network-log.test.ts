@@ -55,8 +55,8 @@ test("pages leave nothing out where many were written down in the same milliseco
   expect(seen).toEqual(ports);
 });
 
-test("an execution keeps its newest, and all together are bounded when they are pruned", () => {
-  const log = networkLogStore(openDatabase(":memory:"), { perExecution: 3, all: 4 });
+test("a sandbox keeps its newest, and all together are bounded when they are pruned", () => {
+  const log = networkLogStore(openDatabase(":memory:"), { perSandbox: 3, all: 4 });
   log.add(
     "a",
     [1, 2, 3, 4, 5].map((at) => entry(at)),
@@ -97,6 +97,6 @@ test("a database of the version before keeps its executions: with the internet t
   store.setEgress("open", CLOSED);
   expect(store.all().map(({ egress }) => egress)).toEqual([CLOSED, CLOSED]);
   again.close();
-  expect(new Database(path).pragma("user_version", { simple: true })).toBe(4);
+  expect(new Database(path).pragma("user_version", { simple: true })).toBe(5);
   await rm(directory, { recursive: true });
 });
