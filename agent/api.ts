@@ -80,7 +80,7 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
         protocol: query.protocol,
       });
     },
-    networkLog: ({ params, query }) => networkLog.read(params.executionId, query),
+    networkLog: ({ params, query }) => networkLog.read(params.sandboxId, query),
     startBuild: ({ params, body }) => builds.start(params.buildId, body),
     buildState: ({ params, query }) => builds.state(params.buildId, query.offset, query.limit),
     deleteBuild: ({ params }) => builds.delete(params.buildId),

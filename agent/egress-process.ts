@@ -41,7 +41,7 @@ export interface EgressProcessOptions extends Omit<Begin, "is" | "authority" | "
   readonly log: Log;
 }
 
-export type OnDecisions = (executionId: string, entries: readonly NetworkLogEntry[], suppressed: number) => void;
+export type OnDecisions = (sandboxId: string, entries: readonly NetworkLogEntry[], suppressed: number) => void;
 
 export function createEgressProcess(options: EgressProcessOptions, onDecisions: OnDecisions): EgressProcess {
   const { command, environment, authority, resolve, log, ...begin } = options;
@@ -65,7 +65,7 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
       begin: { is: "begin", ...begin, authority: await authority(), sandboxes: [...sandboxes.values()] },
       log,
       onMessage(message, reply) {
-        if (message.is === "decisions") onDecisions(message.executionId, message.entries, message.suppressed);
+        if (message.is === "decisions") onDecisions(message.sandboxId, message.entries, message.suppressed);
         else if (message.is === "resolve") {
           const { id, executionId, placeholder } = message;
           resolve(executionId, placeholder)

@@ -23,7 +23,7 @@ export interface NetworkDeps {
 
 export async function startNetwork({ firewall, running, stores, now, log, ...deps }: NetworkDeps, teardown: Teardown) {
   const store = stores.networkLog;
-  const egress = deps.egress((executionId, entries, suppressed) => store.add(executionId, entries, suppressed));
+  const egress = deps.egress((sandboxId, entries, suppressed) => store.add(sandboxId, entries, suppressed));
   const gate = createGate({ firewall, egress, log });
   for (const { container, executionId, sandboxId, egress: policy } of running) {
     gate.adopt(container.slot, { executionId, sandboxId }, policy);

@@ -27,6 +27,7 @@ import { LogEntry } from "./sandbox-log.ts";
 export * from "./agent-shapes.ts";
 
 const byBuild = Type.Object({ buildId: Type.String({ format: "uuid" }) }, closed);
+const bySandbox = Type.Object({ sandboxId: Type.String({ pattern: "^[a-z0-9]{1,64}$" }) }, closed);
 const byExecution = Type.Object({ executionId: Type.String({ format: "uuid" }) }, closed);
 
 /** Called by the orchestrator. Bearer = node token. */
@@ -199,11 +200,11 @@ export const agentApi = contract({
   },
   networkLog: {
     method: "GET",
-    path: "/v1/executions/{executionId}/network/log",
-    summary: "Decisions about the sandbox's flows, oldest first",
+    path: "/v1/sandboxes/{sandboxId}/network/log",
+    summary: "Decisions about the sandbox's flows on this node, in all its executions, oldest first",
     tag: "Observation",
     access: "node",
-    params: byExecution,
+    params: bySandbox,
     query: Type.Object(
       {
         /** Inclusive; absent = the newest ones. */

@@ -21,24 +21,38 @@ const MAX_RECORDS = 1_024;
 
 /** `bytes` from the first one of the connection on. With ECH the outer name is the name: it is the one that is dialled. */
 export function glimpseServerName(bytes: Buffer): Glimpse {
-  const parts: Buffer[] = [];
   let have = 0;
   let at = 0;
-  while (parts.length < MAX_RECORDS) {
+  let end: number | undefined;
+  for (let records = 1; records <= MAX_RECORDS; records += 1) {
     const length = recordLength(bytes, at);
     if (typeof length !== "number") return length;
     const start = at + RECORD_HEADER;
-    const part = bytes.subarray(start, Math.min(start + length, bytes.length));
-    parts.push(part);
-    have += part.length;
-    if (have > 0 && parts[0]?.[0] !== CLIENT_HELLO) return NONE;
-    const seen = messageIn(parts, have);
-    if (typeof seen !== "number") return seen;
-    const lacking = length - part.length;
-    if (lacking > 0) return { is: "more", bytes: bytes.length + Math.min(lacking, seen) };
+    if (at === 0 && bytes.length > start && bytes[start] !== CLIENT_HELLO) return NONE;
+    const lacking = Math.max(start + length - bytes.length, 0);
+    have += length - lacking;
     at = start + length;
+    // Nothing is copied before all is there: a client may send a byte in each record, and each of them by itself.
+    if (end === undefined && have >= MESSAGE_HEADER)
+      end = MESSAGE_HEADER + message(bytes, MESSAGE_HEADER).readUIntBE(1, 3);
+    if (end !== undefined && have >= end) return serverName(message(bytes, end).subarray(MESSAGE_HEADER));
+    if (lacking > 0) return { is: "more", bytes: bytes.length + Math.min(lacking, end === undefined ? 1 : end - have) };
   }
   return NONE;
+}
+
+/** The first `length` bytes of what is in the records; they are all there. */
+function message(bytes: Buffer, length: number): Buffer {
+  const whole = Buffer.alloc(length);
+  let at = 0;
+  let have = 0;
+  while (have < length) {
+    const start = at + RECORD_HEADER;
+    const end = start + bytes.readUInt16BE(at + 3);
+    have += bytes.copy(whole, have, start, end);
+    at = end;
+  }
+  return whole;
 }
 
 /** Of the handshake record there, or what is seen instead. */
@@ -49,14 +63,6 @@ function recordLength(bytes: Buffer, at: number): number | Glimpse {
   if (bytes.length < at + RECORD_HEADER) return { is: "more", bytes: at + RECORD_HEADER };
   const length = bytes.readUInt16BE(at + 3);
   return length === 0 || length > MAX_RECORD ? NONE : length;
-}
-
-/** The name when the message is whole, else how many bytes of it are lacking at least. */
-function messageIn(parts: readonly Buffer[], have: number): number | Glimpse {
-  if (have < MESSAGE_HEADER) return 1;
-  const message = Buffer.concat(parts);
-  const end = MESSAGE_HEADER + message.readUIntBE(1, 3);
-  return have >= end ? serverName(message.subarray(MESSAGE_HEADER, end)) : end - have;
 }
 
 function serverName(hello: Buffer): Glimpse {

@@ -103,14 +103,14 @@ function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
     sandboxes.delete(address);
   };
   const set = (sandbox: SandboxEgress) => {
-    const { address, executionId, policy } = sandbox;
+    const { address, executionId, sandboxId, policy } = sandbox;
     const before = sandboxes.get(address);
     if (before?.executionId === executionId) return before.replace(policy);
     // The address has another owner: nothing of the one before may go on.
     forget(address);
     const deps = {
       ...shared,
-      say: (entries, suppressed) => send({ is: "decisions", executionId, entries, suppressed }),
+      say: (entries, suppressed) => send({ is: "decisions", sandboxId, entries, suppressed }),
       resolve: (placeholder) => values.ask(executionId, placeholder),
     } satisfies Parameters<typeof openSandbox>[1];
     sandboxes.set(address, openSandbox(sandbox, deps));

@@ -73,7 +73,7 @@ export type FromEgress =
   /** Batches, at most one a second; `suppressed` were over the limit of that sandbox. */
   | {
       readonly is: "decisions";
-      readonly executionId: string;
+      readonly sandboxId: string;
       readonly entries: readonly NetworkLogEntry[];
       readonly suppressed: number;
     };

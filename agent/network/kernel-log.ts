@@ -30,7 +30,7 @@ export function startKernelLog({ firewall, gate, store, now, log }: KernelLogDep
       const sandbox = gate.lastAt(source);
       if (sandbox === undefined) continue;
       const entries = some.map((flow) => toEntry(flow, sandbox.policy, now()));
-      store.add(sandbox.executionId, entries, untold.get(source) ?? 0);
+      store.add(sandbox.sandboxId, entries, untold.get(source) ?? 0);
     }
   });
 }

@@ -136,6 +136,9 @@ const MIGRATIONS = [
      bytes integer not null,
      used_at integer not null
    ) strict;`,
+  // What was written down under executions is nobody's, and goes with its age.
+  `alter table network_log rename column execution_id to sandbox_id;
+   alter table network_suppressed rename column execution_id to sandbox_id;`,
 ];
 
 /** `path` is a file (made with mode 0600 by the umask of the program) or ":memory:". */

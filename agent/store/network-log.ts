@@ -1,23 +1,29 @@
-/** Decisions about flows, bounded per execution and in all, kept some hours after its end. The only SQL on those tables. */
+/**
+ * Decisions about flows, bounded per sandbox and in all, kept for some hours: by sandbox and not by execution, so that
+ * they are there after a pause, too. The only SQL on those tables.
+ */
 
 import type { NetworkLog, NetworkLogEntry } from "../../shared/agent-api.ts";
 import type { Sqlite } from "./database.ts";
 
 /** Oldest go first. */
-const MAX_ENTRIES_PER_EXECUTION = 5_000;
+const MAX_ENTRIES_PER_SANDBOX = 5_000;
 const MAX_ENTRIES = 500_000;
 
 export interface NetworkLogStore {
   /** `suppressed`: how many more there were. One transaction. */
-  add(executionId: string, entries: readonly NetworkLogEntry[], suppressed: number): void;
-  /** Oldest first, from the cursor (inclusive, unix milliseconds) on; without one the newest. */
-  read(executionId: string, query: { readonly cursor?: number; readonly limit: number }): NetworkLog;
+  add(sandboxId: string, entries: readonly NetworkLogEntry[], suppressed: number): void;
+  /**
+   * Oldest first, from the cursor (inclusive, unix milliseconds) on; without one the newest. A page from a cursor holds
+   * all of its last millisecond, be it more than the limit: the next one begins behind that, and nothing lies between.
+   */
+  read(sandboxId: string, query: { readonly cursor?: number; readonly limit: number }): NetworkLog;
   /** Drops what is older than a time, and the oldest of what is too much. */
   prune(before: number): void;
 }
 
 interface Row {
-  execution_id: string;
+  sandbox_id: string;
   seq: number;
   at: number;
   protocol: NetworkLogEntry["protocol"];
@@ -32,31 +38,34 @@ interface Row {
 }
 
 export interface NetworkLogLimits {
-  readonly perExecution: number;
+  readonly perSandbox: number;
   readonly all: number;
 }
 
 export function networkLogStore(
   database: Sqlite,
-  limits: NetworkLogLimits = { perExecution: MAX_ENTRIES_PER_EXECUTION, all: MAX_ENTRIES },
+  limits: NetworkLogLimits = { perSandbox: MAX_ENTRIES_PER_SANDBOX, all: MAX_ENTRIES },
 ): NetworkLogStore {
   const insert = database.prepare<Row>(`insert into network_log values (
-    @execution_id, @seq, @at, @protocol, @address, @port, @name, @verdict, @rule, @count, @sent_bytes, @received_bytes)`);
+    @sandbox_id, @seq, @at, @protocol, @address, @port, @name, @verdict, @rule, @count, @sent_bytes, @received_bytes)`);
   const last = database.prepare<[string], { seq: number | null }>(
-    "select max(seq) as seq from network_log where execution_id = ?",
+    "select max(seq) as seq from network_log where sandbox_id = ?",
   );
-  const trim = database.prepare<[string, number]>("delete from network_log where execution_id = ? and seq <= ?");
+  const trim = database.prepare<[string, number]>("delete from network_log where sandbox_id = ? and seq <= ?");
   const suppress = database.prepare<[string, number, number]>(`insert into network_suppressed values (?, ?, ?)
     on conflict do update set count = count + excluded.count, at = excluded.at`);
   const suppressed = database.prepare<[string], { count: number }>(
-    "select count from network_suppressed where execution_id = ?",
+    "select count from network_suppressed where sandbox_id = ?",
   );
   const newest = database.prepare<[string, number], Row>(
-    "select * from network_log where execution_id = ? order by seq desc limit ?",
+    "select * from network_log where sandbox_id = ? order by seq desc limit ?",
+  );
+  const lastOfPage = database.prepare<[string, number, number], { at: number }>(
+    "select at from network_log where sandbox_id = ? and at >= ? order by at limit 1 offset ?",
   );
   // In order of time: what the kernel decided is written down a little later than what the egress process did.
-  const from = database.prepare<[string, number, number], Row>(
-    "select * from network_log where execution_id = ? and at >= ? order by at, seq limit ?",
+  const between = database.prepare<[string, number, number], Row>(
+    "select * from network_log where sandbox_id = ? and at between ? and ? order by at, seq",
   );
   const pruneEntries = database.prepare<[number]>("delete from network_log where at < ?");
   const pruneSuppressed = database.prepare<[number]>("delete from network_suppressed where at < ?");
@@ -65,12 +74,12 @@ export function networkLogStore(
   );
 
   return {
-    add: database.transaction((executionId: string, entries: readonly NetworkLogEntry[], more: number) => {
-      let seq = last.get(executionId)?.seq ?? 0;
+    add: database.transaction((sandboxId: string, entries: readonly NetworkLogEntry[], more: number) => {
+      let seq = last.get(sandboxId)?.seq ?? 0;
       for (const { at, protocol, address, port, name, verdict, rule, count, sentBytes, receivedBytes } of entries) {
         seq++;
         insert.run({
-          execution_id: executionId,
+          sandbox_id: sandboxId,
           seq,
           at,
           protocol,
@@ -84,15 +93,16 @@ export function networkLogStore(
           received_bytes: receivedBytes,
         });
       }
-      trim.run(executionId, seq - limits.perExecution);
-      if (more > 0) suppress.run(executionId, more, entries.at(-1)?.at ?? Date.now());
+      trim.run(sandboxId, seq - limits.perSandbox);
+      if (more > 0) suppress.run(sandboxId, more, entries.at(-1)?.at ?? Date.now());
     }),
-    read(executionId, { cursor, limit }) {
+    read(sandboxId, { cursor, limit }) {
+      const to = () => lastOfPage.get(sandboxId, cursor ?? 0, limit - 1)?.at ?? Number.MAX_SAFE_INTEGER;
       const rows =
-        cursor === undefined ? newest.all(executionId, limit).toReversed() : from.all(executionId, cursor, limit);
+        cursor === undefined ? newest.all(sandboxId, limit).toReversed() : between.all(sandboxId, cursor, to());
       return {
         entries: rows.map(toEntry).toSorted((a, b) => a.at - b.at),
-        suppressed: suppressed.get(executionId)?.count ?? 0,
+        suppressed: suppressed.get(sandboxId)?.count ?? 0,
       };
     },
     prune: database.transaction((before: number) => {

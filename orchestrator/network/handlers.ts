@@ -57,17 +57,17 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
     async networkLog({ params, query }, { caller }) {
       const record = await visibleSandbox(store, caller, params.sandboxID);
       const { cursor, limit = 1000 } = query;
-      const { nodeId, executionId } = record;
+      const { id: sandboxId, nodeId } = record;
       try {
         const asked = { limit, ...(cursor === undefined ? {} : { cursor }) };
         const { entries, suppressed } = await nodes
           .agent(nodeId)
-          .networkLog({ params: { executionId }, query: asked }, NODE_LIMIT);
+          .networkLog({ params: { sandboxId }, query: asked }, NODE_LIMIT);
         return { entries: entries.map(toDecision), suppressed };
       } catch (error) {
-        // What sleeps may be unknown to its node as an execution, and its node may be away.
+        // The node of what sleeps may be away.
         if (shown(record) !== "paused") throw error;
-        deps.log.debug({ err: error, sandboxId: record.id }, "no network log of a paused sandbox");
+        deps.log.debug({ err: error, sandboxId }, "no network log of a paused sandbox");
         return { entries: [], suppressed: 0 };
       }
     },

@@ -70,10 +70,18 @@ export const sandboxNetworkApi = contract({
         Type.Integer({
           minimum: 0,
           maximum: 99_999_999_999_999,
-          description: "Unix time, ms, inclusive; without it the newest",
+          description:
+            "Unix time, ms, inclusive; without it the newest. The next page begins one above the last entry's",
         }),
       ),
-      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 1000 })),
+      limit: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: 1000,
+          default: 1000,
+          description: "From a cursor there may be more: those of the last millisecond are all there",
+        }),
+      ),
     }),
     status: 200,
     reply: Type.Object({

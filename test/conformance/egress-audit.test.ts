@@ -2,7 +2,7 @@
 
 import { ALL_TRAFFIC, type Sandbox } from "e2b";
 import { describe, expect, test } from "vitest";
-import { NOTHING, reach, reached, resolvesAt, sandboxWith } from "../support/egress.ts";
+import { NOTHING, reach, reached, resolvesAt, sandboxWith, sleepAndWake } from "../support/egress.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, SOCKS_PORT } from "../support/internet/plan.ts";
 import { api, openPlatform } from "../support/platform.ts";
@@ -146,6 +146,16 @@ describe("network/log", () => {
     await expect
       .poll(async () => (await log(sandbox)).find(({ destination }) => destination === "169.254.200.1"))
       .toMatchObject({ verdict: "deny", rule: "always 169.254.0.0/16" });
+  });
+
+  test("is still there after a pause", async () => {
+    const sandbox = await sandboxWith({ denyOut: [one] });
+    await reached(sandbox, `https://${one}/`);
+    const denied = async () => (await log(sandbox)).filter(({ destination }) => destination === one);
+    await expect.poll(async () => (await denied()).length).toBeGreaterThan(0);
+    const before = await denied();
+    await sleepAndWake(sandbox);
+    expect(await denied()).toEqual(expect.arrayContaining([...before]));
   });
 
   test("is bounded: a flood is counted, not kept", async () => {

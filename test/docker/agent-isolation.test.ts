@@ -186,7 +186,7 @@ describe("the network of a sandbox", () => {
     await expect
       .poll(async () => {
         const query = { limit: 10 };
-        const { entries } = await agent.call.networkLog({ params: { executionId: closed.executionId }, query });
+        const { entries } = await agent.call.networkLog({ params: { sandboxId: closed.sandboxId }, query });
         return entries.map(({ address, verdict, rule }) => `${address} ${verdict} ${rule}`);
       })
       .toContain(`${INTERNET} deny denyOut 0.0.0.0/0`);

@@ -191,8 +191,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         agent.checks.push(query);
         return agent.onCheck(egress);
       },
-      networkLog({ params, query }) {
-        known(params.executionId);
+      networkLog({ query }) {
         const { entries, suppressed } = agent.networkLog;
         const { cursor, limit } = query;
         const from = entries.filter(({ at }) => at >= (cursor ?? 0));

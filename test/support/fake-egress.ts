@@ -38,7 +38,7 @@ function set(id: number, sandbox: SandboxEgress): void {
   for (const { host } of rules) say({ is: "resolve", id: 1, executionId: sandbox.executionId, placeholder: host });
   const entry = { at: 5, protocol: "tcp", address: sandbox.address, port: 80, verdict: "deny", rule: "fake" } as const;
   const counted = { ...entry, count: 1, sentBytes: 0, receivedBytes: 0 };
-  say({ is: "decisions", executionId: sandbox.executionId, entries: [counted], suppressed: 2 });
+  say({ is: "decisions", sandboxId: sandbox.sandboxId, entries: [counted], suppressed: 2 });
   say({ is: "done", id });
 }
 

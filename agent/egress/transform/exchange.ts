@@ -9,7 +9,16 @@ import {
 } from "node:http";
 import { answerRefusal, refusalOf } from "./answer.ts";
 import { type Resolve, resolveHeaders } from "./placeholders.ts";
-import { checkHead, type Destination, hopByHop, outgoingHeaders, Refusal, valuesOf, without } from "./request-head.ts";
+import {
+  checkHead,
+  type Destination,
+  fieldOf,
+  hopByHop,
+  outgoingHeaders,
+  Refusal,
+  valuesOf,
+  without,
+} from "./request-head.ts";
 import type { Upstream } from "./upstream.ts";
 
 export const MAX_HEAD_BYTES = 64 * 1024;
@@ -30,6 +39,7 @@ export interface Outgoing {
   readonly method: string;
   readonly path: string;
   readonly lines: readonly string[];
+  /** What the rule has set, as `fieldOf` says it. */
   readonly rule: ReadonlySet<string>;
 }
 
@@ -38,8 +48,11 @@ export async function prepare(request: IncomingMessage, way: Way): Promise<Outgo
   const { method = "", url = "", httpVersion, rawHeaders } = request;
   const head = { method, url, httpVersion, rawHeaders };
   const path = checkHead(head, way.destination);
+  // Its answer is the request as it arrived, with what the sandbox must not see.
+  if (method === "TRACE" && Object.keys(way.headers).length > 0)
+    throw new Refusal(405, "TRACE would show the headers of a rule");
   const set = await resolveHeaders(way.headers, way.resolve);
-  const rule = new Set([...set.keys()].map((name) => name.toLowerCase()));
+  const rule = new Set([...set.keys()].map(fieldOf));
   return { method, path, lines: outgoingHeaders(head, way.destination, set), rule };
 }
 
@@ -145,8 +158,8 @@ function isStale(call: ClientRequest, error: NodeJS.ErrnoException, request: Inc
 function relayBody(request: IncomingMessage, call: ClientRequest, rule: ReadonlySet<string>): void {
   const finish = () => {
     // A trailer is merged into the headers by some servers: it must not say what the rule or the framing says.
-    const refused = new Set([...hopByHop(request.rawHeaders), ...rule, "host", "content-length", "expect"]);
-    const trailers = pairs(without(request.rawTrailers, refused));
+    const refused = new Set([...hopByHop(request.rawHeaders), "host", "content-length", "expect"]);
+    const trailers = pairs(without(request.rawTrailers, refused, rule));
     if (trailers.length > 0 && valuesOf(request.rawHeaders, "transfer-encoding").length > 0) call.addTrailers(trailers);
     call.end();
   };

@@ -103,12 +103,22 @@ export function tokens(value: string): string[] {
   return value.split(",").map((token) => token.trim().toLowerCase());
 }
 
-/** The same lines in the same spelling and order without those of these names, in lower case. */
-export function without(rawHeaders: readonly string[], names: ReadonlySet<string>): string[] {
+/** Gateway interfaces (CGI, WSGI, Rack) show `X_Team` and `X-Team` to programs as one: here they are one, too. */
+export function fieldOf(name: string): string {
+  return name.toLowerCase().replaceAll("_", "-");
+}
+
+const NO_FIELDS: ReadonlySet<string> = new Set();
+
+/**
+ * The same lines in the same spelling and order without those of these names, in lower case, and of these fields, as
+ * `fieldOf` says them.
+ */
+export function without(rawHeaders: readonly string[], names: ReadonlySet<string>, fields = NO_FIELDS): string[] {
   const kept: string[] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const [name = "", value = ""] = [rawHeaders[i], rawHeaders[i + 1]];
-    if (!names.has(name.toLowerCase())) kept.push(name, value);
+    if (!names.has(name.toLowerCase()) && !fields.has(fieldOf(name))) kept.push(name, value);
   }
   return kept;
 }
@@ -121,10 +131,11 @@ export function outgoingHeaders(
 ): string[] {
   const { rawHeaders, method } = head;
   const said = /:(\d+)$/.exec(valuesOf(rawHeaders, "host")[0] ?? "") !== null;
-  const dropped = new Set([...hopByHop(rawHeaders), "host", ...[...set.keys()].map((name) => name.toLowerCase())]);
+  const dropped = new Set([...hopByHop(rawHeaders), "host"]);
+  const ruled = new Set([...set.keys()].map(fieldOf));
   // Named by Connection or not: without its length the body would become the next request.
   dropped.delete("content-length");
-  const lines = ["Host", said ? `${hostname}:${port}` : hostname, ...without(rawHeaders, dropped)];
+  const lines = ["Host", said ? `${hostname}:${port}` : hostname, ...without(rawHeaders, dropped, ruled)];
   for (const [name, value] of set) lines.push(name, value);
   const chunked = valuesOf(rawHeaders, "transfer-encoding").length > 0;
   const trailers = valuesOf(rawHeaders, "trailer");

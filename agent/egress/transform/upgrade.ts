@@ -7,13 +7,17 @@ import { answerRaw, refusalOf } from "./answer.ts";
 import { headText, prepare, relayAnswer, send, type Way } from "./exchange.ts";
 import { Refusal, tokens, valuesOf, without } from "./request-head.ts";
 
-/** What is answered as if it had not been asked for: HTTP/1.1 is spoken here, and TLS is not begun inside. */
-const DECLINED = /^(h2c?|tls\/[\d.]+)$/;
+/** What is not asked for: HTTP/1.1 is spoken here, each request for the one host, and TLS is not begun inside. */
+const DECLINED = /^(h2c?|(http|tls)\/[\d.]+)$/;
 
 /** Whether the request goes on as an ordinary one. */
 export function isDeclined(request: IncomingMessage): boolean {
-  const wanted = valuesOf(request.rawHeaders, "upgrade").flatMap((value) => tokens(value));
-  return wanted.every((protocol) => DECLINED.test(protocol));
+  return wantedOf(request).length === 0;
+}
+
+function wantedOf({ rawHeaders }: IncomingMessage): readonly string[] {
+  const protocols = valuesOf(rawHeaders, "upgrade").flatMap((value) => tokens(value));
+  return protocols.filter((protocol) => protocol !== "" && !DECLINED.test(protocol));
 }
 
 /** The head again, without the wish: put back in front of the connection it is read as an ordinary request. */
@@ -62,16 +66,24 @@ async function switchOver(
   const lengths = valuesOf(rawHeaders, "content-length").filter((value) => value !== "0");
   if (lengths.length > 0 || valuesOf(rawHeaders, "transfer-encoding").length > 0 || method !== "GET")
     throw new Refusal(400, "a request to switch protocols must be a GET without a body");
-  const wanted = valuesOf(rawHeaders, "upgrade").join(", ");
+  const wanted = wantedOf(request);
   const { lines, ...rest } = await prepare(request, way);
   if (socket.closed) return;
-  const call = send({ ...rest, lines: [...lines, "Connection", "Upgrade", "Upgrade", wanted] }, way.upstream);
+  const call = send(
+    { ...rest, lines: [...lines, "Connection", "Upgrade", "Upgrade", wanted.join(", ")] },
+    way.upstream,
+  );
   socket.once("close", () => call.destroy());
   await new Promise<void>((resolve, reject) => {
     call.once("upgrade", (answer, peer, peerHead) => {
       const { statusCode = 101, statusMessage = "", rawHeaders } = answer;
-      const chosen = valuesOf(rawHeaders, "upgrade").join(", ");
-      const added = `Connection: Upgrade\r\nUpgrade: ${chosen}\r\n`;
+      const chosen = valuesOf(rawHeaders, "upgrade");
+      if (chosen.flatMap((value) => tokens(value)).some((protocol) => !wanted.includes(protocol))) {
+        peer.destroy();
+        reject(new Refusal(502, "the destination switched to a protocol that was not asked for"));
+        return;
+      }
+      const added = `Connection: Upgrade\r\nUpgrade: ${chosen.join(", ")}\r\n`;
       socket.write(headText({ statusCode, statusMessage, rawHeaders }, added), "latin1");
       if (peerHead.length > 0) socket.write(peerHead);
       if (head.length > 0) peer.write(head);

@@ -51,6 +51,11 @@ export class Upstream extends Agent {
     const { hostname, tls, trust } = this.#options;
     const raw = this.#hold(await this.#open());
     raw.setNoDelay(true);
+    if (raw.readableEnded) {
+      // A proxy may say so with its answer; whoever gets the socket now would wait for an end that has been.
+      raw.destroy();
+      throw new UpstreamError(`${hostname} closed the connection`);
+    }
     if (!tls) return raw;
     const secure = connectTls({
       socket: raw,

@@ -27,7 +27,7 @@ async function setup(command = [process.execPath, "--import", "tsx", program]) {
   const directory = await mkdtemp(join(tmpdir(), "svc-egress-"));
   undo.push(() => rm(directory, { recursive: true }));
   const file = join(directory, "heard");
-  const decisions: { executionId: string; entries: readonly NetworkLogEntry[]; suppressed: number }[] = [];
+  const decisions: { sandboxId: string; entries: readonly NetworkLogEntry[]; suppressed: number }[] = [];
   const egress: EgressProcess = createEgressProcess(
     {
       command: () => Promise.resolve(command),
@@ -42,7 +42,7 @@ async function setup(command = [process.execPath, "--import", "tsx", program]) {
       resolve: (executionId, name) =>
         name === "broken" ? Promise.reject(new Error("no")) : Promise.resolve(`${name} of ${executionId}`),
     },
-    (executionId, entries, suppressed) => void decisions.push({ executionId, entries, suppressed }),
+    (sandboxId, entries, suppressed) => void decisions.push({ sandboxId, entries, suppressed }),
   );
   undo.push(() => egress.stop());
   const heard = async () => {
@@ -75,7 +75,7 @@ test("begins with all that run, then is told one by one", async () => {
     { is: "forget", address: "10.99.0.2" },
     { is: "check", address: "10.99.0.3" },
   ]);
-  expect(decisions).toMatchObject([{ executionId: "execution-3", entries: [{ rule: "fake" }], suppressed: 2 }]);
+  expect(decisions).toMatchObject([{ sandboxId: "sandbox3", entries: [{ rule: "fake" }], suppressed: 2 }]);
 });
 
 test("placeholders are answered, also when there is no value", async () => {

@@ -464,6 +464,11 @@ describe("the log route", () => {
     expect((await ask("inosuchsandbox")).status).toBe(404);
     const { sandboxID } = await create();
     await cluster.ask("POST", `/sandboxes/${sandboxID}/pause`, { body: {} });
+    cluster.agent.networkLog = { entries: [entry(1000)], suppressed: 0 };
+    expect((await ask(sandboxID)).body).toMatchObject({ entries: [{ name: "a.com" }] });
+    // A node that fails to say.
+    cluster.agent.networkLog = undefined as never;
     expect((await ask(sandboxID)).body).toEqual({ entries: [], suppressed: 0 });
+    cluster.agent.networkLog = { entries: [], suppressed: 0 };
   });
 });

@@ -172,6 +172,19 @@ describe("headers", () => {
     );
   });
 
+  test("that programs behind a gateway interface take for the rule's do not arrive, in trailers neither", async () => {
+    const { seen, say } = await plain((socket, head) => void (head.startsWith("POST") && socket.write(OK)), {
+      headers: { "X-Team": "blue" },
+    });
+    await say(
+      `POST / HTTP/1.1\r\nHost: ${HOST}\r\nX_Team: red\r\nx-TEAM: red\r\nX_Kept: a\r\nTransfer-Encoding: chunked\r\n` +
+        `Trailer: X-Sum\r\n${CLOSE}\r\n3\r\nabc\r\n0\r\nX-Sum: 1\r\nx_team: red\r\n\r\n`,
+    );
+    await expect.poll(() => seen.text).toContain("X-Sum: 1\r\n\r\n");
+    expect(seen.text).toContain("\r\nX_Kept: a\r\nX-Team: blue\r\n");
+    expect(seen.text).not.toContain("red");
+  });
+
   test("of no rule are left alone: only the name is looked at", async () => {
     const { seen, say } = await plain(OK, { headers: {} });
     await say(get("/", `Authorization: mine\r\nX: \${e2b.secrets.KEY}\r\n${CLOSE}`));
@@ -206,6 +219,49 @@ test("curl's wish for h2c is not passed on, and its body stays a body", async ()
   expect(seen.text).not.toMatch(/upgrade|h2c|HTTP2/i);
   expect(seen.text).toMatch(/\r\n\r\nabc$/);
   expect(seen.text).toContain("Bearer s3cret");
+});
+
+test("TRACE, whose answer is the request itself, is not asked for where a rule sets headers", async () => {
+  const trace = `TRACE / HTTP/1.1\r\nHost: ${HOST}\r\n${CLOSE}\r\n`;
+  const ruled = await plain();
+  expect(await ruled.say(trace)).toMatch(/^HTTP\/1.1 405 /);
+  expect(ruled.seen.text).toBe("");
+  const free = await plain(OK, { headers: {} });
+  expect(await free.say(trace)).toMatch(/^HTTP\/1.1 200 /);
+});
+
+const wishFor = (protocols: string) =>
+  `GET / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: ${protocols}\r\nHTTP2-Settings: AAMAAABkAAQ\r\n\r\n`;
+const switchTo = (protocol: string) =>
+  `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`;
+
+test("h2c between other wishes is not passed on: on it every request could be for another host", async () => {
+  const { seen, say } = await plain((socket) => void socket.end(switchTo("websocket")));
+  expect(await say(wishFor("h2c, WebSocket, HTTP/2.0, TLS/1.0"))).toMatch(/^HTTP\/1.1 101 /);
+  expect(seen.text).toContain("\r\nUpgrade: websocket\r\n");
+  expect(seen.text).not.toMatch(/h2c|HTTP2|2\.0|TLS/i);
+});
+
+test("a switch to what was not asked for does not happen", async () => {
+  const { say } = await plain((socket) => void socket.write(switchTo("h2c")));
+  expect(await say(wishFor("websocket"))).toMatch(/^HTTP\/1.1 502 [^]*that was not asked for\n$/);
+});
+
+test("a destination that had ended before it was asked is told of, not waited for", async () => {
+  const mute = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on("error", () => undefined);
+    socket.end();
+  });
+  await new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", () => resolve()));
+  onTestFinished(() => void mute.close());
+  const { port } = mute.address() as { port: number };
+  const ended = async () => {
+    const socket = await dial(port);
+    await new Promise((resolve) => socket.once("end", resolve).resume());
+    return socket;
+  };
+  const { say } = await plain(OK, { to: ended });
+  expect(await say(get("/", CLOSE))).toMatch(/^HTTP\/1.1 502 [^]*closed the connection\n$/);
 });
 
 test("a client that goes away takes its request with it", async () => {

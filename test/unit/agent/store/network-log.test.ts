@@ -37,8 +37,26 @@ test("entries are read oldest first, from a cursor or the newest", () => {
   expect(log.read("nobody", { limit: 5 })).toEqual({ entries: [], suppressed: 0 });
 });
 
-test("an execution keeps its newest, and all together are bounded when they are pruned", () => {
-  const log = networkLogStore(openDatabase(":memory:"), { perExecution: 3, all: 4 });
+test("pages leave nothing out where many were written down in the same millisecond", () => {
+  const log = networkLogStore(openDatabase(":memory:"));
+  const ports = Array.from({ length: 25 }, (_, port) => port);
+  log.add(
+    "a",
+    ports.map((port) => entry(port < 2 ? 1 : port < 22 ? 2 : 3, { port })),
+    0,
+  );
+  const seen: number[] = [];
+  for (let cursor: number | undefined = 0; cursor !== undefined; ) {
+    const { entries } = log.read("a", { cursor, limit: 4 });
+    seen.push(...entries.map(({ port }) => port));
+    const last: number | undefined = entries.at(-1)?.at;
+    cursor = last === undefined ? undefined : last + 1;
+  }
+  expect(seen).toEqual(ports);
+});
+
+test("a sandbox keeps its newest, and all together are bounded when they are pruned", () => {
+  const log = networkLogStore(openDatabase(":memory:"), { perSandbox: 3, all: 4 });
   log.add(
     "a",
     [1, 2, 3, 4, 5].map((at) => entry(at)),
@@ -79,6 +97,6 @@ test("a database of the version before keeps its executions: with the internet t
   store.setEgress("open", CLOSED);
   expect(store.all().map(({ egress }) => egress)).toEqual([CLOSED, CLOSED]);
   again.close();
-  expect(new Database(path).pragma("user_version", { simple: true })).toBe(4);
+  expect(new Database(path).pragma("user_version", { simple: true })).toBe(5);
   await rm(directory, { recursive: true });
 });
