@@ -2,8 +2,8 @@
  * `tsx test/support/internet/configure.ts`, before `scripts/up`: settings with which the platform of SVC_INSTANCE lives
  * on the test internet. Names are asked there, and its authority is trusted. Repeating it changes nothing.
  *
- * While no internet is up, its addresses are nowhere: not even a question to its resolver leaves the machine. With
- * `--remove` those routes are taken away again.
+ * While no internet is up, its resolver is nowhere: what the platform asks does not leave the machine. With `--remove` that
+ * route is taken away again. Only the one address: machines are met whose package mirror is in these ranges.
  */
 
 import { existsSync, readFileSync } from "node:fs";
@@ -11,16 +11,16 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { checkout } from "../platform.ts";
 import { run } from "../programs.ts";
 import { authorityFile, makeAuthority } from "./certificates.ts";
-import { ADDRESS, internetPlan, RANGES } from "./plan.ts";
+import { ADDRESS, internetPlan } from "./plan.ts";
 
 /** Comes after every other route. */
 const LAST_METRIC = String(2 ** 32 - 1);
-const nowhere = (range: string) => ["unreachable", range, "metric", LAST_METRIC];
+const nowhere = ["unreachable", `${ADDRESS.dns}/32`, "metric", LAST_METRIC];
 if (process.argv.includes("--remove")) {
-  for (const range of RANGES) await run("ip", ["route", "del", ...nowhere(range)]).catch(() => undefined);
+  await run("ip", ["route", "del", ...nowhere]).catch(() => undefined);
   process.exit();
 }
-for (const range of RANGES) await run("ip", ["route", "replace", ...nowhere(range)]);
+await run("ip", ["route", "replace", ...nowhere]);
 
 const instance = process.env.SVC_INSTANCE ?? "test";
 // A person's own platform must not be cut off from the real internet.

@@ -4,7 +4,7 @@
  */
 
 import { run } from "../programs.ts";
-import { FORBIDDEN, HOST_END, INTERNET_END, type InternetPlan, RANGES } from "./plan.ts";
+import { ADDRESS, FORBIDDEN, HOST_END, INTERNET_END, type InternetPlan, RANGES } from "./plan.ts";
 
 /** Leftovers of a run that was killed are removed first. */
 export async function makeNamespace(plan: InternetPlan): Promise<void> {
@@ -23,7 +23,9 @@ export async function makeNamespace(plan: InternetPlan): Promise<void> {
   for (const address of FORBIDDEN) await inside("addr", "add", `${address}/32`, "dev", "lo");
   await run("ip", ["addr", "add", `${HOST_END}/30`, "dev", link]);
   await run("ip", ["link", "set", link, "up"]);
-  for (const range of [...RANGES, ...FORBIDDEN]) await run("ip", ["route", "add", range, "via", INTERNET_END]);
+  // The resolver's own route goes before the one that configure.ts has made for the time without an internet.
+  const ranges = [...RANGES, `${ADDRESS.dns}/32`, ...FORBIDDEN];
+  for (const range of ranges) await run("ip", ["route", "add", range, "via", INTERNET_END]);
 }
 
 export async function removeNamespace({ namespace, link, table }: InternetPlan): Promise<void> {
