@@ -102,7 +102,7 @@ export function createPool(deps: PoolDeps): Pool {
       // An image that is missing stays missing for a while: ask less and less often.
       const count = failing.get(key)?.count ?? 0;
       failing.set(key, { count: count + 1, retryAt: now() + Math.min(MAX_RETRY_MS, ROUND_MS * 2 ** count) });
-      throw error;
+      if (!signal.aborted) log.warn({ err: error, buildId: flavour.build.buildId }, "not started for the pool");
     }
   };
 
