@@ -9,6 +9,8 @@ export interface PoolView {
   readonly runtime: string;
   /** Ready containers of each flavour, by key. */
   readonly ready: ReadonlyMap<string, number>;
+  /** Keys of those that could not be started just now: not to be tried yet. */
+  readonly resting: ReadonlySet<string>;
   /** Bytes the machine could give to new processes. */
   readonly freeMemory: number;
   /** Bytes that must stay free. */
@@ -25,7 +27,8 @@ export interface PoolStep {
 /** What an idle entry is expected to take: envd, the engine's shim, page tables. */
 const ENTRY_BYTES = 48 * 1024 * 1024;
 
-export function planPool({ targets, runtime, ready, freeMemory, reservedMemory }: PoolView): PoolStep {
+export function planPool(view: PoolView): PoolStep {
+  const { targets, runtime, ready, resting, freeMemory, reservedMemory } = view;
   const wanted = new Map<string, { flavour: Flavour; size: number }>();
   for (const { build, resources, size } of targets) {
     const flavour = { build, resources, runtime };
@@ -43,8 +46,9 @@ export function planPool({ targets, runtime, ready, freeMemory, reservedMemory }
   }
   if (room < ENTRY_BYTES) return { boot: undefined, drop };
   // The emptiest first, relative to what is wanted of it.
-  const missing = [...wanted.values()]
-    .map(({ flavour, size }) => ({ flavour, filled: (ready.get(flavourKey(flavour)) ?? 0) / size }))
+  const missing = [...wanted]
+    .filter(([key]) => !resting.has(key))
+    .map(([key, { flavour, size }]) => ({ flavour, filled: (ready.get(key) ?? 0) / size }))
     .filter(({ filled }) => filled < 1)
     .sort((a, b) => a.filled - b.filled);
   return { boot: missing[0]?.flavour, drop };

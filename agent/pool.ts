@@ -18,6 +18,8 @@ const QUIET_MS = 120;
 const PATIENCE_MS = 1_500;
 const POLL_MS = 40;
 const MAX_RETRY_MS = 30_000;
+/** Failures that are longer ago are forgotten. */
+const FORGET_MS = 600_000;
 
 export interface PoolDeps {
   readonly boot: (flavour: Flavour, signal: AbortSignal) => Promise<LiveContainer>;
@@ -51,7 +53,9 @@ export function createPool(deps: PoolDeps): Pool {
   const { boot, envd, dispose, runtime, freeMemory, reservedMemory, lastForeground, now, log } = deps;
   const ready = new Map<string, LiveContainer[]>();
   const waiting = new Map<string, ((container: LiveContainer) => void)[]>();
-  const state = { targets: [] as readonly PoolTarget[], failures: 0, retryAt: 0 };
+  /** What could not be started, by key; the others are filled all the same. */
+  const failing = new Map<string, { readonly count: number; readonly retryAt: number }>();
+  const state = { targets: [] as readonly PoolTarget[] };
 
   const put = (container: LiveContainer) => {
     const key = flavourKey(container);
@@ -90,21 +94,28 @@ export function createPool(deps: PoolDeps): Pool {
   };
 
   const tryFill = async (flavour: Flavour, signal: AbortSignal) => {
+    const key = flavourKey(flavour);
     try {
       await fill(flavour, signal);
-      state.failures = 0;
+      failing.delete(key);
     } catch (error) {
       // An image that is missing stays missing for a while: ask less and less often.
-      state.retryAt = now() + Math.min(MAX_RETRY_MS, ROUND_MS * 2 ** state.failures++);
-      throw error;
+      const count = failing.get(key)?.count ?? 0;
+      failing.set(key, { count: count + 1, retryAt: now() + Math.min(MAX_RETRY_MS, ROUND_MS * 2 ** count) });
+      if (!signal.aborted) log.warn({ err: error, buildId: flavour.build.buildId }, "not started for the pool");
     }
+  };
+
+  const resting = (): ReadonlySet<string> => {
+    for (const [key, { retryAt }] of failing) if (now() - retryAt > FORGET_MS) failing.delete(key);
+    return new Set([...failing].filter(([, { retryAt }]) => now() < retryAt).map(([key]) => key));
   };
 
   const round = async (signal: AbortSignal) => {
     while (!signal.aborted) {
       const { directory } = await runtime();
       const counts = new Map([...ready].map(([key, entries]) => [key, entries.length]));
-      const plan = { targets: state.targets, runtime: directory, ready: counts, reservedMemory };
+      const plan = { targets: state.targets, runtime: directory, ready: counts, resting: resting(), reservedMemory };
       const step = planPool({ ...plan, freeMemory: freeMemory() });
       for (const [key, count] of step.drop) {
         for (let dropped = 0; dropped < count; dropped++) {
@@ -112,7 +123,7 @@ export function createPool(deps: PoolDeps): Pool {
           if (container !== undefined) await dispose(container);
         }
       }
-      if (step.boot === undefined || now() < state.retryAt) return;
+      if (step.boot === undefined) return;
       await quiet(signal);
       if (!signal.aborted) await tryFill(step.boot, signal);
     }

@@ -60,7 +60,7 @@ export function createPools(deps: PoolsDeps): Pools {
         demands.delete(id);
         return former.starts;
       });
-      if (starts.length === 0 || build.snapshotId !== undefined) return;
+      if (starts.length === 0 || !canBePooled(build)) return;
       const known = demands.get(build.id)?.starts ?? [];
       demands.set(build.id, { build, starts: [...known, ...starts].sort((a, b) => a - b).slice(-REMEMBERED) });
     },
@@ -85,6 +85,14 @@ export function createPools(deps: PoolsDeps): Pools {
       return targets;
     },
   };
+}
+
+/**
+ * Its sandboxes start as what a node keeps in its pool: booted from the image, or copies of a template with its memory.
+ * Not from snapshots of sandboxes, and not from the disk of a snapshot.
+ */
+export function canBePooled({ kind, snapshotId, memory }: Pick<Build, "kind" | "snapshotId" | "memory">): boolean {
+  return kind === "template" && (snapshotId === undefined || memory);
 }
 
 /** Most starts within any span of that length. `starts` ascending. */

@@ -16,7 +16,7 @@ import type { Lifetime } from "./lifetime.ts";
 import type { NetworkLimits } from "./network/options.ts";
 import { sealPassword } from "./network/secret.ts";
 import { checkedId, notFound } from "./not-found.ts";
-import type { Pools } from "./pools.ts";
+import { canBePooled, type Pools } from "./pools.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./sandbox-lists.ts";
 import { checkTimeout, readOptions } from "./sandbox-options.ts";
 import { toDetail, toListed, toSandbox, type ViewDeps } from "./sandbox-view.ts";
@@ -92,8 +92,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
   }
 
   function noteUse({ template, build }: Resolved): void {
-    // What has memory is started from that, never from a pool of its image.
-    if (originOf(build).origin === undefined) deps.pools.used(build);
+    if (canBePooled(build)) deps.pools.used(build);
     deps.spawns.count(template.id);
   }
 

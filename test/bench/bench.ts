@@ -3,6 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { type ContainerInfo, containersOf } from "../support/host-objects.ts";
 import type { Platform } from "../support/platform.ts";
+import { run } from "../support/programs.ts";
 import { until } from "../support/until.ts";
 import type { Row } from "./numbers.ts";
 
@@ -23,10 +24,13 @@ export async function timed(action: () => Promise<unknown>): Promise<number> {
   return performance.now() - started;
 }
 
-/** Warm containers that wait, frozen, for somebody to claim them. */
-export async function untilPoolHolds(platform: Platform, wanted: number): Promise<void> {
+/** Warm containers that wait, frozen, for somebody to claim them: of any build, or of that one. */
+export async function untilPoolHolds(platform: Platform, wanted: number, buildId?: string): Promise<void> {
+  const label = buildId === undefined ? "svc.build" : `svc.build=${buildId}`;
   const holds = async () => {
-    const pool = (await containersOf(platform)).filter((one) => one.name.startsWith("svc-pool-"));
+    const ids = await run("docker", ["ps", "-q", "--no-trunc", "--filter", `label=${label}`]);
+    const all = await containersOf(platform);
+    const pool = all.filter(({ id, name }) => name.startsWith("svc-pool-") && ids.includes(id));
     const frozen = await Promise.all(pool.map(isFrozen));
     return frozen.filter(Boolean).length >= wanted;
   };

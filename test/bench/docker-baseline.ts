@@ -26,9 +26,9 @@ export interface PlainContainer {
   remove(): Promise<void>;
 }
 
-export async function dockerRun(): Promise<PlainContainer> {
+export async function dockerRun(command: readonly string[] = ["sleep", "infinity"]): Promise<PlainContainer> {
   const name = `bench-${randomUUID().slice(0, 8)}`;
-  await run("docker", ["run", "-d", "--name", name, ...LIMITS, IMAGE, "sleep", "infinity"]);
+  await run("docker", ["run", "-d", "--name", name, ...LIMITS, IMAGE, ...command]);
   return {
     name,
     exec: (...command) => run("docker", ["exec", name, ...command]),

@@ -16,6 +16,7 @@ import { met, type Row, table } from "./numbers.ts";
 import { pausing } from "./pausing.ts";
 import { SERVE, servePlain } from "./plain-server.ts";
 import { proxying } from "./proxying.ts";
+import { templateStart } from "./template-start.ts";
 import { transfer } from "./transfer.ts";
 
 const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
@@ -26,6 +27,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   edge: proxying,
   idle: idleSandbox,
   pause: pausing,
+  template: templateStart,
   egress,
 };
 

@@ -1,51 +1,17 @@
 /** Templates built with the published SDK, and sandboxes of them. */
 
-import { randomUUID } from "node:crypto";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { BuildError, type BuildInfo, Sandbox, Template, type TemplateClass, waitForPort } from "e2b";
-import { expect, onTestFinished, test } from "vitest";
-import { api, openPlatform } from "../support/platform.ts";
+import { BuildError, Sandbox, Template, type TemplateClass, waitForPort } from "e2b";
+import { expect, test } from "vitest";
+import { openPlatform } from "../support/platform.ts";
 import { ownSandbox, refusal } from "../support/sdk.ts";
 import { visit } from "../support/sleeping.ts";
+import { buildTemplate, contextOf, fresh, removeAfterwards, SIZE } from "../support/templates.ts";
 
 const platform = openPlatform();
-const SIZE = { cpuCount: 1, memoryMB: 512 } as const;
-
-interface Built extends BuildInfo {
-  readonly lines: readonly string[];
-}
-
-/** Removed after the test; whoever was made from it is gone by then. */
-async function build(name: string, template: TemplateClass): Promise<Built> {
-  const lines: string[] = [];
-  const onBuildLogs = ({ message }: { message: string }) => void lines.push(message);
-  const info = await Template.build(template, name, { ...SIZE, onBuildLogs });
-  remove(info.templateId);
-  return { ...info, lines };
-}
-
-function remove(templateId: string): void {
-  onTestFinished(async () => {
-    await api(platform, "DELETE", `/templates/${templateId}`);
-  });
-}
-
-const fresh = (name: string) => `${name}-${randomUUID().slice(0, 8)}`;
-
-async function context(files: Readonly<Record<string, string>>): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), "svc-template-"));
-  onTestFinished(() => rm(directory, { recursive: true }));
-  for (const [path, content] of Object.entries(files)) {
-    await mkdir(join(directory, path, ".."), { recursive: true });
-    await writeFile(join(directory, path), content);
-  }
-  return directory;
-}
+const build = (name: string, template: TemplateClass) => buildTemplate(platform, name, template);
 
 test("every kind of step is in the sandboxes of a template, and a second build takes all of it from the cache", async () => {
-  const fileContextPath = await context({
+  const fileContextPath = await contextOf({
     "app/main.py": "print('made')",
     "app/deep/data.txt": "data",
     "one.txt": "1",
@@ -88,6 +54,7 @@ test("templates go on from templates, three levels deep", async () => {
   await build(one, Template().fromTemplate("base").setEnvs({ LEVEL: "1", ONE: "1" }).runCmd("echo 1 >> ~/levels"));
   await build(two, Template().fromTemplate(one).setEnvs({ LEVEL: "2" }).runCmd("echo 2 >> ~/levels"));
   await build(three, Template().fromTemplate(two).runCmd("echo 3 >> ~/levels").setWorkdir("/tmp"));
+  expect(await Promise.all([one, two, three].map((name) => Template.exists(name)))).toEqual([true, true, true]);
   const sandbox = await ownSandbox({ template: three });
   const { stdout } = await sandbox.commands.run("cat ~/levels; echo $LEVEL $ONE; pwd");
   expect(stdout).toBe("1\n2\n3\n2 1\n/tmp\n");
@@ -129,7 +96,7 @@ test("names exist, tags are given, listed and taken", async () => {
 test("a build in the background is building at the first look", async () => {
   const name = fresh("background");
   const info = await Template.buildInBackground(Template().fromTemplate("base").runCmd("sleep 1"), name, SIZE);
-  remove(info.templateId);
+  removeAfterwards(platform, info.templateId);
   expect((await Template.getBuildStatus(info)).status).toBe("building");
   await expect.poll(async () => (await Template.getBuildStatus(info)).status, { timeout: 30_000 }).toBe("ready");
 });

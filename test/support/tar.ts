@@ -20,7 +20,8 @@ function header(name: string, size: number): Buffer {
   block.write(octal(size, 12), 124);
   block.write(octal(0, 12), 136);
   block.write(" ".repeat(8), 148);
-  block.write("0ustar\0", 156);
+  block.write("0", 156);
+  block.write("ustar\0", 257);
   block.write("00", 263);
   const sum = block.reduce((total, byte) => total + byte, 0);
   block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148);

@@ -141,6 +141,26 @@ describe("from request to sandbox", () => {
     expect(pools).not.toContain(first.buildID);
   });
 
+  test("what a template with memory has in the pool is of its build, and its sandboxes start as copies all the same", async () => {
+    const first = await built("server", { startCmd: "serve" });
+    for (let use = 0; use < 3; use++) await create("server");
+    const pooled = async () => (await cluster.agent.beat()).pools.filter(({ build }) => build.image !== "svc/base");
+    const target = ({ templateID, buildID }: Requested) => ({
+      build: { templateId: templateID, buildId: buildID, image: `built:${buildID}` },
+      size: 3,
+    });
+    expect(await pooled()).toContainEqual(expect.objectContaining(target(first)));
+    await create("server");
+    const { build, resources, origin } = cluster.agent.starts.at(-1)?.body ?? {};
+    expect(origin).toMatchObject({ is: "snapshot", memory: true });
+    // What the pool is keyed by.
+    expect(await pooled()).toContainEqual({ build, resources, size: 4 });
+    const second = await built("server", { startCmd: "serve" });
+    const now = (await pooled()).map((one) => one.build.buildId);
+    expect(now).toContain(second.buildID);
+    expect(now).not.toContain(first.buildID);
+  });
+
   test("a failed build says at which step, and changes nothing", async () => {
     const first = await built("app");
     cluster.agent.onBuild = (build) => {

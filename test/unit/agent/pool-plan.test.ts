@@ -6,7 +6,14 @@ import { build, resources } from "../../support/agent-parts.ts";
 const other = { ...build, buildId: "b2" };
 const key = (one = build, runtime = "r") => flavourKey({ build: one, resources, runtime });
 const GIB = 2 ** 30;
-const view = { targets: [], runtime: "r", ready: new Map<string, number>(), freeMemory: 8 * GIB, reservedMemory: GIB };
+const view = {
+  targets: [],
+  runtime: "r",
+  ready: new Map<string, number>(),
+  resting: new Set<string>(),
+  freeMemory: 8 * GIB,
+  reservedMemory: GIB,
+};
 
 test("nothing wanted and nothing there is nothing to do", () => {
   expect(planPool(view)).toEqual({ boot: undefined, drop: new Map() });
@@ -22,6 +29,18 @@ test("the pool that is emptiest for its size is filled first", () => {
     [key(other), 1],
   ]);
   expect(planPool({ ...view, targets, ready }).boot?.build).toEqual(other);
+});
+
+test("one that could not be started just now does not keep the others from being filled", () => {
+  const targets = [
+    { build, resources, size: 4 },
+    { build: other, resources, size: 2 },
+  ];
+  const ready = new Map([[key(build), 3]]);
+  const { boot, drop } = planPool({ ...view, targets, ready, resting: new Set([key(other)]) });
+  expect(boot?.build).toEqual(build);
+  expect(drop.size).toBe(0);
+  expect(planPool({ ...view, targets, ready, resting: new Set([key(build), key(other)]) }).boot).toBeUndefined();
 });
 
 test("what is no longer wanted or has an old runtime is dropped", () => {

@@ -334,6 +334,17 @@ test("a start in the cold line takes a pooled container that becomes ready first
   expect((await first).warm).toBe(false);
 });
 
+test("a build that cannot be started does not keep the pool from having the others", async () => {
+  const { engine, parts } = setup();
+  engine.fail((step) => {
+    const made = [...engine.containers.values()].at(-1);
+    if (step === "start" && made?.spec.build.image === "missing") throw new Error("planned failure");
+  });
+  const missing = { ...build, buildId: "b2", image: "missing" };
+  parts.pool.setTargets([{ build: missing, resources, size: 3 }, ...target(3)]);
+  await expect.poll(() => parts.pool.load().map(({ ready }) => ready)).toEqual([0, 3]);
+});
+
 test("the pool shrinks when less is wanted", async () => {
   const { engine, parts } = setup({ targets: target(3) });
   await expect.poll(() => parts.pool.load()[0]?.ready).toBe(3);

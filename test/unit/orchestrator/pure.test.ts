@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { busiest, createPools } from "../../../orchestrator/pools.ts";
+import { busiest, canBePooled, createPools } from "../../../orchestrator/pools.ts";
 import { createRateLimiter } from "../../../orchestrator/rate-limit.ts";
 import { fromToken, parseMetadata, toToken } from "../../../orchestrator/sandbox-lists.ts";
 import { createSeal } from "../../../orchestrator/store/seal.ts";
@@ -133,6 +133,15 @@ describe("pools", () => {
       ["b1", 1],
       ["b2", 3],
     ]);
+  });
+
+  test.each([
+    ["an image", {}, true],
+    ["a template with its memory", { snapshotId: "s1", memory: true }, true],
+    ["a template whose memory was not taken", { snapshotId: "s1" }, false],
+    ["a snapshot of a sandbox", { kind: "snapshot", memory: true }, false],
+  ] as const)("%s has a pool: %j, %j", (_what, more, pooled) => {
+    expect(canBePooled({ ...base, ...more })).toBe(pooled);
   });
 
   test.each([

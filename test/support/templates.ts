@@ -1,0 +1,46 @@
+/** Templates for tests, built with the published SDK against the running platform, and removed after the test. */
+
+import { randomUUID } from "node:crypto";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { type BuildInfo, Template, type TemplateClass } from "e2b";
+import { onTestFinished } from "vitest";
+import { api, type Platform } from "./platform.ts";
+
+export const SIZE = { cpuCount: 1, memoryMB: 512 } as const;
+
+export interface Built extends BuildInfo {
+  /** Of the log, without their times. */
+  readonly lines: readonly string[];
+}
+
+/** Removed after the test; whoever was made from it is gone by then. */
+export async function buildTemplate(platform: Platform, name: string, template: TemplateClass): Promise<Built> {
+  const lines: string[] = [];
+  // By its name: there is a template also when the build fails.
+  removeAfterwards(platform, name.replace(/:.*/, ""));
+  const onBuildLogs = ({ message }: { message: string }) => void lines.push(message);
+  const info = await Template.build(template, name, { ...SIZE, onBuildLogs });
+  return { ...info, lines };
+}
+
+export function removeAfterwards(platform: Platform, idOrName: string): void {
+  onTestFinished(async () => {
+    await api(platform, "DELETE", `/templates/${idOrName}`);
+  });
+}
+
+/** A name nobody else has. */
+export const fresh = (name: string) => `${name}-${randomUUID().slice(0, 8)}`;
+
+/** A directory with these files, by relative path, for COPY steps. */
+export async function contextOf(files: Readonly<Record<string, string>>): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "svc-template-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(directory, path)), { recursive: true });
+    await writeFile(join(directory, path), content);
+  }
+  return directory;
+}
