@@ -1,4 +1,4 @@
-/** What each sandbox uses: a sample right after its start and then regularly, from the kernel's own counters. */
+/** What each sandbox uses: a sample soon after its start and then regularly, from the kernel's own counters. */
 
 import type { MetricSample } from "../shared/agent-api.ts";
 import type { Log } from "../shared/log.ts";
@@ -8,6 +8,8 @@ import type { Sandbox } from "./sandboxes.ts";
 import type { SampleStore } from "./store/samples.ts";
 
 const MIB = 1024 * 1024;
+/** After a start: to read the kernel's counters takes two milliseconds, and the first command comes first. */
+const FIRST_AFTER_MS = 150;
 /** A sandbox that used less than this since its disk was measured cannot have written much. */
 const DISK_ACTIVITY_US = 5_000;
 /** Measuring walks the writable layer: a few in each round, the longest unmeasured first. */
@@ -35,6 +37,7 @@ interface Watched {
 }
 
 export interface Metrics {
+  /** Its first sample is taken in a moment. */
   begin(sandbox: Sandbox): void;
   latest(executionId: string): MetricSample | undefined;
   stop(): Promise<void>;
@@ -43,22 +46,40 @@ export interface Metrics {
 export function startMetrics({ running, store, diskUsage, everyMs, now, log }: MetricsDeps): Metrics {
   const watched = new Map<string, Watched>();
 
-  const measure = ({ executionId, container }: Sandbox, seen: Watched): MetricSample | undefined => {
+  const starting = new Set<NodeJS.Timeout>();
+
+  const measure = ({ container }: Sandbox, seen: Watched): MetricSample | undefined => {
     const usage = tryUsage(container.cgroup);
     if (usage === undefined) return undefined;
     const at = now();
     const sample = toSample({ at, usage, seen, resources: container.resources });
     Object.assign(seen, { at, cpuUs: usage.cpuUs, sample });
-    watched.set(executionId, seen);
     return sample;
   };
 
-  const begin = (sandbox: Sandbox) => {
-    const cpuUs = tryUsage(sandbox.container.cgroup)?.cpuUs ?? 0;
+  const first = ({ executionId, container }: Sandbox) => {
+    const usage = tryUsage(container.cgroup);
+    if (usage === undefined || watched.has(executionId)) return;
+    const { cpuUs } = usage;
+    const at = now();
     // Whatever was used before it had an owner is not the owner's.
-    const seen = { at: now(), cpuUs, sample: undefined, disk: 0, diskCpuUs: 0, diskAt: 0, overLimit: false };
-    const sample = measure(sandbox, seen);
-    if (sample !== undefined) store.add(new Map([[sandbox.executionId, sample]]));
+    const seen = { at, cpuUs, disk: 0, diskCpuUs: 0, diskAt: 0, overLimit: false };
+    const sample = toSample({ at, usage, seen, resources: container.resources });
+    watched.set(executionId, { ...seen, sample });
+    store.add(new Map([[executionId, sample]]));
+  };
+
+  const begin = (sandbox: Sandbox) => {
+    const timer = setTimeout(() => {
+      starting.delete(timer);
+      if (!running().some(({ executionId }) => executionId === sandbox.executionId)) return;
+      try {
+        first(sandbox);
+      } catch (error) {
+        log.warn({ err: error, executionId: sandbox.executionId }, "no first sample");
+      }
+    }, FIRST_AFTER_MS);
+    starting.add(timer.unref());
   };
 
   const measureDisks = async (sandboxes: readonly Sandbox[]) => {
@@ -87,7 +108,7 @@ export function startMetrics({ running, store, diskUsage, everyMs, now, log }: M
     const samples = new Map<string, MetricSample>();
     for (const sandbox of sandboxes) {
       const seen = watched.get(sandbox.executionId);
-      if (seen === undefined) begin(sandbox);
+      if (seen === undefined) first(sandbox);
       // It has just begun: a share of so short a time says nothing.
       else if (now() - seen.at >= everyMs / 2) {
         const sample = measure(sandbox, seen);
@@ -100,7 +121,10 @@ export function startMetrics({ running, store, diskUsage, everyMs, now, log }: M
   return {
     begin,
     latest: (executionId) => watched.get(executionId)?.sample,
-    stop: () => rounds.stop(),
+    async stop() {
+      for (const timer of starting) clearTimeout(timer);
+      await rounds.stop();
+    },
   };
 }
 

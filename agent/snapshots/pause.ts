@@ -45,12 +45,13 @@ export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps)
     });
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
 
-    await deps.beforeEnd(sandbox);
-    if (memory) {
-      teardown.add("watches", () => envd.resumeWatches(at));
+    if (memory) teardown.add("watches", () => envd.resumeWatches(at));
+    await Promise.all([
+      deps.beforeEnd(sandbox),
       // A sandbox that has stopped envd is still one that can be stored; then its watches may be in the way.
-      await envd.suspendWatches(at).catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches are kept"));
-    }
+      memory &&
+        envd.suspendWatches(at).catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches are kept")),
+    ]);
     teardown.add("network", () => gate.open(container.slot, { executionId, sandboxId }, egress));
     teardown.add("freeze", () => container.cgroup.thaw());
     await Promise.all([gate.hold(container.slot), container.cgroup.freeze()]);

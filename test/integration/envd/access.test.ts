@@ -183,6 +183,16 @@ describe("with the node's token", () => {
     expect((await call("/warm", { method: "POST", headers: CONTROL })).status).toBe(204);
     expect((await call("/logs", { headers: CONTROL })).body).toEqual({ entries: [], next: 0 });
     expect((await clientsOf(envd.url).process.list({})).processes).toEqual([]);
+    expect((await call("/envs")).body).toEqual({ E2B_SANDBOX: "true", SVC_SANDBOX: "true" });
+  });
+
+  test("its identity is written whole over what a warmed, longer or shorter one had there", async () => {
+    const file = join(envd.root, "run/svc/.SVC_SANDBOX_ID");
+    expect((await call("/warm", { method: "POST", headers: CONTROL })).status).toBe(204);
+    for (const sandboxId of ["short", "i0123456789abcdefghi", "longer than any identifier is", "i1"]) {
+      await init({ sandboxId });
+      expect(readFileSync(file, "utf8")).toBe(sandboxId);
+    }
   });
 });
 

@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const metrics of running.splice(0)) await metrics.stop();
 });
 
-function setup() {
+function setup({ everyMs = 5 } = {}) {
   const clock = { now: 1_000_000 };
   const used = { cpuUs: 400_000, memory: 30_000_000, cache: 5_000, gone: false };
   const disk = { bytes: 4_096 as number | undefined, asked: 0 };
@@ -58,7 +58,7 @@ function setup() {
       disk.asked++;
       return Promise.resolve(disk.bytes);
     },
-    everyMs: 5,
+    everyMs,
     now: () => clock.now,
     log: createLog({ component: "test", level: "silent" }),
   });
@@ -66,9 +66,14 @@ function setup() {
   return { clock, used, disk, live, sandbox, store, metrics };
 }
 
-test("the first sample is there at once and does not count what was used before", () => {
-  const { metrics, sandbox, store, clock } = setup();
+test("the first sample is there soon and does not count what was used before", async () => {
+  const { metrics, sandbox, store, clock, live } = setup({ everyMs: 60_000 });
+  // A round of its own would take it as well; the first one is over once somebody else has been seen.
+  live.push({ ...sandbox, executionId: "e0" });
+  await expect.poll(() => metrics.latest("e0")).toBeDefined();
+  live.push(sandbox);
   metrics.begin(sandbox);
+  await expect.poll(() => metrics.latest("e1")).toBeDefined();
   const sample = {
     at: clock.now,
     cpuCount: 2,
@@ -87,10 +92,10 @@ test("the first sample is there at once and does not count what was used before"
 test("processor use is a share of all its processors, and never over 100", async () => {
   const { metrics, sandbox, live, clock, used, store } = setup();
   const share = () => store.between("e1", clock.now, clock.now)[0]?.cpuUsedPct;
-  metrics.begin(sandbox);
+  live.push(sandbox);
+  await expect.poll(() => metrics.latest("e1")).toBeDefined();
   clock.now += 1_000;
   used.cpuUs += 500_000;
-  live.push(sandbox);
   await expect.poll(share).toBe(25);
   clock.now += 1_000;
   used.cpuUs += 9_000_000;
@@ -103,8 +108,8 @@ test("the disk is measured when the sandbox worked, and only then", async () => 
     clock.now += 1_000;
     return metrics.latest("e1");
   };
-  metrics.begin(sandbox);
   live.push(sandbox);
+  await expect.poll(() => metrics.latest("e1")).toBeDefined();
   used.cpuUs += 50_000;
   const rounds = async (count: number) => {
     const seen = clock.now;
@@ -124,8 +129,9 @@ test("the disk is measured when the sandbox worked, and only then", async () => 
 
 test("a sandbox that ends between two samples is no error and is forgotten", async () => {
   const { metrics, sandbox, live, used } = setup();
-  metrics.begin(sandbox);
   live.push(sandbox);
+  await expect.poll(() => metrics.latest("e1")).toBeDefined();
+  metrics.begin(sandbox);
   used.gone = true;
   live.pop();
   await expect.poll(() => metrics.latest("e1")).toBeUndefined();
