@@ -1,5 +1,6 @@
 /** What the agent needs of a container engine, in its own words. Implemented on Docker by docker.ts, in tests by a fake. */
 
+import type { Readable } from "node:stream";
 import type { BuildReference, Resources } from "../shared/agent-api.ts";
 
 export interface ContainerSpec {
@@ -101,6 +102,8 @@ export interface Containers {
   image(name: string): Promise<FoundImage | undefined>;
   /** @throws {AppError} bad_request with what the registry said */
   pull(name: string, login: RegistryLogin | undefined, watch: PullWatch): Promise<void>;
+  /** An archive with one image and its name, as `docker save` makes them. @throws {AppError} bad_request in the engine's words */
+  load(archive: Readable, signal: AbortSignal): Promise<void>;
   /** One more name for an image. */
   tag(image: string, name: string): Promise<void>;
   /** Takes one name away; the image stays while it has another one. False while a container needs it; unknown is success. */

@@ -7,7 +7,7 @@ import type { Containers } from "./containers.ts";
 import { orUndefined } from "./docker-errors.ts";
 import { createPullLog } from "./pull-log.ts";
 
-type BuildImages = Pick<Containers, "image" | "pull" | "tag" | "untag" | "commitLayer" | "buildImages">;
+type BuildImages = Pick<Containers, "image" | "pull" | "load" | "tag" | "untag" | "commitLayer" | "buildImages">;
 
 /** What the names of images of builds begin with: a build's result, a cached layer, an image while it is used. */
 const REPOSITORIES = ["svc/build", "svc/layer", "svc/from"];
@@ -52,6 +52,23 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
       signal.throwIfAborted();
       if (log.error !== undefined)
         throw new AppError("bad_request", `the image ${name} cannot be pulled: ${log.error}`);
+    },
+
+    async load(archive, signal) {
+      const stop = new AbortController();
+      // Half an archive must not look like a whole one: the engine is left in the middle of it.
+      archive.once("error", () => stop.abort());
+      const log = createPullLog(() => undefined);
+      try {
+        const options = { abortSignal: AbortSignal.any([signal, stop.signal]) };
+        const answer = (await unlimited.loadImage(archive, options)) as Readable;
+        for await (const chunk of answer) log.push(String(chunk));
+      } catch (cause) {
+        signal.throwIfAborted();
+        if (archive.errored !== null) throw archive.errored;
+        throw new AppError("bad_request", `the engine cannot load the image: ${said(cause)}`, { cause });
+      }
+      if (log.error !== undefined) throw new AppError("bad_request", `the engine cannot load the image: ${log.error}`);
     },
 
     async tag(image, name) {

@@ -1,6 +1,6 @@
 /** The steps of a build as clients send them → as nodes carry them out (wire-contract.md §4.2). Pure. */
 
-import type { BuildStep } from "../shared/build-shapes.ts";
+import type { BuildBody, BuildStep } from "../shared/build-shapes.ts";
 import { AppError } from "../shared/errors.ts";
 
 /** What else a client leaves in a step (`forceUpload`, `gzip`, …) is its own business. */
@@ -16,9 +16,10 @@ export function readSteps(steps: readonly WireStep[]): BuildStep[] {
   return steps.map((step, index) => readStep(step, index + 1));
 }
 
-/** Hashes of the archives they copy from. */
-export function filesOf(steps: readonly BuildStep[]): string[] {
-  return [...new Set(steps.flatMap((step) => (step.type === "COPY" ? [step.filesHash] : [])))];
+/** Hashes of the archives that a build needs. */
+export function filesOf(from: BuildBody["from"], steps: readonly BuildStep[]): string[] {
+  const image = from.is === "archive" ? [from.filesHash] : [];
+  return [...new Set([...image, ...steps.flatMap((step) => (step.type === "COPY" ? [step.filesHash] : []))])];
 }
 
 interface Ask {

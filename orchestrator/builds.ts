@@ -8,6 +8,7 @@ import type { BuildQueue } from "./build-queue.ts";
 import { settingsOf } from "./build-settings.ts";
 import { filesOf, readSteps, type WireStep } from "./build-steps.ts";
 import type { Archives } from "./files/archives.ts";
+import { readImage } from "./image-reference.ts";
 import { iso } from "./sandbox-view.ts";
 import type { Project } from "./store/projects.ts";
 import type { Seal } from "./store/seal.ts";
@@ -53,13 +54,14 @@ export function createBuildHandlers(deps: BuildsDeps): Served {
   ): Promise<{ readonly from: BuildBody["from"]; readonly parent: Build | undefined }> {
     const { fromImage, fromTemplate } = ask;
     if (fromTemplate === undefined) {
-      if (fromImage !== undefined && !/^[\x21-\x7e]+$/.test(fromImage)) {
-        throw new AppError("bad_request", "body field 'fromImage' is no name of an image");
-      }
       if (fromImage === undefined && ask.fromImageRegistry !== undefined) {
         throw new AppError("bad_request", "body field 'fromImageRegistry' requires 'fromImage'");
       }
-      return { from: { is: "image", image: fromImage ?? DEFAULT_IMAGE }, parent: undefined };
+      const from = readImage(fromImage ?? DEFAULT_IMAGE);
+      if (from.is === "archive" && ask.fromImageRegistry !== undefined) {
+        throw new AppError("bad_request", "body field 'fromImageRegistry' cannot be combined with an uploaded image");
+      }
+      return { from, parent: undefined };
     }
     if (fromImage !== undefined) {
       throw new AppError("bad_request", "body fields 'fromImage' and 'fromTemplate' exclude each other");
@@ -72,7 +74,10 @@ export function createBuildHandlers(deps: BuildsDeps): Served {
     return { from: { is: "build", build, settings: settingsOf(deps.sealing, parent) }, parent };
   }
 
-  async function uploaded(templateId: string, steps: BuildBody["steps"]): Promise<void> {
+  async function uploaded(templateId: string, from: BuildBody["from"], steps: BuildBody["steps"]): Promise<void> {
+    if (from.is === "archive" && !(await deps.archives.touch(templateId, from.filesHash))) {
+      throw new AppError("bad_request", `body field 'fromImage': the image ${from.filesHash} has not been uploaded`);
+    }
     for (const step of steps) {
       if (step.type !== "COPY" || (await deps.archives.touch(templateId, step.filesHash))) continue;
       const which = `step ${step.number} (COPY)`;
@@ -87,7 +92,7 @@ export function createBuildHandlers(deps: BuildsDeps): Served {
       if (build.status !== "waiting") throw notWaiting();
       const { from, parent } = await origin(caller, ask);
       const steps = readSteps(ask.steps ?? []);
-      await uploaded(template.id, steps);
+      await uploaded(template.id, from, steps);
       // A disk is never smaller than that of what it grows from.
       const diskSizeMB = Math.max(build.diskSizeMB, parent?.diskSizeMB ?? 0);
       const body: BuildBody = {
@@ -106,7 +111,7 @@ export function createBuildHandlers(deps: BuildsDeps): Served {
           sealedBody: deps.sealing.close(JSON.stringify(body), build.id),
           parentBuildId: parent?.id,
           diskSizeMB,
-          files: filesOf(steps),
+          files: filesOf(from, steps),
         },
         ask.fromImageRegistry,
       );

@@ -50,7 +50,7 @@ export const OrchestratorConfig = Type.Object({
     default: 2048,
     minimum: 1,
     maximum: 1_048_576,
-    description: "Files of one COPY step, compressed, MiB",
+    description: "Files of one COPY step, compressed, or one image, MiB",
   }),
   templateDiskMb: Type.Integer({
     default: 10_240,

@@ -21,6 +21,8 @@ export const RegistryAccess = Type.Union([
 ]);
 export type RegistryAccess = Static<typeof RegistryAccess>;
 
+const filesHash = Type.String({ pattern: "^[0-9a-f]{64}$" });
+
 /** What is said of every step. */
 const step = {
   /** From 1, as clients count: `reason.step` of a failure. */
@@ -41,7 +43,7 @@ export const BuildStep = Type.Union([
       /** Octal. */
       mode: Type.Optional(Type.String({ pattern: "^[0-7]{3,4}$" })),
       /** Of the archive, which the node fetches from the orchestrator (`templateFiles`). */
-      filesHash: Type.String({ pattern: "^[0-9a-f]{64}$" }),
+      filesHash,
     },
     closed,
   ),
@@ -74,6 +76,11 @@ export const BuildBody = Type.Object(
     from: Type.Union([
       /** `base` and its aliases are the node's own image: no registry. */
       Type.Object({ is: Type.Literal("image"), image: Type.String(), access: Type.Optional(RegistryAccess) }, closed),
+      /** An OCI layout in a tar, which a client has uploaded like the files of a COPY step. `ref`: which one of several. */
+      Type.Object(
+        { is: Type.Literal("archive"), filesHash, ref: Type.Optional(Type.String({ maxLength: 512 })) },
+        closed,
+      ),
       Type.Object({ is: Type.Literal("build"), build: BuildReference, settings: BuildSettings }, closed),
     ]),
     steps: Type.Array(BuildStep),

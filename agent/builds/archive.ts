@@ -1,11 +1,10 @@
 /** An archive as it comes from a client → a plain tar that holds what the rules allow, made anew entry by entry. */
 
-import { PassThrough, Readable } from "node:stream";
+import { PassThrough, type Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { createGunzip } from "node:zlib";
 import { extract, type Pack, pack } from "tar-stream";
-import { AppError } from "../../shared/errors.ts";
 import type { ArchiveCheck } from "./archive-rules.ts";
+import { readable, readTar } from "./tar-input.ts";
 
 const PIECE_BYTES = 256 * 1024;
 
@@ -19,7 +18,7 @@ export function cleanArchive(source: Readable, check: ArchiveCheck): Readable {
   rewrite(source, check, output).catch((error: unknown) => {
     source.destroy();
     output.destroy();
-    result.destroy(readable(error));
+    result.destroy(readable(error, "of the files"));
   });
   // Its failures are those of the archive, which are told above.
   pipeline(output, gathered, result).catch(() => undefined);
@@ -27,7 +26,6 @@ export function cleanArchive(source: Readable, check: ArchiveCheck): Readable {
 }
 
 async function rewrite(source: Readable, check: ArchiveCheck, output: Pack): Promise<void> {
-  const count = { packed: 0, unpacked: 0 };
   const unpack = extract();
   // Its failures come out of the pipeline, but it tells them once more afterwards: nobody listening ends the process.
   for (const stream of [unpack, output]) stream.on("error", () => undefined);
@@ -56,34 +54,8 @@ async function rewrite(source: Readable, check: ArchiveCheck, output: Pack): Pro
       unpack.destroy(error as Error);
     }
   });
-  const input = await peek(source);
-  const counted = (which: keyof typeof count) =>
-    async function* counting(chunks: AsyncIterable<Buffer>) {
-      for await (const chunk of chunks) {
-        count[which] += chunk.length;
-        check.progress(count.packed, count.unpacked);
-        yield chunk;
-      }
-    };
-  // Only the first bytes say whether it is compressed: `gzip: false` of the SDK sends a plain tar.
-  if (input.gzip) await pipeline(input.stream, counted("packed"), createGunzip(), counted("unpacked"), unpack);
-  else await pipeline(input.stream, counted("packed"), unpack);
+  await readTar(source, unpack, check);
   output.finalize();
-}
-
-async function peek(source: Readable): Promise<{ gzip: boolean; stream: Readable }> {
-  const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-  let first = Buffer.alloc(0);
-  while (first.length < 2) {
-    const next = await chunks.next();
-    if (next.done === true) break;
-    first = Buffer.concat([first, next.value]);
-  }
-  async function* all() {
-    yield first;
-    for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
-  }
-  return { gzip: first[0] === 0x1f && first[1] === 0x8b, stream: Readable.from(all()) };
 }
 
 /** Many small files would otherwise travel in as many small pieces. */
@@ -99,9 +71,4 @@ async function* gathered(chunks: AsyncIterable<unknown>) {
     size = 0;
   }
   yield Buffer.concat(held);
-}
-
-function readable(error: unknown): Error {
-  if (error instanceof AppError) return error;
-  return new AppError("bad_request", "the archive of the files is damaged or is no tar archive", { cause: error });
 }

@@ -2,8 +2,9 @@
 
 import type { BuildBody, BuildSettings } from "../../shared/build-shapes.ts";
 import { AppError } from "../../shared/errors.ts";
-import type { Containers, FoundImage } from "../containers.ts";
+import type { Containers } from "../containers.ts";
 import type { InLine } from "../in-line.ts";
+import { type BaseArchiveDeps, type Fetched, fetchArchive } from "./base-archive.ts";
 import type { BuildLog } from "./build-log.ts";
 import { type Context, contextOf } from "./context.ts";
 import { type ImageName, isBaseName, matchesAny, parseImageName } from "./image-name.ts";
@@ -20,9 +21,10 @@ const PREFIX = "[base]";
 const PACKAGES_LIMIT_MS = 300_000;
 
 export interface BaseDeps {
-  readonly containers: Pick<Containers, "image" | "pull" | "tag" | "untag">;
+  readonly containers: Pick<Containers, "image" | "pull" | "load" | "tag" | "untag">;
   readonly layers: Layers;
   readonly login: Login;
+  readonly archive: BaseArchiveDeps["archive"];
   readonly open: (image: string, signal: AbortSignal) => Promise<Workshop>;
   /** One build at a time on each name of a registry. */
   readonly inLine: InLine;
@@ -61,20 +63,22 @@ export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: 
     const { envs, user, workdir } = from.settings;
     return { image: from.build.image, id: found.id, context: { envs, user, workdir }, settings: from.settings };
   }
-  if (isBaseName(from.image)) {
+  if (from.is === "image" && isBaseName(from.image)) {
     const found = await containers.image(baseImage);
     if (found === undefined) throw new AppError("template_not_found", "this node does not have its base image");
     say(`FROM ${from.image}`);
     return { image: baseImage, id: found.id, context: contextOf(found.env), settings: undefined };
   }
-  const { found, image } = await fetchImage(from, buildId, deps, signal);
+  const { found, image, said } = await (from.is === "image"
+    ? fetchImage(from, buildId, deps, signal)
+    : fetchArchive(from, pulledName(deps.nodeId, buildId), { ...deps, say }, signal));
   const context = contextOf(found.env);
   // Templates and tests may say `svc/base` as well.
   if (found.labels["svc.image"] === "base") return { image, id: found.id, context, settings: undefined };
   const key = baseKey(found.id, PROVISIONING);
   const cached = force ? undefined : await deps.layers.use(key);
   if (cached !== undefined) {
-    log.write("info", `CACHED ${PREFIX} provisioned ${from.image}`, BASE_STEP);
+    log.write("info", `CACHED ${PREFIX} provisioned ${said}`, BASE_STEP);
     return { image: cached, id: (await containers.image(cached))?.id ?? key, context, settings: undefined };
   }
   const workshop = await opened(image, deps, signal);
@@ -99,11 +103,6 @@ function fetchImage(from: FromImage, buildId: string, deps: BaseDeps, signal: Ab
   return deps.inLine(`image ${named.name}`, () => fetchNamed({ ...from, ...named, buildId }, deps, signal));
 }
 
-interface Fetched {
-  readonly found: FoundImage;
-  readonly image: string;
-}
-
 async function fetchNamed(
   { name, registry, access, buildId }: Pick<FromImage, "access"> & ImageName & { readonly buildId: string },
   { containers, login, log, nodeId, localImages, registries }: BaseDeps,
@@ -113,7 +112,7 @@ async function fetchNamed(
   log.write("info", `${PREFIX} FROM ${name}`, BASE_STEP);
   const local = access === undefined && matchesAny(localImages, name) ? await containers.image(name) : undefined;
   // An id would be found as well, and so would what it names.
-  if (local?.names.includes(name) === true) return { found: local, image: name };
+  if (local?.names.includes(name) === true) return { found: local, image: name, said: name };
   if (!matchesAny(registries, registry))
     throw new AppError("bad_request", `this node pulls no images from ${registry}`);
   const before = await containers.image(name);
@@ -127,7 +126,7 @@ async function fetchNamed(
   const own = pulledName(nodeId, buildId);
   await containers.tag(pulled.id, own);
   if (before === undefined) await containers.untag(name);
-  return { found: pulled, image: own };
+  return { found: pulled, image: own, said: name };
 }
 
 /** Taken away at the end of the build. */

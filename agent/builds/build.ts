@@ -21,7 +21,7 @@ const UNTAG_LIMIT_MS = 20_000;
 const UNTAG_POLL_MS = 100;
 
 export interface BuildDeps
-  extends Omit<BaseDeps, "log" | "containers">,
+  extends Omit<BaseDeps, "log" | "containers" | "archive">,
     Pick<FinishDeps, "readyEveryMs" | "defaultWaitS"> {
   readonly containers: BaseDeps["containers"] & Pick<Containers, "untag">;
   readonly files: (templateId: string, hash: string, signal: AbortSignal) => ReturnType<StepDeps["files"]>;
@@ -61,7 +61,8 @@ export async function build(
     teardown.add("container", () => workshop.close());
     return workshop;
   };
-  const made = { ...deps, log, open };
+  const archive: BaseDeps["archive"] = (hash, until) => deps.files(body.templateId, hash, until);
+  const made = { ...deps, log, open, archive };
   try {
     progress.at = BASE_STEP;
     const base = await prepareBase({ buildId, from: body.from, force: body.force }, made, signal);

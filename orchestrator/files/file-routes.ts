@@ -82,7 +82,7 @@ function lengthOf({ headers }: FastifyRequest, maxBytes: number): number {
   }
   const length = Number(text);
   if (length > maxBytes) {
-    throw new AppError("payload_too_large", `the files of one COPY step may have at most ${maxBytes} bytes compressed`);
+    throw new AppError("payload_too_large", `an upload may have at most ${maxBytes} bytes`);
   }
   return length;
 }

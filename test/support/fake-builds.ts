@@ -3,8 +3,9 @@
 import { buffer } from "node:stream/consumers";
 import { type Ended, type Processes, RpcError } from "../../agent/builds/processes.ts";
 import type { Containers, FoundImage } from "../../agent/containers.ts";
+import { untarred } from "./untarred.ts";
 
-type BuildImages = Pick<Containers, "image" | "pull" | "tag" | "untag" | "commitLayer" | "buildImages">;
+type BuildImages = Pick<Containers, "image" | "pull" | "load" | "tag" | "untag" | "commitLayer" | "buildImages">;
 
 export interface FakeImage extends Omit<FoundImage, "names"> {
   /** What ran in the containers it was made of, oldest first. */
@@ -50,6 +51,12 @@ export function fakeBuilds({ step, imageOf, at, inUse }: Part): FakeBuilds {
       const found = registry.get(name);
       if (found === undefined) throw new Error("no such image");
       named.set(name, found);
+    },
+    async load(archive) {
+      await step("load");
+      const about = (await untarred(archive)).get("manifest.json");
+      const [image] = JSON.parse(String(about)) as { RepoTags: [string] }[];
+      named.set(image?.RepoTags[0] ?? "", fakeImage("sha256:loaded"));
     },
     async tag(image, name) {
       await step("tag");

@@ -1,11 +1,10 @@
 /** A registry of images with one image in it, behind basic auth: as much of the protocol as the engine's pull needs. */
 
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
-import { extract } from "tar-stream";
+import { savedImage } from "./saved-image.ts";
 
 export interface Registry {
   /** host:port/name:tag */
@@ -17,24 +16,19 @@ export interface Registry {
 
 /** `source`: an image of this machine's engine. */
 export async function registryWith(source: string): Promise<Registry> {
-  const files = await saved(source);
-  const [about] = JSON.parse(text(files, "manifest.json")) as { Config: string; Layers: string[] }[];
-  if (about === undefined) throw new Error("nothing saved");
+  const { config, layers } = await savedImage(source);
   const blobs = new Map<string, Buffer>();
   const blob = (content: Buffer, mediaType: string) => {
     const digest = digestOf(content);
     blobs.set(digest, content);
     return { mediaType, size: content.length, digest };
   };
-  const content = (name: string) => files.get(name) ?? Buffer.alloc(0);
   const manifest = Buffer.from(
     JSON.stringify({
       schemaVersion: 2,
       mediaType: MANIFEST,
-      config: blob(content(about.Config), "application/vnd.docker.container.image.v1+json"),
-      layers: about.Layers.map((name) =>
-        blob(gzipSync(content(name)), "application/vnd.docker.image.rootfs.diff.tar.gzip"),
-      ),
+      config: blob(config, "application/vnd.docker.container.image.v1+json"),
+      layers: layers.map((layer) => blob(gzipSync(layer), "application/vnd.docker.image.rootfs.diff.tar.gzip")),
     }),
   );
   const [username, password] = ["someone", "pass:word"];
@@ -71,28 +65,4 @@ const MANIFEST = "application/vnd.docker.distribution.manifest.v2+json";
 
 function digestOf(content: Buffer): string {
   return `sha256:${createHash("sha256").update(content).digest("hex")}`;
-}
-
-function text(files: ReadonlyMap<string, Buffer>, name: string): string {
-  return files.get(name)?.toString("utf8") ?? "";
-}
-
-async function saved(image: string): Promise<Map<string, Buffer>> {
-  const files = new Map<string, Buffer>();
-  const unpack = extract();
-  unpack.on("entry", (header, content, next) => {
-    const parts: Buffer[] = [];
-    content.on("data", (part) => parts.push(part as Buffer));
-    content.once("end", () => {
-      files.set(header.name, Buffer.concat(parts));
-      next();
-    });
-  });
-  const save = spawn("docker", ["save", image], { stdio: ["ignore", "pipe", "inherit"] });
-  save.stdout.pipe(unpack);
-  await new Promise((resolve, reject) => {
-    unpack.once("finish", () => resolve(undefined));
-    unpack.once("error", reject);
-  });
-  return files;
 }

@@ -212,6 +212,14 @@ test("an image of a registry is pulled, provisioned once, and its own name does 
   expect([...made.engine.builds.named.keys()].filter((name) => /example|from/.test(name))).toEqual([]);
 });
 
+test("an uploaded image that is none says so, and leaves nothing behind", async () => {
+  const made = await world();
+  const from = { is: "archive" as const, filesHash: "a".repeat(64) };
+  const { reason } = await built(made, body({ from, steps: [] }));
+  expect(reason).toEqual({ message: "the archive is no OCI layout: it has no index.json", step: "base" });
+  await expectNothingLeft(made);
+});
+
 test("an image of this machine is used only where its operator allows it, and never by its id", async () => {
   const made = await world();
   made.engine.builds.named.set("local/a:1", fakeImage("sha256:a", { labels: { "svc.image": "base" } }));

@@ -161,3 +161,33 @@ test("what no build copies from is removed when it is old, after a dry run that 
   await cluster.ask("DELETE", `/templates/${app.templateID}`);
   await expect(readdir(folder())).rejects.toThrow("ENOENT");
 });
+
+describe("an image from an upload", () => {
+  test("is the node's to unpack once it is there, and is kept as long as its build", async () => {
+    const hash = hashOf("image");
+    const ask = async (body: object) => {
+      const requested = await building.request({ name: "image" });
+      return { requested, answer: await building.start(requested, body) };
+    };
+    const missing = await ask({ fromImage: `oci-archive:${hash}` });
+    expect([missing.answer.status, messageOf(missing.answer)]).toEqual([
+      400,
+      `body field 'fromImage': the image ${hash} has not been uploaded`,
+    ]);
+    const short = await ask({ fromImage: "oci-archive:abc" });
+    expect([short.answer.status, messageOf(short.answer)]).toEqual([400, expect.stringContaining("64 hexadecimal")]);
+    const { templateID } = missing.requested;
+    await put((await place(hash, templateID)).url, tarOf({ "index.json": "{}" }));
+    const fromImageRegistry = { type: "registry", username: "a", password: "b" };
+    expect((await ask({ fromImage: `oci-archive:${hash}`, fromImageRegistry })).answer.status).toBe(400);
+    const { answer } = await ask({ fromImage: `oci-archive:${hash}:latest` });
+    expect(answer.status, answer.text).toBe(202);
+    const from = () => cluster.agent.buildsAsked.at(-1)?.from;
+    await expect.poll(from).toEqual({ is: "archive", filesHash: hash, ref: "latest" });
+    const long = new Date(Date.now() - 1e10);
+    const home = join(dirname(cluster.database), "files", templateID);
+    await utimes(join(home, hash), long, long);
+    await cluster.ask("POST", "/admin/builds/collect", { ...admin, body: { dryRun: false } });
+    expect(await readdir(home)).toContain(hash);
+  });
+});

@@ -110,7 +110,8 @@ describe("steps", () => {
       { number: 6, force: false, type: "WORKDIR", path: "app" },
       { number: 7, force: false, type: "USER", user: "root" },
     ]);
-    expect(filesOf(steps)).toEqual([hash]);
+    expect(filesOf({ is: "image", image: "a" }, steps)).toEqual([hash]);
+    expect(filesOf({ is: "archive", filesHash: "b".repeat(64) }, steps)).toEqual(["b".repeat(64), hash]);
   });
 
   test.each([
