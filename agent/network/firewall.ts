@@ -8,7 +8,7 @@ import { kernelPolicy } from "../../shared/policy/egress-policy.ts";
 import type { RunCommand } from "../command.ts";
 import type { Plan, Slot } from "./addresses.ts";
 import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
-import { type KernelFlow, parseFlows, parseUntold } from "./kernel-flows.ts";
+import { type KernelFlow, parseFlows, parseUntold, type Told } from "./kernel-flows.ts";
 import { type NftLine, nftShell } from "./nft-shell.ts";
 import { watchRules } from "./nft-watch.ts";
 import { hostRouting } from "./routing.ts";
@@ -52,7 +52,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connecti
   const slots = new Map<string, SlotPolicy>();
   const expected = { chains: "" };
   const state = { changes: 0 };
-  const told = new Map<string, number>();
+  const told = new Map<string, Told>();
   const routing = hostRouting(plan, run);
   const shell = nftShell();
   const watcher = { stop: () => undefined as void };
@@ -165,7 +165,7 @@ function opened(
 }
 
 function isListed({ policy }: SlotPolicy): boolean {
-  return policy !== undefined && policy.allowed.length + policy.refused.length > 0;
+  return policy !== undefined && policy.allowed.length > 0;
 }
 
 function isThere(plan: Plan, now: NftLine): Promise<boolean> {

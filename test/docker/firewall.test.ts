@@ -315,8 +315,38 @@ ${mine} two`);
     await order({ do: "unwatch" });
   });
 
+  test.each(["steered", "allowed"])(
+    "while the set %s is empty nobody may do more than before, and it is filled again",
+    async (set) => {
+      await open(2, NAMED);
+      await open(3, ranges([], [`${OTHER}/32`]));
+      const before = await arrived();
+      await text(0, "nft", "flush", "set", "inet", NETWORK, set);
+      expect(await reach(2, "udp", ALLOWED)).not.toBe("hello");
+      expect(await reach(2, "tcp", ALLOWED)).not.toBe("hello");
+      expect(await reach(3, "udp", OTHER)).not.toBe("hello");
+      expect(await arrived()).toBe(before);
+      expect((await order({ do: "repair" })).result).toBe(true);
+      expect(await reach(3, "udp", ALLOWED)).toBe("hello");
+    },
+  );
+
+  test("who is no longer among those that may do everything may do nothing", async () => {
+    const before = await arrived();
+    await text(0, "nft", "flush", "set", "inet", NETWORK, "free");
+    expect(await reach(2, "tcp", ALLOWED)).toBe("refused");
+    expect(await reach(2, "udp", ALLOWED)).toBe("prohibited");
+    expect(await arrived()).toBe(before);
+    expect((await order({ do: "repair" })).result).toBe(true);
+    expect(await reach(2, "udp", ALLOWED)).toBe("hello");
+  });
+
+  test("what is always denied cannot be taken away without its rule", async () => {
+    expect(await text(0, "nft", "list", "sets", "inet")).not.toContain("10.0.0.0");
+  });
+
   test.each([
-    ["flush", "set", "inet", NETWORK, "refused"],
+    ["flush", "set", "inet", NETWORK, "allowed"],
     ["add", "element", "inet", NETWORK, "allowed", `{ 10.218.0.2 . ${OTHER} }`],
     ["delete", "element", "inet", NETWORK, "pinned", '{ "fw-3" . 10.218.0.3 }'],
   ])("what else was changed is found by comparison: nft %s %s", async (...command) => {
@@ -423,7 +453,7 @@ for port in range(1000, 1400):
     await open(3, ranges([`${ALLOWED}/32`]));
     await order({ do: "forget", slot: 3 });
     expect(await text(0, "nft", "list", "table", "inet", NETWORK)).not.toMatch(
-      /"fw-3"|10\.218\.0\.3 \. [\d./-]+[,\n ]*\}?\n\t\}\n\n\tset refused/,
+      /"fw-3"|10\.218\.0\.3 \. [\d./-]+[,\n ]*\}?\n\t\}\n\n\tset granted/,
     );
     expect(await reach(3, "tcp", ALLOWED)).toBe("silence");
     expect((await order({ do: "repair" })).result).toBe(false);
