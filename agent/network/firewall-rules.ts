@@ -35,7 +35,7 @@ export type SlotSet = (typeof SLOT_SETS)[number];
 export const LOG_SETS = ["granted", "denials", "crowded"] as const;
 export type LogSet = (typeof LOG_SETS)[number];
 
-/** Known to the log for this long after the first packet; it is read more often than that. */
+/** Known to the log for this long after the last packet: it is read more often, so that none of them is missed. */
 const LOG_SECONDS = 10;
 const LOG_SIZE = 4_096;
 /** New entries of one sandbox; what is above is only counted. */
@@ -259,7 +259,7 @@ function logSet(name: LogSet): string {
 function tellChain(name: LogSet): string {
   return `  chain tell_${name} {
     update @pace { ip saddr limit rate over ${LOG_PACE} } add @untold { ip saddr } return
-    add @${name} { ip saddr . ip daddr . meta l4proto . th dport }
+    update @${name} { ip saddr . ip daddr . meta l4proto . th dport }
   }
 `;
 }

@@ -10,9 +10,9 @@ import type { Plan, Slot } from "./addresses.ts";
 import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
 import { type KernelFlow, parseFlows, parseUntold, type Told } from "./kernel-flows.ts";
 import { type NftLine, nftShell } from "./nft-shell.ts";
-import { watchRules } from "./nft-watch.ts";
 import { hostRouting } from "./routing.ts";
 import { missingElements } from "./table-check.ts";
+import { watchTable } from "./table-watch.ts";
 
 export interface Firewall {
   /** Replaces the whole table; slots not named are denied everything. */
@@ -28,7 +28,7 @@ export interface Firewall {
   repair(): Promise<boolean>;
   /** What the kernel decided since the last time; `untold`: packets by source that were too many to write down. */
   decisions(): Promise<{ readonly flows: readonly KernelFlow[]; readonly untold: ReadonlyMap<string, number> }>;
-  /** Calls back when rules of the table were touched, until `stop`. */
+  /** Calls back when anything of the table may have been changed by somebody else, until `stop`. */
   watch(onTouched: () => void): void;
   stop(): void;
 }
@@ -42,12 +42,15 @@ interface OpenSlot {
 
 export interface FirewallOptions extends Omit<TableOptions, "egressPort"> {
   readonly egressPort: () => Promise<number>;
+  /** Where `svc-table-watch` is. */
+  readonly watcher: () => Promise<string>;
 }
 
 /** A longer line is given to a process of its own: the shell reads lines, not files. */
 const LONG_LINE = 16_384;
 
-export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connections }: FirewallOptions): Firewall {
+export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptions): Firewall {
+  const { egressPort, connections } = options;
   // What is in the kernel: it changes only in line with the commands.
   const slots = new Map<string, SlotPolicy>();
   const expected = { chains: "" };
@@ -146,7 +149,10 @@ export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connecti
         };
       }),
     watch(onTouched) {
-      watcher.stop = watchRules(plan.network, onTouched);
+      watcher.stop = watchTable(
+        { network: plan.network, program: options.watcher, isOwn: (pid) => shell.isOwn(pid) },
+        onTouched,
+      );
     },
     stop() {
       watcher.stop();

@@ -21,7 +21,7 @@ const OUTCOMES: Readonly<Record<LogSet, KernelFlow["outcome"]>> = {
 /** What an element said when it was read last. */
 export interface Told {
   readonly packets: number;
-  /** What is left of its life, which nothing prolongs: one that has more left than before is another one. */
+  /** What is left of its life. Each packet prolongs it: one that has more left than before, and no more packets, is another one. */
   readonly leftMs: number;
 }
 
@@ -58,11 +58,14 @@ export function parseUntold(text: string, told: Map<string, Told>): Map<string, 
   return untold;
 }
 
-/** Of one that was made anew, its counter gone back or its life longer than it was, all of it. */
+/** Of one that was made anew, all of it. */
 function since(told: Map<string, Told>, key: string, now: Told): number {
   const before = told.get(key);
   told.set(key, now);
-  const anew = before === undefined || now.packets < before.packets || now.leftMs > before.leftMs;
+  const anew =
+    before === undefined ||
+    now.packets < before.packets ||
+    (now.packets === before.packets && now.leftMs > before.leftMs);
   return anew ? now.packets : now.packets - before.packets;
 }
 

@@ -105,6 +105,8 @@ describe("the firewall", () => {
     const { stdout } = await run("ip", ["netns", "exec", WORLD, "nft", "list", "chain", "inet", "count", "arrived"]);
     return Number(/packets (\d+)/.exec(stdout)?.[1]);
   };
+  /** Of what the watcher did: calls because of somebody else's change, and tables put back. */
+  const counts = async () => (await order({ do: "counts" })).result as { noticed: number; repaired: number };
   const decisions = async () =>
     (await order({ do: "decisions" })).result as { flows: Record<string, unknown>[]; untold: [string, number][] };
 
@@ -291,7 +293,7 @@ ${mine} two`);
     // Until it looks: the first thing that it notices.
     const noticed = async () => {
       await text(0, "nft", "insert", "rule", "inet", NETWORK, "forward", "accept");
-      return (await order({ do: "repaired" })).result;
+      return (await counts()).repaired;
     };
     await expect.poll(noticed, { interval: 200 }).toBeGreaterThan(0);
     await order({ do: "repair" });
@@ -300,17 +302,36 @@ ${mine} two`);
       ["nft", "delete", "table", "inet", NETWORK],
       ["nft", "flush", "chain", "inet", NETWORK, "out"],
       ["nft", "insert", "rule", "inet", NETWORK, "forward", "accept"],
+      ["nft", "flush", "set", "inet", NETWORK, "allowed"],
+      ["nft", "add", "element", "inet", NETWORK, "allowed", `{ 10.218.0.2 . ${OTHER} }`],
     ];
     for (const command of damage) {
       const begun = performance.now();
       await text(0, ...command);
       const rules = () => text(0, "nft", "-s", "list", "table", "inet", NETWORK).catch(() => "");
-      const whole = (table: string) => table.includes("goto pass") && !/chain forward \{[^}]*\t\taccept/.test(table);
+      const whole = (table: string) =>
+        table.includes("goto pass") &&
+        !/chain forward \{[^}]*\t\taccept/.test(table) &&
+        table.includes(`10.218.0.2 . ${ALLOWED}`) &&
+        !table.includes(`10.218.0.2 . ${OTHER}`);
       await expect.poll(rules, { interval: 1, message: command.join(" ") }).toSatisfy(whole);
-      console.log(`back ${(performance.now() - begun).toFixed(0)} ms after: ${command.slice(0, 3).join(" ")}`);
+      const what = command.slice(0, 3).join(" ");
+      console.log(`back ${(performance.now() - begun).toFixed(0)} ms after: ${what}`);
       expect(await reach(2, "tcp", OTHER)).toBe("refused");
       expect(await reach(2, "tcp", ALLOWED)).toBe("hello");
       await expect.poll(async () => (await order({ do: "repair" })).result).toBe(false);
+    }
+    // Of changes of its own it takes no notice; neither does it of other tables.
+    const noticings = async () => (await counts()).noticed;
+    const seen = await noticings();
+    for (let round = 0; round < 5; round++) {
+      await order({ do: "close", slot: 3 });
+      await open(3, ranges([`${ALLOWED}/32`]));
+    }
+    await text(0, "nft", "add", "table", "inet", "stranger");
+    for (const [times, verb] of ["add", "delete"].entries()) {
+      await text(0, "nft", verb, "set", "inet", NETWORK, "unused", ...(verb === "add" ? ["{ type ipv4_addr; }"] : []));
+      await expect.poll(noticings).toBe(seen + times + 1);
     }
     await order({ do: "unwatch" });
   });
