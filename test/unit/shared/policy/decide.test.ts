@@ -30,6 +30,9 @@ const A = "203.0.113.10";
 const cases: [string, Flow, EgressPolicy, object][] = [
   ["open", tcp(A, 443), OPEN, { verdict: "allow", rule: "default", dial: "address" }],
   ["open, UDP", udp(A, 4000), OPEN, { verdict: "allow", rule: "default" }],
+  // Documentation ranges are ordinary; this one is a machine's own now and then, so no packet of a test is sent there.
+  ["open, 192.0.2.0/24", tcp("192.0.2.7", 443), OPEN, { verdict: "allow", rule: "default", dial: "address" }],
+  ["closed, 192.0.2.0/24", udp("192.0.2.7", 4000), CLOSED, { verdict: "deny", rule: "denyOut 0.0.0.0/0" }],
   ["closed", tcp(A, 443), CLOSED, { verdict: "deny", rule: "denyOut 0.0.0.0/0" }],
   ["closed, UDP", udp(A, 4000), CLOSED, { verdict: "deny", rule: "denyOut 0.0.0.0/0" }],
   // 1: always denied comes before everything.
