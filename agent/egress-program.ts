@@ -1,13 +1,14 @@
 /** Where the egress process is, and the port it listens on. */
 
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { RunCommand } from "./command.ts";
+import { nativeProgram } from "./native-program.ts";
 
 /** Makes the socket that only the kernel's TPROXY can use, and becomes the program. */
-const LAUNCHER = "svc-transparent";
+const LAUNCHER = "egress/svc-transparent";
 
 /** The program with its arguments, without the launcher's: as it was built, or of this checkout. */
 export async function egressProgram(
@@ -15,16 +16,10 @@ export async function egressProgram(
   workDir: string,
 ): Promise<{ launcher: string; program: string[] }> {
   const here = fileURLToPath(import.meta.url);
-  if (!here.endsWith(".ts")) {
-    const file = (name: string) => join(dirname(here), name);
-    return { launcher: file(LAUNCHER), program: [process.execPath, ...process.execArgv, file("egress.js")] };
-  }
   // From the sources, as tests and people who work on it do: this program's own way to load TypeScript.
-  const sources = join(dirname(here), "egress");
-  const launcher = join(workDir, LAUNCHER);
-  await mkdir(workDir, { recursive: true });
-  await run("cc", ["-Os", "-o", launcher, join(sources, `${LAUNCHER}.c`)]);
-  return { launcher, program: [process.execPath, ...process.execArgv, join(sources, "main.ts")] };
+  const main = join(dirname(here), here.endsWith(".ts") ? "egress/main.ts" : "egress.js");
+  const launcher = await nativeProgram(run, LAUNCHER, workDir);
+  return { launcher, program: [process.execPath, ...process.execArgv, main] };
 }
 
 /** The wanted one, else the one of last time while it is free, else a free one; remembered in the file. */

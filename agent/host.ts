@@ -18,6 +18,7 @@ import { httpEnvd } from "./envd.ts";
 import { envdRuntimes } from "./envd-runtime.ts";
 import { hostMachine } from "./machine.ts";
 import { hostMarks } from "./marks.ts";
+import { nativeProgram } from "./native-program.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { hostFirewall } from "./network/firewall.ts";
 import { hostLinks } from "./network/links.ts";
@@ -51,7 +52,11 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     containers,
     openCgroup,
     links: hostLinks(plan, runCommand),
-    firewall: hostFirewall(plan, runCommand, { egressPort, connections: config.egressConnections }),
+    firewall: hostFirewall(plan, runCommand, {
+      egressPort,
+      connections: config.egressConnections,
+      watcher: () => nativeProgram(runCommand, "network/svc-table-watch", config.runDir),
+    }),
     marks: hostMarks(config.runDir),
     envd: httpEnvd(),
     processes: envdProcesses(),

@@ -166,8 +166,8 @@ export function denial(
     return "The sandbox is paused, and waking it on this port takes its access token";
   }
   if (network?.allowPublicTraffic !== false) return undefined;
-  const given = tokens.trafficAccessToken;
-  if (given !== undefined && sameSecret(given, trafficToken(seed, id))) return undefined;
+  const expected = trafficToken(seed, id);
+  if (tokens.trafficAccessTokens?.some((given) => sameSecret(given, expected)) === true) return undefined;
   return "The sandbox is paused, and waking it takes its traffic access token";
 }
 

@@ -82,19 +82,28 @@ async function bundleEnvd(): Promise<void> {
   writeFileSync(join(directory, "package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
 }
 
+/** Beside it what hears the kernel tell of changes of the firewall, which no part of Node can. */
+async function bundleAgent(): Promise<void> {
+  await bundleProgram("agent");
+  compile("agent/network", "svc-table-watch");
+}
+
 /** Beside it what makes its socket, which no setting of Node can. */
 async function bundleEgress(): Promise<void> {
   await bundleProgram("egress", "agent/egress");
-  const launcher = "svc-transparent";
-  execFileSync("cc", ["-static", "-Os", "-s", "-Wall", "-o", join(dist, launcher), `${launcher}.c`], {
-    cwd: join(root, "agent/egress"),
+  compile("agent/egress", "svc-transparent");
+}
+
+function compile(folder: string, name: string): void {
+  execFileSync("cc", ["-static", "-Os", "-s", "-Wall", "-o", join(dist, name), `${name}.c`], {
+    cwd: join(root, folder),
     stdio: "inherit",
   });
 }
 
 const builders: Record<string, () => Promise<void>> = {
   orchestrator: () => bundleProgram("orchestrator"),
-  agent: () => bundleProgram("agent"),
+  agent: bundleAgent,
   egress: bundleEgress,
   envd: bundleEnvd,
 };

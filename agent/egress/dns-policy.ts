@@ -25,7 +25,12 @@ export interface Answering {
   readonly forward: (message: Buffer) => Promise<Buffer>;
 }
 
-/** HTTPS and SVCB records hold keys that hide the name of a connection (ECH) and addresses that bypass A records. */
+/** What a connection needs. Anything else only carries data, TXT above all, or undermines what is decided by names. */
+const ANSWERED: readonly number[] = [TYPE.A, TYPE.AAAA, TYPE.CNAME];
+/**
+ * HTTPS and SVCB records hold keys that hide the name of a connection (ECH) and addresses that bypass A records.
+ * Browsers ask for them before every connection: that is nothing to write down.
+ */
 const HINTS: readonly number[] = [TYPE.HTTPS, TYPE.SVCB, TYPE.ANY];
 /** Whole zones. */
 const TRANSFERS: readonly number[] = [TYPE.AXFR, TYPE.IXFR];
@@ -34,7 +39,15 @@ export async function answer(message: Buffer, question: Question, asker: Asker, 
   const { type } = question;
   if (!question.internet || TRANSFERS.includes(type)) return respond(message, question, CODE.refused);
   if (onlyListedNames(asker.policy)) return answerListed(message, question, asker, answering);
-  return HINTS.includes(type) ? respond(message, question, CODE.ok) : answering.forward(message);
+  return ANSWERED.includes(type)
+    ? answering.forward(message)
+    : withoutRecords(message, question, asker, question.name ?? "");
+}
+
+/** "There is the name, but nothing of that type", whatever the policy: programs go on without, and do not ask again. */
+function withoutRecords(message: Buffer, question: Question, asker: Asker, name: string): Buffer {
+  if (!HINTS.includes(question.type)) asker.refused(name, `always type ${question.type}`);
+  return respond(message, question, CODE.ok);
 }
 
 async function answerListed(message: Buffer, question: Question, asker: Asker, { names }: Answering): Promise<Buffer> {
@@ -45,15 +58,12 @@ async function answerListed(message: Buffer, question: Question, asker: Asker, {
     asker.refused(name ?? "", decision?.rule ?? "always name");
     return respond(message, question, CODE.refused);
   }
+  if (!ANSWERED.includes(type)) return withoutRecords(message, question, asker, name);
   // There is no IPv6 in a sandbox.
-  if (HINTS.includes(type) || type === TYPE.AAAA) return respond(message, question, CODE.ok);
+  if (type === TYPE.AAAA) return respond(message, question, CODE.ok);
   if (type === TYPE.CNAME) {
     const { code, alias, ttl } = await names.alias(name);
     return alias === undefined ? respond(message, question, code) : respondAlias(message, question, { alias, ttl });
-  }
-  if (type !== TYPE.A) {
-    asker.refused(name, `always type ${type}`);
-    return respond(message, question, CODE.refused);
   }
   const { code, addresses, ttl } = await names.addresses(name);
   const outside = addresses.filter((address) => denied(address) === undefined);

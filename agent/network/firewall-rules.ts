@@ -1,7 +1,7 @@
 /** The nftables table of a node as text, and the commands that change it. Pure; design.md §7, field.md §4.4. */
 
 import type { KernelPolicy } from "../../shared/policy/egress-policy.ts";
-import { ALWAYS_DENIED, addressText, type Range } from "../../shared/policy/ranges.ts";
+import { ALWAYS_DENIED, addressText, mergeRanges, parseRange, type Range } from "../../shared/policy/ranges.ts";
 import type { Plan } from "./addresses.ts";
 import { PINNED_MARK, STEERED_MARK } from "./routing.ts";
 
@@ -23,24 +23,19 @@ export interface TableOptions {
   readonly connections: number;
 }
 
-/** Sets of what slots are and may; their elements are all that changes when a sandbox comes or goes. */
-export const SLOT_SETS = [
-  "pinned",
-  "open",
-  "steered",
-  "tunnelled",
-  "diverted",
-  "listed",
-  "allowed",
-  "refused",
-] as const;
+/**
+ * Sets of what slots are and may; their elements are all that changes when a sandbox comes or goes. Each one permits
+ * something, or hands it to the egress process: who is taken out of it, or whose set is flushed by another tool, may do
+ * less. What is always denied is therefore part of the rules, where nobody can change it without the rule.
+ */
+export const SLOT_SETS = ["pinned", "open", "steered", "tunnelled", "diverted", "free", "allowed"] as const;
 export type SlotSet = (typeof SLOT_SETS)[number];
 
 /** What the kernel decided, for the log: `source . destination . protocol . port` with a counter of packets. */
 export const LOG_SETS = ["granted", "denials", "crowded"] as const;
 export type LogSet = (typeof LOG_SETS)[number];
 
-/** Known to the log for this long after the first packet; it is read more often than that. */
+/** Known to the log for this long after the last packet: it is read more often, so that none of them is missed. */
 const LOG_SECONDS = 10;
 const LOG_SIZE = 4_096;
 /** New entries of one sandbox; what is above is only counted. */
@@ -52,9 +47,8 @@ const SET_TYPES: Readonly<Record<SlotSet, string>> = {
   steered: "type ifname",
   tunnelled: "type ifname",
   diverted: "type ifname",
-  listed: "type ifname",
+  free: "type ifname",
   allowed: "type ipv4_addr . ipv4_addr\n    flags interval",
-  refused: "type ipv4_addr . ipv4_addr\n    flags interval",
 };
 
 /**
@@ -68,6 +62,7 @@ export function tableText(plan: Plan, slots: Iterable<SlotPolicy>, options: Tabl
   const to = `oifname "${plan.network}-*"`;
   const pinned = hex(PINNED_MARK);
   const steered = hex(STEERED_MARK);
+  const denied = `{ ${deniedRanges(plan).join(", ")} }`;
   return `add table inet ${plan.network}
 delete table inet ${plan.network}
 table inet ${plan.network} {
@@ -77,13 +72,7 @@ ${SLOT_SETS.map((name) =>
     SET_TYPES[name],
     all.flatMap((slot) => slot[name] ?? []),
   ),
-).join("")}${LOG_SETS.map(logSet).join("")}  set denied {
-    type ipv4_addr
-    flags interval
-    auto-merge
-    elements = { ${[...ALWAYS_DENIED, plan.subnet].join(", ")} }
-  }
-  set connections {
+).join("")}${LOG_SETS.map(logSet).join("")}  set connections {
     type ipv4_addr
     size 65535
     flags dynamic
@@ -115,7 +104,7 @@ ${SLOT_SETS.map((name) =>
     iifname != @steered return
     tcp dport { 53, 853 } return
     fib daddr type { local, broadcast, multicast } return
-    iifname != @tunnelled ip daddr @denied return
+    iifname != @tunnelled ip daddr ${denied} return
     meta l4proto tcp tproxy ip to ${plan.gateway}:${options.egressPort} meta mark set meta mark | ${steered} accept
   }
   chain forward {
@@ -129,13 +118,12 @@ ${SLOT_SETS.map((name) =>
     ${to} drop
     iifname != @open drop
     meta l4proto != { tcp, udp } drop
-    ip daddr @denied goto silence
+    ip daddr ${denied} goto silence
     th dport { 53, 853 } goto silence
     iifname @steered goto refuse
-    iifname != @listed goto pass
+    iifname @free goto pass
     ip saddr . ip daddr @allowed goto pass
-    ip saddr . ip daddr @refused goto refuse
-    goto pass
+    goto refuse
   }
   chain pass {
     ct state established,related accept
@@ -163,11 +151,10 @@ ${LOG_SETS.map(tellChain).join("")}  chain into {
     oifname != @open drop
     ip protocol icmp accept
     oifname @steered drop
-    ip saddr @denied drop
-    oifname != @listed accept
+    ip saddr ${denied} drop
+    oifname @free accept
     ip daddr . ip saddr @allowed accept
-    ip daddr . ip saddr @refused drop
-    accept
+    drop
   }
   chain input {
     type filter hook input priority -10; policy accept;
@@ -226,14 +213,16 @@ export function slotElements({
     ...(policy?.steered === true ? { steered: one } : {}),
     ...(policy?.tunnelled === true ? { tunnelled: one } : {}),
     ...(wasSteered && policy?.steered !== true ? { diverted: one } : {}),
-    ...(policy !== undefined && policy.allowed.length + policy.refused.length > 0
-      ? {
-          listed: one,
-          allowed: policy.allowed.map((range) => `${address} . ${rangeText(range)}`),
-          refused: policy.refused.map((range) => `${address} . ${rangeText(range)}`),
-        }
-      : {}),
+    ...(policy?.free === true ? { free: one } : {}),
+    ...(policy === undefined || policy.allowed.length === 0
+      ? {}
+      : { allowed: policy.allowed.map((range) => `${address} . ${rangeText(range)}`) }),
   };
+}
+
+function deniedRanges({ subnet }: Plan): readonly string[] {
+  const ranges = [...ALWAYS_DENIED, subnet].map(parseRange).filter((range) => range !== undefined);
+  return mergeRanges(ranges).map(rangeText);
 }
 
 function rangeText({ first, last }: Range): string {
@@ -270,7 +259,7 @@ function logSet(name: LogSet): string {
 function tellChain(name: LogSet): string {
   return `  chain tell_${name} {
     update @pace { ip saddr limit rate over ${LOG_PACE} } add @untold { ip saddr } return
-    add @${name} { ip saddr . ip daddr . meta l4proto . th dport }
+    update @${name} { ip saddr . ip daddr . meta l4proto . th dport }
   }
 `;
 }

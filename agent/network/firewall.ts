@@ -8,11 +8,11 @@ import { kernelPolicy } from "../../shared/policy/egress-policy.ts";
 import type { RunCommand } from "../command.ts";
 import type { Plan, Slot } from "./addresses.ts";
 import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
-import { type KernelFlow, parseFlows, parseUntold } from "./kernel-flows.ts";
+import { type KernelFlow, parseFlows, parseUntold, type Told } from "./kernel-flows.ts";
 import { type NftLine, nftShell } from "./nft-shell.ts";
-import { watchRules } from "./nft-watch.ts";
 import { hostRouting } from "./routing.ts";
 import { missingElements } from "./table-check.ts";
+import { watchTable } from "./table-watch.ts";
 
 export interface Firewall {
   /** Replaces the whole table; slots not named are denied everything. */
@@ -28,7 +28,7 @@ export interface Firewall {
   repair(): Promise<boolean>;
   /** What the kernel decided since the last time; `untold`: packets by source that were too many to write down. */
   decisions(): Promise<{ readonly flows: readonly KernelFlow[]; readonly untold: ReadonlyMap<string, number> }>;
-  /** Calls back when rules of the table were touched, until `stop`. */
+  /** Calls back when anything of the table may have been changed by somebody else, until `stop`. */
   watch(onTouched: () => void): void;
   stop(): void;
 }
@@ -42,17 +42,20 @@ interface OpenSlot {
 
 export interface FirewallOptions extends Omit<TableOptions, "egressPort"> {
   readonly egressPort: () => Promise<number>;
+  /** Where `svc-table-watch` is. */
+  readonly watcher: () => Promise<string>;
 }
 
 /** A longer line is given to a process of its own: the shell reads lines, not files. */
 const LONG_LINE = 16_384;
 
-export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connections }: FirewallOptions): Firewall {
+export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptions): Firewall {
+  const { egressPort, connections } = options;
   // What is in the kernel: it changes only in line with the commands.
   const slots = new Map<string, SlotPolicy>();
   const expected = { chains: "" };
   const state = { changes: 0 };
-  const told = new Map<string, number>();
+  const told = new Map<string, Told>();
   const routing = hostRouting(plan, run);
   const shell = nftShell();
   const watcher = { stop: () => undefined as void };
@@ -146,7 +149,10 @@ export function hostFirewall(plan: Plan, run: RunCommand, { egressPort, connecti
         };
       }),
     watch(onTouched) {
-      watcher.stop = watchRules(plan.network, onTouched);
+      watcher.stop = watchTable(
+        { network: plan.network, program: options.watcher, isOwn: (pid) => shell.isOwn(pid) },
+        onTouched,
+      );
     },
     stop() {
       watcher.stop();
@@ -165,7 +171,7 @@ function opened(
 }
 
 function isListed({ policy }: SlotPolicy): boolean {
-  return policy !== undefined && policy.allowed.length + policy.refused.length > 0;
+  return policy !== undefined && policy.allowed.length > 0;
 }
 
 function isThere(plan: Plan, now: NftLine): Promise<boolean> {

@@ -18,40 +18,64 @@ const OUTCOMES: Readonly<Record<LogSet, KernelFlow["outcome"]>> = {
   crowded: "crowded",
 };
 
+/** What an element said when it was read last. */
+export interface Told {
+  readonly packets: number;
+  /** What is left of its life. Each packet prolongs it: one that has more left than before, and no more packets, is another one. */
+  readonly leftMs: number;
+}
+
 /** What is new since the last time; `told` remembers the counters, and forgets those that are gone. */
-export function parseFlows(texts: readonly (readonly [LogSet, string])[], told: Map<string, number>): KernelFlow[] {
+export function parseFlows(texts: readonly (readonly [LogSet, string])[], told: Map<string, Told>): KernelFlow[] {
   const seen = new Set<string>();
   const flows = texts.flatMap(([set, text]) =>
-    [...text.matchAll(/([\d.]+) \. ([\d.]+) \. (tcp|udp) \. (\d+)[^,}]*? counter packets (\d+)/g)].flatMap((match) => {
-      const [, source = "", address = "", protocol, port, packets] = match;
-      const key = `${set} ${source} ${address} ${protocol} ${port}`;
-      seen.add(key);
-      const count = since(told, key, Number(packets));
-      if (count === 0) return [];
-      const how = protocol === "udp" ? ("udp" as const) : ("tcp" as const);
-      return [{ source, address, protocol: how, port: Number(port), outcome: OUTCOMES[set], count }];
-    }),
+    [...text.matchAll(/([\d.]+) \. ([\d.]+) \. (tcp|udp) \. (\d+)([^,}]*?) counter packets (\d+)/g)].flatMap(
+      (match) => {
+        const [, source = "", address = "", protocol, port, times = "", packets] = match;
+        const key = `${set} ${source} ${address} ${protocol} ${port}`;
+        seen.add(key);
+        const count = since(told, key, { packets: Number(packets), leftMs: leftMs(times) });
+        if (count === 0) return [];
+        const how = protocol === "udp" ? ("udp" as const) : ("tcp" as const);
+        return [{ source, address, protocol: how, port: Number(port), outcome: OUTCOMES[set], count }];
+      },
+    ),
   );
   for (const key of told.keys()) if (!seen.has(key) && !key.startsWith("untold ")) told.delete(key);
   return flows;
 }
 
-export function parseUntold(text: string, told: Map<string, number>): Map<string, number> {
+export function parseUntold(text: string, told: Map<string, Told>): Map<string, number> {
   const seen = new Set<string>();
   const untold = new Map<string, number>();
-  for (const [, source = "", packets] of text.matchAll(/([\d.]+) (?:[^,}]*? )?counter packets (\d+)/g)) {
+  for (const [, source = "", times = "", packets] of text.matchAll(/([\d.]+) ([^,}]*? )?counter packets (\d+)/g)) {
     const key = `untold ${source}`;
     seen.add(key);
-    const count = since(told, key, Number(packets));
+    const count = since(told, key, { packets: Number(packets), leftMs: leftMs(times) });
     if (count > 0) untold.set(source, count);
   }
   for (const key of told.keys()) if (key.startsWith("untold ") && !seen.has(key)) told.delete(key);
   return untold;
 }
 
-/** A counter that went back belongs to an element that was made anew. */
-function since(told: Map<string, number>, key: string, packets: number): number {
-  const before = told.get(key) ?? 0;
-  told.set(key, packets);
-  return packets < before ? packets : packets - before;
+/** Of one that was made anew, all of it. */
+function since(told: Map<string, Told>, key: string, now: Told): number {
+  const before = told.get(key);
+  told.set(key, now);
+  const anew =
+    before === undefined ||
+    now.packets < before.packets ||
+    (now.packets === before.packets && now.leftMs > before.leftMs);
+  return anew ? now.packets : now.packets - before.packets;
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
+
+/** As in `timeout 1h expires 59m59s936ms`. */
+function leftMs(times: string): number {
+  const text = /expires (\w+)/.exec(times)?.[1] ?? "";
+  return [...text.matchAll(/(\d+)(ms|[dhms])/g)].reduce(
+    (sum, [, n, unit = ""]) => sum + Number(n) * (UNITS_MS[unit] ?? 0),
+    0,
+  );
 }

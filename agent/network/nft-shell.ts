@@ -8,6 +8,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 const ANSWER_LIMIT_MS = 5_000;
 const MAX_OUTPUT_CHARACTERS = 8 * 1024 * 1024;
 const LINES_PER_PROCESS = 1_000;
+const PIDS_KEPT = 3;
 
 /** What the line printed; rejects with nft's complaint. One line is one transaction. */
 export type NftLine = (line: string) => Promise<string>;
@@ -15,6 +16,8 @@ export type NftLine = (line: string) => Promise<string>;
 export interface NftShell {
   /** Work of several lines, or of another process on the same table, in line with the others. */
   inLine<T>(work: (now: NftLine) => Promise<T>): Promise<T>;
+  /** Whether this is, or was not long ago, the process that the lines are given to. */
+  isOwn(pid: number): boolean;
   stop(): void;
 }
 
@@ -33,6 +36,7 @@ export function nftShell(): NftShell {
     session: undefined,
     queue: Promise.resolve(),
   };
+  const pids: number[] = [];
 
   const end = () => {
     state.session?.child.kill("SIGKILL");
@@ -45,6 +49,9 @@ export function nftShell(): NftShell {
     // 2>&1 so that complaints and answers arrive in the order in which they were written.
     const child = spawn("sh", ["-c", "exec nft -i 2>&1"], { stdio: ["pipe", "pipe", "pipe"] });
     const session: Session = { child, served: 0 };
+    if (child.pid !== undefined) pids.push(child.pid);
+    // What is told of a change comes a moment later.
+    if (pids.length > PIDS_KEPT) pids.shift();
     const gone = () => {
       if (state.session === session) state.session = undefined;
     };
@@ -98,6 +105,7 @@ export function nftShell(): NftShell {
 
   return {
     inLine,
+    isOwn: (pid) => pids.includes(pid),
     stop: end,
   };
 }

@@ -42,7 +42,8 @@ export interface EdgeRoutes {
 
 /** What a visitor showed: checked by the waker before anything is resumed (wire-contract.md §2.5). */
 export interface WakeTokens {
-  readonly trafficAccessToken?: string | undefined;
+  /** Of both headers: one that holds is enough, as while it runs. */
+  readonly trafficAccessTokens?: readonly string[] | undefined;
   readonly envdAccessToken?: string | undefined;
   /** A signed file URL: what takes envd's token to make is as good as showing it. */
   readonly signed?: Signed | undefined;

@@ -289,7 +289,7 @@ function send(request: ClientRequest, response: ClientResponse, refusal: Refusal
 
 function tokensOf({ request, visitor }: Visit): WakeTokens {
   return {
-    trafficAccessToken: visitor.trafficTokens[0]?.value,
+    trafficAccessTokens: visitor.trafficTokens.map(({ value }) => value),
     envdAccessToken: headerValue(request.rawHeaders, "x-access-token"),
     signed: readSigned(request.method, visitor.path),
   };

@@ -2,9 +2,9 @@
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import { placeholdersOf } from "../../shared/policy/placeholders.ts";
 import { canBeSet, isHeaderValue } from "../../shared/policy/rule-headers.ts";
 import { readDomain } from "./destinations.ts";
-import { readPlaceholders } from "./placeholders.ts";
 import { quoted, refuse } from "./refuse.ts";
 
 type Rules = NonNullable<NetworkOptions["rules"]>;
@@ -43,11 +43,12 @@ function checkHeaders(host: string, headers: Readonly<Record<string, string>>, p
     if (!isHeaderValue(value) || value.includes("\t")) {
       refuse(`rules of ${quoted(host)}: the value of header ${quoted(given)} has characters that are not allowed`);
     }
-    const found = readPlaceholders(value);
-    if (found === undefined) {
-      refuse(`rules of ${quoted(host)}: the value of header ${quoted(given)} has a malformed placeholder`);
+    for (const { asks } of placeholdersOf(value)) {
+      if (asks === undefined) {
+        refuse(`rules of ${quoted(host)}: the value of header ${quoted(given)} has a malformed placeholder`);
+      }
+      placeholders.add(asks);
     }
-    for (const each of found) placeholders.add(each);
   }
 }
 

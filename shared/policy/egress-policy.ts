@@ -1,7 +1,7 @@
 /** Where one sandbox may speak to, in the one spelling that every enforcing part understands (design.md §7). */
 
 import { type Static, Type } from "typebox";
-import { mergeRanges, parseRange, type Range } from "./ranges.ts";
+import { LAST_ADDRESS, mergeRanges, otherRanges, parseRange, type Range } from "./ranges.ts";
 
 const closed = { additionalProperties: false } as const;
 const ranges = Type.Array(Type.String({ pattern: "^[0-9.]+/[0-9]+$" }));
@@ -47,25 +47,23 @@ export const OPEN: EgressPolicy = { allowRanges: [], allowDomains: [], denyRange
 export const CLOSED: EgressPolicy = { ...OPEN, denyRanges: ["0.0.0.0/0"] };
 export const EVERYTHING = "0.0.0.0/0";
 
-/** What the kernel is told of a policy. */
+/** What the kernel is told of a policy: what is permitted, never what is not, so that whatever it loses it refuses. */
 export interface KernelPolicy {
   /** TCP goes to the egress process, and no UDP leaves. */
   readonly steered: boolean;
   /** TCP to always-denied ranges as well: they may exist behind the proxy. */
   readonly tunnelled: boolean;
-  /** Disjoint; empty where steered, since then the egress process decides. */
+  /** Everything that is not always denied. */
+  readonly free: boolean;
+  /** Disjoint; empty where it is free, and where it is steered, since then the egress process decides. */
   readonly allowed: readonly Range[];
-  readonly refused: readonly Range[];
 }
 
 export function kernelPolicy(policy: EgressPolicy): KernelPolicy {
   const steered = needsEgressProcess(policy);
-  return {
-    steered,
-    tunnelled: policy.proxy !== undefined,
-    allowed: steered ? [] : disjoint(policy.allowRanges),
-    refused: steered ? [] : disjoint(policy.denyRanges),
-  };
+  const allowed = mergeRanges([...disjoint(policy.allowRanges), ...otherRanges(disjoint(policy.denyRanges))]);
+  const free = !steered && isEverything(allowed);
+  return { steered, tunnelled: policy.proxy !== undefined, free, allowed: steered || free ? [] : allowed };
 }
 
 export function needsEgressProcess({ allowDomains, rules, proxy }: EgressPolicy): boolean {
@@ -78,8 +76,11 @@ export function onlyListedNames({ allowRanges, denyRanges }: EgressPolicy): bool
 }
 
 function coversAll(texts: readonly string[]): boolean {
-  const [all] = disjoint(texts);
-  return all !== undefined && all.first === 0 && all.last === 2 ** 32 - 1;
+  return isEverything(disjoint(texts));
+}
+
+function isEverything([all]: readonly Range[]): boolean {
+  return all !== undefined && all.first === 0 && all.last === LAST_ADDRESS;
 }
 
 function disjoint(texts: readonly string[]): readonly Range[] {

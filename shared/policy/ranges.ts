@@ -6,6 +6,8 @@ export interface Range {
   readonly last: number;
 }
 
+export const LAST_ADDRESS = 2 ** 32 - 1;
+
 /** Never reachable, whatever a policy says (design.md §7; 168.63.129.16 is a cloud's metadata on a public address). */
 export const ALWAYS_DENIED = [
   "0.0.0.0/8",
@@ -58,6 +60,16 @@ export function mergeRanges(ranges: readonly Range[]): readonly Range[] {
     else merged.push({ first, last });
   }
   return merged;
+}
+
+/** The addresses in none of these, which `mergeRanges` made. */
+export function otherRanges(merged: readonly Range[]): readonly Range[] {
+  const others = merged.map(({ first }, i) => ({
+    first: i === 0 ? 0 : (merged[i - 1]?.last ?? 0) + 1,
+    last: first - 1,
+  }));
+  const rest = { first: (merged.at(-1)?.last ?? -1) + 1, last: LAST_ADDRESS };
+  return [...others, rest].filter(({ first, last }) => first <= last);
 }
 
 const denied = ALWAYS_DENIED.map((text) => ({ text, range: parseRange(text) as Range }));

@@ -1,12 +1,14 @@
 /** `network.rules`: headers that the sandbox never sees, set on its requests to some hosts and on no others. */
 
+import type { Sandbox } from "e2b";
 import { describe, expect, test } from "vitest";
-import { ask, forkOf, NOTHING, python, reach, reached, sandboxWith, sleepAndWake } from "../support/egress.ts";
+import { ask, forkOf, NOTHING, python, reach, reached, sandboxWith } from "../support/egress.ts";
+import { dropFrozen } from "../support/frozen.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { openPlatform } from "../support/platform.ts";
 import { sharedSandbox } from "../support/sdk.ts";
 
-openPlatform();
+const platform = openPlatform();
 const internet = openInternet();
 const secret = "Bearer of-a-secret";
 const headers = (values: Record<string, string>) => [{ transform: { headers: values } }];
@@ -150,10 +152,26 @@ describe("rules", () => {
     expect(await reach(sandbox, "google.example")).toEqual({ "google.example": "blocked" });
   });
 
-  test("survive pause and resume, the trust in their certificates as well", async () => {
-    const sandbox = await sleepAndWake(await sandboxWith({ rules: RULES }));
-    expect((await ask(sandbox, "https://api.example/", "")).headers).toMatchObject({ authorization: secret });
-  });
+  test("survive a resume from what was stored, and are in a fork of that, the trust of all programs as well", async () => {
+    const sandbox = await sandboxWith({ rules: RULES });
+    // A process that has its certificates in memory, and connects again when it is told to.
+    await sandbox.files.write("/tmp/old.py", ASK_WHEN_TOLD);
+    await (await sandbox.commands.run("python3 /tmp/old.py", { background: true, timeoutMs: 0 })).disconnect();
+    expect(await believing(sandbox)).toEqual(BELIEVERS);
+
+    await sandbox.pause();
+    await dropFrozen(platform, sandbox.sandboxId);
+    await sandbox.connect({ timeoutMs: 120_000 });
+    expect(await believing(sandbox)).toEqual(BELIEVERS);
+    await sandbox.commands.run("update-ca-certificates", { user: "root", timeoutMs: 60_000 });
+    const copy = await forkOf(sandbox);
+    expect(await believing(copy)).toEqual(BELIEVERS);
+    for (const each of [sandbox, copy]) {
+      expect((await ask(each, "https://api.example/", "")).headers).toMatchObject({ authorization: secret });
+      await each.files.write("/tmp/go", "");
+      await expect.poll(async () => each.files.read("/tmp/answer").catch(() => "")).toBe("exact");
+    }
+  }, 120_000);
 
   test("may come and go while it runs", async () => {
     const sandbox = await sandboxWith();
@@ -193,6 +211,33 @@ describe("rules", () => {
     expect((await ask(await forkOf(sandbox), "https://api.example/", "")).headers["x-rule"]).toBe("mine");
   });
 });
+
+/** Each prints what it was answered; those of root as well, with the environment that sudo leaves. */
+const PROGRAMS = {
+  curl: "curl -sS -m 8 https://api.example/",
+  python: `python3 -c 'import urllib.request as u; print(u.urlopen("https://api.example/").read().decode())'`,
+  requests: `python3 -c 'from pip._vendor import requests as r; print(r.get("https://api.example/").text)'`,
+  node: `/svc/lib/ld-linux-x86-64.so.2 --library-path /svc/lib /svc/node -e 'fetch("https://api.example/").then((r) => r.text()).then(console.log)'`,
+  git: "git ls-remote https://api.example/repository.git",
+  "sudo curl": "sudo curl -sS -m 8 https://api.example/",
+  "sudo requests": `sudo python3 -c 'from pip._vendor import requests as r; print(r.get("https://api.example/").text)'`,
+};
+const BELIEVERS = Object.keys(PROGRAMS);
+
+/** Programs that believed the certificate they were shown, and whose request got the header. */
+async function believing(sandbox: Sandbox): Promise<readonly string[]> {
+  const lines = Object.entries(PROGRAMS).map(
+    ([name, program]) => `${program} 2>&1 | grep -Eq '"x-rule": ?"exact"|refs/heads/main' && echo "${name}"`,
+  );
+  const { stdout } = await sandbox.commands.run(`${lines.join("\n")}\ntrue`, { timeoutMs: 60_000 });
+  return stdout.trim().split("\n");
+}
+
+const ASK_WHEN_TOLD = `import json, os, ssl, time, urllib.request
+trust = ssl.create_default_context()
+while not os.path.exists("/tmp/go"): time.sleep(0.05)
+answer = json.load(urllib.request.urlopen("https://api.example/", context=trust))["headers"]["x-rule"]
+open("/tmp/answer", "w").write(answer)`;
 
 function webSocket(scheme: string): string {
   return `import base64, os, socket, ssl, struct

@@ -407,14 +407,18 @@ test("a Debian image without our user, and without what can be installed here, i
   const image = await made(
     "debian",
     "svc/base:latest",
-    "userdel -r user; rm -f /usr/bin/ss /bin/ss /etc/sudoers.d/user; useradd -u 1000 other; printf 'PATH=/usr/bin:/bin\\n' > /etc/profile",
+    "userdel -r user; rm -f /usr/bin/ss /bin/ss /etc/sudoers.d/*; useradd -u 1000 other; printf 'PATH=/usr/bin:/bin\\n' > /etc/profile",
   );
-  const done = await built(image, [run("id -un; id -u; sudo -n id -u; echo $PATH; ls -A ~")]);
+  const done = await built(image, [
+    run(
+      "id -un; id -u; sudo -n id -u; echo $PATH; ls -A ~; REQUESTS_CA_BUNDLE=/kept sudo -n printenv REQUESTS_CA_BUNDLE",
+    ),
+  ]);
   expect(result(done).settings).toMatchObject({ user: "user", workdir: "/home/user" });
   const said = messages(done)
     .filter((line) => line.startsWith("[builder 1/1] [stdout]"))
     .join("\n");
-  expect(said).toMatch(/user[^]*1001[^]*: 0\n[^]*\/opt\/own:\/usr\/bin:\/bin[^]*\.bashrc/);
+  expect(said).toMatch(/user[^]*1001[^]*: 0\n[^]*\/opt\/own:\/usr\/bin:\/bin[^]*\.bashrc[^]*: \/kept/);
   expect(messages(done).join("\n")).toMatch(/Not installed:.*ss/);
   await agent.call.deleteBuild({ params: { buildId: done.buildId } });
 });

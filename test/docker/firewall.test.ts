@@ -105,6 +105,8 @@ describe("the firewall", () => {
     const { stdout } = await run("ip", ["netns", "exec", WORLD, "nft", "list", "chain", "inet", "count", "arrived"]);
     return Number(/packets (\d+)/.exec(stdout)?.[1]);
   };
+  /** Of what the watcher did: calls because of somebody else's change, and tables put back. */
+  const counts = async () => (await order({ do: "counts" })).result as { noticed: number; repaired: number };
   const decisions = async () =>
     (await order({ do: "decisions" })).result as { flows: Record<string, unknown>[]; untold: [string, number][] };
 
@@ -291,7 +293,7 @@ ${mine} two`);
     // Until it looks: the first thing that it notices.
     const noticed = async () => {
       await text(0, "nft", "insert", "rule", "inet", NETWORK, "forward", "accept");
-      return (await order({ do: "repaired" })).result;
+      return (await counts()).repaired;
     };
     await expect.poll(noticed, { interval: 200 }).toBeGreaterThan(0);
     await order({ do: "repair" });
@@ -300,23 +302,72 @@ ${mine} two`);
       ["nft", "delete", "table", "inet", NETWORK],
       ["nft", "flush", "chain", "inet", NETWORK, "out"],
       ["nft", "insert", "rule", "inet", NETWORK, "forward", "accept"],
+      ["nft", "flush", "set", "inet", NETWORK, "allowed"],
+      ["nft", "add", "element", "inet", NETWORK, "allowed", `{ 10.218.0.2 . ${OTHER} }`],
     ];
     for (const command of damage) {
       const begun = performance.now();
       await text(0, ...command);
       const rules = () => text(0, "nft", "-s", "list", "table", "inet", NETWORK).catch(() => "");
-      const whole = (table: string) => table.includes("goto pass") && !/chain forward \{[^}]*\t\taccept/.test(table);
+      const whole = (table: string) =>
+        table.includes("goto pass") &&
+        !/chain forward \{[^}]*\t\taccept/.test(table) &&
+        table.includes(`10.218.0.2 . ${ALLOWED}`) &&
+        !table.includes(`10.218.0.2 . ${OTHER}`);
       await expect.poll(rules, { interval: 1, message: command.join(" ") }).toSatisfy(whole);
-      console.log(`back ${(performance.now() - begun).toFixed(0)} ms after: ${command.slice(0, 3).join(" ")}`);
+      const what = command.slice(0, 3).join(" ");
+      console.log(`back ${(performance.now() - begun).toFixed(0)} ms after: ${what}`);
       expect(await reach(2, "tcp", OTHER)).toBe("refused");
       expect(await reach(2, "tcp", ALLOWED)).toBe("hello");
       await expect.poll(async () => (await order({ do: "repair" })).result).toBe(false);
     }
+    // Of changes of its own it takes no notice; neither does it of other tables.
+    const noticings = async () => (await counts()).noticed;
+    const seen = await noticings();
+    for (let round = 0; round < 5; round++) {
+      await order({ do: "close", slot: 3 });
+      await open(3, ranges([`${ALLOWED}/32`]));
+    }
+    await text(0, "nft", "add", "table", "inet", "stranger");
+    for (const [times, verb] of ["add", "delete"].entries()) {
+      await text(0, "nft", verb, "set", "inet", NETWORK, "unused", ...(verb === "add" ? ["{ type ipv4_addr; }"] : []));
+      await expect.poll(noticings).toBe(seen + times + 1);
+    }
     await order({ do: "unwatch" });
   });
 
+  test.each(["steered", "allowed"])(
+    "while the set %s is empty nobody may do more than before, and it is filled again",
+    async (set) => {
+      await open(2, NAMED);
+      await open(3, ranges([], [`${OTHER}/32`]));
+      const before = await arrived();
+      await text(0, "nft", "flush", "set", "inet", NETWORK, set);
+      expect(await reach(2, "udp", ALLOWED)).not.toBe("hello");
+      expect(await reach(2, "tcp", ALLOWED)).not.toBe("hello");
+      expect(await reach(3, "udp", OTHER)).not.toBe("hello");
+      expect(await arrived()).toBe(before);
+      expect((await order({ do: "repair" })).result).toBe(true);
+      expect(await reach(3, "udp", ALLOWED)).toBe("hello");
+    },
+  );
+
+  test("who is no longer among those that may do everything may do nothing", async () => {
+    const before = await arrived();
+    await text(0, "nft", "flush", "set", "inet", NETWORK, "free");
+    expect(await reach(2, "tcp", ALLOWED)).toBe("refused");
+    expect(await reach(2, "udp", ALLOWED)).toBe("prohibited");
+    expect(await arrived()).toBe(before);
+    expect((await order({ do: "repair" })).result).toBe(true);
+    expect(await reach(2, "udp", ALLOWED)).toBe("hello");
+  });
+
+  test("what is always denied cannot be taken away without its rule", async () => {
+    expect(await text(0, "nft", "list", "sets", "inet")).not.toContain("10.0.0.0");
+  });
+
   test.each([
-    ["flush", "set", "inet", NETWORK, "refused"],
+    ["flush", "set", "inet", NETWORK, "allowed"],
     ["add", "element", "inet", NETWORK, "allowed", `{ 10.218.0.2 . ${OTHER} }`],
     ["delete", "element", "inet", NETWORK, "pinned", '{ "fw-3" . 10.218.0.3 }'],
   ])("what else was changed is found by comparison: nft %s %s", async (...command) => {
@@ -423,7 +474,7 @@ for port in range(1000, 1400):
     await open(3, ranges([`${ALLOWED}/32`]));
     await order({ do: "forget", slot: 3 });
     expect(await text(0, "nft", "list", "table", "inet", NETWORK)).not.toMatch(
-      /"fw-3"|10\.218\.0\.3 \. [\d./-]+[,\n ]*\}?\n\t\}\n\n\tset refused/,
+      /"fw-3"|10\.218\.0\.3 \. [\d./-]+[,\n ]*\}?\n\t\}\n\n\tset granted/,
     );
     expect(await reach(3, "tcp", ALLOWED)).toBe("silence");
     expect((await order({ do: "repair" })).result).toBe(false);

@@ -4,8 +4,12 @@
  */
 
 import { spawn } from "node:child_process";
+import { rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { runCommand } from "../../agent/command.ts";
+import { nativeProgram } from "../../agent/native-program.ts";
 import { planNetwork } from "../../agent/network/addresses.ts";
 import { type Firewall, hostFirewall } from "../../agent/network/firewall.ts";
 import { hostLinks } from "../../agent/network/links.ts";
@@ -14,12 +18,14 @@ import { type Loop, loop } from "../../shared/loop.ts";
 import { CONNECTIONS, EGRESS_PORT, NETWORK, type Order, SUBNET } from "./firewall-orders.ts";
 
 const plan = planNetwork(NETWORK, SUBNET);
+const programs = join(tmpdir(), `firewall-${process.pid}`);
 const links = hostLinks(plan, runCommand);
 const firewall: Firewall = hostFirewall(plan, runCommand, {
   egressPort: () => Promise.resolve(EGRESS_PORT),
   connections: CONNECTIONS,
+  watcher: () => nativeProgram(runCommand, "network/svc-table-watch", programs),
 });
-const repaired = { count: 0 };
+const counts = { repaired: 0, noticed: 0 };
 const log = createLog({ component: "test", level: "silent" });
 const watching = { loop: undefined as Loop | undefined };
 
@@ -30,9 +36,12 @@ function enter(slot: number, command: readonly string[]): string[] {
 // As the agent does: one look at a time, and one more after what came meanwhile.
 function watch(): void {
   watching.loop = loop({ name: "firewall", everyMs: 3_600_000, log }, async () => {
-    if (await firewall.repair()) repaired.count++;
+    if (await firewall.repair()) counts.repaired++;
   });
-  firewall.watch(() => watching.loop?.wake());
+  firewall.watch(() => {
+    counts.noticed++;
+    watching.loop?.wake();
+  });
 }
 
 async function unwatch(): Promise<void> {
@@ -60,8 +69,8 @@ async function carryOut(order: Order): Promise<unknown> {
       );
     case "repair":
       return firewall.repair();
-    case "repaired":
-      return repaired.count;
+    case "counts":
+      return counts;
     case "decisions": {
       const { flows, untold } = await firewall.decisions();
       return { flows, untold: [...untold] };
@@ -106,5 +115,6 @@ process.on("message", ({ id, order }: { id: number; order: Order }) => {
 });
 process.once("disconnect", () => {
   firewall.stop();
+  rmSync(programs, { recursive: true, force: true });
   process.exit(0);
 });

@@ -12,7 +12,7 @@ export type Order =
   | { readonly do: "open"; readonly slot: number; readonly policy: EgressPolicy }
   | { readonly do: "close" | "forget"; readonly slot: number }
   | { readonly do: "rebuild"; readonly open: Readonly<Record<number, EgressPolicy>> }
-  | { readonly do: "repair" | "repaired" | "decisions" | "watch" | "unwatch" | "hostServer" }
+  | { readonly do: "repair" | "counts" | "decisions" | "watch" | "unwatch" | "hostServer" }
   /** In the namespace of a slot (0: in the node's own); input on stdin. */
   | { readonly do: "run"; readonly slot: number; readonly command: readonly string[] }
   | { readonly do: "start"; readonly slot: number; readonly command: readonly string[] };

@@ -135,7 +135,10 @@ export async function exchangeRaw(port: number, hostname: string | undefined, by
     socket.on("data", (chunk: Buffer) => {
       text += chunk.toString("latin1");
     });
-    socket.on("error", reject);
+    // A reset is an end as well: who is refused may still have been sending.
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "ECONNRESET" && error.code !== "EPIPE") reject(error);
+    });
     socket.once("close", () => resolve(text));
     socket.once("end", () => socket.end());
     socket.write(bytes, "latin1");

@@ -3,6 +3,7 @@
  * no error, no log, and nothing of a request is sent before all of them are there. Pure but for `resolve`.
  */
 
+import { fillPlaceholders, placeholdersOf } from "../../../shared/policy/placeholders.ts";
 import { canBeSet, isHeaderValue } from "../../../shared/policy/rule-headers.ts";
 
 /** @param placeholder without `${` and `}`, in the `e2b` spelling: `e2b.secrets.NAME`. Undefined: there is no such value. */
@@ -11,17 +12,13 @@ export type Resolve = (placeholder: string) => Promise<string | undefined>;
 /** Why a rule could not be applied. The message names header and placeholder, never a value. */
 export class UnresolvedError extends Error {}
 
-/** Whatever begins like one of ours is one, or else wrong: it must not reach the destination as it is. */
-const OURS = /\$\{(?:e2b|svc)\.[^}]*(?:\}|$)/gi;
-const WELL_FORMED = /^\$\{(?:e2b|svc)\.(secrets|identity\.tokens)\.([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})\}$/;
 const LIMIT_MS = 10_000;
 
 /** What `Resolve` is asked for by this value. @throws {UnresolvedError} for a malformed one */
 export function placeholdersIn(value: string): readonly string[] {
-  return [...value.matchAll(OURS)].map(([text]) => {
-    const [, kind, name] = WELL_FORMED.exec(text) ?? [];
-    if (kind === undefined) throw new UnresolvedError(`the placeholder ${printable(text)} is malformed`);
-    return `e2b.${kind}.${name}`;
+  return placeholdersOf(value).map(({ text, asks }) => {
+    if (asks === undefined) throw new UnresolvedError(`the placeholder ${printable(text)} is malformed`);
+    return asks;
   });
 }
 
@@ -44,8 +41,8 @@ export async function resolveHeaders(
 
   const resolved = new Map<string, [string, string]>();
   for (const [name, template] of Object.entries(headers)) {
-    const placeholders = placeholdersIn(template).values();
-    const value = template.replace(OURS, () => values.get(placeholders.next().value ?? "") ?? "");
+    const found = placeholdersIn(template).map((placeholder) => values.get(placeholder) ?? "");
+    const value = fillPlaceholders(template, found);
     if (!isHeaderValue(value))
       throw new UnresolvedError(`the value of the header ${printable(name)} has characters that no header can have`);
     resolved.set(name.toLowerCase(), [name, value]);
@@ -61,7 +58,8 @@ async function ask(placeholder: string, resolve: Resolve): Promise<string> {
   try {
     // A failure may tell what it found: nothing of it is passed on.
     const value = await Promise.race([resolve(placeholder).catch(() => undefined), limit]);
-    if (value === undefined) throw new UnresolvedError(`the placeholder \${${placeholder}} cannot be resolved`);
+    if (value === undefined)
+      throw new UnresolvedError(`the placeholder ${printable(`\${${placeholder}}`)} cannot be resolved`);
     return value;
   } finally {
     clearTimeout(timer);

@@ -408,12 +408,20 @@ test.each<[WakeResult | "running", number, string]>([
   });
   onTestFinished(() => sleepy.stop());
   const paused = sleepy.add({ state: "paused" });
-  const backend = await httpBackend(paused.address, (_request, response) => response.end("awake"));
+  const received: string[] = [];
+  const backend = await httpBackend(paused.address, (request, response) => {
+    received.push(...Object.keys(request.headers));
+    response.end("awake");
+  });
   onTestFinished(() => backend.close());
-  const headers = { ...routed(paused, backend.port), "svc-traffic-access-token": "t", "x-access-token": "e" };
+  const tokens = { "e2b-traffic-access-token": "wrong", "svc-traffic-access-token": "t", "x-access-token": "e" };
+  const headers = { ...routed(paused, backend.port), ...tokens };
   const response = await fetch(`http://127.0.0.1:${sleepy.port}/`, { headers });
   expect([response.status, await response.text()]).toEqual([status, expect.stringContaining(text)]);
-  expect(asked).toEqual([[paused.sandboxId, backend.port, { trafficAccessToken: "t", envdAccessToken: "e" }]]);
+  expect(asked).toEqual([
+    [paused.sandboxId, backend.port, { trafficAccessTokens: ["wrong", "t"], envdAccessToken: "e" }],
+  ]);
+  expect(received.filter((name) => name.includes("traffic"))).toEqual([]);
 });
 
 test("a request that never ends its head does not stop the others", async () => {

@@ -94,7 +94,7 @@ describe("another policy", () => {
       );
     const before = engine.steps.length;
     const policies = () => ({
-      kernel: [...engine.firewall.values()].map(({ open, policy }) => (open ? policy?.refused.length : "closed")),
+      kernel: [...engine.firewall.values()].map(({ open, policy }) => (open ? policy?.allowed.length : "closed")),
       process: [...engine.egress.values()].map(({ policy }) => policy),
       row: parts.stores.executions.all().map(({ egress }) => egress),
       live: parts.sandboxes.running().map(({ egress }) => egress),

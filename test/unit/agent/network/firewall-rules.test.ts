@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { planNetwork } from "../../../../agent/network/addresses.ts";
 import { changeCommand, type SlotPolicy, tableText } from "../../../../agent/network/firewall-rules.ts";
-import { parseFlows, parseUntold } from "../../../../agent/network/kernel-flows.ts";
+import { parseFlows, parseUntold, type Told } from "../../../../agent/network/kernel-flows.ts";
 import { routingRules } from "../../../../agent/network/routing.ts";
 import { missingElements } from "../../../../agent/network/table-check.ts";
 import { CLOSED, kernelPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
-import { ALWAYS_DENIED } from "../../../../shared/policy/ranges.ts";
+import { ALWAYS_DENIED, addressNumber, mergeRanges, parseRange, type Range } from "../../../../shared/policy/ranges.ts";
 
 const plan = planNetwork("svc", "10.213.0.0/16");
 const options = { egressPort: 5050, connections: 7 };
@@ -21,6 +21,10 @@ const closed: SlotPolicy = { link: "svc-3", address: "10.213.0.3", open: false }
 const listed = at(4, { policy: kernelPolicy({ ...CLOSED, allowRanges: ["203.0.113.7/32", "198.51.100.0/24"] }) });
 const named = at(5, { policy: kernelPolicy({ ...CLOSED, allowDomains: ["example.com"] }) });
 const proxied = at(6, { policy: kernelPolicy({ ...OPEN, proxy: { host: "proxy.example", port: 1080 } }) });
+
+// The test's own subnet is within 10.0.0.0/8.
+const DENIED =
+  "{ 0.0.0.0-0.255.255.255, 10.0.0.0-10.255.255.255, 100.64.0.0-100.127.255.255, 127.0.0.0-127.255.255.255, 168.63.129.16, 169.254.0.0-169.254.255.255, 172.16.0.0-172.31.255.255, 192.0.0.0-192.0.0.255, 192.168.0.0-192.168.255.255, 198.18.0.0-198.19.255.255, 224.0.0.0-255.255.255.255 }";
 
 function chain(text: string, name: string): string[] {
   const body = new RegExp(`chain ${name} \\{\\n([^}]*(?:\\{[^}]*\\}[^}]*)*?)\\n {2}\\}`).exec(text)?.[1] ?? "";
@@ -56,13 +60,12 @@ describe("the table", () => {
       'oifname "svc-*" drop',
       "iifname != @open drop",
       "meta l4proto != { tcp, udp } drop",
-      "ip daddr @denied goto silence",
+      `ip daddr ${DENIED} goto silence`,
       "th dport { 53, 853 } goto silence",
       "iifname @steered goto refuse",
-      "iifname != @listed goto pass",
+      "iifname @free goto pass",
       "ip saddr . ip daddr @allowed goto pass",
-      "ip saddr . ip daddr @refused goto refuse",
-      "goto pass",
+      "goto refuse",
     ]);
     expect(chain(text, "pass")).toEqual([
       "ct state established,related accept",
@@ -84,7 +87,7 @@ describe("the table", () => {
       "iifname != @steered return",
       "tcp dport { 53, 853 } return",
       "fib daddr type { local, broadcast, multicast } return",
-      "iifname != @tunnelled ip daddr @denied return",
+      `iifname != @tunnelled ip daddr ${DENIED} return`,
       "meta l4proto tcp tproxy ip to 10.213.0.1:5050 meta mark set meta mark | 0x20000000 accept",
     ]);
   });
@@ -106,16 +109,22 @@ describe("the table", () => {
       "oifname != @open drop",
       "ip protocol icmp accept",
       "oifname @steered drop",
-      "ip saddr @denied drop",
-      "oifname != @listed accept",
+      `ip saddr ${DENIED} drop`,
+      "oifname @free accept",
       "ip daddr . ip saddr @allowed accept",
-      "ip daddr . ip saddr @refused drop",
-      "accept",
+      "drop",
     ]);
   });
 
-  test("denies what design.md names, and its own subnet", () => {
-    expect(text).toContain(`elements = { ${ALWAYS_DENIED.join(", ")}, 10.213.0.0/16 }`);
+  test("denies what design.md names, and its own subnet, in the rules themselves", () => {
+    const far = tableText(planNetwork("svc", "203.0.113.0/24"), [], options);
+    expect(far).toContain(DENIED.replace("224.0.0.0", "203.0.113.0-203.0.113.255, 224.0.0.0"));
+    const numbers = DENIED.slice(2, -2)
+      .split(", ")
+      .map((range) => range.split("-").map((one) => addressNumber(one) ?? 0));
+    const merged = mergeRanges(ALWAYS_DENIED.map((range) => parseRange(range) as Range));
+    expect(numbers).toEqual(merged.map(({ first, last }) => (first === last ? [first] : [first, last])));
+    expect(far).not.toContain("@denied");
   });
 
   test("without slots has empty sets", () => {
@@ -130,27 +139,48 @@ describe("a change is one line", () => {
   const pinned: SlotPolicy = { link: "svc-2", address: "10.213.0.2", open: false };
   test.each<[string, SlotPolicy | undefined, SlotPolicy | undefined, string | undefined]>([
     ["pin", undefined, pinned, add("pinned", '"svc-2" . 10.213.0.2')],
-    ["open without lists: one element", pinned, open, add("open", '"svc-2"')],
+    ["open without lists: two elements", pinned, open, `${add("open", '"svc-2"')}; ${add("free", '"svc-2"')}`],
     ["close", open, { ...open, open: false }, remove("open", '"svc-2"')],
-    ["forget", open, undefined, `${remove("pinned", '"svc-2" . 10.213.0.2')}; ${remove("open", '"svc-2"')}`],
+    [
+      "forget",
+      open,
+      undefined,
+      `${remove("pinned", '"svc-2" . 10.213.0.2')}; ${remove("open", '"svc-2"')}; ${remove("free", '"svc-2"')}`,
+    ],
     ["nothing to do", open, open, undefined],
     [
       "lists",
       at(4),
       listed,
       [
-        add("listed", '"svc-4"'),
+        remove("free", '"svc-4"'),
         add("allowed", "10.213.0.4 . 198.51.100.0-198.51.100.255, 10.213.0.4 . 203.0.113.7"),
-        add("refused", "10.213.0.4 . 0.0.0.0-255.255.255.255"),
       ].join("; "),
     ],
-    ["steered", at(5), named, add("steered", '"svc-5"')],
-    ["tunnelled", at(6), proxied, `${add("steered", '"svc-6"')}; ${add("tunnelled", '"svc-6"')}`],
+    [
+      "what is denied is what is not allowed",
+      at(4),
+      at(4, { policy: kernelPolicy({ ...OPEN, denyRanges: ["203.0.113.0/24"], allowRanges: ["203.0.113.7/32"] }) }),
+      [
+        remove("free", '"svc-4"'),
+        add(
+          "allowed",
+          "10.213.0.4 . 0.0.0.0-203.0.112.255, 10.213.0.4 . 203.0.113.7, 10.213.0.4 . 203.0.114.0-255.255.255.255",
+        ),
+      ].join("; "),
+    ],
+    ["steered", at(5), named, `${add("steered", '"svc-5"')}; ${remove("free", '"svc-5"')}`],
+    [
+      "tunnelled",
+      at(6),
+      proxied,
+      `${add("steered", '"svc-6"')}; ${add("tunnelled", '"svc-6"')}; ${remove("free", '"svc-6"')}`,
+    ],
     [
       "no longer steered: what was taken stays with the egress process",
       named,
       at(5, { wasSteered: true }),
-      `${remove("steered", '"svc-5"')}; ${add("diverted", '"svc-5"')}`,
+      `${remove("steered", '"svc-5"')}; ${add("diverted", '"svc-5"')}; ${add("free", '"svc-5"')}`,
     ],
     [
       "only what differs",
@@ -170,20 +200,13 @@ describe("what nft prints", () => {
 \t\telements = { "svc-4" . 10.213.0.4${more} }
 \t}
 }
-${["open", "listed"].map((name) => `table inet svc {\n\tset ${name} {\n\t\ttype ifname\n\t\telements = { "svc-4" }\n\t}\n}`).join("\n")}
-${["steered", "tunnelled", "diverted"].map((name) => `table inet svc {\n\tset ${name} {\n\t\ttype ifname\n\t}\n}`).join("\n")}
+table inet svc {\n\tset open {\n\t\ttype ifname\n\t\telements = { "svc-4" }\n\t}\n}
+${["steered", "tunnelled", "diverted", "free"].map((name) => `table inet svc {\n\tset ${name} {\n\t\ttype ifname\n\t}\n}`).join("\n")}
 table inet svc {
 \tset allowed {
 \t\ttype ipv4_addr . ipv4_addr
 \t\tflags interval
 \t\telements = { ${allowed} }
-\t}
-}
-table inet svc {
-\tset refused {
-\t\ttype ipv4_addr . ipv4_addr
-\t\tflags interval
-\t\telements = { 10.213.0.4 . 0.0.0.0/0 }
 \t}
 }`;
   const both = "10.213.0.4 . 198.51.100.0/24,\n\t\t\t     10.213.0.4 . 203.0.113.7";
@@ -198,9 +221,9 @@ table inet svc {
   });
 
   test("of the log is told once, and again when it grew or began anew", () => {
-    const told = new Map<string, number>();
-    const text = (packets: number) =>
-      `\t\telements = { 10.213.0.2 . 203.0.113.7 . tcp . 80 timeout 10s expires 9s396ms counter packets ${packets} bytes 120,
+    const told = new Map<string, Told>();
+    const text = (packets: number, left = "9s396ms") =>
+      `\t\telements = { 10.213.0.2 . 203.0.113.7 . tcp . 80 timeout 10s expires ${left} counter packets ${packets} bytes 120,
       10.213.0.3 . 203.0.113.7 . udp . 9 timeout 10s expires 1s counter packets 1 bytes 120 }`;
     expect(parseFlows([["denials", text(2)]], told)).toEqual([
       { source: "10.213.0.2", address: "203.0.113.7", protocol: "tcp", port: 80, outcome: "denied", count: 2 },
@@ -209,12 +232,15 @@ table inet svc {
     expect(parseFlows([["denials", text(2)]], told)).toEqual([]);
     expect(parseFlows([["denials", text(5)]], told)).toMatchObject([{ count: 3 }]);
     expect(parseFlows([["denials", text(1)]], told)).toMatchObject([{ count: 1 }]);
+    expect(parseFlows([["denials", text(1, "2s4ms")]], told)).toEqual([]);
+    // It ended and began again between two looks.
+    expect(parseFlows([["denials", text(1, "9s1ms")]], told)).toMatchObject([{ count: 1 }]);
     expect(parseFlows([["denials", ""]], told)).toEqual([]);
     expect(parseFlows([["denials", text(1)]], told)).toHaveLength(2);
   });
 
   test("of what was too much is counted by source", () => {
-    const told = new Map<string, number>();
+    const told = new Map<string, Told>();
     const text = "elements = { 10.213.0.2 timeout 1h expires 59m59s counter packets 12 bytes 720 }";
     expect([...parseUntold(text, told)]).toEqual([["10.213.0.2", 12]]);
     expect([...parseUntold(text, told)]).toEqual([]);

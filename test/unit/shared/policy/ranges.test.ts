@@ -6,6 +6,7 @@ import {
   alwaysDenied,
   contains,
   mergeRanges,
+  otherRanges,
   parseRange,
 } from "../../../../shared/policy/ranges.ts";
 
@@ -79,6 +80,24 @@ describe("ranges", () => {
         }
       }),
     );
+  });
+
+  test("the others are all that is in none of them", () => {
+    const most = 2 ** 32 - 1;
+    expect(otherRanges([])).toEqual([{ first: 0, last: most }]);
+    expect(otherRanges([{ first: 0, last: most }])).toEqual([]);
+    const some = [
+      { first: 0, last: 4 },
+      { first: 6, last: 6 },
+      { first: 9, last: most - 1 },
+    ];
+    const others = [
+      { first: 5, last: 5 },
+      { first: 7, last: 8 },
+      { first: most, last: most },
+    ];
+    expect(otherRanges(some)).toEqual(others);
+    expect(otherRanges(others)).toEqual(some);
   });
 
   test("merging does not change what it is given", () => {

@@ -1,0 +1,52 @@
+/**
+ * `svc-table-watch` kept running: says at once when anything of the table was changed by somebody else, down to single
+ * elements. Never trusted to say everything: the table is also compared every few seconds.
+ */
+
+import { type ChildProcess, spawn } from "node:child_process";
+
+const RESTART_MS = 1_000;
+const MAX_LINE = 4_096;
+
+export interface TableWatch {
+  readonly network: string;
+  readonly program: () => Promise<string>;
+  /** Whether a change that came from this process was made here. */
+  readonly isOwn: (pid: number) => boolean;
+}
+
+/** Called once at the beginning, and again whenever something may have been missed. Ends it when called. */
+export function watchTable({ network, program, isOwn }: TableWatch, onTouched: () => void): () => void {
+  const state = { stopped: false, child: undefined as ChildProcess | undefined };
+
+  const again = () => {
+    setTimeout(start, RESTART_MS).unref();
+  };
+  const start = () => {
+    // Without the program the comparison is left.
+    program().then(follow, again);
+  };
+  const follow = (path: string) => {
+    if (state.stopped) return;
+    const child = spawn(path, [network], { stdio: ["ignore", "pipe", "ignore"] });
+    state.child = child;
+    let rest = "";
+    child.stdout.on("data", (chunk: Buffer) => {
+      const lines = (rest + chunk.toString("utf8")).split("\n");
+      rest = (lines.pop() ?? "").slice(0, MAX_LINE);
+      // The one who made the change twice: as that one sees itself, and as the kernel does.
+      if (lines.some((line) => !line.split(" ").map(Number).some(isOwn))) onTouched();
+    });
+    child.once("error", () => undefined);
+    child.once("close", () => {
+      if (!state.stopped) again();
+    });
+    child.unref();
+    (child.stdout as unknown as { unref(): void }).unref();
+  };
+  start();
+  return () => {
+    state.stopped = true;
+    state.child?.kill("SIGKILL");
+  };
+}
