@@ -37,7 +37,7 @@ export function largeBuffers(): LargeBuffers {
   };
 }
 
-export interface Lending {
+interface Lending {
   /** Then the socket is an ordinary stream again. */
   readonly bytes: number;
   /** Called when the last of them has been given to `to`. */
