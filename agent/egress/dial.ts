@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 import type { EgressProxy } from "../../shared/policy/egress-policy.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber, alwaysDenied, contains, parseRange } from "../../shared/policy/ranges.ts";
-import type { Intake } from "./intake.ts";
+import { type LargeBuffers, openIntake } from "./intake.ts";
 import type { Names } from "./names.ts";
 import { tunnel } from "./socks.ts";
 import type { Target } from "./target.ts";
@@ -25,31 +25,30 @@ export interface DialDeps {
 export interface DialOptions {
   readonly port: number;
   readonly signal: AbortSignal;
-  /** Only used for direct connections: the others are spoken with before they are the sandbox's. */
-  readonly intake?: Intake;
+  /** For a socket with an intake. Not where TLS will read from its handle. */
+  readonly buffers?: LargeBuffers;
 }
 
-export interface Dialled {
-  readonly socket: Socket;
-  /** What it sends is written by `DialOptions.intake`. */
-  readonly taken: boolean;
+/** What is to be dialled by whom, until when. */
+interface Attempt extends DialOptions {
+  /** Unix milliseconds */
+  readonly until: number;
 }
 
 /** Rejects when it cannot be reached; the message is for the log of decisions and names no proxy. */
-export async function dial(target: Target, options: DialOptions, deps: DialDeps): Promise<Dialled> {
-  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(LIMIT_MS)]);
+export async function dial(target: Target, options: DialOptions, deps: DialDeps): Promise<Socket> {
+  const until = Date.now() + LIMIT_MS;
   switch (target.is) {
     case "refused":
       throw new Error("refused");
-    case "direct": {
-      const socket = await dialAddresses(target.addresses, { ...options, signal });
-      return { socket, taken: options.intake !== undefined };
-    }
+    case "direct":
+      return dialAddresses(target.addresses, { ...options, until });
     case "proxied": {
       const { proxy, host } = target;
+      const signal = AbortSignal.any([options.signal, AbortSignal.timeout(LIMIT_MS)]);
       const addresses = await proxyAddresses(proxy, deps);
-      const socket = await dialAddresses(addresses, { port: proxy.port, signal });
-      return { socket: await tunnel(socket, proxy, { host, port: options.port, signal }), taken: false };
+      const socket = await dialAddresses(addresses, { ...options, port: proxy.port, until });
+      return tunnel(socket, proxy, { host, port: options.port, signal });
     }
   }
 }
@@ -73,24 +72,26 @@ async function lookUp(host: string, { names }: DialDeps): Promise<readonly strin
   return name === undefined ? [] : (await names.addresses(name)).addresses;
 }
 
-async function dialAddresses(addresses: readonly string[], options: DialOptions): Promise<Socket> {
+async function dialAddresses(addresses: readonly string[], options: Attempt): Promise<Socket> {
   let failed: unknown = new Error("no address");
   for (const [index, address] of addresses.entries()) {
     const last = index === addresses.length - 1;
+    const until = last ? options.until : Math.min(options.until, Date.now() + ADDRESS_LIMIT_MS);
     try {
-      return await dialAddress(address, options, last ? LIMIT_MS : ADDRESS_LIMIT_MS);
+      return await dialAddress(address, { ...options, until });
     } catch (error) {
       failed = error;
-      if (options.signal.aborted) break;
+      if (options.signal.aborted || Date.now() >= options.until) break;
     }
   }
   throw failed;
 }
 
-function dialAddress(host: string, { port, signal, intake }: DialOptions, limitMs: number): Promise<Socket> {
+// A timer and one listener: signals made of signals are among the dear things that are done for a connection.
+function dialAddress(host: string, { port, signal, buffers, until }: Attempt): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
-    if (limit.aborted) return reject(limit.reason as Error);
+    if (signal.aborted) return reject(signal.reason as Error);
+    const intake = buffers === undefined ? undefined : openIntake(buffers);
     const socket = connect({
       host,
       port,
@@ -101,16 +102,19 @@ function dialAddress(host: string, { port, signal, intake }: DialOptions, limitM
       keepAliveInitialDelay: KEEP_ALIVE_MS,
       ...(intake === undefined ? {} : { onread: intake.onread }),
     });
-    const abort = () => socket.destroy(limit.reason as Error);
+    const abort = () => socket.destroy(signal.reason as Error);
+    const late = () => socket.destroy(new Error("the destination did not answer in time"));
+    const timer = setTimeout(late, Math.max(until - Date.now(), 0));
     const settled = () => {
-      limit.removeEventListener("abort", abort);
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
       socket.off("error", fail);
     };
     const fail = (error: Error) => {
       settled();
       reject(error);
     };
-    limit.addEventListener("abort", abort, { once: true });
+    signal.addEventListener("abort", abort, { once: true });
     socket.once("error", fail);
     socket.once("connect", () => {
       settled();

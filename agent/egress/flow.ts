@@ -8,13 +8,15 @@ import { addressNumber } from "../../shared/policy/ranges.ts";
 import type { Bytes, Carried, Transform, TransformOptions } from "./carried.ts";
 import type { Noted } from "./decisions.ts";
 import { type DialDeps, dial } from "./dial.ts";
-import { intakeTo, type LargeBuffers } from "./intake.ts";
+import type { LargeBuffers } from "./intake.ts";
 import { relay } from "./relay.ts";
 import { manner, sniff } from "./sniff.ts";
 import { decideHere, findTarget, mayBeAnywhere, type Target } from "./target.ts";
 
 /** A connection that is still open then is in the log before its end, with the bytes so far. */
 const NOTED_AFTER_MS = 2_000;
+/** Made once: every flow ends with it, and an error with its stack is dear. */
+const CUT = new Error("cut");
 
 export interface FlowDeps extends DialDeps {
   readonly transform: Transform;
@@ -53,9 +55,9 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
   let carried: Carried | undefined;
 
   const cut = () => {
-    stopping.abort();
+    stopping.abort(CUT);
     carried?.destroy();
-    socket.resetAndDestroy();
+    if (!socket.destroyed) socket.resetAndDestroy();
   };
 
   const decided = async (hostname: string | undefined): Promise<Way> => {
@@ -94,6 +96,7 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
   const carry = async (way: Way, first: Buffer): Promise<Carried> => {
     const { asked, decision, target, policy } = way;
     const { signal } = stopping;
+    const { buffers } = deps;
     const rule = policy.rules.find(({ host }) => host === decision.transform);
     // Allowed by its name, plain HTTP is read request by request: another one on the connection may be for another host.
     if (asked.hostname !== undefined && (rule !== undefined || (decision.dial === "hostname" && to.port === 80))) {
@@ -103,14 +106,12 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
         headers: rule?.headers ?? {},
         tls: to.port === 443,
         first,
-        connect: async () => (await dial(target, { port: to.port, signal }, deps)).socket,
+        connect: () => dial(target, { port: to.port, signal, ...(to.port === 443 ? {} : { buffers }) }, deps),
         resolve: owner.resolve,
         authority: deps.authority,
       });
     }
-    const intake = intakeTo(socket, deps.buffers);
-    const { socket: upstream, taken } = await dial(target, { port: to.port, signal, intake }, deps);
-    return relay(socket, upstream, { first, taken });
+    return relay(socket, await dial(target, { port: to.port, signal, buffers }, deps), first);
   };
 
   const closed = run()

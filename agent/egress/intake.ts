@@ -1,9 +1,12 @@
 /**
- * What comes from the internet is read into a buffer that is used again and again, and a larger one while there is
- * much of it: most bytes of sandboxes come this way, and a new buffer for every read costs half of the throughput.
+ * How connections to the internet are read: into a buffer that is used again and again, and a larger one while there is
+ * much of it. Most bytes of sandboxes come this way, and a new buffer for every read costs half of the throughput.
+ *
+ * Until it lends its buffer, the socket is an ordinary stream, whose readers get copies that they may keep.
  */
 
 import type { OnReadOpts, Socket } from "node:net";
+import type { Writable } from "node:stream";
 
 const SMALL_BYTES = 64 * 1024;
 const LARGE_BYTES = 1024 * 1024;
@@ -34,63 +37,103 @@ export function largeBuffers(): LargeBuffers {
   };
 }
 
+interface Lending {
+  /** Then the socket is an ordinary stream again. */
+  readonly bytes: number;
+  /** Called when the last of them has been given to `to`. */
+  readonly over?: () => void;
+}
+
 export interface Intake {
   /** For the options of the socket that reads. */
   readonly onread: OnReadOpts;
   /** That socket, before its first byte. */
   from(socket: Socket): void;
+  /**
+   * Writes what is read from now on to `to`, straight from the buffer, and reads nothing while `to` has not taken it.
+   * What was read before is the caller's to write first.
+   */
+  lend(to: Writable, lending?: Lending): void;
 }
 
-/** Writes everything that is read to `to`, and reads nothing while that has not taken it. */
-export function intakeTo(to: Socket, buffers: LargeBuffers): Intake {
-  const state = {
-    buffer: Buffer.allocUnsafeSlow(SMALL_BYTES) as Buffer,
-    large: false,
-    full: 0,
-    waiting: false,
-    closed: false,
-  };
+interface Loan extends Lending {
+  readonly to: Writable;
+  left: number;
+}
+
+const intakes = new WeakMap<Socket, Intake>();
+
+/** Of a socket that is read so. */
+export function intakeOf(socket: Socket): Intake | undefined {
+  return intakes.get(socket);
+}
+
+export function openIntake(buffers: LargeBuffers): Intake {
+  const small = Buffer.allocUnsafeSlow(SMALL_BYTES);
+  let large: Buffer | undefined;
+  let loan: Loan | undefined;
+  /** Who has not yet written what it was lent. */
+  let waitsFor: Writable | undefined;
+  let full = 0;
+  let closed = false;
   let from: Socket | undefined;
 
-  const grow = () => {
-    if (state.large || state.full < FULL_READS || state.closed) return;
-    const buffer = buffers.take();
-    if (buffer !== undefined) Object.assign(state, { buffer, large: true });
-  };
-  // Not while `to` still has to write from it: somebody else's bytes would go out instead.
-  const release = () => {
-    if (!state.closed || state.waiting || !state.large) return;
-    state.large = false;
-    buffers.give(state.buffer);
+  const settle = () => {
+    // Not while somebody still has to write from it: other bytes would go out instead.
+    if (waitsFor !== undefined) return;
+    if (large !== undefined && (closed || loan === undefined)) {
+      buffers.give(large);
+      large = undefined;
+    } else if (loan !== undefined && !closed && full >= FULL_READS) large ??= buffers.take();
   };
   const written = () => {
-    if (!state.waiting || (to.writableLength > 0 && !to.destroyed)) return;
-    state.waiting = false;
-    grow();
+    if (waitsFor === undefined || (waitsFor.writableLength > 0 && !waitsFor.destroyed)) return;
+    waitsFor = undefined;
+    settle();
     from?.resume();
-    release();
+  };
+  const passOn = (piece: Buffer, current: Loan) => {
+    const { to } = current;
+    current.left -= piece.length;
+    to.write(piece, written);
+    if (to.writableLength > 0) waitsFor = to;
+    if (current.left > 0) return;
+    loan = undefined;
+    current.over?.();
   };
 
-  return {
+  const intake: Intake = {
     from(socket) {
       from = socket;
+      intakes.set(socket, intake);
       socket.once("close", () => {
-        state.closed = true;
-        release();
+        closed = true;
+        settle();
       });
     },
+    lend(to, lending = { bytes: Number.POSITIVE_INFINITY }) {
+      loan = { to, ...lending, left: lending.bytes };
+      from?.resume();
+    },
     onread: {
-      buffer: () => state.buffer,
-      callback: (length, bytes) => {
-        state.full = length === bytes.length ? state.full + 1 : 0;
-        to.write(bytes.subarray(0, length), written);
-        if (to.writableLength > 0) {
-          state.waiting = true;
+      buffer: () => large ?? small,
+      callback: (length, buffer) => {
+        // Somebody else made it read: into what is still being written.
+        if (waitsFor !== undefined) {
+          from?.resetAndDestroy();
           return false;
         }
-        grow();
-        return true;
+        full = length === buffer.length ? full + 1 : 0;
+        const bytes = (buffer as Buffer).subarray(0, length);
+        const current = loan;
+        if (current === undefined) return from?.push(Buffer.from(bytes)) ?? false;
+        const piece = bytes.subarray(0, Math.min(length, current.left));
+        passOn(piece, current);
+        settle();
+        const more = piece.length === length || from?.push(Buffer.from(bytes.subarray(piece.length)));
+        return waitsFor === undefined && more !== false;
       },
     },
   };
+  return intake;
 }

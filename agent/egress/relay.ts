@@ -2,16 +2,13 @@
 
 import type { Socket } from "node:net";
 import type { Bytes, Carried } from "./carried.ts";
+import { intakeOf } from "./intake.ts";
 
-export interface RelayOptions {
-  /** Read from the sandbox already. */
-  readonly first: Buffer;
-  /** What comes from upstream is written to the client by its `intake`. */
-  readonly taken: boolean;
-}
-
-/** Both are made with `allowHalfOpen`: the end of one direction is not the end of the other (gpg's key servers). */
-export function relay(client: Socket, upstream: Socket, { first, taken }: RelayOptions): Carried {
+/**
+ * Both are made with `allowHalfOpen`: the end of one direction is not the end of the other (gpg's key servers).
+ * @param first read from the sandbox already
+ */
+export function relay(client: Socket, upstream: Socket, first: Buffer): Carried {
   // An error of one side is an error for the other: an end would look like a whole answer.
   client.on("error", () => upstream.resetAndDestroy());
   upstream.on("error", () => client.resetAndDestroy());
@@ -24,14 +21,22 @@ export function relay(client: Socket, upstream: Socket, { first, taken }: RelayO
   });
   if (first.length > 0) upstream.write(first);
   client.pipe(upstream);
-  if (taken) upstream.once("end", () => client.end());
-  else upstream.pipe(client);
+  pour(upstream, client);
   return {
     closed: closed(client, upstream),
     destroy() {
-      for (const socket of [client, upstream]) socket.resetAndDestroy();
+      for (const socket of [client, upstream]) if (!socket.destroyed) socket.resetAndDestroy();
     },
   };
+}
+
+function pour(upstream: Socket, client: Socket): void {
+  const intake = intakeOf(upstream);
+  if (intake === undefined) return void upstream.pipe(client);
+  upstream.once("end", () => client.end());
+  // What came together with a proxy's answer.
+  for (let early = upstream.read(); early !== null; early = upstream.read()) client.write(early as Buffer);
+  intake.lend(client);
 }
 
 async function closed(client: Socket, upstream: Socket): Promise<Bytes> {

@@ -145,7 +145,10 @@ export async function exchangeRaw(port: number, hostname: string | undefined, by
   });
 }
 
-function listening(server: { listen(port: number, host: string, done: () => void): unknown; address(): unknown }) {
+export function listening(server: {
+  listen(port: number, host: string, done: () => void): unknown;
+  address(): unknown;
+}) {
   return new Promise<number>((resolve) => {
     server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
   });

@@ -7,6 +7,7 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from "node:http";
+import { intakeOf } from "../intake.ts";
 import { answerRefusal, refusalOf } from "./answer.ts";
 import { type Resolve, resolveHeaders } from "./placeholders.ts";
 import {
@@ -24,6 +25,8 @@ import type { Upstream } from "./upstream.ts";
 export const MAX_HEAD_BYTES = 64 * 1024;
 /** Of early hints and the like before an answer; more are not passed on. */
 const MOST_INFORMATIONAL = 32;
+/** Bodies from this length on are not taken through Node's queues. */
+const LENT_BYTES = 1024 * 1024;
 /** A destination that has answered may read the rest of the body for so long. */
 const REST_OF_BODY_MS = 10_000;
 
@@ -193,7 +196,10 @@ export function headText({ statusCode, statusMessage, rawHeaders }: Information,
 
 /** The destination's answer as it is, but for what is decided hop by hop. */
 export function relayAnswer(request: IncomingMessage, answer: IncomingMessage, response: ServerResponse): void {
-  const cut = () => response.destroy();
+  let whole = false;
+  const cut = () => {
+    if (!whole) response.destroy();
+  };
   answer.on("error", cut);
   answer.once("close", () => {
     if (!answer.complete) cut();
@@ -211,7 +217,42 @@ export function relayAnswer(request: IncomingMessage, answer: IncomingMessage, r
     if (trailers.length > 0 && response.chunkedEncoding) response.addTrailers(trailers);
     response.end();
   });
-  answer.pipe(response, { end: false });
+  void pour(request, answer, response, () => {
+    whole = true;
+  });
+}
+
+/**
+ * A long body whose length is known goes past Node's parser, which copies it, and twice: more work than all the rest. The
+ * parser then waits for the end of a body that it does not see, so the connection is not used for another request.
+ * @param over called when everything has been handed on, and nothing that happens to `answer` matters any more
+ */
+async function pour(request: IncomingMessage, answer: IncomingMessage, response: ServerResponse, over: () => void) {
+  const length = Number(answer.headers["content-length"] ?? 0);
+  const intake = intakeOf(answer.socket);
+  // The end of a request that is still being sent would be lost with the connection.
+  if (intake === undefined || length < LENT_BYTES || !request.complete || !hasBody(request, answer)) {
+    answer.pipe(response, { end: false });
+    return;
+  }
+  // What came with the head is parsed by then, and nothing more is read.
+  await new Promise<void>((resolve) => process.nextTick(resolve));
+  if (answer.destroyed || response.destroyed) return;
+  if (answer.complete || answer.socket.readableLength > 0) return void answer.pipe(response, { end: false });
+  let left = length;
+  for (let early = answer.read(); early !== null; early = answer.read()) {
+    left -= (early as Buffer).length;
+    response.write(early);
+  }
+  const finish = () => {
+    over();
+    response.end();
+  };
+  intake.lend(response, { bytes: left, over: finish });
+}
+
+function hasBody({ method }: IncomingMessage, { statusCode }: IncomingMessage): boolean {
+  return method !== "HEAD" && statusCode !== 204 && statusCode !== 304;
 }
 
 function answerLines(request: IncomingMessage, answer: IncomingMessage): string[] {
