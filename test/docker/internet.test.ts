@@ -3,10 +3,11 @@
 import { execFile } from "node:child_process";
 import { Resolver } from "node:dns/promises";
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { request as requestHttp } from "node:http";
 import { request } from "node:https";
 import { connect } from "node:net";
+import { dirname } from "node:path";
 import { SocksClient } from "socks";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
@@ -41,6 +42,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await run("ip", ["netns", "del", CLIENT]).catch(() => undefined);
   await running?.stop();
+  // No instance of that name will want its authority again.
+  await rm(dirname(plan.authorityDirectory), { recursive: true, force: true });
   expect(existsSync(`/run/netns/${plan.namespace}`)).toBe(false);
 });
 
