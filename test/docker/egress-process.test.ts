@@ -42,8 +42,8 @@ describe("by address", () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.10/32"] });
     const outcome = await bench.attempt({ address: "203.0.113.10", port: 22, until: "SSH" });
     expect(outcome).toMatchObject({ received: "SSH-2.0-test\r\n", how: "seen" });
-    // Nothing was waited for.
-    expect(outcome.ms).toBeLessThan(1_000);
+    // Not after the five seconds that a client has to speak first.
+    expect(outcome.ms).toBeLessThan(4_500);
   });
 
   test("the end of one direction is passed on, and the other one goes on", async () => {

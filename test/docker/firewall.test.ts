@@ -406,7 +406,7 @@ print(sent > 100, lost)
     }
     expect(await pinging).toBe("True 0");
     console.log(`1 000 ranges replaced by 1 000 others: ${times.map((ms) => ms.toFixed(0)).join(", ")} ms`);
-    expect(Math.min(...times)).toBeLessThan(1_500);
+    expect(Math.min(...times)).toBeLessThan(5_000);
     expect(await reach(2, "tcp", ALLOWED)).toBe("hello");
     expect(await reach(2, "tcp", OTHER)).toBe("refused");
     const plain = [];

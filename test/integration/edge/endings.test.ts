@@ -154,7 +154,7 @@ describe.each([
     for (let count = 0; count < 64; count++) streams[0]?.write(big);
     const started = performance.now();
     await door.remove(route.sandboxId, "killed");
-    expect(performance.now() - started).toBeLessThan(1_500);
+    expect(performance.now() - started).toBeLessThan(10_000);
     client.destroy();
   });
 });

@@ -395,7 +395,7 @@ describe.each([
     expect(await (await answer).text()).toBe("here");
   });
 
-  test("to a port where nothing listens is answered within two seconds", async () => {
+  test("to a port where nothing listens is answered after some tries, not held", async () => {
     const parked = await rawBackend(route.address, () => undefined);
     await parked.close();
     const started = performance.now();
@@ -407,7 +407,7 @@ describe.each([
       port: parked.port,
       code: 502,
     });
-    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(performance.now() - started).toBeLessThan(10_000);
   });
 
   test("passes compressed bytes untouched", async () => {

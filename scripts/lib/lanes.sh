@@ -1,0 +1,90 @@
+# Sets of tests one after another, or in lanes side by side. A set that fails does not keep the others from running.
+# What failed is kept in files, because a lane is a process of its own.
+# Needs ui.sh and $work, a directory of the caller's for as long as it runs.
+# shellcheck shell=bash
+
+: "${work:?}"
+
+# attempt TITLE COMMAND…: runs COMMAND and keeps its title and exit status when it fails.
+attempt() {
+  local title=$1 status=0 start=$EPOCHREALTIME
+  shift
+  printf '\n=== %s\n' "$title"
+  "$@" || status=$?
+  printf '=== %s: %s (%s s)\n' "$title" "$([ "$status" -eq 0 ] && echo passed || echo "FAILED with status $status")" "$(seconds_since "$start")"
+  if [ "$status" -ne 0 ]; then printf '%s %s\n' "$status" "$title" >>"$work/failures"; fi
+  return "$status"
+}
+
+# attempt_aside TITLE COMMAND…: the same, and the output is printed in one piece when COMMAND is over: printed as it
+# comes, the lines of two lanes would mix.
+attempt_aside() {
+  local status=0 output
+  output=$(mktemp -p "$work" output.XXXXXX)
+  attempt "$@" >"$output" 2>&1 || status=$?
+  flock "$work" cat "$output"
+  rm -f "$output"
+  return "$status"
+}
+
+# Process groups of the lanes that were started.
+lanes=()
+
+# start_lane FUNCTION: runs it in the background, in a process group of its own, so that all of it can be stopped.
+start_lane() {
+  set -m
+  "$1" </dev/null &
+  lanes+=("$!")
+  set +m
+}
+
+# wait_for_lanes: returns when all lanes are over. Says every minute that they are not: there is no other output.
+wait_for_lanes() {
+  local start=$EPOCHREALTIME next=$((SECONDS + 60)) lane
+  for lane in "${lanes[@]}"; do
+    while kill -0 "$lane" 2>/dev/null; do
+      sleep 0.5
+      if [ "$SECONDS" -ge "$next" ]; then
+        printf '… %s s, still running: %s\n' "$(seconds_since "$start")" "$(titles_of_running)"
+        next=$((SECONDS + 60))
+      fi
+    done
+  done
+  lanes=()
+}
+
+# stop_lanes: ends every process of every lane, with SIGKILL what is there 20 seconds after the SIGTERM, and prints the
+# output of the sets that were cut short.
+stop_lanes() {
+  local lane
+  for lane in "${lanes[@]}"; do kill -TERM -- "-$lane" 2>/dev/null; done
+  for lane in "${lanes[@]}"; do
+    for _ in {1..200}; do
+      if ! group_lives "$lane"; then break; fi
+      sleep 0.1
+    done
+    kill -KILL -- "-$lane" 2>/dev/null
+  done
+  if [ "${#lanes[@]}" -gt 0 ]; then cat "$work"/output.* 2>/dev/null; fi
+  lanes=()
+}
+
+# A process that is over but that its parent has not asked about does not count.
+group_lives() { # PROCESS GROUP
+  ps -eo pgid=,stat= | awk -v group="$1" '$1 == group && $2 !~ /^Z/ { found = 1 } END { exit !found }'
+}
+
+titles_of_running() {
+  sed -sn '2s/^=== //p' "$work"/output.* 2>/dev/null | paste -sd , | sed 's/,/, /g'
+}
+
+# worst_status: the highest exit status of what failed, 0 when nothing did.
+worst_status() {
+  if [ ! -e "$work/failures" ]; then echo 0; else cut -d ' ' -f 1 "$work/failures" | sort -n | tail -n 1; fi
+}
+
+# print_failures: the titles of the sets that failed. The tests may all have passed and a check not: that is not to be
+# looked for far above.
+print_failures() {
+  if [ -e "$work/failures" ]; then sed -E 's/^[0-9]+ /FAILED: /' "$work/failures"; fi
+}
