@@ -177,7 +177,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
       return connect(params.sandboxID, { seconds, memory: memoryOf(body), onTimeout }, context);
     },
     connectV1: ({ params, body }, context) =>
-      connect(params.sandboxID, { seconds: body.timeout, memory: body.memory }, context),
+      connect(params.sandboxID, { seconds: body.timeout, memory: memoryOf(body), onTimeout: body.onTimeout }, context),
 
     async setTimeout({ params, body }, { caller }) {
       await deps.lifetime.set(caller, checkedId(params.sandboxID), Math.max(0, body.timeout));

@@ -5,7 +5,7 @@ import type { Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
 import type { Capturing } from "./capturing.ts";
 import { checkedId } from "./not-found.ts";
-import { page } from "./pages.ts";
+import { type Place, page } from "./pages.ts";
 import type { Project } from "./store/projects.ts";
 import type { ListedSnapshot } from "./store/snapshots.ts";
 import type { Store } from "./store/store.ts";
@@ -53,7 +53,7 @@ export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof sna
       const name = query.name === undefined || query.name === "" ? undefined : query.name;
       const named = name === undefined ? {} : await templateFilter(caller, name);
       const found = named === undefined ? [] : await store.snapshots.list({ ...filter, ...named });
-      return page(found, { ...query, idOf: ({ build, tag }) => `${build.id}:${tag}` }, header).map(shown);
+      return page(found, { ...query, placeOf }, header).map(shown);
     },
   };
 
@@ -69,6 +69,11 @@ export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof sna
     const template = await deps.names.find(project, reference);
     return template?.kind === "snapshot" && template.projectId === project.id ? template : undefined;
   }
+}
+
+/** Ids have one length, so the order is by id and then by tag. */
+function placeOf({ build, tag }: ListedSnapshot): Place {
+  return { at: build.createdAt, name: `${build.id}:${tag}` };
 }
 
 /** On write a namespace must be the caller's own. */

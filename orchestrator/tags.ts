@@ -7,7 +7,7 @@ import { iso } from "./sandbox-view.ts";
 import type { Project } from "./store/projects.ts";
 import type { Store } from "./store/store.ts";
 import type { Template } from "./store/templates.ts";
-import { mayUse, type TemplateNames } from "./template-names.ts";
+import type { TemplateNames } from "./template-names.ts";
 import { noTemplate, ownTemplate } from "./template-ownership.ts";
 import { DEFAULT_TAG, parseTag, parseTemplateReference } from "./template-reference.ts";
 import { ownNamespace } from "./template-request.ts";
@@ -50,11 +50,8 @@ export function createTagHandlers({ store, names }: TagsDeps): Handlers<typeof t
     },
 
     async listTags({ params }, { caller }) {
-      const template = await names.findAny(caller, parseTemplateReference(params.templateID));
+      const template = await names.find(caller, parseTemplateReference(params.templateID));
       if (template === undefined) throw noTemplate(params.templateID);
-      if (!mayUse(caller, template)) {
-        throw new AppError("forbidden", `no access to template '${params.templateID}'`);
-      }
       const tags = await store.tags.list(template.id);
       return tags.map(({ tag, buildId, createdAt }) => ({ tag, buildID: buildId, createdAt: iso(createdAt) }));
     },

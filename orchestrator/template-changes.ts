@@ -63,7 +63,8 @@ export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handler
   }
 
   async function publish(caller: Project, text: string, isPublic: boolean | undefined): Promise<string[]> {
-    const template = await deps.names.findAny(caller, parseTemplateReference(text));
+    // What another project keeps private is not there; what it has published can be seen anyway.
+    const template = await deps.names.find(caller, parseTemplateReference(text));
     if (template?.kind !== "template") throw noTemplate(text);
     if (template.projectId === undefined) throw new AppError("bad_request", `template '${text}' is the platform's own`);
     if (template.projectId !== caller.id) throw new AppError("forbidden", `template '${text}' is another project's`);

@@ -3,7 +3,7 @@
 import { type Template as ShownTemplate, type TemplateWithBuilds, type templateApi } from "../shared/api/templates.ts";
 import type { Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
-import { page } from "./pages.ts";
+import { type Place, page } from "./pages.ts";
 import { iso } from "./sandbox-view.ts";
 import type { Project } from "./store/projects.ts";
 import type { Alias, Template, TemplateStore } from "./store/templates.ts";
@@ -58,14 +58,18 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
 
     async listTemplates({ query }, { caller, header }) {
       const all = await visible(caller, query.teamID);
-      return allShown(page(all, { ...query, idOf: ({ id }) => id }, header));
+      return allShown(page(all, { ...query, placeOf }, header));
     },
 
     async findAlias({ params }, { caller }) {
-      const template = await names.findAny(caller, parseTemplateReference(params.alias));
+      const reference = parseTemplateReference(params.alias);
+      const template = await names.findAny(caller, reference);
       if (template === undefined) throw noTemplate(params.alias);
-      // Exists, but is somebody else's: SDKs read 403 as "the name is taken".
-      if (!mayUse(caller, template)) throw new AppError("forbidden", `no access to template '${params.alias}'`);
+      if (!mayUse(caller, template)) {
+        // A full name may be asked for: SDKs read 403 as "the name is taken". An id is not a name, and tells nothing.
+        if (reference.namespace === undefined) throw noTemplate(params.alias);
+        throw new AppError("forbidden", `no access to template '${params.alias}'`);
+      }
       return { templateID: template.id, public: template.public };
     },
 
@@ -82,7 +86,7 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
         updatedAt: iso(template.updatedAt),
         lastSpawnedAt: template.lastSpawnedAt === undefined ? null : iso(template.lastSpawnedAt),
         spawnCount: template.spawnCount,
-        builds: page(builds, { ...query, idOf: ({ id }) => id }, header).map((build) => ({
+        builds: page(builds, { ...query, placeOf }, header).map((build) => ({
           buildID: build.id,
           status: build.status,
           createdAt: iso(build.createdAt),
@@ -102,6 +106,11 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
 export function ownTeam(caller: Project, teamId: string | undefined, where: "query" | "body"): void {
   if (teamId === undefined || teamId.toLowerCase() === caller.id || teamId === caller.publicId) return;
   throw new AppError("forbidden", `${where} field 'teamID' names another project than the caller's`);
+}
+
+/** Of a template or a build among its like. */
+function placeOf({ createdAt, id }: Pick<Template, "createdAt" | "id">): Place {
+  return { at: createdAt, name: id };
 }
 
 export function qualified({ namespace, alias }: Alias): string {

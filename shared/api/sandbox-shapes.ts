@@ -113,16 +113,21 @@ export const SandboxMetric = Type.Object({
 });
 export type SandboxMetric = Static<typeof SandboxMetric>;
 
+const lifecycle = {
+  onResume: Type.Optional(Type.Enum(["restore", "reboot"])),
+  onTimeout: Type.Optional(Type.Enum(["kill", "pause"])),
+};
+
 export const ConnectBody = Type.Object({
   timeout: Type.Optional(timeout),
   memory: Type.Optional(Type.Boolean({ default: true, description: "false: from disk only, when paused" })),
-  onResume: Type.Optional(Type.Enum(["restore", "reboot"])),
-  onTimeout: Type.Optional(Type.Enum(["kill", "pause"])),
+  ...lifecycle,
 });
 
 export const ConnectBodyV1 = Type.Object({
   timeout: Type.Integer({ minimum: 0, maximum: INT32 }),
   memory: Type.Optional(Type.Boolean()),
+  ...lifecycle,
 });
 
 export const ForkResult = Type.Object({

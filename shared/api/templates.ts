@@ -169,6 +169,6 @@ export const tagApi = contract({
     params: byTemplate,
     status: 200,
     reply: Type.Array(Type.Object({ tag: Type.String(), buildID: Type.String(), createdAt: Timestamp })),
-    errors: [401, 403, 404],
+    errors: [401, 404],
   },
 });

@@ -302,6 +302,25 @@ describe("connect", () => {
     expect(contradiction.body).toMatchObject({ code: 400, message: expect.stringContaining("onResume") as string });
   });
 
+  test("the first version of the route takes and refuses the same words", async () => {
+    const connectV1 = (id: string, body: object) =>
+      cluster.ask("POST", `/sandboxes/${id}/connect`, { body: { timeout: 60, ...body } });
+    const { sandboxID } = await paused({ onResume: "reboot" });
+    for (const [wrong, field] of [
+      [{ onTimeout: "explode" }, "onTimeout"],
+      [{ onResume: "explode" }, "onResume"],
+      [{ onResume: "restore", memory: false }, "onResume"],
+    ] as const) {
+      const refused = await connectV1(sandboxID, wrong);
+      expect(refused.body).toMatchObject({ code: 400, message: expect.stringContaining(field) as string });
+    }
+    expect((await read(sandboxID)).state).toBe("paused");
+    expect((await connectV1(sandboxID, { onResume: "restore", onTimeout: "pause" })).status).toBe(201);
+    expect(cluster.agent.starts.at(-1)?.body.origin?.memory).toBe(true);
+    expect((await read(sandboxID)).lifecycle?.onTimeout).toBe("pause");
+    expect((await connectV1(sandboxID, { onTimeout: "kill" })).status).toBe(400);
+  });
+
   test.each(["snapshot_corrupt", "snapshot_incompatible", "sandbox_memory_override_disabled", "internal"] as const)(
     "refused by the node with %s leaves it paused, with its snapshot",
     async (code) => {
