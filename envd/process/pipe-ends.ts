@@ -4,6 +4,7 @@ import { closeSync, constants, openSync, readSync } from "node:fs";
 import { Socket } from "node:net";
 import { errnoOf } from "../errno.ts";
 import type { Spawned } from "../system/system.ts";
+import { type InputEnd, inputEnd } from "./input-end.ts";
 import type { Stream } from "./subscription.ts";
 
 /** Frame sizes of the public protocol. */
@@ -24,7 +25,7 @@ export interface OutputEnd {
 
 export interface PipeEnds {
   readonly outputs: readonly OutputEnd[];
-  readonly input: Socket | undefined;
+  readonly input: InputEnd | undefined;
 }
 
 /** Bytes of one stream, in order, in frames of legal size. */
@@ -45,7 +46,7 @@ export function openEnds(spawned: Spawned, terminal: boolean, onBytes: OnBytes):
     const stdin = spawned.stdin === undefined ? undefined : openInput(spawned.stdin, open);
     const outputs = [readEnd(stdout, terminal ? "pty" : "stdout", onBytes)];
     if (stderr !== undefined) outputs.push(readEnd(stderr, "stderr", onBytes));
-    return { outputs, input: stdin === undefined ? undefined : writeEnd(stdin) };
+    return { outputs, input: stdin === undefined ? undefined : inputEnd(stdin) };
   } catch (error) {
     for (const fd of opened) closeSync(fd);
     throw error;
@@ -100,11 +101,4 @@ function drainNow(fd: number, deliver: (bytes: Buffer) => void): void {
     deliver(bytes.subarray(0, size));
     total += size;
   }
-}
-
-function writeEnd(fd: number): Socket {
-  const socket = new Socket({ fd, readable: false, writable: true });
-  // A closed pipe is reported to whoever writes next, in the write's own callback.
-  socket.on("error", () => undefined);
-  return socket;
 }

@@ -1,9 +1,9 @@
 /** One child: its output to every follower, its input, its end. Output nobody follows is read and dropped. */
 
-import type { Socket } from "node:net";
 import { AppError } from "../../shared/errors.ts";
 import type { Spawned, System, WaitStatus } from "../system/system.ts";
 import { describeExit, type ExitReport } from "./exit-status.ts";
+import type { InputEnd } from "./input-end.ts";
 import { type OutputEnd, openEnds } from "./pipe-ends.ts";
 import { type Stream, Subscription } from "./subscription.ts";
 
@@ -32,6 +32,11 @@ export interface ProcessOptions {
   readonly observe: (stream: Stream, bytes: Uint8Array) => void;
 }
 
+/** A killed process that still has not ended then waits in the kernel, for a disk for example. */
+const KILL_LIMIT_MS = 5_000;
+/** Children of a killed process are ended by then; one that its own parent does not reap would be waited for without end. */
+const GROUP_LIMIT_MS = 500;
+const GROUP_LOOK_MS = 5;
 /** Longest time-out of a timer, about 24 days. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -46,7 +51,8 @@ export class Process {
   readonly #followers = new Set<Follower>();
   readonly #observe: ProcessOptions["observe"];
   readonly #outputs: readonly OutputEnd[];
-  #input: Socket | undefined;
+  #input: InputEnd | undefined;
+  readonly #exited: Promise<unknown>;
   #expired = false;
   /** SendSignal was used: a grandchild that holds the output must not delay the end. */
   #signalled = false;
@@ -65,6 +71,7 @@ export class Process {
     this.#outputs = ends.outputs;
     this.#input = ends.input;
     const timer = this.#startDeadline(options.deadlineMs);
+    this.#exited = spawned.exited;
     this.ended = this.#run(spawned.exited).finally(() => clearTimeout(timer));
   }
 
@@ -80,27 +87,21 @@ export class Process {
     return follower;
   }
 
-  /** Resolves when the pipe took it. @throws {AppError} internal when the process does not read any more */
+  /**
+   * Resolves when the process's input took all of it while the process ran.
+   * @throws {AppError} not_found when the process ended first, internal when it closed its input: some of it was lost
+   */
   async write(bytes: Uint8Array): Promise<void> {
-    const input = this.#input;
-    if (input === undefined || input.writableEnded || input.destroyed) throw stdinClosed();
-    if (bytes.length === 0) return;
-    await new Promise<void>((resolve, reject) => {
-      const refuse = () => reject(stdinClosed());
-      input.once("close", refuse);
-      input.write(bytes, (error) => {
-        input.off("close", refuse);
-        if (error) refuse();
-        else resolve();
-      });
-    });
+    const outcome = this.#input === undefined ? "lost" : bytes.length === 0 ? "taken" : await this.#input.write(bytes);
+    if (outcome === "taken") return;
+    if (this.#gone)
+      throw new AppError("not_found", `process with pid ${this.pid} ended before it took all of its input`);
+    throw new AppError("internal", "error writing to stdin: it is closed");
   }
 
   /** End of file for the process; may be repeated. */
   closeInput(): void {
-    const input = this.#input;
-    // A pipe has no half to shut down: it has to be closed, once everything before is written.
-    input?.end(() => input.destroy());
+    this.#input?.end();
   }
 
   async resize(cols: number, rows: number): Promise<void> {
@@ -108,14 +109,24 @@ export class Process {
   }
 
   /**
-   * SIGKILL takes the whole process group, as a shell's children are of no use without it; anything else goes to the
-   * process alone, which may want to end its children itself. False when there is nobody left to signal.
+   * SIGKILL takes the whole process group, as a shell's children are of no use without it, and is over when the process
+   * has ended; anything else goes to the process alone, which may want to end its children itself.
+   * @returns false when there is nothing left to signal
+   * @throws {AppError} internal when the process has not ended 5 s after SIGKILL
    */
   async signal(signal: number): Promise<boolean> {
     this.#signalled = true;
     const reached = await this.#system.signal(this.pid, signal, signal === 9 || this.#gone ? "group" : "process");
     if (this.#gone) this.#drain();
+    if (reached && signal === 9) await this.#killed();
     return reached || this.#gone;
+  }
+
+  async #killed(): Promise<void> {
+    if (!(await within(KILL_LIMIT_MS, this.#exited)))
+      throw new AppError("internal", `process with pid ${this.pid} has not ended ${KILL_LIMIT_MS} ms after SIGKILL`);
+    for (const limit = Date.now() + GROUP_LIMIT_MS; Date.now() < limit; await pause(GROUP_LOOK_MS))
+      if (!(await this.#system.signal(this.pid, 0, "group"))) return;
   }
 
   async #run(exited: Promise<WaitStatus>): Promise<Ending> {
@@ -170,6 +181,17 @@ export class Process {
   }
 }
 
-function stdinClosed(): AppError {
-  return new AppError("internal", "error writing to stdin: it is closed");
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms));
+}
+
+/** Whether it came in time. */
+function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), ms);
+    void awaited.then(() => {
+      clearTimeout(timer);
+      resolve(true);
+    });
+  });
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
@@ -256,6 +256,19 @@ describe("the end", () => {
     await expect(
       clients.process.sendSignal({ process: byPid(sleep.pid), signal: Signal.SIGKILL }),
     ).rejects.toMatchObject({ code: Code.NotFound });
+  });
+
+  test("SIGKILL is answered when the process is gone, also one whose memory takes the kernel a moment", async () => {
+    for (let round = 0; round < 5; round += 1) {
+      const heavy = await inBackground(
+        clients.process.start({ process: sh("exec dd if=/dev/zero of=/dev/null bs=100M") }, as("user")),
+      );
+      const resident = () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${heavy.pid}/status`, "utf8"))?.[1]);
+      await expect.poll(resident, { timeout: 20_000 }).toBeGreaterThan(60_000);
+      await clients.process.sendSignal({ process: byPid(heavy.pid), signal: Signal.SIGKILL });
+      expect(existsSync(`/proc/${heavy.pid}`)).toBe(false);
+      await heavy.done;
+    }
   });
 
   test("SIGTERM can be caught", async () => {

@@ -1,0 +1,42 @@
+/** envd's end of a child's input: says of every write whether the pipe took all of it. */
+
+import { Socket } from "node:net";
+
+/** What became of a write: `taken` by the pipe in full, or `lost`, in part or whole. */
+type WriteOutcome = "taken" | "lost";
+
+export interface InputEnd {
+  /** Resolves when the pipe has taken all bytes, or when it never will because its last reader or this end closed. */
+  write(bytes: Uint8Array): Promise<WriteOutcome>;
+  /** End of file for the child, after everything that was written before. May be repeated. */
+  end(): void;
+  /** Closes it now. Writes that the pipe has not taken in full are lost, and are told so. */
+  destroy(): void;
+}
+
+/** @param fd of a pipe's write end, non-blocking; it is closed with the end */
+export function inputEnd(fd: number): InputEnd {
+  const socket = new Socket({ fd, readable: false, writable: true });
+  // A closed pipe is told to each write by its own answer.
+  socket.on("error", () => undefined);
+  return {
+    async write(bytes) {
+      if (socket.writableEnded || socket.destroyed) return "lost";
+      return new Promise<WriteOutcome>((resolve) => {
+        const lost = () => resolve("lost");
+        const whole = { atOnce: false };
+        socket.once("close", lost);
+        socket.write(bytes, (error) => {
+          socket.off("close", lost);
+          // Node calls a write that `destroy` cut short a success, without an error: only one that the pipe took
+          // in full before that was one.
+          resolve(error || (socket.destroyed && !whole.atOnce) ? "lost" : "taken");
+        });
+        whole.atOnce = socket.writableLength === 0;
+      });
+    },
+    // A pipe has no half to shut down: it has to be closed, once everything before is written.
+    end: () => void socket.end(() => socket.destroy()),
+    destroy: () => void socket.destroy(),
+  };
+}
