@@ -12,7 +12,7 @@ import { shown } from "./asleep.ts";
 import type { Nodes } from "./nodes.ts";
 import { checkedId } from "./not-found.ts";
 import { iso } from "./sandbox-view.ts";
-import { visibleSandbox } from "./sandboxes.ts";
+import { sandboxOrEnded, visibleSandbox } from "./sandboxes.ts";
 import type { Project } from "./store/projects.ts";
 import type { SandboxRecord } from "./store/sandbox-record.ts";
 import type { Store } from "./store/store.ts";
@@ -69,7 +69,7 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
     },
 
     async logsV1({ params, query }, { caller }) {
-      const record = await visibleSandbox(store, caller, params.sandboxID);
+      const record = await sandboxOrEnded(store, caller, params.sandboxID);
       const logEntries = await entries(record, {
         limit: query.limit ?? 1000,
         direction: "forward",
@@ -80,7 +80,7 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
     },
 
     async logs({ params, query }, { caller }) {
-      const record = await visibleSandbox(store, caller, params.sandboxID);
+      const record = await sandboxOrEnded(store, caller, params.sandboxID);
       return {
         logs: await entries(record, { ...query, limit: query.limit ?? 1000, direction: query.direction ?? "backward" }),
       };

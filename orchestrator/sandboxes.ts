@@ -6,6 +6,7 @@ import type { sandboxApi } from "../shared/api/sandboxes.ts";
 import type { Context, Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
 import { newSandboxId } from "../shared/ids.ts";
+import type { SandboxState } from "../shared/sandbox-state.ts";
 import { shown } from "./asleep.ts";
 import type { Background } from "./background.ts";
 import { settingsOf } from "./build-settings.ts";
@@ -48,6 +49,8 @@ export interface SandboxesDeps extends ViewDeps, NetworkLimits {
 }
 
 type Served = Omit<Handlers<typeof sandboxApi, Project>, "metricsOfMany" | "metrics" | "logsV1" | "logs">;
+
+const ENDED: readonly SandboxState[] = ["killing", "gone"];
 
 /** API defaults (wire-contract.md §7 item 6). */
 const DEFAULT_TIMEOUT_S = 300;
@@ -204,10 +207,21 @@ function memoryOf({ memory, onResume }: { readonly memory?: boolean; readonly on
   return restores;
 }
 
+/** A sandbox of the project that exists now. @throws {AppError} sandbox_not_found, bad_request */
 export async function visibleSandbox(store: Store, project: Project, reference: string): Promise<SandboxRecord> {
+  const record = await sandboxOrEnded(store, project, reference);
+  if (shown(record) === undefined) throw notFound(record.id);
+  return record;
+}
+
+/**
+ * A sandbox of the project that exists now or has ended and is still remembered: what it logged may be asked for longer
+ * than it lives. @throws {AppError} sandbox_not_found, bad_request
+ */
+export async function sandboxOrEnded(store: Store, project: Project, reference: string): Promise<SandboxRecord> {
   const id = checkedId(reference);
   const record = await store.sandboxes.get(id);
-  const seen = record !== undefined && record.projectId === project.id && shown(record) !== undefined;
-  if (!seen) throw notFound(id);
+  const known = record !== undefined && (shown(record) !== undefined || ENDED.includes(record.state));
+  if (!known || record.projectId !== project.id) throw notFound(id);
   return record;
 }

@@ -292,6 +292,18 @@ describe("what a sandbox reports about itself", () => {
     ]);
   });
 
+  test("logs of a killed sandbox can still be read", async () => {
+    const short = await ownSandbox();
+    const path = `/v2/sandboxes/${short.sandboxId}/logs`;
+    await short.commands.run("echo last words");
+    await expect
+      .poll(async () => JSON.stringify((await api(platform, "GET", path)).json), { timeout: 30_000 })
+      .toContain("last words");
+    await short.kill();
+    const reply = await api(platform, "GET", path);
+    expect([reply.status, JSON.stringify(reply.json)]).toEqual([200, expect.stringContaining("last words")]);
+  });
+
   test("logs are JSON lines with a level, oldest first, in both versions", async () => {
     await sandbox().commands.run("echo a line for the log");
     const path = `/sandboxes/${sandbox().sandboxId}/logs`;

@@ -239,6 +239,22 @@ test("metrics and logs come from the node, in the shapes of the contract", async
   expect(v2.logs).toEqual(cluster.agent.logs);
 });
 
+test("what a sandbox logged can be read after its end, by its project alone", async () => {
+  const { sandboxID } = await create();
+  cluster.agent.logs = [
+    { timestamp: new Date().toISOString(), level: "info", message: "last words", fields: { pid: "1" } },
+  ];
+  expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).status).toBe(204);
+  const { key } = await cluster.addProject("neighbour");
+  for (const path of [`/sandboxes/${sandboxID}/logs`, `/v2/sandboxes/${sandboxID}/logs`]) {
+    const { status, body } = await cluster.ask("GET", path);
+    expect([path, status, JSON.stringify(body)]).toEqual([path, 200, expect.stringContaining("last words")]);
+    expect((await cluster.ask("GET", path, { key })).status).toBe(404);
+  }
+  expect((await cluster.ask("GET", `/sandboxes/${sandboxID}`)).status).toBe(404);
+  expect((await cluster.ask("GET", `/sandboxes/${sandboxID}/metrics`)).status).toBe(404);
+});
+
 test("a sandbox that ended by itself is gone at once, with its reason in the event", async () => {
   const { sandboxID } = await create();
   const { executionId = "" } = [...cluster.agent.live.values()].find(({ body }) => body.sandboxId === sandboxID) ?? {};
