@@ -19,6 +19,7 @@ import { templateFiles } from "./builds/template-files.ts";
 import type { OpenCgroup } from "./cgroup.ts";
 import type { AgentConfig } from "./config.ts";
 import type { Containers } from "./containers.ts";
+import type { FindHole } from "./disk/holes.ts";
 import { createDisposal } from "./disposal.ts";
 import type { EgressProcess, OnDecisions } from "./egress-process.ts";
 import { watchEngine } from "./engine-watch.ts";
@@ -70,6 +71,7 @@ export interface AgentDeps {
   readonly files: SnapshotFiles;
   readonly criu: Criu;
   readonly diskUsage: (directory: string) => Promise<number | undefined>;
+  readonly findHole: FindHole;
   readonly probe: () => Promise<NodeIdentity["capabilities"]>;
   readonly egress: (onDecisions: OnDecisions) => EgressProcess;
   readonly caFor: CaFor;

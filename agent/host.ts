@@ -9,6 +9,7 @@ import { openFileLimit, probe } from "./capabilities.ts";
 import { openCgroup } from "./cgroup.ts";
 import { runCommand } from "./command.ts";
 import type { AgentConfig } from "./config.ts";
+import { findHole } from "./disk/holes.ts";
 import { diskUsage } from "./disk-usage.ts";
 import { dockerContainers } from "./docker.ts";
 import { caFor, loadAuthority } from "./egress/transform/authority.ts";
@@ -64,6 +65,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     runtime: envdRuntimes(config.envdRuntime),
     machine: hostMachine([config.stateDir, "/var/lib/docker"]),
     diskUsage: diskUsage(runCommand),
+    findHole,
     files: snapshotFiles(join(config.stateDir, "snapshots")),
     criu: hostCriu(runCommand),
     probe: () => probe(containers, (runc) => probeMemory(runCommand, runc, join(config.stateDir, "memory-probe.json"))),

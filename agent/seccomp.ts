@@ -7,6 +7,7 @@ import { ALLOWED_CALLS } from "./seccomp-calls.ts";
 
 const EPERM = 1;
 const ENOSYS = 38;
+const EOPNOTSUPP = 95;
 const EAFNOSUPPORT = 97;
 
 /** Flags of `clone` that make namespaces: new user, mount, network… namespaces are how kernels get attacked. */
@@ -20,6 +21,17 @@ const NETLINK_PROTOCOLS = [0, 4];
 
 /** Personalities: Linux, Linux without address randomisation, and the question itself. */
 const PERSONALITIES = [0x0, 0x0008, 0x0040000, 0xffffffff];
+
+/** `fallocate` that gives space back: FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE. */
+const PUNCH_HOLE = 3;
+
+/**
+ * Requests of `ioctl` on files that do what `fallocate` does: FS_IOC_RESVSP, FS_IOC_RESVSP64, FS_IOC_ZERO_RANGE and
+ * their like are `_IOW('X', n, struct space_resv)`, which is 0x403058 and one byte for n.
+ */
+const RESERVES_SPACE = 0x40305800;
+const FIRST_BIT = 8;
+const BITS = 32;
 
 /** Programs ask for these and fall back when the kernel does not know them; "not permitted" would be fatal to them. */
 const UNKNOWN_TO_US = [
@@ -43,7 +55,7 @@ interface Rule {
     readonly index: number;
     readonly value: number;
     readonly valueTwo?: number;
-    readonly op: "SCMP_CMP_EQ" | "SCMP_CMP_MASKED_EQ" | "SCMP_CMP_GT";
+    readonly op: "SCMP_CMP_EQ" | "SCMP_CMP_NE" | "SCMP_CMP_MASKED_EQ" | "SCMP_CMP_GT";
   }[];
 }
 
@@ -81,6 +93,7 @@ export function seccompProfile(architecture: NodeJS.Architecture): SeccompProfil
       // "Not supported" rather than "not permitted": programs that only try (PAM's audit, for one) carry on.
       ...otherFamilies(),
       ...PERSONALITIES.map((personality): Rule => allowWhen(["personality"], [[0, personality]])),
+      ...reservations(),
       { names: UNKNOWN_TO_US, action: "SCMP_ACT_ERRNO", errnoRet: ENOSYS },
     ],
   };
@@ -107,6 +120,35 @@ function otherFamilies(): Rule[] {
         { index: 0, value: AF_NETLINK, op: "SCMP_CMP_EQ" },
         { index: 2, value: audit, op: "SCMP_CMP_EQ" },
       ],
+    },
+  ];
+}
+
+/**
+ * Space on the disk is taken by writing only. A reservation of a terabyte takes milliseconds, which no watch of the
+ * disk is fast enough for. Programs that ask for one go on without: the C library's posix_fallocate writes instead.
+ */
+function reservations(): Rule[] {
+  const mode = 1;
+  const request = 1;
+  // There is no "is not" for a masked value: one rule for each bit that would have to be different.
+  const others = Array.from({ length: BITS - FIRST_BIT }, (_, at): Rule => {
+    const bit = 2 ** (FIRST_BIT + at);
+    const isSet = Math.floor(RESERVES_SPACE / bit) % 2 === 1;
+    return {
+      names: ["ioctl"],
+      action: "SCMP_ACT_ALLOW",
+      args: [{ index: request, value: bit, valueTwo: isSet ? 0 : bit, op: "SCMP_CMP_MASKED_EQ" }],
+    };
+  });
+  return [
+    ...others,
+    allowWhen(["fallocate"], [[mode, PUNCH_HOLE]]),
+    {
+      names: ["fallocate"],
+      action: "SCMP_ACT_ERRNO",
+      errnoRet: EOPNOTSUPP,
+      args: [{ index: mode, value: PUNCH_HOLE, op: "SCMP_CMP_NE" }],
     },
   ];
 }

@@ -7,6 +7,7 @@ import { AppError } from "../../shared/errors.ts";
 import { OPEN } from "../../shared/policy/egress-policy.ts";
 import type { BootSpec } from "../boot.ts";
 import type { Containers } from "../containers.ts";
+import { type FindHole, refuseHoles } from "../disk/holes.ts";
 import type { Disposal } from "../disposal.ts";
 import type { Envd } from "../envd.ts";
 import type { LiveContainer } from "../live-container.ts";
@@ -21,6 +22,7 @@ export interface WorkshopDeps {
   readonly envd: Pick<Envd, "init">;
   readonly containers: Pick<Containers, "inspect" | "commitLayer">;
   readonly processes: Processes;
+  readonly findHole: FindHole;
   readonly now: () => number;
 }
 
@@ -121,6 +123,7 @@ export async function openWorkshop(spec: WorkshopSpec, deps: WorkshopDeps, signa
       async commit(name) {
         await container.cgroup.freeze();
         try {
+          await refuseHoles(container.upperDirectory, deps.findHole);
           await containers.commitLayer(container.id, name);
         } finally {
           container.cgroup.thaw();

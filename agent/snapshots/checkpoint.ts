@@ -4,6 +4,7 @@ import type { Captured } from "../../shared/agent-api.ts";
 import type { Log } from "../../shared/log.ts";
 import { Teardown } from "../../shared/teardown.ts";
 import type { Containers } from "../containers.ts";
+import { type FindHole, refuseHoles } from "../disk/holes.ts";
 import type { Envd } from "../envd.ts";
 import type { Sandbox } from "../sandboxes.ts";
 import type { Stores } from "../store/stores.ts";
@@ -17,6 +18,7 @@ export interface CheckpointDeps extends CaptureDeps {
   readonly stores: Pick<Stores, "snapshots">;
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
   readonly containers: Pick<Containers, "commit" | "layers" | "flatten" | "removeImage">;
+  readonly findHole: FindHole;
   readonly log: Log;
 }
 
@@ -60,7 +62,10 @@ export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: Check
     await container.cgroup.freeze();
     teardown.add("image", () => containers.removeImage(image));
     const steps = {
-      meanwhile: () => containers.commit(container.id, image, snapshotId),
+      meanwhile: async () => {
+        await refuseHoles(container.upperDirectory, deps.findHole);
+        await containers.commit(container.id, image, snapshotId);
+      },
       afterwards: async () => {
         await goOn();
         if ((await containers.layers(image)) >= MOST_LAYERS) await containers.flatten(image);

@@ -6,6 +6,7 @@ import type { Log } from "../../shared/log.ts";
 import type { Teardown } from "../../shared/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers.ts";
+import type { FindHole } from "../disk/holes.ts";
 import type { Disposal } from "../disposal.ts";
 import { createInLine } from "../in-line.ts";
 import type { Launched, LaunchSpec } from "../launch.ts";
@@ -40,6 +41,7 @@ export interface StartSnapshotsDeps extends Given {
   readonly disposal: Disposal;
   readonly stores: Stores;
   readonly criu: Criu;
+  readonly findHole: FindHole;
   readonly files: SnapshotFiles;
   readonly marks: Marks;
   readonly machine: Pick<Machine, "freeMemory">;

@@ -66,6 +66,7 @@ export interface FakeEngine {
     | "runtime"
     | "machine"
     | "diskUsage"
+    | "findHole"
     | "files"
     | "criu"
     | "processes"
@@ -312,6 +313,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       runtime: () => Promise.resolve({ directory: runtime, command: ["/svc/tini"] }),
       machine: fakeMachine(() => state.free),
       diskUsage: () => Promise.resolve(4_096),
+      findHole: () => Promise.resolve(undefined),
       files: stored.files,
       criu: stored.criu,
       processes: built.processes,

@@ -13,6 +13,7 @@ function verdict({ name, args = [] }: Call): "allowed" | number {
       wanted.every(({ index, value, valueTwo = 0, op }) => {
         const given = args[index] ?? 0;
         if (op === "SCMP_CMP_EQ") return given === value;
+        if (op === "SCMP_CMP_NE") return given !== value;
         if (op === "SCMP_CMP_GT") return given > value;
         return Number(BigInt(given) & BigInt(value)) === valueTwo;
       })
@@ -102,6 +103,31 @@ test("processes and threads are made, namespaces are not", () => {
   for (const flag of [0x80, 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000]) {
     expect(verdict({ name: "clone", args: [SIGCHLD | flag] })).toBe(EPERM);
   }
+});
+
+test("space is given back by fallocate, and never reserved", () => {
+  const EOPNOTSUPP = 95;
+  for (const mode of [0, 1, 2, 8, 0x10, 0x20, 0x40, 2 ** 32 + 3])
+    expect(verdict({ name: "fallocate", args: [0, mode] }), String(mode)).toBe(EOPNOTSUPP);
+  expect(verdict({ name: "fallocate", args: [0, 3] })).toBe("allowed");
+});
+
+test("what reserves space by ioctl is not permitted, whatever is in the half of the number that the kernel ignores", () => {
+  for (const number of [0x40305828, 0x4030582a, 0x40305839, 0x40305800, 0x403058ff])
+    for (const above of [0, 2 ** 32, 2 ** 40])
+      expect(verdict({ name: "ioctl", args: [0, number + above] }), number.toString(16)).toBe(EPERM);
+});
+
+test.each([
+  ["TCGETS", 0x5401],
+  ["FIONBIO", 0x5421],
+  ["FICLONE", 0x40049409],
+  ["FS_IOC_GETFLAGS", 0x80086601],
+  ["TUNSETIFF", 0x400454ca],
+  ["one like those that reserve, of another size", 0x40205828],
+  ["nothing", 0],
+])("the request %s of ioctl passes", (_name, number) => {
+  expect(verdict({ name: "ioctl", args: [0, number] })).toBe("allowed");
 });
 
 test("what ordinary programs need is there", () => {

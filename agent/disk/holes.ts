@@ -1,0 +1,111 @@
+/** Files whose size is mostly hole: an engine that copies a disk writes zeros for it, so a copy takes gigabytes from nothing. */
+
+import { spawn } from "node:child_process";
+import { AppError } from "../../shared/errors.ts";
+
+const MIB = 1024 ** 2;
+/** Of one file. */
+const MOST_IN_A_FILE = 256 * MIB;
+/** Of all files together: many small ones are one large one. */
+const MOST_IN_ALL = 1024 * MIB;
+/** A file's last block, and what a file system keeps inside an inode, are no holes. */
+const SMALLEST = 64 * 1024;
+const BLOCK = 512;
+const LIMIT_MS = 30_000;
+const SHOWN = 200;
+const NUL = "\0";
+
+/** What a walk has found so far to be too much. */
+export interface Hole {
+  /** Path inside the sandbox, of the file or, where it is many, of the largest one. */
+  readonly path: string;
+  /** Bytes as the file is listed, and as it takes on the disk. */
+  readonly size: number;
+  readonly onDisk: number;
+  /** Bytes of holes in all files that were looked at until then. */
+  readonly inAll: number;
+}
+
+/** The first thing in a writable layer that must not be copied; undefined when all of it may. */
+export type FindHole = (directory: string) => Promise<Hole | undefined>;
+
+/** Sums up holes, a file at a time. Pure. */
+export function createHoleSum() {
+  const state = { inAll: 0, largest: undefined as Omit<Hole, "inAll"> | undefined, linked: new Set<string>() };
+  return {
+    /**
+     * One regular file. `inode` and `links`: a file with many names is copied once.
+     * Returns what is too much now, once it is.
+     */
+    add(file: { size: number; blocks: number; inode: string; links: number; path: string }): Hole | undefined {
+      const { size, blocks, inode, links, path } = file;
+      const onDisk = blocks * BLOCK;
+      const hole = size - onDisk;
+      if (hole < SMALLEST || (links > 1 && state.linked.has(inode))) return undefined;
+      if (links > 1) state.linked.add(inode);
+      state.inAll += hole;
+      const { largest } = state;
+      if (largest === undefined || hole > largest.size - largest.onDisk) state.largest = { path, size, onDisk };
+      if ((hole <= MOST_IN_A_FILE && state.inAll <= MOST_IN_ALL) || state.largest === undefined) return undefined;
+      return { ...state.largest, inAll: state.inAll };
+    },
+  };
+}
+
+/**
+ * Walks a writable layer on its own file system, and follows no link: what is in it is the sandbox's work. The caller has
+ * frozen the sandbox, so what was looked at is what will be copied.
+ * @throws {AppError} failed_precondition when the walk takes longer than half a minute
+ */
+export const findHole: FindHole = (directory) =>
+  new Promise((resolve, reject) => {
+    const format = "%s %b %i %n /%P\\0";
+    const args = ["-P", directory, "-xdev", "-type", "f", "-size", `+${SMALLEST / 1024 - 1}k`, "-printf", format];
+    const child = spawn("find", args, {
+      stdio: ["ignore", "pipe", "ignore"],
+      timeout: LIMIT_MS,
+      killSignal: "SIGKILL",
+    });
+    const sum = createHoleSum();
+    let rest = "";
+    let found: Hole | undefined;
+    child.stdout.setEncoding("utf8");
+    child.stdout.on("data", (chunk: string) => {
+      if (found !== undefined) return;
+      const lines = `${rest}${chunk}`.split(NUL);
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        found ??= sum.add(parse(line));
+      }
+      if (found !== undefined) child.kill("SIGKILL");
+    });
+    child.once("error", (cause) => reject(new Error("cannot run find", { cause })));
+    child.once("close", (_code, signal) => {
+      if (found !== undefined || signal === null) resolve(found);
+      else reject(new AppError("failed_precondition", "the sandbox has too many files to be copied"));
+    });
+  });
+
+function parse(line: string) {
+  const [, size, blocks, inode = "", links, path = ""] = /^(\d+) (\d+) (\d+) (\d+) (.*)$/s.exec(line) ?? [];
+  return { size: Number(size ?? 0), blocks: Number(blocks ?? 0), inode, links: Number(links ?? 1), path };
+}
+
+/** @throws {AppError} failed_precondition that names the file and what to do about it */
+export async function refuseHoles(directory: string | undefined, find: FindHole): Promise<void> {
+  const hole = directory === undefined ? undefined : await find(directory);
+  if (hole !== undefined) throw new AppError("failed_precondition", describeHole(hole));
+}
+
+function describeHole({ path, size, onDisk, inAll }: Hole): string {
+  const name = JSON.stringify(path).slice(1, -1).slice(0, SHOWN);
+  const many = size - onDisk > MOST_IN_A_FILE ? "" : `, the largest of many sparse files that hide ${mib(inAll)},`;
+  return (
+    `the file ${name}${many} is sparse: it is ${mib(size)} long and takes ${mib(onDisk)} of the disk, ` +
+    "and a copy would take all of it; delete it or shorten it (truncate -s), or fill it (cp --sparse=never), then try again"
+  );
+}
+
+function mib(bytes: number): string {
+  return `${Math.ceil(bytes / MIB)} MiB`;
+}
