@@ -5,6 +5,7 @@ import { dirname } from "node:path";
 import { agentApi, nodeApi } from "../shared/agent-api.ts";
 import { connect } from "../shared/client.ts";
 import type { Log } from "../shared/log.ts";
+import type { Seal } from "../shared/seal.ts";
 import { createServer, serve } from "../shared/serve.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { addOperatorRoutes, handlers, nodeTokenOnly } from "./api.ts";
@@ -77,6 +78,8 @@ export interface AgentDeps {
   readonly caFor: CaFor;
   readonly lockPath: string;
   readonly databasePath: string;
+  /** Of what the database must not hold in the clear; makes its key when there is none. */
+  readonly sealing: () => Seal;
   readonly now: () => number;
 }
 
@@ -106,7 +109,7 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown
   await mkdir(dirname(deps.databasePath), { recursive: true, mode: 0o700 });
   const lock = lockState(deps.lockPath);
   teardown.add("lock", () => lock.release());
-  const stores = openStores(deps.databasePath);
+  const stores = openStores(deps.databasePath, deps.sealing());
   teardown.add("store", () => stores.close());
   teardown.add("firewall shell", () => firewall.stop());
 

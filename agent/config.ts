@@ -33,6 +33,14 @@ export const AgentConfig = Type.Object({
   logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Least level that is logged" }),
 
   stateDir: path("/var/lib/svc", "Where the agent keeps what survives a reboot"),
+  sealKeyFile: Type.Optional(
+    Type.String({
+      pattern: "^/",
+      maxLength: 4096,
+      description:
+        "Key that secrets are sealed with in the agent's database; made when missing. Default: seal.key beside it",
+    }),
+  ),
   runDir: path("/run/svc", "Where the agent and the OCI runtime keep what does not"),
   envdRuntime: path("/opt/svc/envd-runtime/current", "Directory of the envd runtime, or a link to its newest version"),
   dockerSocket: path("/var/run/docker.sock", "Socket of the Docker engine"),

@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import type { Log } from "../shared/log.ts";
+import { createSeal } from "../shared/seal.ts";
 import type { AgentDeps } from "./app.ts";
 import { envdProcesses } from "./builds/processes.ts";
 import { registryLogin } from "./builds/registry-login.ts";
@@ -27,6 +28,7 @@ import { seccompProfile } from "./seccomp.ts";
 import { hostCriu } from "./snapshots/criu.ts";
 import { snapshotFiles } from "./snapshots/files.ts";
 import { probeMemory } from "./snapshots/probe-memory.ts";
+import { sealKey } from "./store/seal-key.ts";
 
 const DNS_PORT = 53;
 
@@ -42,6 +44,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     seccomp: JSON.stringify(seccompProfile(process.arch)),
     openFiles: openFileLimit(),
   });
+  const keyFile = config.sealKeyFile ?? join(config.stateDir, "seal.key");
   const chosen = { port: undefined as Promise<number> | undefined };
   const loaded = { authority: undefined as Promise<Authority> | undefined };
   // Always the same object: leaves are kept by it.
@@ -99,6 +102,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     caFor: async (policy) => (policy.rules.length === 0 ? "" : caFor(policy, await authority())),
     lockPath: join(config.stateDir, "agent.lock"),
     databasePath: join(config.stateDir, "agent.db"),
+    sealing: () => createSeal(sealKey(keyFile), keyFile),
     now: Date.now,
   };
 }

@@ -44,8 +44,11 @@ function checkSubnet({ networkName, subnet }: AgentConfig): void {
 }
 
 /** Beside a running agent: only looks. */
-async function showGarbage({ nodeId, buildCacheMb }: AgentConfig, { databasePath, ...deps }: AgentDeps): Promise<void> {
-  const stores = openStores(databasePath);
+async function showGarbage(
+  { nodeId, buildCacheMb }: AgentConfig,
+  { databasePath, sealing, ...deps }: AgentDeps,
+): Promise<void> {
+  const stores = openStores(databasePath, sealing());
   const budgetBytes = buildCacheMb * 1024 ** 2;
   const ofBuilds = describeBuildGarbage(await findBuildGarbage({ ...deps, stores, nodeId, budgetBytes }));
   console.log([describeGarbage(await findGarbage({ ...deps, stores })), ofBuilds].filter(Boolean).join("\n"));

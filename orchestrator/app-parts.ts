@@ -1,6 +1,7 @@
 /** What the first half of `app.ts` hands to the second. */
 
 import type { Log } from "../shared/log.ts";
+import type { Seal } from "../shared/seal.ts";
 import type { createBackground } from "./background.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import type { Edge } from "./edge/edge.ts";
@@ -12,7 +13,6 @@ import type { createRoutes } from "./routes.ts";
 import type { Sleep } from "./sleep.ts";
 import type { SnapshotRemover } from "./snapshots-on-nodes.ts";
 import type { Project } from "./store/projects.ts";
-import type { Seal } from "./store/seal.ts";
 import type { Store } from "./store/store.ts";
 import type { createTransitions } from "./transitions.ts";
 

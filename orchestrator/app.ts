@@ -1,5 +1,6 @@
 /** Puts the orchestrator together: the only file here that constructs things. */
 
+import { createSeal } from "../shared/seal.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { ENVD_VERSION } from "../shared/version.ts";
 import { serveApi } from "./app-api.ts";
@@ -16,7 +17,6 @@ import { createRoutes } from "./routes.ts";
 import { createSleep } from "./sleep.ts";
 import { createSnapshotRemover } from "./snapshots-on-nodes.ts";
 import { openDatabase } from "./store/database.ts";
-import { createSeal } from "./store/seal.ts";
 import { createStore } from "./store/store.ts";
 import { createTransitions } from "./transitions.ts";
 
@@ -39,9 +39,10 @@ export async function startOrchestrator(config: OrchestratorConfig, deps: Orches
 
 async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardown: Teardown): Promise<Orchestrator> {
   const { log, now } = deps;
-  const opened = await openDatabase(config.database);
+  const sealing = createSeal(config.encryptionKey, "SVC_ENCRYPTION_KEY");
+  const opened = await openDatabase(config.database, sealing);
   teardown.add("database", () => opened.close());
-  const store = createStore(opened.database, now);
+  const store = createStore(opened.database, now, sealing);
   const base = await store.templates.seed("base", {
     image: config.baseImage,
     cpuCount: config.baseCpuCount,
@@ -89,7 +90,6 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     maxHours: (project) => project.maxSandboxHours ?? config.maxSandboxHours,
     maxSandboxes: (project) => project.maxSandboxes ?? config.maxProjectSandboxes,
   };
-  const sealing = createSeal(config.encryptionKey);
   const sleep = createSleep({
     config,
     store,

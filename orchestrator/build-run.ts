@@ -7,10 +7,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { BuildBody, BuildState, RegistryAccess } from "../shared/build-shapes.ts";
 import { AppError, type ErrorCode } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
+import type { Seal } from "../shared/seal.ts";
 import { sealSettings } from "./build-settings.ts";
 import type { Nodes } from "./nodes.ts";
 import type { BuildReason } from "./store/builds.ts";
-import type { Seal } from "./store/seal.ts";
 import type { Store } from "./store/store.ts";
 import type { Build } from "./store/templates.ts";
 

@@ -1,7 +1,7 @@
 /** What sandboxes of a build start with. Kept sealed: a variable of a template may well be a secret. */
 
 import type { BuildSettings } from "../shared/build-shapes.ts";
-import type { Seal } from "./store/seal.ts";
+import type { Seal } from "../shared/seal.ts";
 import type { Build } from "./store/templates.ts";
 
 /** One for all builds, because the builds of snapshots take over those of their sandbox's build as they are. */

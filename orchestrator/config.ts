@@ -173,6 +173,7 @@ export const FOREIGN_SETTINGS: readonly string[] = [
   "ORCHESTRATOR_URL",
   "NODE_ID",
   "LABELS",
+  "SEAL_KEY_FILE",
   "STATE_DIR",
   "RUN_DIR",
   "ENVD_RUNTIME",

@@ -2,13 +2,13 @@
 
 import { AppError } from "../shared/errors.ts";
 import { newSandboxId } from "../shared/ids.ts";
+import type { Seal } from "../shared/seal.ts";
 import type { Capture, Capturing } from "./capturing.ts";
 import type { Launch } from "./launch.ts";
 import { openPassword, sealPassword } from "./network/secret.ts";
 import { startBody } from "./start-body.ts";
 import type { Project } from "./store/projects.ts";
 import type { SandboxRecord } from "./store/sandbox-record.ts";
-import type { Seal } from "./store/seal.ts";
 import type { Store } from "./store/store.ts";
 
 type Fork = { readonly record: SandboxRecord } | { readonly error: AppError };

@@ -10,6 +10,7 @@ import type { Started } from "../shared/agent-api.ts";
 import { AppError, isError } from "../shared/errors.ts";
 import { newExecutionId } from "../shared/ids.ts";
 import type { Log } from "../shared/log.ts";
+import type { Seal } from "../shared/seal.ts";
 import { asked } from "./asked.ts";
 import { isResuming } from "./asleep.ts";
 import type { Background } from "./background.ts";
@@ -20,7 +21,6 @@ import type { Routes } from "./routes.ts";
 import type { SnapshotRemover } from "./snapshots-on-nodes.ts";
 import { startBody } from "./start-body.ts";
 import type { Resumption, SandboxRecord } from "./store/sandbox-record.ts";
-import type { Seal } from "./store/seal.ts";
 import type { Store } from "./store/store.ts";
 import type { Transitions } from "./transitions.ts";
 

@@ -1,6 +1,7 @@
 /** Puts together what pauses, resumes, copies, wakes and changes sandboxes, for `app.ts`. */
 
 import type { Log } from "../shared/log.ts";
+import type { Seal } from "../shared/seal.ts";
 import type { Background } from "./background.ts";
 import { type Capturing, createCapturing } from "./capturing.ts";
 import type { OrchestratorConfig } from "./config.ts";
@@ -12,7 +13,6 @@ import { createResuming, type Resuming } from "./resuming.ts";
 import type { Routes } from "./routes.ts";
 import type { SnapshotRemover } from "./snapshots-on-nodes.ts";
 import type { Project } from "./store/projects.ts";
-import type { Seal } from "./store/seal.ts";
 import type { Store } from "./store/store.ts";
 import type { Transitions } from "./transitions.ts";
 import { createWaking, type Waking } from "./waking.ts";

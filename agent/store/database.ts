@@ -1,11 +1,15 @@
 /** The agent's SQLite file: schema, pragmas. Together with store/ the only importer of better-sqlite3. */
 
 import Database from "better-sqlite3";
+import { isSealed, type Seal } from "../../shared/seal.ts";
 
 export type Sqlite = Database.Database;
 
+/** Text is SQL. A step is all done or not at all, except one that says that it cannot be part of a transaction. */
+type Step = string | ((database: Sqlite, sealing: Seal) => void) | { readonly alone: (database: Sqlite) => void };
+
 /** Appended to, never edited: `user_version` says how many have run. */
-const MIGRATIONS = [
+const MIGRATIONS: readonly Step[] = [
   `create table containers (
      id text primary key,
      slot integer not null unique,
@@ -139,18 +143,49 @@ const MIGRATIONS = [
   // What was written down under executions is nobody's, and goes with its age.
   `alter table network_log rename column execution_id to sandbox_id;
    alter table network_suppressed rename column execution_id to sandbox_id;`,
+  sealPolicies,
+  { alone: forgetRemoved },
 ];
 
+/** A policy holds the headers of its rules and the password of its proxy. */
+function sealPolicies(database: Sqlite, sealing: Seal): void {
+  const rows = database.prepare<[], { id: string; egress: string }>("select id, egress from executions").all();
+  const seal = database.prepare<[string, string]>("update executions set egress = ? where id = ?");
+  for (const { id, egress } of rows) if (!isSealed(egress)) seal.run(sealing.close(egress, egressContext(id)), id);
+}
+
+/** What was overwritten or deleted before, secrets among it, leaves the file's free pages and its log. */
+function forgetRemoved(database: Sqlite): void {
+  database.exec("vacuum");
+  database.pragma("wal_checkpoint(truncate)");
+}
+
+/** What a sealed policy is bound to. */
+export function egressContext(executionId: string): string {
+  return `${executionId} egress`;
+}
+
 /** `path` is a file (made with mode 0600 by the umask of the program) or ":memory:". */
-export function openDatabase(path: string): Sqlite {
+export function openDatabase(path: string, sealing: Seal): Sqlite {
   const database = new Database(path, { timeout: 5_000 });
   database.pragma("journal_mode = WAL");
   // What matters after a power cut is gone with the containers; a crash of the program loses nothing.
   database.pragma("synchronous = NORMAL");
   const done = database.pragma("user_version", { simple: true }) as number;
-  database.transaction(() => {
-    for (const migration of MIGRATIONS.slice(done)) database.exec(migration);
-    database.pragma(`user_version = ${MIGRATIONS.length}`);
-  })();
+  for (const [index, step] of MIGRATIONS.entries()) if (index >= done) migrate(database, sealing, { index, step });
   return database;
+}
+
+function migrate(database: Sqlite, sealing: Seal, { index, step }: { readonly index: number; readonly step: Step }) {
+  const count = () => database.pragma(`user_version = ${index + 1}`);
+  if (typeof step === "object") {
+    step.alone(database);
+    count();
+    return;
+  }
+  database.transaction(() => {
+    if (typeof step === "string") database.exec(step);
+    else step(database, sealing);
+    count();
+  })();
 }

@@ -2,7 +2,8 @@
 
 import type { ExitReport } from "../../shared/agent-api.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
-import type { Sqlite } from "./database.ts";
+import type { Seal } from "../../shared/seal.ts";
+import { egressContext, type Sqlite } from "./database.ts";
 
 export interface Execution {
   readonly id: string;
@@ -35,6 +36,7 @@ export interface ExecutionStore {
   /** Ended by itself: to be reported. One transaction. */
   exit(report: ExitReport): void;
   wasStopped(id: string): boolean;
+  /** AppError `internal` when the key is another than the one they were written with. */
   all(): Execution[];
   exits(): ExitReport[];
   acknowledge(ids: readonly string[]): void;
@@ -52,6 +54,7 @@ interface Row {
   running: number;
   on_timeout: OnTimeout["does"];
   on_timeout_memory: number;
+  /** Sealed: headers of its rules and the password of its proxy are secrets. */
   egress: string;
 }
 
@@ -63,7 +66,7 @@ interface ExitRow {
   at: number;
 }
 
-export function executionStore(database: Sqlite): ExecutionStore {
+export function executionStore(database: Sqlite, sealing: Seal): ExecutionStore {
   const insert = database.prepare<Row>(`insert into executions values (
     @id, @sandbox_id, @container_id, @end_at, @started_at, @warm, @running, @on_timeout,
     @on_timeout_memory, @egress)`);
@@ -83,6 +86,8 @@ export function executionStore(database: Sqlite): ExecutionStore {
   const pruneStopped = database.prepare<[number]>("delete from stopped where at < ?");
   const pruneExits = database.prepare<[number]>("delete from exits where at < ?");
 
+  const sealed = (id: string, egress: EgressPolicy) => sealing.close(JSON.stringify(egress), egressContext(id));
+
   return {
     add({ id, sandboxId, containerId, egress, endAt, onTimeout, startedAt, warm, running }) {
       insert.run({
@@ -95,12 +100,12 @@ export function executionStore(database: Sqlite): ExecutionStore {
         running: Number(running),
         on_timeout: onTimeout.does,
         on_timeout_memory: Number(onTimeout.memory),
-        egress: JSON.stringify(egress),
+        egress: sealed(id, egress),
       });
     },
     markRunning: (id, startedAt) => void markRunning.run(startedAt, id),
     setEndAt: (id, endAt) => void setEndAt.run(endAt, id),
-    setEgress: (id, egress) => void setEgress.run(JSON.stringify(egress), id),
+    setEgress: (id, egress) => void setEgress.run(sealed(id, egress), id),
     remove: (id) => void remove.run(id),
     stop: database.transaction((id: string, at: number) => {
       remove.run(id);
@@ -112,7 +117,7 @@ export function executionStore(database: Sqlite): ExecutionStore {
       addExit.run({ id: executionId, sandbox_id: sandboxId, reason, exit_code: exitCode ?? null, at });
     }),
     wasStopped: (id) => wasStopped.get(id) !== undefined,
-    all: () => all.all().map(toExecution),
+    all: () => all.all().map((row) => toExecution(row, sealing)),
     exits: () => exits.all().map(toExit),
     acknowledge: database.transaction((ids: readonly string[]) => {
       for (const id of ids) acknowledge.run(id);
@@ -124,12 +129,12 @@ export function executionStore(database: Sqlite): ExecutionStore {
   };
 }
 
-function toExecution(row: Row): Execution {
+function toExecution(row: Row, sealing: Seal): Execution {
   return {
     id: row.id,
     sandboxId: row.sandbox_id,
     containerId: row.container_id,
-    egress: JSON.parse(row.egress) as EgressPolicy,
+    egress: JSON.parse(sealing.open(row.egress, egressContext(row.id))) as EgressPolicy,
     endAt: row.end_at,
     onTimeout: { does: row.on_timeout, memory: row.on_timeout_memory === 1 },
     startedAt: row.started_at,

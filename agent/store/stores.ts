@@ -1,5 +1,6 @@
 /** All tables of one file, opened and closed together. */
 
+import type { Seal } from "../../shared/seal.ts";
 import { type BuildStore, buildStore } from "./builds.ts";
 import { type ContainerStore, containerStore } from "./containers.ts";
 import { openDatabase } from "./database.ts";
@@ -22,11 +23,11 @@ export interface Stores {
   close(): void;
 }
 
-export function openStores(path: string): Stores {
-  const database = openDatabase(path);
+export function openStores(path: string, sealing: Seal): Stores {
+  const database = openDatabase(path, sealing);
   return {
     containers: containerStore(database),
-    executions: executionStore(database),
+    executions: executionStore(database, sealing),
     samples: sampleStore(database),
     logs: logStore(database),
     snapshots: snapshotStore(database),

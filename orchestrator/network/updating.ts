@@ -13,13 +13,13 @@
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import { AppError, isError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
+import type { Seal } from "../../shared/seal.ts";
 import { asked } from "../asked.ts";
 import { shown } from "../asleep.ts";
 import type { Nodes } from "../nodes.ts";
 import { notFound } from "../not-found.ts";
 import type { Project } from "../store/projects.ts";
 import type { SandboxRecord } from "../store/sandbox-record.ts";
-import type { Seal } from "../store/seal.ts";
 import type { Store } from "../store/store.ts";
 import type { Transitions } from "../transitions.ts";
 import { type NetworkWish, toPolicy } from "./policy.ts";

@@ -2,6 +2,7 @@
 
 import { Kysely, Migrator, sql } from "kysely";
 import { AppError } from "../../shared/errors.ts";
+import type { Seal } from "../../shared/seal.ts";
 import { migrations } from "./migrations.ts";
 import { openSqlite } from "./sqlite.ts";
 import type { Database, Tables } from "./tables.ts";
@@ -15,10 +16,10 @@ export interface OpenedDatabase {
 }
 
 /** Opens the SQLite file and brings its schema up to date, alone among all processes that do so. */
-export async function openDatabase(path: string): Promise<OpenedDatabase> {
-  const { dialect, alone } = openSqlite(path);
+export async function openDatabase(path: string, sealing: Seal): Promise<OpenedDatabase> {
+  const { dialect, alone, forgetRemoved } = openSqlite(path);
   const database = new Kysely<Tables>({ dialect });
-  const migrator = new Migrator({ db: database, provider: migrations });
+  const migrator = new Migrator({ db: database, provider: migrations(sealing) });
   const { error, results } = await alone(() => migrator.migrateToLatest());
   if (error !== undefined) {
     const step = results?.find(({ status }) => status === "Error")?.migrationName;
@@ -31,6 +32,7 @@ export async function openDatabase(path: string): Promise<OpenedDatabase> {
       },
     );
   }
+  await alone(() => Promise.resolve(forgetRemoved()));
   const all = await migrator.getMigrations();
   return {
     database,

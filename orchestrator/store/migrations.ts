@@ -1,7 +1,9 @@
 /** Numbered steps of the schema, forward only. A published step is never edited; the next one corrects it. */
 
 import type { Kysely, Migration, MigrationProvider } from "kysely";
+import type { Seal } from "../../shared/seal.ts";
 import { builds } from "./migration-builds.ts";
+import { sealNetworks } from "./migration-seal.ts";
 
 const first: Migration = {
   async up(db: Kysely<unknown>) {
@@ -203,6 +205,8 @@ const third: Migration = {
   },
 };
 
-export const migrations: MigrationProvider = {
-  getMigrations: () => Promise.resolve({ "0001": first, "0002": second, "0003": third, "0004": builds }),
-};
+/** `sealing`: for rows that were written in the clear. */
+export function migrations(sealing: Seal): MigrationProvider {
+  const all = { "0001": first, "0002": second, "0003": third, "0004": builds, "0005": sealNetworks(sealing) };
+  return { getMigrations: () => Promise.resolve(all) };
+}

@@ -4,13 +4,14 @@
  */
 
 import type { SandboxState } from "../../shared/sandbox-state.ts";
+import type { Seal } from "../../shared/seal.ts";
 import type { NetworkColumns, SandboxRecord } from "./sandbox-record.ts";
-import { toRecord } from "./sandbox-record.ts";
+import { sealNetwork, toRecord } from "./sandbox-record.ts";
 import type { Database, Session } from "./tables.ts";
 
 const LIVE_OR_ASLEEP: readonly SandboxState[] = ["running", "pausing", "paused", "snapshotting"];
 
-export function networkStore(db: Database) {
+export function networkStore(db: Database, sealing: Seal) {
   return {
     /** The record with its next version. Undefined: it is not running as `seen` any more, or another change was first. */
     async begin(
@@ -26,7 +27,7 @@ export function networkStore(db: Database) {
         .where("state", "=", "running")
         .returningAll()
         .executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row);
+      return row === undefined ? undefined : toRecord(row, sealing);
     },
 
     /** The node has it. Undefined: another change was begun, this one was given up, or that execution is over. */
@@ -38,7 +39,7 @@ export function networkStore(db: Database) {
       const row = await session
         .updateTable("sandboxes")
         .set({
-          network: columns.network === undefined ? null : JSON.stringify(columns.network),
+          network: sealNetwork(sealing, columns.network, id),
           internet: columns.internet === undefined ? null : Number(columns.internet),
           proxy_password: columns.sealedProxyPassword ?? null,
           network_change: null,
@@ -50,7 +51,7 @@ export function networkStore(db: Database) {
         .where("state", "in", LIVE_OR_ASLEEP)
         .returningAll()
         .executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row);
+      return row === undefined ? undefined : toRecord(row, sealing);
     },
 
     /** Another change in place of the one under way, or null: none. False: it is not under way any more. */
@@ -77,7 +78,7 @@ export function networkStore(db: Database) {
         .where("network_change", "is not", null)
         .executeTakeFirst();
       const sealed = row?.network_change ?? undefined;
-      return row === undefined || sealed === undefined ? undefined : { record: toRecord(row), sealed };
+      return row === undefined || sealed === undefined ? undefined : { record: toRecord(row, sealing), sealed };
     },
 
     /** Sandboxes that are not over, with a change under way. */

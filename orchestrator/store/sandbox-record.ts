@@ -3,6 +3,7 @@
 import type { Selectable, Updateable } from "kysely";
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { SandboxState } from "../../shared/sandbox-state.ts";
+import type { Seal } from "../../shared/seal.ts";
 import type { SandboxRow } from "./tables.ts";
 
 /** A sandbox as the orchestrator remembers it. Times are unix milliseconds. */
@@ -60,7 +61,7 @@ export interface Resumption {
   readonly seconds: number;
 }
 
-/** `sealedEnvs`: see seal.ts. */
+/** `sealedEnvs`: see shared/seal.ts. */
 export interface NewSandbox
   extends Omit<
     SandboxRecord,
@@ -89,8 +90,21 @@ export interface MoveSet {
   readonly resumption?: Resumption | null;
 }
 
+/** Bound to the sandbox: rules carry headers, and those are as good as passwords. */
+export function sealNetwork(sealing: Seal, network: NetworkOptions | undefined, id: string): string | null {
+  return network === undefined ? null : sealing.close(JSON.stringify(network), networkContext(id));
+}
+
+function openNetwork(sealing: Seal, sealed: string | null, id: string): NetworkOptions | undefined {
+  return sealed === null ? undefined : (JSON.parse(sealing.open(sealed, networkContext(id))) as NetworkOptions);
+}
+
+function networkContext(id: string): string {
+  return `${id} network`;
+}
+
 /** A new sandbox is `starting`. */
-export function toRow(sandbox: NewSandbox): Record<keyof SandboxRow, string | number | null> {
+export function toRow(sandbox: NewSandbox, sealing: Seal): Record<keyof SandboxRow, string | number | null> {
   return {
     id: sandbox.id,
     project_id: sandbox.projectId,
@@ -107,7 +121,7 @@ export function toRow(sandbox: NewSandbox): Record<keyof SandboxRow, string | nu
     envd_version: sandbox.envdVersion,
     metadata: JSON.stringify(sandbox.metadata),
     envs: sandbox.sealedEnvs,
-    network: sandbox.network === undefined ? null : JSON.stringify(sandbox.network),
+    network: sealNetwork(sealing, sandbox.network, sandbox.id),
     proxy_password: sandbox.sealedProxyPassword ?? null,
     network_version: 0,
     network_change: null,
@@ -172,7 +186,7 @@ function snapshotOf(id: string | null, memory: number | null): Snapshot | undefi
 }
 
 // Our own writing, so trusted: JSON columns are not checked again.
-export function toRecord(row: Selectable<SandboxRow>): SandboxRecord {
+export function toRecord(row: Selectable<SandboxRow>, sealing: Seal): SandboxRecord {
   return {
     id: row.id,
     projectId: row.project_id,
@@ -188,7 +202,7 @@ export function toRecord(row: Selectable<SandboxRow>): SandboxRecord {
     diskSizeMB: row.disk_mb,
     envdVersion: row.envd_version,
     metadata: JSON.parse(row.metadata) as Record<string, string>,
-    network: row.network === null ? undefined : (JSON.parse(row.network) as NetworkOptions),
+    network: openNetwork(sealing, row.network, row.id),
     sealedProxyPassword: row.proxy_password ?? undefined,
     networkVersion: row.network_version,
     internet: row.internet === null ? undefined : row.internet === 1,

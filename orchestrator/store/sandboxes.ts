@@ -2,6 +2,7 @@
 
 import { type ExpressionBuilder, sql } from "kysely";
 import { type SandboxState, statesBefore } from "../../shared/sandbox-state.ts";
+import type { Seal } from "../../shared/seal.ts";
 import { type MoveSet, type NewSandbox, type SandboxRecord, toColumns, toRecord, toRow } from "./sandbox-record.ts";
 import type { Database, SandboxRow, Session, Tables } from "./tables.ts";
 
@@ -36,13 +37,13 @@ const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshot
 
 export type SandboxStore = ReturnType<typeof sandboxStore>;
 
-export function sandboxStore(db: Database) {
+export function sandboxStore(db: Database, sealing: Seal) {
   return {
     /** False: the project already has `limit` sandboxes running. One statement, so that a burst cannot overshoot. */
     async add(sandbox: NewSandbox, limit: number): Promise<boolean> {
-      if (Object.keys(sandbox.metadata).length === 0) return insert(db, sandbox, limit);
+      if (Object.keys(sandbox.metadata).length === 0) return insert(db, { sandbox, sealing, limit });
       return db.transaction().execute(async (session) => {
-        if (!(await insert(session, sandbox, limit))) return false;
+        if (!(await insert(session, { sandbox, sealing, limit }))) return false;
         const rows = Object.entries(sandbox.metadata).map(([name, value]) => ({ sandbox_id: sandbox.id, name, value }));
         await session.insertInto("sandbox_metadata").values(rows).execute();
         return true;
@@ -51,7 +52,7 @@ export function sandboxStore(db: Database) {
 
     async get(id: string): Promise<SandboxRecord | undefined> {
       const row = await db.selectFrom("sandboxes").selectAll().where("id", "=", id).executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row);
+      return row === undefined ? undefined : toRecord(row, sealing);
     },
 
     /** Sealed environment of a sandbox. */
@@ -76,7 +77,7 @@ export function sandboxStore(db: Database) {
       if (when.nodeId !== undefined) query = query.where("node_id", "=", when.nodeId);
       if (when.endAtMost !== undefined) query = query.where("end_at", "<=", when.endAtMost);
       const row = await query.returningAll().executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row);
+      return row === undefined ? undefined : toRecord(row, sealing);
     },
 
     /** A start goes to another node, as another execution, as long as nobody has ended it. */
@@ -112,7 +113,7 @@ export function sandboxStore(db: Database) {
         .where("state", "=", "running")
         .returningAll()
         .executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row);
+      return row === undefined ? undefined : toRecord(row, sealing);
     },
 
     async list(
@@ -133,7 +134,7 @@ export function sandboxStore(db: Database) {
         );
       }
       const rows = await query.orderBy("started_at", page.order).orderBy("id", "asc").limit(page.limit).execute();
-      return rows.map(toRecord);
+      return rows.map((row) => toRecord(row, sealing));
     },
 
     async count(filter: SandboxFilter): Promise<ReadonlyMap<SandboxState, number>> {
@@ -156,7 +157,7 @@ export function sandboxStore(db: Database) {
         .orderBy("end_at")
         .limit(limit)
         .execute();
-      return rows.map(toRecord);
+      return rows.map((row) => toRecord(row, sealing));
     },
 
     /** In a transition that should have ended before `deadline`, the longest overdue first. */
@@ -169,7 +170,7 @@ export function sandboxStore(db: Database) {
         .orderBy("deadline_at")
         .limit(limit)
         .execute();
-      return rows.map(toRecord);
+      return rows.map((row) => toRecord(row, sealing));
     },
 
     /** Nobody works on any transition any more: all of them are overdue from now on. */
@@ -195,7 +196,7 @@ export function sandboxStore(db: Database) {
         .where("node_id", "=", nodeId)
         .where("state", "in", LIVE)
         .execute();
-      return rows.map(toRecord);
+      return rows.map((row) => toRecord(row, sealing));
     },
 
     /** Every sandbox that may have a route. */
@@ -205,12 +206,14 @@ export function sandboxStore(db: Database) {
         .selectAll()
         .where("state", "in", ["running", "snapshotting"])
         .execute();
-      return rows.map(toRecord);
+      return rows.map((row) => toRecord(row, sealing));
     },
 
     async getMany(ids: readonly string[]): Promise<SandboxRecord[]> {
       if (ids.length === 0) return [];
-      return (await db.selectFrom("sandboxes").selectAll().where("id", "in", ids).execute()).map(toRecord);
+      return (await db.selectFrom("sandboxes").selectAll().where("id", "in", ids).execute()).map((row) =>
+        toRecord(row, sealing),
+      );
     },
 
     async liveIds(projectId: string): Promise<string[]> {
@@ -255,8 +258,11 @@ export function sandboxStore(db: Database) {
   };
 }
 
-async function insert(session: Session, sandbox: NewSandbox, limit: number): Promise<boolean> {
-  const row = toRow(sandbox);
+async function insert(
+  session: Session,
+  { sandbox, sealing, limit }: { readonly sandbox: NewSandbox; readonly sealing: Seal; readonly limit: number },
+): Promise<boolean> {
+  const row = toRow(sandbox, sealing);
   const names = Object.keys(row) as (keyof SandboxRow)[];
   // The inner limit keeps the count flat however many sandboxes a project has.
   const { rows } = await sql<{ id: string }>`

@@ -1,6 +1,7 @@
 /** SQL on sandboxes that sleep: their way back to running, and which snapshots of a node somebody still needs. */
 
 import { sql } from "kysely";
+import type { Seal } from "../../shared/seal.ts";
 import { type Resumption, type SandboxRecord, toColumns, toRecord } from "./sandbox-record.ts";
 import { LIVE } from "./sandboxes.ts";
 import type { Database } from "./tables.ts";
@@ -20,7 +21,7 @@ const CHUNK = 500;
 
 export type SleeperStore = ReturnType<typeof sleeperStore>;
 
-export function sleeperStore(db: Database) {
+export function sleeperStore(db: Database, sealing: Seal) {
   return {
     /**
      * paused → starting under a fresh execution id, from the snapshot the caller saw. Undefined: it is not so any more,
@@ -47,7 +48,7 @@ export function sleeperStore(db: Database) {
         )
         .returningAll()
         .executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row);
+      return row === undefined ? undefined : toRecord(row, sealing);
     },
 
     /** Those of `ids` that a record or a build still needs. */

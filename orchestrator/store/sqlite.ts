@@ -8,9 +8,16 @@ export interface OpenedSqlite {
   readonly dialect: Dialect;
   /** Runs alone among all processes that open this file. */
   readonly alone: <T>(work: () => Promise<T>) => Promise<T>;
+  /**
+   * Once in the life of a file: what versions before have overwritten or deleted, secrets among it, is no longer in the
+   * file's free pages nor in its log.
+   */
+  readonly forgetRemoved: () => void;
 }
 
 const LOCK_WAIT_MS = 30_000;
+/** In `user_version`: `forgetRemoved` has been done. The schema's steps are counted elsewhere. */
+const FORGOTTEN = 1;
 
 /** `path` may be `:memory:`. The file holds secrets (sealed) and is readable by its owner only. */
 export function openSqlite(path: string): OpenedSqlite {
@@ -39,6 +46,13 @@ export function openSqlite(path: string): OpenedSqlite {
       } finally {
         lock.close();
       }
+    },
+    forgetRemoved() {
+      if ((database.pragma("user_version", { simple: true }) as number) >= FORGOTTEN) return;
+      database.exec("vacuum");
+      const [checkpoint] = database.pragma("wal_checkpoint(truncate)") as { busy: number }[];
+      // Another process reads the file: the next start tries again.
+      if (checkpoint?.busy === 0) database.pragma(`user_version = ${FORGOTTEN}`);
     },
   };
 }

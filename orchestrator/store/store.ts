@@ -3,6 +3,7 @@
 import type { EventType } from "../../shared/api/events.ts";
 import { AppError } from "../../shared/errors.ts";
 import type { SandboxState } from "../../shared/sandbox-state.ts";
+import type { Seal } from "../../shared/seal.ts";
 import { buildLeftovers } from "./build-leftovers.ts";
 import { buildLogStore } from "./build-logs.ts";
 import { buildStore } from "./builds.ts";
@@ -33,17 +34,18 @@ export interface Told {
 
 export type Store = ReturnType<typeof createStore>;
 
-export function createStore(db: Database, now: () => number) {
-  const sandboxes = sandboxStore(db);
+/** `sealing`: what rows hold that must not be readable in the file. */
+export function createStore(db: Database, now: () => number, sealing: Seal) {
+  const sandboxes = sandboxStore(db, sealing);
   const events = eventStore(db, now);
   const snapshots = snapshotStore(db, now);
-  const networks = networkStore(db);
+  const networks = networkStore(db, sealing);
   return {
     sandboxes,
     events,
     snapshots,
     networks,
-    sleepers: sleeperStore(db),
+    sleepers: sleeperStore(db, sealing),
     projects: projectStore(db, now),
     keys: keyStore(db, now),
     templates: templateStore(db, now),

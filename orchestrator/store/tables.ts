@@ -140,8 +140,9 @@ export interface SandboxRow {
   readonly disk_mb: number;
   readonly envd_version: string;
   readonly metadata: string;
-  /** Sealed (seal.ts). */
+  /** Sealed (shared/seal.ts). */
   readonly envs: string;
+  /** Sealed: headers of its rules may be secrets. */
   readonly network: string | null;
   /** Of the egress proxy; sealed. Older rows have none. */
   readonly proxy_password: string | null;

@@ -20,6 +20,7 @@ import { createLog } from "../../shared/log.ts";
 import { OPEN } from "../../shared/policy/egress-policy.ts";
 import { Teardown } from "../../shared/teardown.ts";
 import type { FakeEngine } from "./fake-engine.ts";
+import { testSeal } from "./test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 
@@ -68,7 +69,7 @@ export interface PartsOptions {
 }
 
 export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
-  const stores = openStores(options.databasePath ?? ":memory:");
+  const stores = openStores(options.databasePath ?? ":memory:", testSeal);
   const machine = engine.deps();
   const told: string[] = [];
   const now = Date.now;

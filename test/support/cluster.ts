@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { type Orchestrator, startOrchestrator } from "../../orchestrator/app.ts";
 import { OrchestratorConfig } from "../../orchestrator/config.ts";
 import { readConfig } from "../../shared/config.ts";
-import { createLog, type LogLevel } from "../../shared/log.ts";
+import { createLog, type Log, type LogLevel } from "../../shared/log.ts";
 import { type FakeAgent, type FakeAgentOptions, startFakeAgent } from "./fake-agent.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0001";
@@ -40,7 +40,7 @@ export interface Cluster {
   /** Another project, and a key for it. */
   addProject(name: string): Promise<{ key: string; teamId: string; projectId: string; slug: string }>;
   /** Stops the orchestrator and starts it again on the same file and ports, with other settings and what happens between. */
-  restart(config?: Partial<OrchestratorConfig>, between?: () => void): Promise<void>;
+  restart(config?: Partial<OrchestratorConfig>, between?: () => void | Promise<void>): Promise<void>;
   /** Path of the SQLite file. */
   readonly database: string;
   stop(): Promise<void>;
@@ -52,11 +52,13 @@ export interface ClusterOptions {
   readonly config?: Partial<OrchestratorConfig>;
   readonly agent?: Partial<FakeAgentOptions>;
   readonly logLevel?: LogLevel;
+  /** In the place of one that is silent. */
+  readonly log?: Log;
 }
 
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const folder = await mkdtemp(join(tmpdir(), "svc-cluster-"));
-  const log = createLog({ component: "test", level: options.logLevel ?? "silent" });
+  const log = options.log ?? createLog({ component: "test", level: options.logLevel ?? "silent" });
   const defaults = readConfig(OrchestratorConfig, {
     SVC_DATABASE: join(folder, "svc.db"),
     SVC_ADMIN_TOKEN: ADMIN_TOKEN,
@@ -129,7 +131,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     database: config.database,
     async restart(changed = {}, between = () => undefined) {
       await orchestrator.stop();
-      between();
+      await between();
       config = { ...config, ...changed };
       orchestrator = await startOrchestrator(config, deps);
     },

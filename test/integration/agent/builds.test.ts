@@ -21,6 +21,7 @@ import { Teardown } from "../../../shared/teardown.ts";
 import { resources } from "../../support/agent-parts.ts";
 import { fakeImage } from "../../support/fake-builds.ts";
 import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
+import { testSeal } from "../../support/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 const NODE = "node-1";
@@ -46,7 +47,7 @@ interface World {
 /** The builder of an agent that takes over what is on this machine. */
 async function world(engine = fakeEngine()): Promise<World> {
   engine.fail(() => undefined);
-  const stores = openStores(join(directory, "agent.db"));
+  const stores = openStores(join(directory, "agent.db"), testSeal);
   const machine = engine.deps();
   const egress = machine.egress(() => undefined);
   const gate = createGate({ firewall: machine.firewall, egress, log });

@@ -12,6 +12,7 @@ import { createLog } from "../../../shared/log.ts";
 import { CLOSED } from "../../../shared/policy/egress-policy.ts";
 import { agentParts, build, resources, startBody } from "../../support/agent-parts.ts";
 import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
+import { testSeal } from "../../support/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 
@@ -26,7 +27,7 @@ const databasePath = () => join(directory, "agent.db");
 /** The next agent's first steps, up to where leftovers are gone. */
 async function takeOver(engine: FakeEngine) {
   engine.fail(() => undefined);
-  const stores = openStores(databasePath());
+  const stores = openStores(databasePath(), testSeal);
   const deps = { ...engine.deps(), stores };
   const found = await recover({ ...deps, now: Date.now, log });
   const slots = createSlots({ ...deps, log, ahead: 0, restMs: 1 });

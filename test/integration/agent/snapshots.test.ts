@@ -11,6 +11,7 @@ import type { StartBody } from "../../../shared/agent-api.ts";
 import { createLog } from "../../../shared/log.ts";
 import { agentParts, type Parts, startBody } from "../../support/agent-parts.ts";
 import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
+import { testSeal } from "../../support/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 
@@ -69,7 +70,7 @@ function vanishAt(step: string): Promise<void> {
 async function takeOver(): Promise<void> {
   engine.fail(() => undefined);
   const databasePath = join(directory, "agent.db");
-  const stores = openStores(databasePath);
+  const stores = openStores(databasePath, testSeal);
   const found = await recover({ ...engine.deps(), stores, now: Date.now, log });
   await found.cleared;
   stores.close();

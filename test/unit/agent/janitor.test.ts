@@ -4,6 +4,7 @@ import { openStores } from "../../../agent/store/stores.ts";
 import { createLog } from "../../../shared/log.ts";
 import { agentParts, startBody } from "../../support/agent-parts.ts";
 import { fakeEngine } from "../../support/fake-engine.ts";
+import { testSeal } from "../../support/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 
@@ -31,7 +32,7 @@ test("a container that got its owner between two rounds stays", async () => {
   const engine = fakeEngine();
   const parts = agentParts(engine);
   await parts.sandboxes.start("6f1f8f0e-0000-4000-8000-000000000002", startBody());
-  const nobody = openStores(":memory:");
+  const nobody = openStores(":memory:", testSeal);
   const owners = { current: nobody };
   const stores = {
     ...nobody,

@@ -7,6 +7,7 @@ import { openStores } from "../../../agent/store/stores.ts";
 import { createLog } from "../../../shared/log.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { build, resources } from "../../support/agent-parts.ts";
+import { testSeal } from "../../support/test-seal.ts";
 
 const running: Metrics[] = [];
 afterEach(async () => {
@@ -50,7 +51,7 @@ function setup({ everyMs = 5 } = {}) {
       },
     },
   };
-  const store = openStores(":memory:").samples;
+  const store = openStores(":memory:", testSeal).samples;
   const metrics = startMetrics({
     running: () => live,
     store,

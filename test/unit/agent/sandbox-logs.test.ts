@@ -6,6 +6,7 @@ import { openStores } from "../../../agent/store/stores.ts";
 import { createLog } from "../../../shared/log.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { build, resources } from "../../support/agent-parts.ts";
+import { testSeal } from "../../support/test-seal.ts";
 
 const NOW = Date.parse("2026-01-01T12:00:00Z");
 const running: SandboxLogs[] = [];
@@ -62,7 +63,7 @@ function setup(answer: (after: number) => unknown) {
         return Promise.resolve(answer(after));
       },
     },
-    store: openStores(":memory:").logs,
+    store: openStores(":memory:", testSeal).logs,
     running: () => [],
     now: () => NOW,
     log: createLog({ component: "test", level: "silent" }),

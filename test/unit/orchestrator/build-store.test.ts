@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { openDatabase } from "../../../orchestrator/store/database.ts";
 import { createStore } from "../../../orchestrator/store/store.ts";
 import { type BuildStatus, mayBecome } from "../../../shared/build-status.ts";
+import { testSeal } from "../../support/test-seal.ts";
 
 const TAGS = ["default", "v1"];
 
@@ -26,9 +27,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 async function openWorld() {
-  const opened = await openDatabase(":memory:");
+  const opened = await openDatabase(":memory:", testSeal);
   let clock = 1;
-  const store = createStore(opened.database, () => clock++);
+  const store = createStore(opened.database, () => clock++, testSeal);
   const { id: projectId, slug: namespace } = await store.projects.create("team");
   return { opened, store, projectId, namespace };
 }

@@ -6,10 +6,11 @@ import { migrations } from "../../../orchestrator/store/migrations.ts";
 import { openSqlite } from "../../../orchestrator/store/sqlite.ts";
 import { createStore } from "../../../orchestrator/store/store.ts";
 import type { Tables } from "../../../orchestrator/store/tables.ts";
+import { testSeal } from "../../support/test-seal.ts";
 
 test("a sandbox from before network policies could change keeps its options", async () => {
   const db = new Kysely<Tables>({ dialect: openSqlite(":memory:").dialect });
-  const migrator = new Migrator({ db, provider: migrations });
+  const migrator = new Migrator({ db, provider: migrations(testSeal) });
   expect((await migrator.migrateTo("0002")).error).toBeUndefined();
   const network = { allowPublicTraffic: false, denyOut: ["0.0.0.0/0"] };
   await sql`
@@ -19,7 +20,7 @@ test("a sandbox from before network policies could change keeps its options", as
     values ('i1', 'p', 'running', 'e1', 'n', 't', 'b', 1, 128, 0, '0', '{}', '', ${JSON.stringify(network)}, 0, 'kill',
       0, 1, 1, 1, 1, 0)`.execute(db);
   expect((await migrator.migrateToLatest()).error).toBeUndefined();
-  const store = createStore(db, () => 5);
+  const store = createStore(db, () => 5, testSeal);
   const record = await store.sandboxes.get("i1");
   expect(record).toMatchObject({ network, internet: false, sealedProxyPassword: undefined, networkVersion: 0 });
   expect(await store.networks.changing("i1")).toBeUndefined();
@@ -29,8 +30,8 @@ test("a sandbox from before network policies could change keeps its options", as
 
 test("of two changes that saw the same version one is begun, and only that one is put in place", async () => {
   const db = new Kysely<Tables>({ dialect: openSqlite(":memory:").dialect });
-  await new Migrator({ db, provider: migrations }).migrateToLatest();
-  const store = createStore(db, () => 5);
+  await new Migrator({ db, provider: migrations(testSeal) }).migrateToLatest();
+  const store = createStore(db, () => 5, testSeal);
   const project = await store.projects.create("test");
   await store.sandboxes.add(
     {

@@ -5,11 +5,11 @@ import { readNetwork } from "../../../orchestrator/network/options.ts";
 import { type NetworkWish, toPolicy } from "../../../orchestrator/network/policy.ts";
 import { readAllowed } from "../../../orchestrator/network/proxy.ts";
 import { apart, openPassword, sealPassword } from "../../../orchestrator/network/secret.ts";
-import { createSeal } from "../../../orchestrator/store/seal.ts";
 import { NetworkOptions } from "../../../shared/api/network.ts";
 import { ConfigError } from "../../../shared/config.ts";
 import { AppError } from "../../../shared/errors.ts";
 import { CLOSED, OPEN } from "../../../shared/policy/egress-policy.ts";
+import { createSeal } from "../../../shared/seal.ts";
 import { check } from "../../../shared/validate.ts";
 
 const ALL = "0.0.0.0/0";
@@ -102,7 +102,7 @@ describe("what is kept", () => {
       read({ egressProxy: { address: "p.example:1", username: "u", password: "ü" } }),
     );
     expect(network).toEqual({ egressProxy: { address: "p.example:1", username: "u" } });
-    const sealing = createSeal("a key");
+    const sealing = createSeal("a key", "the test");
     const sealed = sealPassword(sealing, proxyPassword, "i1");
     expect(sealed).not.toContain("ü");
     expect(openPassword(sealing, sealed, "i1")).toBe("ü");

@@ -5,9 +5,9 @@ import { describe, expect, test } from "vitest";
 import { busiest, canBePooled, createPools } from "../../../orchestrator/pools.ts";
 import { createRateLimiter } from "../../../orchestrator/rate-limit.ts";
 import { fromToken, parseMetadata, toToken } from "../../../orchestrator/sandbox-lists.ts";
-import { createSeal } from "../../../orchestrator/store/seal.ts";
 import type { Build } from "../../../orchestrator/store/templates.ts";
 import { parseTemplateReference } from "../../../orchestrator/template-reference.ts";
+import { createSeal } from "../../../shared/seal.ts";
 
 describe("template references", () => {
   test.each([
@@ -156,7 +156,7 @@ describe("pools", () => {
 });
 
 describe("seals", () => {
-  const seal = createSeal("a key of some length");
+  const seal = createSeal("a key of some length", "SVC_ENCRYPTION_KEY");
 
   test("open what they closed, and never the same text twice", () => {
     fc.assert(
@@ -171,7 +171,9 @@ describe("seals", () => {
   test("do not open in another row, under another key, or damaged", () => {
     const closed = seal.close("secret", "i1");
     expect(() => seal.open(closed, "i2")).toThrow("SVC_ENCRYPTION_KEY");
-    expect(() => createSeal("another key of some length").open(closed, "i1")).toThrow("SVC_ENCRYPTION_KEY");
+    expect(() => createSeal("another key of some length", "SVC_ENCRYPTION_KEY").open(closed, "i1")).toThrow(
+      "SVC_ENCRYPTION_KEY",
+    );
     expect(() => seal.open(`${closed.slice(0, -4)}AAA=`, "i1")).toThrow();
     expect(() => seal.open("v1:AAAA", "i1")).toThrow("damaged");
   });

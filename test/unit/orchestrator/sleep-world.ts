@@ -16,13 +16,13 @@ import { createRoutes, type Routes } from "../../../orchestrator/routes.ts";
 import { createSnapshotRemover } from "../../../orchestrator/snapshots-on-nodes.ts";
 import { openDatabase } from "../../../orchestrator/store/database.ts";
 import type { Project } from "../../../orchestrator/store/projects.ts";
-import { createSeal } from "../../../orchestrator/store/seal.ts";
 import { createStore, type Store } from "../../../orchestrator/store/store.ts";
 import { createTransitions } from "../../../orchestrator/transitions.ts";
 import type { StoredSnapshot } from "../../../shared/agent-api.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
 import { createLog } from "../../../shared/log.ts";
 import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
+import { createSeal } from "../../../shared/seal.ts";
 import { guarded } from "./mortal.ts";
 import { type Fault, ID, sleepNode } from "./sleep-node.ts";
 
@@ -32,7 +32,7 @@ const TUNNELLED: NewEgress = {
   proxyPassword: "secret",
 };
 const FAULTS: Record<Fault, true> = { refuse: true, break: true, "silent before": true, "silent after": true };
-export const sealing = createSeal("key");
+export const sealing = createSeal("key", "the test");
 const NODE = "n1";
 const NOW = 5;
 const log = createLog({ component: "test", level: "silent" });
@@ -82,8 +82,8 @@ export interface SleepWorld {
 }
 
 export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld> {
-  const opened = await openDatabase(":memory:");
-  const store = createStore(opened.database, () => NOW);
+  const opened = await openDatabase(":memory:", sealing);
+  const store = createStore(opened.database, () => NOW, sealing);
   const project = await store.projects.create("test");
   const base = await store.templates.seed("base", {
     image: "base",

@@ -13,6 +13,7 @@ import { isError } from "../../../shared/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
 import { createLog } from "../../../shared/log.ts";
 import type { SandboxState } from "../../../shared/sandbox-state.ts";
+import { testSeal } from "../../support/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 const ID = "isandbox";
@@ -60,8 +61,8 @@ interface World {
 }
 
 async function world(step: () => Promise<void>): Promise<World> {
-  const opened = await openDatabase(":memory:");
-  const store = createStore(opened.database, () => 5);
+  const opened = await openDatabase(":memory:", testSeal);
+  const store = createStore(opened.database, () => 5, testSeal);
   const live = new Set<string>();
   const ended = new Set<string>();
   const routes = createRoutes({ seed: "seed", place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }) });

@@ -8,6 +8,7 @@ import { executionStore } from "../../../../agent/store/executions.ts";
 import { networkLogStore } from "../../../../agent/store/network-log.ts";
 import type { NetworkLogEntry } from "../../../../shared/agent-api.ts";
 import { CLOSED, OPEN } from "../../../../shared/policy/egress-policy.ts";
+import { testSeal } from "../../../support/test-seal.ts";
 
 const entry = (at: number, more: Partial<NetworkLogEntry> = {}): NetworkLogEntry => ({
   at,
@@ -24,7 +25,7 @@ const entry = (at: number, more: Partial<NetworkLogEntry> = {}): NetworkLogEntry
 const times = (entries: readonly NetworkLogEntry[]) => entries.map(({ at }) => at);
 
 test("entries are read oldest first, from a cursor or the newest", () => {
-  const log = networkLogStore(openDatabase(":memory:"));
+  const log = networkLogStore(openDatabase(":memory:", testSeal));
   log.add("a", [entry(10, { name: "example.com" }), entry(30)], 0);
   log.add("a", [entry(20, { verdict: "deny" })], 3);
   log.add("b", [entry(15)], 0);
@@ -38,7 +39,7 @@ test("entries are read oldest first, from a cursor or the newest", () => {
 });
 
 test("pages leave nothing out where many were written down in the same millisecond", () => {
-  const log = networkLogStore(openDatabase(":memory:"));
+  const log = networkLogStore(openDatabase(":memory:", testSeal));
   const ports = Array.from({ length: 25 }, (_, port) => port);
   log.add(
     "a",
@@ -56,7 +57,7 @@ test("pages leave nothing out where many were written down in the same milliseco
 });
 
 test("a sandbox keeps its newest, and all together are bounded when they are pruned", () => {
-  const log = networkLogStore(openDatabase(":memory:"), { perSandbox: 3, all: 4 });
+  const log = networkLogStore(openDatabase(":memory:", testSeal), { perSandbox: 3, all: 4 });
   log.add(
     "a",
     [1, 2, 3, 4, 5].map((at) => entry(at)),
@@ -79,7 +80,7 @@ test("a sandbox keeps its newest, and all together are bounded when they are pru
 test("a database of the version before keeps its executions: with the internet they are open, without it closed", async () => {
   const directory = await mkdtemp(join(tmpdir(), "svc-store-"));
   const path = join(directory, "agent.db");
-  const fresh = openDatabase(path);
+  const fresh = openDatabase(path, testSeal);
   // Back to what the version before had.
   fresh.exec(`alter table executions drop column egress; alter table executions add column internet integer not null default 1;
     drop table network_log; drop table network_suppressed;
@@ -88,8 +89,8 @@ test("a database of the version before keeps its executions: with the internet t
       values ('open', 's1', 'c1', 1, 1, 1, 0, 1), ('closed', 's2', 'c2', 0, 1, 1, 0, 1);
     pragma user_version = 2;`);
   fresh.close();
-  const again = openDatabase(path);
-  const store = executionStore(again);
+  const again = openDatabase(path, testSeal);
+  const store = executionStore(again, testSeal);
   expect(store.all().map(({ id, egress }) => [id, egress])).toEqual([
     ["open", OPEN],
     ["closed", CLOSED],
@@ -97,6 +98,6 @@ test("a database of the version before keeps its executions: with the internet t
   store.setEgress("open", CLOSED);
   expect(store.all().map(({ egress }) => egress)).toEqual([CLOSED, CLOSED]);
   again.close();
-  expect(new Database(path).pragma("user_version", { simple: true })).toBe(5);
+  expect(new Database(path).pragma("user_version", { simple: true })).toBe(7);
   await rm(directory, { recursive: true });
 });

@@ -1,7 +1,7 @@
-/** Encryption of what must not be readable in the database file: AES-256-GCM under the platform's key. */
+/** Encryption of what must not be readable in a database file: AES-256-GCM under a key of the program that owns it. */
 
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "./errors.ts";
 
 export interface Seal {
   /** `context` is bound in: what was sealed for one row does not open in another. */
@@ -9,11 +9,18 @@ export interface Seal {
   open(sealed: string, context: string): string;
 }
 
+/** Begins every sealed value: another format gets another version, and this one goes on being read. */
 const VERSION = "v1";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-export function createSeal(encryptionKey: string): Seal {
+/** False for what was written before it was sealed. */
+export function isSealed(text: string): boolean {
+  return text.startsWith(`${VERSION}:`);
+}
+
+/** `keyName`: where the key is set, for the message about a seal that does not open. Opening throws AppError `internal`. */
+export function createSeal(encryptionKey: string, keyName: string): Seal {
   const key = createHash("sha256").update(encryptionKey).digest();
   return {
     close(text, context) {
@@ -35,7 +42,7 @@ export function createSeal(encryptionKey: string): Seal {
         const text = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
         return Buffer.concat([text, decipher.final()]).toString("utf8");
       } catch (cause) {
-        throw new AppError("internal", "a sealed value does not open: was SVC_ENCRYPTION_KEY changed?", { cause });
+        throw new AppError("internal", `a sealed value does not open: was the key in ${keyName} changed?`, { cause });
       }
     },
   };

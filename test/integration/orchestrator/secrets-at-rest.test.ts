@@ -1,0 +1,139 @@
+/** Secrets that callers hand over are in no file of the orchestrator, in no line of its log and in no event. */
+
+import { dirname } from "node:path";
+import SQLite from "better-sqlite3";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import { AppError } from "../../../shared/errors.ts";
+import { createLog } from "../../../shared/log.ts";
+import { buildingOn } from "../../support/building.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/cluster.ts";
+import { filesWith } from "../../support/files-with.ts";
+
+const ALL = "0.0.0.0/0";
+
+let cluster: Cluster;
+let logged: string;
+beforeEach(async () => {
+  logged = "";
+  const destination = { write: (line: string) => void (logged += line) };
+  const log = createLog({ component: "test", level: "trace", destination });
+  cluster = await startCluster({ log, config: { buildPollMs: 20, patienceMs: 300, networkTimeoutMs: 2_000 } });
+});
+afterEach(() => cluster.stop());
+
+const { request, start, status } = buildingOn(() => cluster);
+
+/** `name` tells apart which of them was found. */
+const secretsOf = (name: string) => ({
+  header: `hunter2-header-${name}`,
+  password: `hunter2-password-${name}`,
+  env: `hunter2-env-${name}`,
+});
+
+function network(name: string) {
+  const { header, password } = secretsOf(name);
+  return {
+    denyOut: [ALL],
+    allowOut: ["api.example.com"],
+    rules: { "api.example.com": [{ transform: { headers: { "X-Key": header } } }] },
+    egressProxy: { address: "198.51.100.1:1080", username: "me", password },
+  };
+}
+
+function ask(method: string, path: string, body?: object): Promise<Answer> {
+  return cluster.ask(method, path, body === undefined ? {} : { body });
+}
+
+async function nowhere(name: string): Promise<void> {
+  const events = await ask("GET", "/events/sandboxes?limit=100");
+  for (const secret of Object.values(secretsOf(name))) {
+    expect(await filesWith(dirname(cluster.database), secret), secret).toEqual([]);
+    expect(logged, secret).not.toContain(secret);
+    expect(events.text, secret).not.toContain(secret);
+  }
+}
+
+test("of a sandbox through create, update, snapshot, fork, pause, resume and kill", async () => {
+  const created = await ask("POST", "/v2/sandboxes", {
+    templateID: "base",
+    network: network("create"),
+    envVars: { KEY: secretsOf("create").env },
+  });
+  expect(created.status, created.text).toBe(201);
+  const { sandboxID } = created.body as { sandboxID: string };
+  // Its node is told, and its owner reads back the headers.
+  expect(cluster.agent.starts.at(-1)?.body.egress.proxy?.password).toBe(secretsOf("create").password);
+  const read = async () => (await ask("GET", `/sandboxes/${sandboxID}`)).body as SandboxDetail;
+  expect((await read()).network?.rules).toEqual(network("create").rules);
+  await nowhere("create");
+
+  cluster.agent.onEgress = () => {
+    throw new AppError("internal", "not now");
+  };
+  expect((await ask("PUT", `/sandboxes/${sandboxID}/network`, network("refused"))).status).toBeGreaterThanOrEqual(400);
+  await nowhere("refused");
+  cluster.agent.onEgress = (_policy, set) => set();
+  const updated = await ask("PUT", `/sandboxes/${sandboxID}/network`, network("update"));
+  expect(updated.status, updated.text).toBe(204);
+  expect((await read()).network?.rules).toEqual(network("update").rules);
+  await nowhere("update");
+
+  expect((await ask("POST", `/sandboxes/${sandboxID}/snapshots`, {})).status).toBe(201);
+  expect((await ask("POST", `/sandboxes/${sandboxID}/fork`, { timeout: 60 })).status).toBe(201);
+  expect(cluster.agent.starts.at(-1)?.body.egress.rules).toEqual([
+    { host: "api.example.com", headers: { "X-Key": secretsOf("update").header } },
+  ]);
+  expect((await ask("POST", `/sandboxes/${sandboxID}/pause`, {})).status).toBe(204);
+  await cluster.restart();
+  await cluster.agent.beat();
+  expect((await ask("POST", `/v2/sandboxes/${sandboxID}/connect`, {})).status).toBe(201);
+  expect(cluster.agent.starts.at(-1)?.body.egress.proxy?.password).toBe(secretsOf("update").password);
+  for (const name of ["create", "update", "refused"]) await nowhere(name);
+  expect((await ask("DELETE", `/sandboxes/${sandboxID}`)).status).toBe(204);
+  for (const name of ["create", "update"]) await nowhere(name);
+});
+
+test("of a body that is refused", async () => {
+  const { password, header } = secretsOf("wrong");
+  for (const wrong of [
+    { ...network("wrong"), denyOut: ["nonsense!"] },
+    { ...network("wrong"), egressProxy: { address: "no-port", username: "me", password } },
+    { ...network("wrong"), rules: { "*": [{ transform: { headers: { "X-Key": header } } }] } },
+  ]) {
+    const answer = await ask("POST", "/v2/sandboxes", { templateID: "base", network: wrong });
+    expect(answer.status).toBe(400);
+    expect(answer.text).not.toMatch(/hunter2/);
+  }
+  await nowhere("wrong");
+});
+
+test("of a build: the credentials of its registry", async () => {
+  const app = await request({ name: "app" });
+  const access = { type: "registry", username: "u", password: secretsOf("build").password };
+  expect((await start(app, { fromImage: "a/b", fromImageRegistry: access })).status).toBe(202);
+  await expect.poll(() => status(app), { timeout: 20_000 }).toMatchObject({ status: "ready" });
+  await nowhere("build");
+});
+
+test("that a version before has written in the clear are sealed at the next start, and leave the file", async () => {
+  const created = await ask("POST", "/v2/sandboxes", { templateID: "base", network: { denyOut: [ALL] } });
+  const { sandboxID } = created.body as { sandboxID: string };
+  const clear = { denyOut: [ALL], rules: network("old").rules };
+  const folder = dirname(cluster.database);
+  let before: string[] = [];
+  await cluster.restart({}, async () => {
+    const database = new SQLite(cluster.database);
+    database.prepare("update sandboxes set network = ? where id = ?").run(JSON.stringify(clear), sandboxID);
+    // One that is gone has left its bytes in a free page.
+    database.exec("create table former (text text)");
+    database.prepare("insert into former values (?)").run(secretsOf("old").password.repeat(500));
+    database.exec("drop table former; delete from kysely_migration where name = '0005'; pragma user_version = 0");
+    database.close();
+    before = await filesWith(folder, "hunter2");
+  });
+  expect(before).toEqual(["svc.db"]);
+  expect(((await ask("GET", `/sandboxes/${sandboxID}`)).body as SandboxDetail).network).toEqual(clear);
+  await nowhere("old");
+  expect(await filesWith(folder, "hunter2")).toEqual([]);
+});
