@@ -1,6 +1,6 @@
 /** The agent's API: thin handlers over what does the work, and the pages for operators. */
 
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { agentApi } from "../shared/agent-api.ts";
 import type { Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
@@ -107,17 +107,28 @@ function destination(host: string): { address: string } | { hostname: string } {
 /** Everything on this API is for the orchestrator. */
 export function nodeTokenOnly(nodeToken: string): Authenticate<undefined> {
   return (_access, request) => {
-    const given = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1] ?? "";
-    if (!sameSecret(given, nodeToken)) throw new AppError("unauthorized", "the node token is missing or wrong");
+    if (!sameSecret(bearer(request), nodeToken)) {
+      throw new AppError("unauthorized", "the node token is missing or wrong");
+    }
     return undefined;
   };
 }
 
-/** Name of a check → undefined when it is well, else what is wrong. */
-export type Checks = () => Readonly<Record<string, string | undefined>>;
+function bearer({ headers }: FastifyRequest): string {
+  return /^Bearer (.+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
+}
 
-/** Liveness, readiness and metrics, without a token: they say nothing about sandboxes. */
-export function addOperatorRoutes(server: FastifyInstance, instruments: Instruments, checks: Checks): void {
+/** Name of a check → undefined when it is well, else what is wrong. */
+type Checks = () => Readonly<Record<string, string | undefined>>;
+
+export interface OperatorDeps {
+  readonly instruments: Pick<Instruments, "contentType" | "text">;
+  readonly checks: Checks;
+  readonly metricsTokens: readonly string[];
+}
+
+/** Liveness and readiness, without a token: they say nothing about sandboxes. Metrics, for one of `metricsTokens`. */
+export function addOperatorRoutes(server: FastifyInstance, { instruments, checks, metricsTokens }: OperatorDeps): void {
   server.get("/livez", (_request, reply) => reply.type("text/plain").send("ok\n"));
   server.get("/readyz", (request, reply) => {
     const found = Object.entries(checks());
@@ -133,7 +144,13 @@ export function addOperatorRoutes(server: FastifyInstance, instruments: Instrume
       .type("text/plain")
       .send(`${text}\n`);
   });
-  server.get("/metrics", async (_request, reply) => reply.type(instruments.contentType).send(await instruments.text()));
+  server.get("/metrics", async (request, reply) => {
+    const given = bearer(request);
+    if (!metricsTokens.some((token) => sameSecret(given, token))) {
+      throw new AppError("unauthorized", "send the metrics token: Authorization: Bearer <token>");
+    }
+    return reply.type(instruments.contentType).send(await instruments.text());
+  });
 }
 
 function seconds(begun: number): number {

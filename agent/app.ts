@@ -4,9 +4,10 @@ import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { agentApi, nodeApi } from "../shared/agent-api.ts";
 import { connect } from "../shared/client.ts";
+import { createServer } from "../shared/http-server.ts";
 import type { Log } from "../shared/log.ts";
 import type { Seal } from "../shared/seal.ts";
-import { createServer, serve } from "../shared/serve.ts";
+import { serve } from "../shared/serve.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { addOperatorRoutes, handlers, nodeTokenOnly } from "./api.ts";
 import { applyReply } from "./apply-reply.ts";
@@ -238,11 +239,15 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     }),
     nodeTokenOnly(config.nodeToken),
   );
-  addOperatorRoutes(server, instruments, () => ({
-    engine: engine.connected ? undefined : "the container engine does not answer",
-    "egress process": egress.problem,
-    orchestrator: report.reached ? undefined : "the orchestrator does not answer",
-  }));
+  addOperatorRoutes(server, {
+    instruments,
+    checks: () => ({
+      engine: engine.connected ? undefined : "the container engine does not answer",
+      "egress process": egress.problem,
+      orchestrator: report.reached ? undefined : "the orchestrator does not answer",
+    }),
+    metricsTokens: [config.nodeToken, ...(config.metricsToken === undefined ? [] : [config.metricsToken])],
+  });
   const url = await server.listen({ host: config.agentHost, port: config.agentPort });
 
   const identity = identify(config, deps, { apiUrl: url, proxyUrl: proxy.url, capabilities });

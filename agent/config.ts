@@ -29,6 +29,13 @@ export const AgentConfig = Type.Object({
     maxLength: 1024,
     description: "Token that orchestrator and agents show each other",
   }),
+  metricsToken: Type.Optional(
+    Type.String({
+      minLength: 16,
+      maxLength: 1024,
+      description: "Bearer token that may read /metrics, beside nodeToken",
+    }),
+  ),
   labels: Type.String({ default: "", maxLength: 4096, description: "Labels of this node: key=value,key=value" }),
   logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Least level that is logged" }),
 

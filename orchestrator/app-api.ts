@@ -114,6 +114,7 @@ export async function serveApi(
       limiter: createRateLimiter(now),
       adminToken: config.adminToken,
       nodeToken: config.nodeToken,
+      metricsToken: config.metricsToken,
       rate: (route) => rateOf(route, config),
       refusedRate: {
         perSecond: config.rateLimitFailedAuthPerMinute / 60,

@@ -15,6 +15,8 @@ export interface AuthDeps {
   readonly limiter: RateLimiter;
   readonly adminToken: string;
   readonly nodeToken: string;
+  /** For whoever collects metrics, beside the operators. */
+  readonly metricsToken: string | undefined;
   /** Of a project's calls, by kind of route. */
   rate(route: Route): { readonly group: string; readonly rate: Rate };
   /** Of refused credentials, by source address. */
@@ -29,6 +31,8 @@ export interface Auth {
   /** Operators only. */
   readonly operator: Authenticate<undefined>;
   readonly node: Authenticate<undefined>;
+  /** Operators, and whoever collects metrics. */
+  readonly metrics: Authenticate<undefined>;
   readonly open: Authenticate<undefined>;
 }
 
@@ -96,7 +100,7 @@ export function createAuth(deps: AuthDeps): Auth {
   function isBearer(request: FastifyRequest): boolean {
     const authorization = header(request, "authorization");
     if (authorization === undefined) return false;
-    const token = /^bearer\s+(\S+)$/i.exec(authorization)?.[1];
+    const token = bearer(request);
     if (token !== undefined && sameSecret(token, deps.adminToken)) return true;
     throw new AppError(
       "unauthorized",
@@ -134,12 +138,24 @@ export function createAuth(deps: AuthDeps): Auth {
       }),
     node: async (_access, request) =>
       guarded(request, async () => {
-        const token = /^bearer\s+(\S+)$/i.exec(header(request, "authorization") ?? "")?.[1];
+        const token = bearer(request);
         if (token !== undefined && sameSecret(token, deps.nodeToken)) return Promise.resolve(undefined);
         throw new AppError("unauthorized", "Invalid node token");
       }),
+    metrics: async (_access, request) =>
+      guarded(request, async () => {
+        const token = bearer(request) ?? header(request, "x-admin-token") ?? "";
+        const { adminToken, metricsToken } = deps;
+        if (sameSecret(token, adminToken)) return Promise.resolve(undefined);
+        if (metricsToken !== undefined && sameSecret(token, metricsToken)) return Promise.resolve(undefined);
+        throw new AppError("unauthorized", "Send the metrics token or the admin token: Authorization: Bearer <token>");
+      }),
     open: () => undefined,
   };
+}
+
+function bearer(request: FastifyRequest): string | undefined {
+  return /^bearer\s+(\S+)$/i.exec(header(request, "authorization") ?? "")?.[1];
 }
 
 function header(request: FastifyRequest, name: string): string | undefined {

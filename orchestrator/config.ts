@@ -24,6 +24,7 @@ export const OrchestratorConfig = Type.Object({
   database: Type.String({ default: "svc.db", description: "Path of the SQLite file" }),
   adminToken: secret("Operators' token, X-Admin-Token"),
   nodeToken: secret("Token that orchestrator and agents show each other"),
+  metricsToken: Type.Optional(secret("Bearer token that may read /metrics here and on agents, beside the admin token")),
   seed: secret("Seed of the sandboxes' access tokens; changing it locks out running sandboxes"),
   encryptionKey: secret("Key that secrets are encrypted with in the database"),
   logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Least level that is logged" }),

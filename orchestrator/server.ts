@@ -15,9 +15,10 @@ import { keyApi, teamApi, teamMetricsApi } from "../shared/api/teams.ts";
 import { tagApi, templateApi, templateChangeApi } from "../shared/api/templates.ts";
 import { volumeApi } from "../shared/api/volumes.ts";
 import type { Handlers } from "../shared/contract.ts";
+import { createServer } from "../shared/http-server.ts";
 import type { Log } from "../shared/log.ts";
 import { toOpenApi } from "../shared/openapi.ts";
-import { createServer, serve } from "../shared/serve.ts";
+import { serve } from "../shared/serve.ts";
 import type { Auth } from "./auth.ts";
 import { addCors } from "./cors.ts";
 import { docsPage } from "./docs.ts";
@@ -77,11 +78,29 @@ export function createApiServer(deps: {
   for (const later of [volumeApi, secretApi, webhookApi, teamMetricsApi]) {
     serve(server, later, notYet(later), auth.project);
   }
-  addDocuments(server, metrics);
+  addDocuments(server);
+  addMetrics(server, metrics, auth);
   return server;
 }
 
-function addDocuments(server: FastifyInstance, metrics: Metrics): void {
+/** What its route says of itself to `auth.metrics`. */
+const METRICS = {
+  method: "GET",
+  path: "/metrics",
+  summary: "Prometheus metrics",
+  tag: "Admin",
+  access: "admin",
+  status: 200,
+} as const;
+
+function addMetrics(server: FastifyInstance, metrics: Metrics, auth: Auth): void {
+  server.get(METRICS.path, async (request, reply) => {
+    await auth.metrics(METRICS.access, request, METRICS, reply);
+    return reply.type(metrics.contentType).send(await metrics.text());
+  });
+}
+
+function addDocuments(server: FastifyInstance): void {
   const document = toOpenApi(publicApi);
   const text = JSON.stringify(document);
   const { html, contentSecurityPolicy } = docsPage(document);
@@ -96,5 +115,4 @@ function addDocuments(server: FastifyInstance, metrics: Metrics): void {
       .type("text/html; charset=utf-8")
       .send(html),
   );
-  server.get("/metrics", async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()));
 }

@@ -14,6 +14,7 @@ export const catalogue = {
   sandbox_not_found: 404,
   template_not_found: 404,
   not_acceptable: 406,
+  request_timeout: 408,
   conflict: 409,
   invalid_transition: 409,
   sandbox_start_in_flight: 409,

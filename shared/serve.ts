@@ -1,71 +1,15 @@
-/** Contract → fastify routes: validation, statuses, error bodies, abort signals. One way of serving for every program. */
+/** Contract → fastify routes: validation, statuses, abort signals. One way of serving for every program. */
 
-import { randomUUID } from "node:crypto";
-import type { Socket } from "node:net";
-import Fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  LogController,
-} from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { TSchema } from "typebox";
 import type { Access, Context, Contract, Handlers, Input, Route } from "./contract.ts";
-import { AppError, toBody } from "./errors.ts";
-import type { Log } from "./log.ts";
+import { REQUEST_ID, showedCredentials } from "./http-server.ts";
 import { fromUrl } from "./url-values.ts";
 import { type Check, check } from "./validate.ts";
 
-const MAX_BODY_BYTES = 1024 * 1024;
-const REQUEST_ID = "x-request-id";
-
-/** A fastify server whose refusals, unknown routes and crashes all leave with the one error body. */
-export function createServer(log: Log): FastifyInstance {
-  // Widened once, here: a pino type would change every generic of the instance.
-  const loggerInstance: FastifyBaseLogger = log;
-  const server = Fastify({
-    loggerInstance,
-    logController: new LogController({ disableRequestLogging: true }),
-    bodyLimit: MAX_BODY_BYTES,
-    forceCloseConnections: true,
-    // Longer than the keep-alive of any client pool of ours, so that we never close under a request.
-    keepAliveTimeout: 620_000,
-    requestTimeout: 0,
-    routerOptions: { maxParamLength: 512, ignoreTrailingSlash: false },
-    genReqId: (request) => requestId(request.headers[REQUEST_ID]),
-    clientErrorHandler: refuseUnparsed,
-    // A path that cannot be decoded or has an endless part is refused before any hook runs, so nobody else says CORS.
-    frameworkErrors: (error, request, reply) => {
-      void sendError(error, request, reply.header("access-control-allow-origin", "*"));
-    },
-  });
-  // SDKs send JSON chunked, without Content-Length, and DELETE with or without a body (wire-contract.md §0.1).
-  server.removeAllContentTypeParsers();
-  server.addContentTypeParser("application/json", { parseAs: "string" }, (_request, text, done) => {
-    if (text === "") {
-      done(null, undefined);
-      return;
-    }
-    try {
-      done(null, JSON.parse(text as string));
-    } catch {
-      done(new AppError("bad_request", "body is not valid JSON"));
-    }
-  });
-  server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, bytes, done) => {
-    if (bytes.length === 0) done(null, undefined);
-    else done(new AppError("bad_request", "Content-Type must be application/json"));
-  });
-  server.setErrorHandler((error, request, reply) => sendError(error, request, reply));
-  server.setNotFoundHandler((request, reply) =>
-    sendError(new AppError("not_found", `no route ${request.method} ${pathOf(request)}`), request, reply),
-  );
-  return server;
-}
-
 /**
- * Who is calling, or AppError `unauthorized` / `forbidden`. Runs before the body is checked. `reply` is for headers only
- * (rate limits).
+ * Who is calling, or AppError `unauthorized` / `forbidden` / `rate_limited`. Runs before the body is read. `reply` is for
+ * headers only (rate limits).
  */
 export type Authenticate<Caller> = (
   access: Access,
@@ -97,11 +41,16 @@ function addRoute<Caller>(
   authenticate: Authenticate<Caller>,
 ): void {
   const read = reader(route);
+  const callers = new WeakMap<FastifyRequest, Caller>();
   server.route({
     method: route.method,
     url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
+    async onRequest(request, reply) {
+      callers.set(request, await authenticate(route.access, request, route, reply));
+      if (route.access !== "none") showedCredentials(request);
+    },
     async handler(request, reply) {
-      const caller = await authenticate(route.access, request, route, reply);
+      const caller = callers.get(request) as Caller;
       const input = read(request);
       reply.status(route.status);
       const context: Context<Caller> = {
@@ -157,51 +106,4 @@ function signalOf(reply: FastifyReply): AbortSignal {
 
 function originOf({ headers, host }: FastifyRequest): string {
   return `${headers["x-forwarded-proto"] === "https" ? "https" : "http"}://${host}`;
-}
-
-function sendError(reason: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const error = AppError.from(reason);
-  const facts = {
-    err: error,
-    cause: error.cause,
-    details: error.details,
-    method: request.method,
-    path: pathOf(request),
-  };
-  // 500 is ours to mend; 503 and 504 say how the cluster is, 501 what it cannot do.
-  if (error.status === 500) request.log.error(facts, "request failed");
-  else if (error.status > 501) request.log.warn(facts, "request could not be served");
-  else request.log.debug(facts, "request refused");
-  if (error.retryAfterSeconds !== undefined) reply.header("retry-after", String(Math.ceil(error.retryAfterSeconds)));
-  return reply
-    .status(error.status)
-    .header(REQUEST_ID, request.id)
-    .type("application/json; charset=utf-8")
-    .send(JSON.stringify(toBody(error)));
-}
-
-/** What Node's parser refuses never becomes a request; it gets the one error body all the same. */
-function refuseUnparsed(error: Error & { readonly code?: string }, socket: Socket): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const tooLong = error.code === "HPE_HEADER_OVERFLOW";
-  const status = tooLong ? 431 : 400;
-  const message = tooLong ? "request line or headers are too long" : "not an HTTP request that can be understood";
-  const body = JSON.stringify({ code: status, message, error_code: "bad_request" });
-  socket.end(
-    `HTTP/1.1 ${status} ${tooLong ? "Request Header Fields Too Large" : "Bad Request"}\r\n` +
-      "content-type: application/json; charset=utf-8\r\naccess-control-allow-origin: *\r\n" +
-      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  );
-}
-
-// Without the query: it may carry a signature.
-function pathOf(request: FastifyRequest): string {
-  return request.url.split("?", 1)[0] ?? "";
-}
-
-function requestId(given: string | string[] | undefined): string {
-  return typeof given === "string" && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
 }

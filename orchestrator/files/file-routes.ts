@@ -2,7 +2,7 @@
 
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { AppError } from "../../shared/errors.ts";
+import { AppError, isError } from "../../shared/errors.ts";
 import type { Auth } from "../auth.ts";
 import type { Archives } from "./archives.ts";
 import { checkUploadUrl, type UploadPlace } from "./upload-url.ts";
@@ -52,7 +52,7 @@ export function addFileRoutes(server: FastifyInstance, deps: FileRoutesDeps): vo
         checkUploadUrl(to, request.query, { seed: deps.seed, now: deps.now() });
         const length = lengthOf(request, deps.maxBytes);
         if (!(await deps.isTemplate(to.templateId))) throw new AppError("template_not_found", "template not found");
-        await deps.archives.store({ ...to, length, content: whole(request.raw, length) });
+        await deps.archives.store({ ...to, length, content: whole(request.body ?? request.raw, length) });
         return reply.header("content-length", 0).send();
       },
     );
@@ -65,6 +65,7 @@ async function* whole(body: Readable, length: number): AsyncGenerator<Buffer> {
   try {
     for await (const chunk of body) yield chunk as Buffer;
   } catch (cause) {
+    if (isError(cause, "request_timeout")) throw cause;
     const message = `the upload ended before the ${length} bytes it announced`;
     throw new AppError("bad_request", message, { cause });
   }

@@ -18,10 +18,11 @@ import {
 } from "../../shared/agent-api.ts";
 import { connect } from "../../shared/client.ts";
 import { AppError, isError } from "../../shared/errors.ts";
+import { createServer } from "../../shared/http-server.ts";
 import { createLog } from "../../shared/log.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import type { LogEntry } from "../../shared/sandbox-log.ts";
-import { createServer, serve } from "../../shared/serve.ts";
+import { serve } from "../../shared/serve.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
 import { createFakeBuilds, type FakeBuilds } from "./fake-agent-builds.ts";
 import { fakeHeartbeat } from "./fake-heartbeat.ts";

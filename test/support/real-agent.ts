@@ -17,10 +17,11 @@ import {
   type Started,
 } from "../../shared/agent-api.ts";
 import { type Connection, connect } from "../../shared/client.ts";
+import { createServer } from "../../shared/http-server.ts";
 import { newSandboxId } from "../../shared/ids.ts";
 import { createLog } from "../../shared/log.ts";
 import { OPEN } from "../../shared/policy/egress-policy.ts";
-import { createServer, serve } from "../../shared/serve.ts";
+import { serve } from "../../shared/serve.ts";
 
 const run = promisify(execFile);
 

@@ -2,14 +2,17 @@
 
 import { connect as openSocket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { nodeApi } from "../../../shared/agent-api.ts";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Route } from "../../../shared/contract.ts";
 import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/cluster.ts";
 import { good, pathOf } from "../../support/samples.ts";
 
+const METRICS_TOKEN = "test-metrics-token-1";
+
 let cluster: Cluster;
 beforeAll(async () => {
-  cluster = await startCluster({ config: { rateLimitFailedAuthPerMinute: 100_000 } });
+  cluster = await startCluster({ config: { rateLimitFailedAuthPerMinute: 100_000, metricsToken: METRICS_TOKEN } });
 });
 afterAll(() => cluster.stop());
 
@@ -207,6 +210,28 @@ function cluster_key(): string {
   return cluster.key;
 }
 
+describe("a body that nobody may send", () => {
+  const withBody = guarded.filter(([, { method }]) => method !== "GET");
+  const requests: [string, string][] = [
+    ...withBody.map(([name, route]): [string, string] => [name, `${route.method} ${pathOf(route)}`]),
+    ["a node's report", `${nodeApi.heartbeat.method} ${pathOf(nodeApi.heartbeat)}`],
+    ["no route", "POST /nowhere"],
+    ["an upload that is not signed", `PUT /uploads/base/${"0".repeat(64)}`],
+  ];
+
+  test.each(requests)("%s is refused before it comes, and the connection is closed", async (_name, line) => {
+    const { port } = new URL(cluster.url);
+    const socket = openSocket(Number(port), "127.0.0.1");
+    socket.write(
+      `${line} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n{"a":"`,
+    );
+    let text = "";
+    socket.on("data", (chunk) => (text += chunk.toString())).on("error", () => undefined);
+    await expect.poll(() => text, { timeout: 15_000 }).toMatch(/^HTTP\/1.1 40[134] .*\r\nconnection: close\r\n/is);
+    await expect.poll(() => socket.closed, { timeout: 15_000 }).toBe(true);
+  });
+});
+
 describe("limits", () => {
   test("too many calls of one kind: 429 with whole seconds, and other kinds go on", async () => {
     const tight = await startCluster({ config: { rateLimitCreatePerSecond: 1, rateLimitFailedAuthPerMinute: 5 } });
@@ -250,16 +275,36 @@ describe("limits", () => {
   });
 });
 
-test("operations need no key: health, readiness, version, metrics, documents", async () => {
+test("metrics are for operators and for the bearer of the metrics token, on loopback as anywhere", async () => {
+  const read = (headers: Record<string, string>, ask: Ask = { key: null }) =>
+    cluster.ask("GET", "/metrics", { ...ask, headers });
+  for (const refused of [
+    await read({}),
+    await read({}, {}),
+    await read({ authorization: "Bearer test-node-token-0001" }),
+    await read({ "x-admin-token": `${METRICS_TOKEN}x` }),
+  ]) {
+    expect(refused.status).toBe(401);
+    expect(refused.text).not.toContain("svc_sandboxes");
+  }
+  for (const { status, text } of [
+    await read({ authorization: `Bearer ${METRICS_TOKEN}` }),
+    await read({ authorization: `Bearer ${ADMIN_TOKEN}` }),
+    await read(admin),
+  ]) {
+    expect(status).toBe(200);
+    for (const name of ["svc_build_info", "svc_sandboxes", "svc_node_up", "svc_http_request_duration_seconds"]) {
+      expect(text).toContain(name);
+    }
+  }
+});
+
+test("operations need no key: health, readiness, version, documents", async () => {
   const ask = (path: string) => cluster.ask("GET", path, { key: null });
   expect((await ask("/health")).status).toBe(204);
   expect((await ask("/livez")).status).toBe(204);
   expect((await ask("/readyz?verbose")).body).toMatchObject({ ready: true, checks: { nodes: "ok (1 ready)" } });
   expect((await ask("/version")).body).toMatchObject({ envdVersion: "0.6.13" });
-  const metrics = (await ask("/metrics")).text;
-  for (const name of ["svc_build_info", "svc_sandboxes", "svc_node_up", "svc_http_request_duration_seconds"]) {
-    expect(metrics).toContain(name);
-  }
   const { paths } = (await ask("/openapi.json")).body as { paths: object };
   expect(Object.keys(paths)).toEqual(expect.arrayContaining([...new Set(routes.map(([, { path }]) => path))]));
   const docs = await ask("/docs");

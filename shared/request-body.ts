@@ -1,0 +1,78 @@
+/** Bodies of requests to our own servers: the least pace of one that is read, and the end of one that is not. */
+
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import { type Readable, Transform } from "node:stream";
+import { AppError } from "./errors.ts";
+
+/** How slowly a body may come. */
+export interface BodyPace {
+  /** Bytes that must come in every `everyMs`, unless the body ends. */
+  readonly leastBytes: number;
+  readonly everyMs: number;
+}
+
+/** After an answer to a request whose body was not read, so many of its bytes are thrown away … */
+const MOST_DRAINED_BYTES = 64 * 1024;
+/** … for at most so long, so that a client that still sends gets to read the answer; then the connection is closed. */
+const DRAIN_MS = 1_000;
+
+/** Whether bytes of this request's body are still to come. */
+export function isUnread(request: IncomingMessage): boolean {
+  if (request.complete) return false;
+  const { headers } = request;
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+/**
+ * The body of `request`, which ends with AppError `request_timeout` when it comes more slowly than `pace` allows. Time in
+ * which the reader does not take what is there does not count: a slow disk is not the client's fault.
+ */
+export function pacedBody(request: Readable, pace: BodyPace): Readable {
+  const came = { bytes: 0 };
+  const body = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      came.bytes += chunk.length;
+      done(null, chunk);
+    },
+  });
+  // The timer may fire when nothing reads the body any more: without a listener the error would end the process.
+  body.on("error", () => request.unpipe(body));
+  const timer = setInterval(() => {
+    if (came.bytes < pace.leastBytes && !body.writableNeedDrain) {
+      const seconds = pace.everyMs / 1_000;
+      const message = `the body must bring at least ${pace.leastBytes} bytes every ${seconds} s`;
+      body.destroy(new AppError("request_timeout", message));
+    }
+    came.bytes = 0;
+  }, pace.everyMs);
+  const stop = () => clearInterval(timer);
+  body.once("close", stop);
+  request.once("close", stop);
+  request.once("end", stop);
+  // A client that leaves in the middle: Node says so with an error when somebody listens.
+  request.on("error", (error) => body.destroy(error));
+  request.pipe(body);
+  return body;
+}
+
+/**
+ * Closes the connection when its last answer (one with `Connection: close`) is out: the writing side at once, all of it
+ * after a second or 64 KiB. Closing at once would make the kernel throw the answer away that the client has not read yet.
+ */
+export function closeGently(socket: Socket): void {
+  socket.destroySoon = () => {
+    const drained = { bytes: 0 };
+    // The parser must not see what comes: it would begin the next request of a connection that answers none.
+    socket.removeAllListeners("data");
+    socket.on("data", (chunk: Buffer) => {
+      drained.bytes += chunk.length;
+      if (drained.bytes > MOST_DRAINED_BYTES) socket.destroy();
+    });
+    const timer = setTimeout(() => socket.destroy(), DRAIN_MS);
+    socket.once("close", () => clearTimeout(timer));
+    socket.once("end", () => socket.destroy());
+    socket.end();
+    socket.resume();
+  };
+}
