@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { BuildReference, Resources } from "../shared/agent-api.ts";
+import { anySignal } from "../shared/any-signal.ts";
 import { AppError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import { Teardown } from "../shared/teardown.ts";
@@ -112,7 +113,7 @@ export async function readyWhileAlive(
   signal: AbortSignal,
 ): Promise<void> {
   const done = new AbortController();
-  const either = AbortSignal.any([signal, done.signal]);
+  const either = anySignal(signal, done.signal);
   const dead = (async () => {
     while (cgroup.alive()) await delay(ALIVE_POLL_MS, undefined, { signal: either });
     throw ended();

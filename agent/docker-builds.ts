@@ -2,6 +2,7 @@
 
 import type { Readable } from "node:stream";
 import type Docker from "dockerode";
+import { anySignal } from "../shared/any-signal.ts";
 import { AppError } from "../shared/errors.ts";
 import type { Containers } from "./containers.ts";
 import { orUndefined } from "./docker-errors.ts";
@@ -60,7 +61,7 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
       archive.once("error", () => stop.abort());
       const log = createPullLog(() => undefined);
       try {
-        const options = { abortSignal: AbortSignal.any([signal, stop.signal]) };
+        const options = { abortSignal: anySignal(signal, stop.signal) };
         const answer = (await unlimited.loadImage(archive, options)) as Readable;
         for await (const chunk of answer) log.push(String(chunk));
       } catch (cause) {

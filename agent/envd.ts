@@ -2,6 +2,7 @@
 
 import { request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
+import { anySignal } from "../shared/any-signal.ts";
 import { AppError } from "../shared/errors.ts";
 import type { EgressPolicy } from "../shared/policy/egress-policy.ts";
 
@@ -59,7 +60,7 @@ export function httpEnvd(port = PORT): Envd {
         signal.throwIfAborted();
         try {
           await call(at, "GET", "/health", {
-            signal: AbortSignal.any([signal, AbortSignal.timeout(CONNECT_LIMIT_MS)]),
+            signal: anySignal(signal, AbortSignal.timeout(CONNECT_LIMIT_MS)),
           });
           return;
         } catch {

@@ -1,6 +1,7 @@
 /** From a container to a sandbox: recorded, thawed, told who it is, let onto the network. Nothing is left when it fails. */
 
 import type { StartBody, Started } from "../shared/agent-api.ts";
+import { anySignal } from "../shared/any-signal.ts";
 import type { Log } from "../shared/log.ts";
 import { Teardown } from "../shared/teardown.ts";
 import type { Containers } from "./containers.ts";
@@ -82,7 +83,7 @@ export async function claim(
     // A fresh container trusts what its image does; nothing is said where there is nothing to add.
     const caBundle = egress.rules.length === 0 ? undefined : await caFor(egress);
     if (warm) container.cgroup.thaw();
-    const limit = warm ? AbortSignal.any([signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)]) : signal;
+    const limit = warm ? anySignal(signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)) : signal;
     await Promise.all([
       envd.init(
         { address: container.slot.address, controlToken: container.controlToken },

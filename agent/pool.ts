@@ -4,6 +4,7 @@
  */
 
 import type { NodeLoad, PoolTarget } from "../shared/agent-api.ts";
+import { anySignal } from "../shared/any-signal.ts";
 import type { Log } from "../shared/log.ts";
 import { loop } from "../shared/loop.ts";
 import type { Envd } from "./envd.ts";
@@ -79,11 +80,11 @@ export function createPool(deps: PoolDeps): Pool {
   };
 
   const fill = async (flavour: Flavour, signal: AbortSignal) => {
-    const container = await boot(flavour, AbortSignal.any([signal, AbortSignal.timeout(BOOT_LIMIT_MS)]));
+    const container = await boot(flavour, anySignal(signal, AbortSignal.timeout(BOOT_LIMIT_MS)));
     try {
       await envd.warm(
         { address: container.slot.address, controlToken: container.controlToken },
-        AbortSignal.any([signal, AbortSignal.timeout(WARM_LIMIT_MS)]),
+        anySignal(signal, AbortSignal.timeout(WARM_LIMIT_MS)),
       );
       await container.cgroup.freeze();
     } catch (error) {

@@ -1,6 +1,7 @@
 /** A container for a start: from the pool if one fits, else cold, whichever is ready first. */
 
 import type { StartBody } from "../shared/agent-api.ts";
+import { anySignal } from "../shared/any-signal.ts";
 import { AppError } from "../shared/errors.ts";
 import type { BootSpec } from "./boot.ts";
 import type { Flavour, LiveContainer } from "./live-container.ts";
@@ -29,7 +30,7 @@ export function createProvision({ pool, boot, runtime, turns, queueMs }: Provisi
   const cold = async (body: StartBody, flavour: Flavour, signal: AbortSignal): Promise<Provisioned> => {
     const over = new AbortController();
     const limit = AbortSignal.timeout(queueMs);
-    const queue = AbortSignal.any([signal, limit, over.signal]);
+    const queue = anySignal(signal, limit, over.signal);
     const turn = turns.take(queue);
     const spare = pool.next(flavour, queue);
     const first = await Promise.race([turn, spare]).catch((error: unknown) => {

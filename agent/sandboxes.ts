@@ -4,6 +4,7 @@
  */
 
 import type { ExitReport, StartBody, Started } from "../shared/agent-api.ts";
+import { anySignal } from "../shared/any-signal.ts";
 import { AppError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import type { EgressPolicy } from "../shared/policy/egress-policy.ts";
@@ -113,7 +114,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   const begin = (executionId: string, body: StartBody): Promise<Started> => {
     admit(executionId, body);
     const cancel = new AbortController();
-    const signal = AbortSignal.any([cancel.signal, AbortSignal.timeout(deps.startLimitMs)]);
+    const signal = anySignal(cancel.signal, AbortSignal.timeout(deps.startLimitMs));
     const done = (async () => {
       try {
         const launched = await launch({ executionId, body }, signal);

@@ -15,7 +15,7 @@ import { createPool } from "./pool.ts";
 import { createProvision } from "./provision.ts";
 import type { Recovered } from "./recovery.ts";
 import type { Stores } from "./store/stores.ts";
-import { createTurns } from "./turns.ts";
+import { createTurns, shareOf } from "./turns.ts";
 
 type Config = Pick<AgentConfig, "bootConcurrency" | "bootQueueMs" | "poolReservedMb">;
 
@@ -40,7 +40,7 @@ export function startSupply(config: Config, deps: SupplyDeps, base: Base, teardo
   const { plan, envd, runtime, machine, now, log } = deps;
   const { stores, slots, disposal, found } = base;
   const bootDeps = { ...deps, slots, store: stores.containers, resolver: plan.gateway };
-  const turns = createTurns(config.bootConcurrency);
+  const turns = createTurns(config.bootConcurrency, shareOf(config.bootConcurrency));
   const foreground = { last: 0 };
   const state = { special: (() => undefined) as MakePooled };
   const pool = createPool({

@@ -9,6 +9,7 @@ import type { Build } from "./store/templates.ts";
 type Lasting = Pick<
   SandboxRecord,
   | "id"
+  | "projectId"
   | "templateId"
   | "buildId"
   | "cpuCount"
@@ -47,5 +48,6 @@ export function startBody(
     onTimeout: sandbox.onTimeout,
     ...(sandbox.onTimeoutMemory ? {} : { onTimeoutMemory: false }),
     ...(origin === undefined ? {} : { origin }),
+    projectId: sandbox.projectId,
   };
 }

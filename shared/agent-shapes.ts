@@ -62,6 +62,8 @@ export const StartBody = Type.Object(
     /** Whether a pause at `endAt` keeps memory. Absent: it does. */
     onTimeoutMemory: Type.Optional(Type.Boolean()),
     origin: Type.Optional(Origin),
+    /** Whose it is: restores of one project leave turns to the others. */
+    projectId: Type.Optional(Type.String({ maxLength: 64 })),
   },
   closed,
 );

@@ -1,6 +1,7 @@
 /** Contract → typed client over a keep-alive connection pool; error replies come back as the AppError they were. */
 
 import { type Dispatcher, Pool } from "undici";
+import { anySignal } from "./any-signal.ts";
 import type { CallOptions, Client, Contract, Route } from "./contract.ts";
 import { AppError, fromBody } from "./errors.ts";
 
@@ -51,7 +52,7 @@ interface Target {
 
 async function request({ pool, route, options }: Target, given: Given, callOptions: CallOptions): Promise<unknown> {
   const limit = AbortSignal.timeout(callOptions.timeoutMs ?? options.timeoutMs ?? 30_000);
-  const signal = callOptions.signal === undefined ? limit : AbortSignal.any([callOptions.signal, limit]);
+  const signal = callOptions.signal === undefined ? limit : anySignal(callOptions.signal, limit);
   let response: Dispatcher.ResponseData;
   let text: string;
   try {

@@ -1,5 +1,6 @@
 /** What a build starts from: an image made fit for sandboxes, or the image of another build. */
 
+import { anySignal } from "../../shared/any-signal.ts";
 import type { BuildBody, BuildSettings } from "../../shared/build-shapes.ts";
 import { AppError } from "../../shared/errors.ts";
 import type { Containers } from "../containers.ts";
@@ -149,7 +150,7 @@ async function provision(workshop: Workshop, deps: BaseDeps, signal: AbortSignal
   await part(CHECK_SCRIPT, workshop, deps, signal);
   const packages = rootScript(PACKAGES_SCRIPT);
   const output = log.output(PREFIX, BASE_STEP);
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(PACKAGES_LIMIT_MS)]);
+  const limit = anySignal(signal, AbortSignal.timeout(PACKAGES_LIMIT_MS));
   try {
     const { exitCode } = await workshop.run(packages, output.push, limit);
     output.end();

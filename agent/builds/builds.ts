@@ -1,5 +1,6 @@
 /** Builds by id: started once, so many at a time, followed, cancelled, removed; and what a former agent left of them. */
 
+import { anySignal } from "../../shared/any-signal.ts";
 import type { BuildBody, BuildState } from "../../shared/build-shapes.ts";
 import { AppError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
@@ -48,7 +49,7 @@ export function createBuilds({ store, build, discard, turns, now, log }: BuildsD
     limit.addEventListener("abort", () =>
       outOfTime.abort(new AppError("bad_request", `the build took longer than it may: ${seconds} s`)),
     );
-    const signal = AbortSignal.any([cancelled, outOfTime.signal]);
+    const signal = anySignal(cancelled, outOfTime.signal);
     try {
       const giveBack = await turns.take(signal);
       try {

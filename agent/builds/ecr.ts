@@ -2,6 +2,7 @@
 
 import { createHash, createHmac } from "node:crypto";
 import { request } from "undici";
+import { anySignal } from "../../shared/any-signal.ts";
 import { AppError } from "../../shared/errors.ts";
 
 export interface AwsKeys {
@@ -36,7 +37,7 @@ export async function ecrPassword(
       method: "POST",
       headers: signedHeaders(keys, url.host, new Date(now())),
       body: BODY,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]),
+      signal: anySignal(signal, AbortSignal.timeout(LIMIT_MS)),
     });
     status = response.statusCode;
     text = await response.body.text();

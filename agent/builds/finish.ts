@@ -1,6 +1,7 @@
 /** The end of a build: the start command runs until the template is ready, and is captured (wire-contract.md §4.2). */
 
 import { setTimeout as delay } from "node:timers/promises";
+import { anySignal } from "../../shared/any-signal.ts";
 import type { BuildBody, BuildSettings } from "../../shared/build-shapes.ts";
 import { AppError } from "../../shared/errors.ts";
 import type { BuildLog } from "./build-log.ts";
@@ -125,7 +126,7 @@ async function ready(
 ): Promise<void> {
   const { log, now, readyEveryMs = READY_EVERY_MS, readyLimitMs = READY_LIMIT_MS } = deps;
   const begun = now();
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(readyLimitMs)]);
+  const limit = anySignal(signal, AbortSignal.timeout(readyLimitMs));
   try {
     for (;;) {
       const output = log.output("[ready]", FINAL_STEP);

@@ -1,5 +1,6 @@
 /** Puts the builder together. */
 
+import { anySignal } from "../../shared/any-signal.ts";
 import type { Log } from "../../shared/log.ts";
 import { loop } from "../../shared/loop.ts";
 import type { Teardown } from "../../shared/teardown.ts";
@@ -96,7 +97,7 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
               openWorkshop(
                 { buildId: request.buildId, templateId, image, resources },
                 deps,
-                AbortSignal.any([until, AbortSignal.timeout(BOOT_LIMIT_MS)]),
+                anySignal(until, AbortSignal.timeout(BOOT_LIMIT_MS)),
               ),
           },
           log: lines,

@@ -2,6 +2,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { StartBody } from "../../shared/agent-api.ts";
+import { anySignal } from "../../shared/any-signal.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Launched } from "../launch.ts";
 import type { BuildStore } from "../store/builds.ts";
@@ -43,7 +44,7 @@ export function startCommand({ store, processes, log, readyLimitMs }: StartComma
     const begin = (command: string, until: AbortSignal, tag?: string) => {
       const program = { cmd: "/bin/bash", args: loginShell(command, context).args, user, cwd: workdir };
       const whole = { ...program, envs: { ...context.envs, ...envs }, ...(tag === undefined ? {} : { tag }) };
-      const options = { onOutput: () => undefined, signal: AbortSignal.any([signal, until, left.signal]) };
+      const options = { onOutput: () => undefined, signal: anySignal(signal, until, left.signal) };
       return processes.start(at, whole, options);
     };
     try {

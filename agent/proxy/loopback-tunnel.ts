@@ -1,6 +1,7 @@
 /** Through envd to a server that listens only on the sandbox's own loopback: an upgrade on envd's internal `/connect`. */
 
 import type { Duplex } from "node:stream";
+import { anySignal } from "../../shared/any-signal.ts";
 import { dialTcp } from "../../shared/forward/dial.ts";
 import { ENVD_PORT, line, NODE_TOKEN_HEADER } from "../../shared/forward/hop-contract.ts";
 import { HeadReader } from "../../shared/forward/response-head.ts";
@@ -16,7 +17,7 @@ export interface TunnelTarget {
 
 /** @throws when envd is not there, does not know tunnels, or nothing listens on the port. */
 export async function dialLoopback(target: TunnelTarget, caller: AbortSignal): Promise<Duplex> {
-  const signal = AbortSignal.any([caller, AbortSignal.timeout(target.timeoutMs)]);
+  const signal = anySignal(caller, AbortSignal.timeout(target.timeoutMs));
   const socket = await dialTcp({ host: target.address, port: ENVD_PORT, timeoutMs: target.timeoutMs }, signal);
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {

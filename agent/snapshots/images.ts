@@ -1,5 +1,6 @@
 /** Memory images in use: checked before anything is made of them; which containers still lack pages of theirs. */
 
+import { anySignal } from "../../shared/any-signal.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Snapshot } from "../store/snapshots.ts";
 import type { Criu, PageServer } from "./criu.ts";
@@ -55,7 +56,7 @@ export function createImages({ files, criu, origins, lazyBytes, work, log }: Ima
       checkOrigins(manifest, origins());
       const lazy = manifest.memoryBytes >= lazyBytes;
       const over = new AbortController();
-      const verified = files.verify(id, manifest, AbortSignal.any([signal, over.signal]));
+      const verified = files.verify(id, manifest, anySignal(signal, over.signal));
       verified.catch(() => undefined);
       // Files as they were left are checked beside the restore, which takes longer; nobody reaches the sandbox before.
       if (!(await files.untouched(id, manifest))) await verified;

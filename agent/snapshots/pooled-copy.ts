@@ -38,7 +38,8 @@ export async function pooledCopy(
     signal.throwIfAborted();
     // Its row says what it is interchangeable with, not what it was restored from.
     const disk = { containerId, controlToken, ...flavour, upperDirectory: undefined, createdAt };
-    const { container, verified } = await revive({ disk, memoryOf: snapshot }, deps, { teardown, signal });
+    const from = { disk, memoryOf: snapshot, owner: `template ${build.templateId}` };
+    const { container, verified } = await revive(from, deps, { teardown, signal });
     await verified;
     // Frozen with pages still to come it would keep its page server for ever.
     await images.complete(containerId);

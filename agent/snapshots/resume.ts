@@ -90,7 +90,11 @@ async function startAgain(
   const teardown = new Teardown(deps.log);
   try {
     intend(resuming, snapshot.disk.containerId, deps, teardown);
-    const from: Revive = { disk: snapshot.disk, memoryOf: memory ? snapshot : undefined };
+    const from: Revive = {
+      disk: snapshot.disk,
+      memoryOf: memory ? snapshot : undefined,
+      owner: resuming.body.projectId,
+    };
     const { container, verified } = await revive(from, deps, { teardown, signal });
     const startedAt = await identify({ ...resuming, container, watches: memory }, deps, { teardown, signal });
     await verified;

@@ -1,5 +1,6 @@
 /** A container that stopped, or a new one, up to an envd that answers: with its memory or from its disk. */
 
+import { anySignal } from "../../shared/any-signal.ts";
 import { AppError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import type { Teardown } from "../../shared/teardown.ts";
@@ -17,6 +18,13 @@ import { stopped } from "./cooling.ts";
 import type { Criu } from "./criu.ts";
 import type { SnapshotFiles } from "./files.ts";
 import type { Images } from "./images.ts";
+import { explainRestore } from "./restore-reason.ts";
+
+/**
+ * From the engine's start to an envd that answers, where memory comes back. A restore that goes well takes some tenths of
+ * a second and large memory is restored lazily: what takes longer hangs, and others wait for its turn.
+ */
+const RESTORE_LIMIT_MS = 20_000;
 
 export interface ReviveDeps {
   readonly containers: Pick<Containers, "start" | "inspect" | "kill">;
@@ -28,8 +36,10 @@ export interface ReviveDeps {
   readonly files: SnapshotFiles;
   readonly images: Images;
   readonly criu: Pick<Criu, "endRestore">;
-  /** Restores and cold starts at a time. */
+  /** Restores and cold starts at a time, restores of one project fewer. */
   readonly turns: Turns;
+  /** Of tests. */
+  readonly restoreLimitMs?: number | undefined;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -38,6 +48,8 @@ export interface Revive {
   readonly disk: Disk;
   /** The snapshot whose memory comes back. */
   readonly memoryOf: Snapshot | undefined;
+  /** Whose restores it counts among. */
+  readonly owner: string | undefined;
 }
 
 export interface Revived {
@@ -47,13 +59,13 @@ export interface Revived {
 }
 
 export async function revive(
-  { disk, memoryOf }: Revive,
+  { disk, memoryOf, owner }: Revive,
   deps: ReviveDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Revived> {
   const { containers, slots, marks, openCgroup, envd, stores, images } = deps;
   const { containerId: id, controlToken } = disk;
-  const turn = await deps.turns.take(signal);
+  const turn = await deps.turns.take(signal, memoryOf === undefined ? undefined : owner);
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
@@ -81,18 +93,28 @@ export async function revive(
       await containers.kill(id);
       await stopped(id, containers);
     });
-    await containers.start(id).catch((cause: unknown) => {
-      if (memory === undefined) throw cause;
-      throw new AppError("sandbox_create_failed", "the sandbox's memory could not be restored", { cause });
-    });
-    started.known = true;
-    signal.throwIfAborted();
+    const restoring = memory === undefined ? undefined : AbortSignal.timeout(deps.restoreLimitMs ?? RESTORE_LIMIT_MS);
+    const limited = restoring === undefined ? signal : anySignal(signal, restoring);
+    const up = async () => {
+      const starting = containers.start(id).catch((cause: unknown) => {
+        if (memory === undefined) throw cause;
+        throw notRestored(explainRestore(cause), cause);
+      });
+      await (memory === undefined ? starting : unlessOver(starting, limited));
+      started.known = true;
+      signal.throwIfAborted();
 
-    const found = await containers.inspect(id);
-    if (found === undefined || found.pid === 0)
-      throw new AppError("sandbox_create_failed", "the sandbox's first process ended while it started");
-    const cgroup = openCgroup(found.pid, id);
-    await readyWhileAlive(cgroup, (limit) => envd.ready({ address: slot.address, controlToken }, limit), signal);
+      const inside = await containers.inspect(id);
+      if (inside === undefined || inside.pid === 0)
+        throw new AppError("sandbox_create_failed", "the sandbox's first process ended while it started");
+      const group = openCgroup(inside.pid, id);
+      await readyWhileAlive(group, (limit) => envd.ready({ address: slot.address, controlToken }, limit), limited);
+      return { found: inside, cgroup: group };
+    };
+    const { found, cgroup } = await up().catch((cause: unknown) => {
+      if (restoring?.aborted !== true || signal.aborted) throw cause;
+      throw notRestored("it did not answer in time", cause);
+    });
     memory?.restored(() => void cgroup.kill().catch(() => undefined));
 
     const { build, resources, runtime, createdAt } = disk;
@@ -115,4 +137,18 @@ export async function revive(
   } finally {
     turn();
   }
+}
+
+function notRestored(reason: string, cause: unknown): AppError {
+  return new AppError("sandbox_create_failed", `the sandbox's memory could not be restored: ${reason}`, { cause });
+}
+
+/** What is not waited for any more goes on; the caller ends it. */
+function unlessOver(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const over = () => reject(signal.reason as Error);
+    if (signal.aborted) over();
+    signal.addEventListener("abort", over, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", over));
+  });
 }

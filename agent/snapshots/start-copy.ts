@@ -34,10 +34,8 @@ export async function startCopy(
     const disk = await create({ executionId, body }, { snapshot, image: snapshot.image, memory }, deps, teardown);
     signal.throwIfAborted();
     intend({ executionId, body }, disk.containerId, deps, teardown);
-    const { container, verified } = await revive({ disk, memoryOf: memory ? snapshot : undefined }, deps, {
-      teardown,
-      signal,
-    });
+    const from = { disk, memoryOf: memory ? snapshot : undefined, owner: body.projectId };
+    const { container, verified } = await revive(from, deps, { teardown, signal });
     // Its memory still holds what the original is addressed with.
     const currentToken = memory ? snapshot.disk.controlToken : undefined;
     const told = {

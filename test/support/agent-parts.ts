@@ -13,7 +13,7 @@ import type { Captures } from "../../agent/snapshots/captures.ts";
 import type { Snapshots } from "../../agent/snapshots/snapshots.ts";
 import { type SnapshotParts, startSnapshots } from "../../agent/snapshots/start-snapshots.ts";
 import { openStores, type Stores } from "../../agent/store/stores.ts";
-import { createTurns } from "../../agent/turns.ts";
+import { createTurns, shareOf } from "../../agent/turns.ts";
 import type { PoolTarget, StartBody } from "../../shared/agent-api.ts";
 import { newSandboxId } from "../../shared/ids.ts";
 import { createLog } from "../../shared/log.ts";
@@ -41,6 +41,8 @@ export function startBody(more: Partial<StartBody> = {}): StartBody {
   };
 }
 
+const START_LIMIT = { startLimitMs: 5_000 };
+
 export interface Parts {
   readonly sandboxes: ReturnType<typeof createSandboxes>;
   readonly gate: Gate;
@@ -64,6 +66,8 @@ export interface PartsOptions {
   /** Of the SQLite file; in memory without it. */
   readonly databasePath?: string;
   readonly hotSeconds?: number;
+  readonly restoreLimitMs?: number;
+  readonly limits?: { readonly startLimitMs: number };
   /** What was taken over from the agent before. */
   readonly before?: Recovered;
 }
@@ -116,7 +120,8 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       slots,
       disposal,
       found: before ?? nothing,
-      turns: createTurns(4),
+      turns: createTurns(4, shareOf(4)),
+      restoreLimitMs: options.restoreLimitMs,
       resolver: machine.plan.gateway,
       origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
       config: { hotSeconds: options.hotSeconds ?? 3_600, hotReservedMb: 0, lazyPagesMb: 1_000, snapshotQuotaMb: 0 },
@@ -137,7 +142,8 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     onStart: ({ executionId }) => void told.push(`start ${executionId}`),
     onExit: (reason) => void told.push(`exit ${reason}`),
     maxSandboxes: options.maxSandboxes ?? 100,
-    startLimitMs: 5_000,
+    ...START_LIMIT,
+    ...options.limits,
   });
   const captures = storing.captures({
     sandboxes,

@@ -256,3 +256,47 @@ describe("a checkpoint", () => {
     },
   );
 });
+
+describe("restores that hang", () => {
+  const stored = async () => {
+    const { executionId } = await running();
+    const { snapshotId } = await parts.captures.checkpoint(executionId, capture());
+    return { is: "snapshot" as const, snapshotId, memory: true };
+  };
+
+  test("leave a turn to another project's, however many there are", async () => {
+    await parts.stop();
+    parts = agentParts(engine, { limits: { startLimitMs: 120_000 }, restoreLimitMs: 120_000 });
+    const origin = await stored();
+    const hung = { count: 0 };
+    engine.fail((name) => {
+      if (name !== "start") return undefined;
+      hung.count += 1;
+      return new Promise(() => undefined);
+    });
+    const hostile = Array.from({ length: 10 }, () => randomUUID());
+    const copies = hostile.map((id) =>
+      parts.sandboxes.start(id, startBody({ origin, projectId: "hostile" })).catch(() => undefined),
+    );
+    await expect.poll(() => hung.count, { timeout: 20_000 }).toBeGreaterThanOrEqual(3);
+    engine.fail(() => undefined);
+    const other = await parts.sandboxes.start(randomUUID(), startBody({ origin, projectId: "other" }));
+    expect([other.restored, hung.count]).toEqual(["memory", 3]);
+    await Promise.all(hostile.map((id) => parts.sandboxes.stop(id)));
+    await Promise.all(copies);
+  });
+
+  test.each(["start", "ready"])("are given up at %s, with the reason, and leave nothing", async (step) => {
+    await parts.stop();
+    parts = agentParts(engine, { restoreLimitMs: 200 });
+    const origin = await stored();
+    const before = engine.containers.size;
+    engine.fail((name) => (name === step ? new Promise(() => undefined) : undefined));
+    await expect(parts.sandboxes.start(randomUUID(), startBody({ origin, projectId: "p" }))).rejects.toMatchObject({
+      code: "sandbox_create_failed",
+      message: "the sandbox's memory could not be restored: it did not answer in time",
+    });
+    engine.fail(() => undefined);
+    expect(engine.containers.size).toBe(before);
+  });
+});

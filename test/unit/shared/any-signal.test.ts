@@ -1,0 +1,45 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, test } from "vitest";
+import { anySignal } from "../../../shared/any-signal.ts";
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+/** Rejects when the limit comes; nothing but the listener refers to it. */
+function limited(ms: number, other: AbortSignal): Promise<never> {
+  const signal = anySignal(other, AbortSignal.timeout(ms));
+  return new Promise((_, reject) =>
+    signal.addEventListener("abort", () => reject(new Error("the limit came")), { once: true }),
+  );
+}
+
+test("a time limit comes although memory was collected before", async () => {
+  const other = new AbortController();
+  const waiting = limited(300, other.signal);
+  const rounds = setInterval(collect, 20);
+  try {
+    await expect(waiting).rejects.toThrow("the limit came");
+  } finally {
+    clearInterval(rounds);
+  }
+});
+
+test("a composite of composites, too", async () => {
+  const other = new AbortController();
+  const nested = () => limited(10_000, anySignal(other.signal, AbortSignal.timeout(300)));
+  const waiting = nested();
+  const rounds = setInterval(collect, 20);
+  try {
+    await expect(waiting).rejects.toThrow("the limit came");
+  } finally {
+    clearInterval(rounds);
+  }
+});
+
+test("the first of them ends it, with its reason", () => {
+  const [one, two] = [new AbortController(), new AbortController()];
+  const signal = anySignal(one.signal, two.signal);
+  two.abort(new Error("second"));
+  expect([signal.aborted, (signal.reason as Error).message]).toEqual([true, "second"]);
+});
