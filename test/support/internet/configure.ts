@@ -1,6 +1,7 @@
 /**
  * `tsx test/support/internet/configure.ts`, before `scripts/up`: settings with which the platform of SVC_INSTANCE lives
- * on the test internet. Names are asked there, and its authority is trusted. Repeating it changes nothing.
+ * on the test internet. Names are asked there, and its authority is trusted. What notices that a program was away comes
+ * round sooner than on a person's platform: crash tests wait for it after every kill. Repeating it changes nothing.
  *
  * While no internet is up, its resolver is nowhere: what the platform asks does not leave the machine. With `--remove` that
  * route is taken away again. Only the one address: machines are met whose package mirror is in these ranges.
@@ -33,6 +34,9 @@ const file = `${directory}/config.env`;
 const wanted = {
   SVC_DNS_UPSTREAM: ADDRESS.dns,
   NODE_EXTRA_CA_CERTS: authorityFile(plan.authorityDirectory),
+  SVC_HEARTBEAT_EVERY_MS: "1000",
+  SVC_RECONCILE_EVERY_MS: "1000",
+  SVC_END_GRACE_MS: "10000",
 };
 const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
 const missing = Object.entries(wanted)
