@@ -15,13 +15,28 @@ const PIECE_BYTES = 256 * 1024;
 export function cleanArchive(source: Readable, check: ArchiveCheck): Readable {
   const output = pack();
   const result = new PassThrough();
-  rewrite(source, check, output).catch((error: unknown) => {
+  const wrong = rewrite(source, check, output).then(
+    () => undefined,
+    (error: unknown) => {
+      source.destroy();
+      output.destroy();
+      return error;
+    },
+  );
+  async function* passed() {
+    try {
+      yield* gathered(output);
+    } catch (error) {
+      // The output fails with the archive, and may say so first. The archive's own error is the reason.
+      throw readable((await wrong) ?? error, "of the files");
+    }
+  }
+  // Destroys the result with the reason. A reader that goes away before the end is told nothing.
+  pipeline(passed, result).catch(() => undefined);
+  result.once("close", () => {
     source.destroy();
     output.destroy();
-    result.destroy(readable(error, "of the files"));
   });
-  // Its failures are those of the archive, which are told above.
-  pipeline(output, gathered, result).catch(() => undefined);
   return result;
 }
 

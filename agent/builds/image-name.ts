@@ -12,7 +12,7 @@ export interface ImageName {
 const DOCKER_HUB = "docker.io";
 const PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*";
 const NAME = new RegExp(
-  `^(?:((?:[A-Za-z0-9-]+(?:\\.[A-Za-z0-9-]+)+|localhost|[A-Za-z0-9-]+(?=:\\d))(?::\\d{1,5})?)/)?` +
+  `^(?:((?!-)(?:[A-Za-z0-9-]+(?:\\.[A-Za-z0-9-]+)+|localhost|[A-Za-z0-9-]+(?=:\\d))(?::\\d{1,5})?)/)?` +
     `(${PART}(?:/${PART})*)(?::([\\w][\\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$`,
 );
 /** What the node's own image is called by clients: needs no registry. */
@@ -30,7 +30,13 @@ export function parseImageName(text: string): ImageName {
   if (found === null) throw new AppError("bad_request", `'${text.slice(0, 200)}' is not the name of an image`);
   const [, host, path = "", tag, digest] = found;
   const registry = host === undefined || host === "index.docker.io" ? DOCKER_HUB : host;
-  const short = registry === DOCKER_HUB ? path.replace(/^library\//, "") : `${registry}/${path}`;
+  const short = registry === DOCKER_HUB ? path.replace(/^library\/(?=[^/]+$)/, "") : `${registry}/${path}`;
+  // Without its own registry in front, the first part of the path would be read as the name of another one.
+  if (registry === DOCKER_HUB && /^(?:[^/]*\.[^/]*|localhost)\//.test(short))
+    throw new AppError(
+      "bad_request",
+      `'${text.slice(0, 200)}' names an image of ${DOCKER_HUB} as if of another registry`,
+    );
   const name = digest === undefined ? `${short}:${tag ?? "latest"}` : `${short}@${digest}`;
   if (OURS.test(name)) throw new AppError("bad_request", `the image ${name} belongs to the platform`);
   return { name, registry };

@@ -4,8 +4,9 @@ import { hostOfHeader } from "../../shared/policy/names.ts";
 import type { Glimpse } from "./client-hello.ts";
 
 const NONE: Glimpse = { is: "none" };
-const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP\/1\.[01]$/;
+const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([!-~]+) HTTP\/1\.[01]$/;
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)$/;
+/** As in `REQUEST_LINE`. */
 const LONGEST_METHOD = 32;
 /** Behind this, only the end of the head is looked for: a byte at a time must not cost a pass each. */
 const LONGEST_LOOK = 2_048;

@@ -82,6 +82,9 @@ class Reader {
 
   /** Up to the line break, which is taken too. */
   async line(): Promise<string> {
+    // The last boundary may be the last thing there is, without a line break.
+    while (this.#held.length < 2) if (!(await this.#more())) break;
+    if (this.#held.toString("latin1", 0, 2) === "--") return "--";
     return (await this.#upTo(Buffer.from("\r\n"))).toString("utf8");
   }
 
@@ -103,8 +106,6 @@ class Reader {
         this.#held = this.#held.subarray(at + mark.length);
         return found;
       }
-      // The last boundary may be the last thing there is, without a line break.
-      if (this.#held.length >= 2 && this.#held.toString("latin1", 0, 2) === "--") return this.#held;
       if (this.#held.length > LARGEST_HEADER_BYTES) throw malformed("the headers of a part are too long");
       if (!(await this.#more())) throw malformed("it ends within the headers of a part");
     }

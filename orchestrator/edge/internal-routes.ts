@@ -25,7 +25,7 @@ export function isInternalRoute(url: string): boolean {
   const end = url.search(/[?#]/);
   let path = end < 0 ? url : url.slice(0, end);
   for (let decodings = 0; ; decodings++) {
-    if (INTERNAL.has(firstSegment(path))) return true;
+    if ([true, false].some((emptyCounts) => INTERNAL.has(firstSegment(path, emptyCounts)))) return true;
     if (!path.includes("%")) return false;
     if (decodings === MAX_DECODINGS) return true;
     try {
@@ -38,14 +38,17 @@ export function isInternalRoute(url: string): boolean {
   }
 }
 
-function firstSegment(path: string): string {
+/** Servers differ in whether `..` takes back an empty segment (`/a//../b`) or the one before it. */
+function firstSegment(path: string, emptyCounts: boolean): string {
   const segments: string[] = [];
-  for (const segment of path.replaceAll("\\", "/").split("/")) {
+  // URL parsers drop tabs and line breaks anywhere, and other control characters at the end.
+  const plain = path.replaceAll("\\", "/").replaceAll(/[^ -\uffff]/g, "");
+  for (const segment of plain.split("/")) {
     // Parameters of a segment (`/init;v=1`) are no part of its name.
     const name = (segment.split(";", 1)[0] ?? "").trim();
-    if (name === "" || name === ".") continue;
+    if (name === "." || (name === "" && !emptyCounts)) continue;
     if (name === "..") segments.pop();
     else segments.push(name);
   }
-  return (segments[0] ?? "").toLowerCase();
+  return (segments.find((name) => name !== "") ?? "").toLowerCase();
 }

@@ -39,9 +39,10 @@ export function targetOf(addressed: Addressed): Target {
   return fromHost.is === "sandbox" || !byHeader ? fromHost : fromHeaders(addressed);
 }
 
-/** Host without port and brackets, lower case. */
+/** Host without port and brackets, lower case; empty for what a URL could not have between its slashes. */
 export function hostName(host: string): string {
   const lower = host.trim().toLowerCase();
+  if (/[\s@/\\?#]/.test(lower)) return "";
   if (lower.startsWith("[")) return lower.slice(1, Math.max(1, lower.indexOf("]")));
   const colon = lower.indexOf(":");
   const name = colon < 0 ? lower : lower.slice(0, colon);

@@ -51,7 +51,13 @@ describe("on a sandbox's own host", () => {
     expect(at("my-machine.example.com", ["iabc"], ["80"])).toEqual(sandbox("iabc", 80));
   });
 
-  test.each(["edge:3002", "example.com", "nodash.example.com"])("%s alone names nothing", (host) => {
+  test.each([
+    "edge:3002",
+    "example.com",
+    "nodash.example.com",
+    "80-iabc.example.com:30@other.example.com",
+    "80-iabc.example.com/x",
+  ])("%s alone names nothing", (host) => {
     expect(at(host)).toMatchObject({ is: "none", message: "Invalid host" });
   });
 });

@@ -37,6 +37,11 @@ describe("multipart bodies", () => {
     ]);
   });
 
+  test.each([1, 2, 3, 7, 65_536])("with two boundaries in a row are the same too: %i bytes at a time", async (size) => {
+    const body = `--XX\r\n${part('name="x"', "y")}--XX--`;
+    expect(await read(body, size)).toEqual([{ name: "x", filename: undefined, body: "y" }]);
+  });
+
   test("any bytes come through whole", async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), fc.integer({ min: 1, max: 40 }), async (bytes, size) => {

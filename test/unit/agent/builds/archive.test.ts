@@ -139,6 +139,12 @@ test("too many entries, too many bytes and a bomb are refused", async () => {
 test("what is no archive is said to be none", async () => {
   await expect(clean(Buffer.from("nothing like a tar archive ".repeat(100)))).rejects.toThrow(/damaged/);
   await expect(clean(gzipSync(await archive(PLAIN)).subarray(0, 60))).rejects.toThrow(/damaged/);
+  const cut = (await archive([{ name: "a", content: "x".repeat(600) }])).subarray(0, 530);
+  for (const bytes of [cut, gzipSync(cut)])
+    await expect(clean(bytes)).rejects.toMatchObject({
+      code: "bad_request",
+      message: expect.stringContaining("damaged"),
+    });
 });
 
 test.each([

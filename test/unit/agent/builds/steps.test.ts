@@ -127,6 +127,7 @@ test.each([
   ["library/ubuntu:22.04", "ubuntu:22.04", "docker.io"],
   ["docker.io/library/ubuntu", "ubuntu:latest", "docker.io"],
   ["me/app:1", "me/app:1", "docker.io"],
+  ["library/me/app:1", "library/me/app:1", "docker.io"],
   ["ghcr.io/me/app", "ghcr.io/me/app:latest", "ghcr.io"],
   ["localhost:5000/a/b:c", "localhost:5000/a/b:c", "localhost:5000"],
   ["registry:5000/a", "registry:5000/a:latest", "registry:5000"],
@@ -147,6 +148,9 @@ test.each([
   "svc/build:x",
   "svc/snapshot:x",
   "svc/layer:x",
+  "docker.io/other.example/app",
+  "docker.io/localhost/app",
+  "-registry.example/app",
 ])("the image '%s' is refused", (text) => {
   expect(() => parseImageName(text)).toThrow();
 });
