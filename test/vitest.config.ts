@@ -1,4 +1,4 @@
-/** Five kinds of test; README.md says which goes where. */
+/** Six kinds of test; README.md says which goes where. */
 
 import { defineConfig } from "vitest/config";
 
@@ -30,6 +30,7 @@ export default defineConfig({
     projects: [
       project("unit", { testTimeout: 5_000, hookTimeout: 10_000 }),
       project("integration", { testTimeout: 20_000, hookTimeout: 20_000 }),
+      project("fuzz", { testTimeout: 120_000, hookTimeout: 20_000 }),
       project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true }),
       project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
       project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),

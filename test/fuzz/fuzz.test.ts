@@ -1,0 +1,40 @@
+/**
+ * Each reader of untrusted bytes keeps its promise for some thousand inputs near the ones it is made for. The seed is
+ * always the same, so that a run tells about the code and not about luck; `npm run fuzz` takes others, and more.
+ */
+
+import { expect, test } from "vitest";
+import { describeFinding, feed } from "./reader.ts";
+import { readers } from "./readers.ts";
+
+const SEED = 1;
+/** A busy machine feeds fewer. */
+const LIMIT_MS = 10_000;
+
+test.each(readers.map((reader) => [reader.name, reader] as const))(
+  "%s keeps its promise",
+  async (_, reader) => {
+    const { inputs, finding } = await feed(reader, { seed: SEED, count: reader.share, limitMs: LIMIT_MS });
+    console.log(`${reader.name}: ${inputs} inputs: ${reader.promise}`);
+    expect(finding === undefined ? "kept" : describeFinding(finding)).toBe("kept");
+  },
+  120_000,
+);
+
+test("a broken promise is found, and is had again with its own number", async () => {
+  const broken = {
+    name: "broken",
+    promise: "holds no digit",
+    seeds: () => ["abc"],
+    words: ["7"],
+    share: 1,
+    check(input: Buffer) {
+      if (input.includes("7")) throw new Error("a digit");
+    },
+  };
+  const { finding } = await feed(broken, { seed: SEED, count: 10_000 });
+  if (finding === undefined) throw new Error("nothing was found");
+  const again = await feed(broken, { seed: SEED, count: 1, from: finding.index });
+  expect(again.finding?.input).toEqual(finding.input);
+  expect(describeFinding(finding)).toContain(`npm run fuzz -- broken 1 --seed ${SEED} --from ${finding.index}`);
+});

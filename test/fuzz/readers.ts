@@ -1,0 +1,11 @@
+/** Every reader that is fuzzed. */
+
+import type { Reader } from "./reader.ts";
+import { archives } from "./readers/archives.ts";
+import { dns } from "./readers/dns.ts";
+import { envd } from "./readers/envd.ts";
+import { firstBytes } from "./readers/first-bytes.ts";
+import { host } from "./readers/host.ts";
+import { names } from "./readers/names.ts";
+
+export const readers: readonly Reader[] = [...firstBytes, ...dns, ...names, ...archives, ...envd, ...host];

@@ -1,0 +1,129 @@
+/** What the host's own programs print about things that sandboxes had a hand in: nft, CRIU, stored manifests. */
+
+import { parseFlows, parseUntold, type Told } from "../../../agent/network/kernel-flows.ts";
+import { missingElements } from "../../../agent/network/table-check.ts";
+import { explainDump } from "../../../agent/snapshots/dump-log.ts";
+import { MANIFEST_FORMAT, parseManifest } from "../../../agent/snapshots/manifest.ts";
+import { must, type Reader, unlessRefused } from "../reader.ts";
+
+const FLOWS = [
+  "table inet svc {\n\tset granted {\n\t\telements = { 10.213.0.2 . 203.0.113.7 . tcp . 80 timeout 10s expires 9s936ms counter packets 3 bytes 120,\n\t\t\t10.213.0.3 . 203.0.113.8 . udp . 53 expires 1m1s counter packets 1 bytes 60 }\n\t}\n}",
+  "elements = { 10.213.0.2 . 203.0.113.7 . tcp . 80 counter packets 0 bytes 0 }",
+];
+const UNTOLD = ["elements = { 10.213.0.2 timeout 1h expires 59m59s counter packets 12 bytes 720 }"];
+const SETS = [
+  'table inet svc {\n\tset pinned {\n\t\ttype ifname . ipv4_addr\n\t\telements = { "svc-4" . 10.213.0.4, "svc-5" . 10.213.0.5 }\n\t}\n\tset allowed {\n\t\ttype ipv4_addr . ipv4_addr\n\t\telements = { 10.213.0.4 . 203.0.113.0/24 }\n\t}\n}',
+];
+const NFT_WORDS = [
+  "elements = { ",
+  " . ",
+  ",",
+  "}",
+  "counter packets ",
+  "expires ",
+  "\n\tset ",
+  "{\n",
+  "\n\t}",
+  '"',
+  "/33",
+];
+
+const DUMPS = [
+  "(00.000100) Error (criu/files.c:1): Can't dump file 5 of type 1\n(00.1) Error (criu/cr-dump.c:2): Dumping FAILED.\n",
+  "(00.01) Error (criu/sk-inet.c:3): Connected TCP socket, consider using --tcp-established option.\n",
+  "(00.01) Error (criu/x.c:9): \u001b[31msomething of the sandbox's own: /home/user/\u0000secret\n",
+  "(00.01) Warn  (criu/x.c:9): rlimit: Can't setup RLIMIT_NOFILE for self\n",
+];
+const REASON_CHARACTERS = 230;
+
+const MANIFEST = JSON.stringify({
+  format: MANIFEST_FORMAT,
+  snapshotId: "s",
+  sandboxId: "i",
+  executionId: "e",
+  kind: "pause",
+  memory: true,
+  containerId: "c",
+  build: { templateId: "t", buildId: "b", image: "svc/base" },
+  resources: { cpuCount: 1, memoryMB: 512, diskSizeMB: 1024 },
+  runtime: "r",
+  controlToken: "k",
+  origins: { kernel: "6", architecture: "x86_64", cpuFlags: "fpu vme", criu: "4", runc: "1", envd: "v" },
+  memoryBytes: 1,
+  diskBytes: 1,
+  createdAt: 1,
+  files: [{ name: "pages-1.img", size: 1, sha256: "0".repeat(64), changedAt: 1 }],
+});
+
+export const host: readonly Reader[] = [
+  {
+    name: "nft-flows",
+    promise: "never throws; counts are whole and positive, and nothing is told twice",
+    seeds: () => FLOWS,
+    words: NFT_WORDS,
+    share: 40_000,
+    check(input) {
+      const text = input.toString("latin1");
+      const told = new Map<string, Told>();
+      const flows = parseFlows([["granted", text]], told);
+      must(told.size <= text.length / 10, "it remembers more than there is");
+      must(
+        flows.every(({ count }) => Number.isFinite(count) && count > 0),
+        "a flow has no packets",
+      );
+      // A set has each key once; mutations make texts with two of them.
+      if (told.size === [...text.matchAll(/counter packets \d/g)].length)
+        must(parseFlows([["granted", text]], told).length === 0, "a flow that was told is told again");
+    },
+  },
+  {
+    name: "nft-untold",
+    promise: "never throws; counts are positive",
+    seeds: () => UNTOLD,
+    words: NFT_WORDS,
+    share: 40_000,
+    check(input) {
+      const untold = parseUntold(input.toString("latin1"), new Map());
+      must(
+        [...untold.values()].every((count) => count > 0),
+        "a source without packets is told",
+      );
+    },
+  },
+  {
+    name: "nft-sets",
+    promise: "never throws; a table that is not there, or holds what nobody put there, lacks elements",
+    seeds: () => SETS,
+    words: NFT_WORDS,
+    share: 40_000,
+    check(input) {
+      const missing = missingElements(input.toString("latin1"), []);
+      if (!/\tset pinned \{\n/.test(input.toString("latin1"))) must(missing, "a table without its sets is whole");
+    },
+  },
+  {
+    name: "criu-log",
+    promise: "never throws; the reason is short and printable, whatever the log holds",
+    seeds: () => DUMPS,
+    words: ["Error (", "Error ", "): ", "\n", "No space", "inotify", "\u001b[2J", "\0", "\u202e"],
+    share: 40_000,
+    check(input) {
+      const { reason } = explainDump(input.toString("utf8"));
+      must(reason.length <= REASON_CHARACTERS, `the reason has ${reason.length} characters`);
+      must(/^[\x20-\x7e]+$/.test(reason), "the reason is not printable");
+    },
+  },
+  {
+    name: "snapshot-manifest",
+    promise: "throws its own errors only; a file of it is a file in the snapshot's directory",
+    seeds: () => [MANIFEST],
+    words: ["..", "/", ".", "null", "{", "}", "[", "]", '"', "\\u0000", "-", "1e999", '"__proto__":'],
+    share: 20_000,
+    check(input) {
+      const refusals = ["snapshot_corrupt", "snapshot_incompatible"] as const;
+      const manifest = unlessRefused(refusals, () => parseManifest(input.toString("utf8"), "s"));
+      for (const { name } of manifest?.files ?? [])
+        must(!name.includes("/") && name !== "." && name !== "..", `the manifest names '${name}'`);
+    },
+  },
+];
