@@ -1,8 +1,9 @@
 /** CORS of the platform API: any origin, preflight before everything else, headers on errors too (wire-contract.md §0.6). */
 
+import cors from "@fastify/cors";
 import type { FastifyInstance } from "fastify";
 
-const METHODS = "GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS";
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 const ALLOWED = [
   "Origin",
   "Content-Length",
@@ -22,7 +23,7 @@ const ALLOWED = [
   "release",
   "sdk_runtime",
   "system",
-].join(", ");
+];
 const EXPOSED = [
   "X-Next-Token",
   "X-Total-Running",
@@ -34,28 +35,22 @@ const EXPOSED = [
   "RateLimit-Remaining",
   "RateLimit-Reset",
   "Retry-After",
-].join(", ");
-const PREFLIGHT_SECONDS = "7200";
+];
+const PREFLIGHT_SECONDS = 7200;
 
+/** To be called before any other hook: preflights carry no key, and refusals need these headers too. */
 export function addCors(server: FastifyInstance): void {
   server.addHook("onRequest", (request, reply, done) => {
-    void reply.headers({
-      "access-control-allow-origin": "*",
-      "access-control-expose-headers": EXPOSED,
-      "x-e2b-trace-id": request.id,
-      "x-svc-trace-id": request.id,
-    });
-    if (request.method !== "OPTIONS") {
-      done();
-      return;
-    }
-    void reply
-      .headers({
-        "access-control-allow-methods": METHODS,
-        "access-control-allow-headers": ALLOWED,
-        "access-control-max-age": PREFLIGHT_SECONDS,
-      })
-      .status(204)
-      .send();
+    void reply.headers({ "x-e2b-trace-id": request.id, "x-svc-trace-id": request.id });
+    done();
+  });
+  void server.register(cors, {
+    origin: "*",
+    methods: METHODS,
+    allowedHeaders: ALLOWED,
+    exposedHeaders: EXPOSED,
+    maxAge: PREFLIGHT_SECONDS,
+    // Clients that are no browsers ask with OPTIONS alone.
+    strictPreflight: false,
   });
 }

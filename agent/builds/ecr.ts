@@ -1,6 +1,6 @@
 /** Credentials of AWS → a password of its registry: one signed call (GetAuthorizationToken of ECR). */
 
-import { createHash, createHmac } from "node:crypto";
+import { AwsV4Signer } from "aws4fetch";
 import { request } from "undici";
 import { anySignal } from "../../shared/any-signal.ts";
 import { AppError } from "../../shared/errors.ts";
@@ -35,7 +35,7 @@ export async function ecrPassword(
   try {
     const response = await request(url, {
       method: "POST",
-      headers: signedHeaders(keys, url.host, new Date(now())),
+      headers: await signedHeaders(keys, url, new Date(now())),
       body: BODY,
       signal: anySignal(signal, AbortSignal.timeout(LIMIT_MS)),
     });
@@ -62,37 +62,17 @@ function tokenIn(text: string): string | undefined {
   }
 }
 
-/** AWS Signature Version 4 of this one call. */
-export function signedHeaders(keys: AwsKeys, host: string, at: Date): Record<string, string> {
-  const time = at.toISOString().replaceAll(/[-:]|\.\d{3}/g, "");
-  const date = time.slice(0, 8);
-  const headers = {
-    "content-type": "application/x-amz-json-1.1",
-    host,
-    "x-amz-date": time,
-    "x-amz-target": TARGET,
-  };
-  const names = Object.keys(headers).join(";");
-  const lines = Object.entries(headers).map(([name, value]) => `${name}:${value}\n`);
-  const canonical = ["POST", "/", "", lines.join(""), names, sha256(BODY)].join("\n");
-  const scope = `${date}/${keys.region}/ecr/aws4_request`;
-  const toSign = ["AWS4-HMAC-SHA256", time, scope, sha256(canonical)].join("\n");
-  const key = [date, keys.region, "ecr", "aws4_request"].reduce<string | Buffer>(
-    (secret, part) => hmac(secret, part),
-    `AWS4${keys.secretAccessKey}`,
-  );
-  const signature = hmac(key, toSign).toString("hex");
-  const credential = `${keys.accessKeyId}/${scope}`;
-  return {
-    ...headers,
-    authorization: `AWS4-HMAC-SHA256 Credential=${credential}, SignedHeaders=${names}, Signature=${signature}`,
-  };
-}
-
-function sha256(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
-}
-
-function hmac(key: string | Buffer, text: string): Buffer {
-  return createHmac("sha256", key).update(text).digest();
+/** AWS Signature Version 4 of this one call, for one moment. */
+export async function signedHeaders(keys: AwsKeys, url: URL, at: Date): Promise<Record<string, string>> {
+  const signer = new AwsV4Signer({
+    ...keys,
+    service: "ecr",
+    method: "POST",
+    url: url.href,
+    headers: { "content-type": "application/x-amz-json-1.1", "x-amz-target": TARGET },
+    body: BODY,
+    allHeaders: true,
+    datetime: at.toISOString().replaceAll(/[-:]|\.\d{3}/g, ""),
+  });
+  return Object.fromEntries((await signer.sign()).headers);
 }

@@ -129,9 +129,9 @@ test("credentials of AWS become a password by one signed call", async () => {
     ) as unknown,
   });
   expect(JSON.stringify(heard)).not.toContain("very-secret");
-  const sign = (secretAccessKey: string) =>
-    signedHeaders({ ...keys, secretAccessKey }, "h", new Date(now()))["authorization"];
-  expect(sign("a")).not.toBe(sign("b"));
+  const sign = async (secretAccessKey: string) =>
+    (await signedHeaders({ ...keys, secretAccessKey }, new URL("https://h/"), new Date(now())))["authorization"];
+  expect(await sign("a")).not.toBe(await sign("b"));
 });
 
 test("a refusal of AWS says nothing secret", async () => {
