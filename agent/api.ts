@@ -70,7 +70,10 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     deleteSnapshot: ({ params }) => snapshots.delete(params.snapshotId),
     updateExecution: ({ params, body }) => sandboxes.setEndAt(params.executionId, body.endAt),
     replaceEgress: ({ params, body }) =>
-      sandboxes.changeEgress(params.executionId, body, (sandbox) => replaceEgress(sandbox, body)),
+      sandboxes.changeEgress(params.executionId, body, {
+        enforce: (sandbox) => replaceEgress.enforce(sandbox, body),
+        after: (sandbox) => replaceEgress.trust(sandbox, body),
+      }),
     checkNetwork({ params, query }) {
       const sandbox = sandboxes.get(params.executionId);
       if (sandbox === undefined) throw new AppError("sandbox_not_found", "the execution does not run here");

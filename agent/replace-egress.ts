@@ -1,6 +1,9 @@
-/** Another policy for a running sandbox: what it trusts follows the rules that the policy has. */
+/**
+ * Another policy for a running sandbox, in two parts: what it may reach, which asks nothing of the sandbox, and then
+ * which certificates its programs trust, which only its own envd can change and the sandbox can therefore refuse.
+ */
 
-import { AppError } from "../shared/errors.ts";
+import type { EgressReplaced } from "../shared/agent-api.ts";
 import type { Log } from "../shared/log.ts";
 import type { EgressPolicy } from "../shared/policy/egress-policy.ts";
 import type { CaFor, Envd } from "./envd.ts";
@@ -16,29 +19,32 @@ export interface ReplaceEgressDeps {
   readonly log: Log;
 }
 
-export type ReplaceEgress = (sandbox: Sandbox, to: EgressPolicy) => Promise<void>;
+export interface ReplaceEgress {
+  /** Rejects with the old policy in force, or, when even that failed, with the sandbox closed; the error says which. */
+  enforce(sandbox: Sandbox, to: EgressPolicy): Promise<void>;
+  /** Once the policy is in force. Never rejects: a sandbox that does not answer changes nothing about its policy. */
+  trust(sandbox: Sandbox, to: EgressPolicy): Promise<EgressReplaced>;
+}
 
-/** Rejects with the old policy in force, or, when even that failed, with the sandbox closed; the error says which. */
 export function createReplaceEgress({ gate, envd, caFor, log }: ReplaceEgressDeps): ReplaceEgress {
-  return async ({ executionId, sandboxId, container, egress: from }, to) => {
-    const { slot, controlToken } = container;
-    const trust = (pem: string) =>
-      envd.trust({ address: slot.address, controlToken }, pem, AbortSignal.timeout(TRUST_LIMIT_MS));
-    const distrust = () =>
-      trust("").catch((error: unknown) => log.warn({ err: error, executionId }, "a certificate stays trusted"));
-    const [before, after] = [from.rules.length > 0, to.rules.length > 0];
-    // The first request to a host with a rule must not meet a certificate that nobody in there knows.
-    if (after && !before) {
-      await trust(await caFor(to)).catch((cause: unknown) => {
-        throw new AppError("unavailable", "the policy was not replaced: the sandbox does not answer", { cause });
-      });
-    }
-    try {
-      await gate.replace(slot, { executionId, sandboxId }, { from, to });
-    } catch (error) {
-      if (after && !before) await distrust();
-      throw error;
-    }
-    if (before && !after) await distrust();
+  return {
+    enforce: ({ executionId, sandboxId, container, egress: from }, to) =>
+      gate.replace(container.slot, { executionId, sandboxId }, { from, to }),
+
+    async trust({ executionId, container, egress: from }, to) {
+      const [before, after] = [from.rules.length > 0, to.rules.length > 0];
+      if (!before && !after) return { trust: "as asked" };
+      const { slot, controlToken } = container;
+      try {
+        // Said again when there were rules before: then the last time may have failed.
+        const pem = await caFor(to);
+        await envd.trust({ address: slot.address, controlToken }, pem, AbortSignal.timeout(TRUST_LIMIT_MS));
+        return { trust: "as asked" };
+      } catch (error) {
+        log.warn({ err: error, executionId }, "the policy is in force, but the sandbox does not change what it trusts");
+        // A certificate too many is believed for no host any more: the rules are gone.
+        return { trust: after ? "not told" : "as asked" };
+      }
+    },
   };
 }

@@ -60,16 +60,24 @@ export interface SandboxesDeps {
   readonly log: Log;
 }
 
+interface EgressChange<T> {
+  /** The new policy is in force when it resolves, and the old one when it rejects. */
+  readonly enforce: (sandbox: Sandbox) => Promise<void>;
+  /** What the sandbox itself has to do; whatever comes of it, the policy stays. */
+  readonly after: (sandbox: Sandbox) => Promise<T>;
+}
+
 export interface Sandboxes {
   start(executionId: string, body: StartBody): Promise<Started>;
   /** Unroutable, streams ended and dead when it resolves. Unknown is success, and remembered. */
   stop(executionId: string): Promise<void>;
   setEndAt(executionId: string, endAt: number): void;
   /**
-   * Puts another policy in force by `work`, one after the other; a stop and a pause wait for it. 404 when the execution
-   * is not here, 409 while it does not run.
+   * Puts another policy in force by `enforce` and records it; then `after`, with the sandbox as it was before. One
+   * change after the other; a stop and a pause wait for both. 404 when the execution is not here, 409 while it does
+   * not run.
    */
-  changeEgress(executionId: string, egress: EgressPolicy, work: (sandbox: Sandbox) => Promise<void>): Promise<void>;
+  changeEgress<T>(executionId: string, egress: EgressPolicy, change: EgressChange<T>): Promise<T>;
   /** Unroutable while `work` runs. When that worked the execution is over, and that is recorded; else it goes on. */
   leave<T>(executionId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T>;
   /** Ends it for a reason of the agent's own, and reports it. */
@@ -222,7 +230,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
       onChange();
     },
 
-    changeEgress(executionId, egress, work) {
+    changeEgress(executionId, egress, { enforce, after }) {
       const running = () => {
         const entry = entries.get(executionId);
         if (entry === undefined) throw new AppError("sandbox_not_found", "the execution is not here");
@@ -231,14 +239,17 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
       };
       running();
       return changes(executionId, async () => {
-        await work(running());
+        const before = running();
+        await enforce(before);
         store.setEgress(executionId, egress);
         // What has begun meanwhile waits for this, and goes on with the new policy.
         const entry = entries.get(executionId);
-        if (entry?.is !== "running" && entry?.is !== "leaving") return;
-        const sandbox = { ...entry.sandbox, egress };
-        entries.set(executionId, { ...entry, sandbox });
-        if (routes.get(sandbox.sandboxId)?.executionId === executionId) routes.set(sandbox.sandboxId, sandbox);
+        if (entry?.is === "running" || entry?.is === "leaving") {
+          const sandbox = { ...entry.sandbox, egress };
+          entries.set(executionId, { ...entry, sandbox });
+          if (routes.get(sandbox.sandboxId)?.executionId === executionId) routes.set(sandbox.sandboxId, sandbox);
+        }
+        return after(before);
       });
     },
 

@@ -8,6 +8,7 @@ import {
   CaptureBody,
   Captured,
   closed,
+  EgressReplaced,
   ExitReport,
   Heartbeat,
   HeartbeatReply,
@@ -71,7 +72,8 @@ export const agentApi = contract({
     access: "node",
     params: byExecution,
     body: EgressPolicy,
-    status: 204,
+    status: 200,
+    reply: EgressReplaced,
   },
   pauseExecution: {
     method: "POST",

@@ -86,6 +86,17 @@ export const Started = Type.Object(
 );
 export type Started = Static<typeof Started>;
 
+/** The policy is in force, whatever is said here. */
+export const EgressReplaced = Type.Object(
+  {
+    trust: Type.Union([Type.Literal("as asked"), Type.Literal("not told")], {
+      description: "not told: the sandbox does not answer, so its programs do not trust hosts with rules",
+    }),
+  },
+  closed,
+);
+export type EgressReplaced = Static<typeof EgressReplaced>;
+
 export const CaptureBody = Type.Object(
   {
     snapshotId: SnapshotId,

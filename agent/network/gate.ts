@@ -57,11 +57,6 @@ export function createGate({ firewall, egress, log }: GateDeps): Gate {
   };
 
   const put = async (slot: Slot, guest: Guest, policy: EgressPolicy) => {
-    await egress.set(note(slot, guest, policy));
-    await firewall.open(slot, policy);
-  };
-
-  const goBack = async (slot: Slot, guest: Guest, policy: EgressPolicy) => {
     await egress.set(note(slot, guest, policy)).catch((error: unknown) => {
       // A process that is gone lets nothing through, and the next one begins with this policy; one that refuses does.
       if (egress.problem === undefined) throw error;
@@ -88,9 +83,6 @@ export function createGate({ firewall, egress, log }: GateDeps): Gate {
       await firewall.close(slot);
     },
     async replace(slot, guest, { from, to }) {
-      // Nothing is touched when it cannot be done: the old policy holds.
-      if (egress.problem !== undefined)
-        throw new AppError("unavailable", `the policy was not replaced: ${egress.problem}`);
       try {
         await firewall.close(slot);
         await put(slot, guest, to);
@@ -98,7 +90,7 @@ export function createGate({ firewall, egress, log }: GateDeps): Gate {
         log.error({ err: error, ...guest }, "policy not replaced, the old one is put back");
         try {
           await firewall.close(slot);
-          await goBack(slot, guest, from);
+          await put(slot, guest, from);
         } catch (again) {
           log.error({ err: again, ...guest }, "the old policy is not in force either: the sandbox stays closed");
           throw new AppError("unavailable", "neither policy could be put in force: the sandbox's network is closed", {

@@ -10,6 +10,7 @@
  * the options of the record again, in case it is somewhere between, and the caller has the node's words.
  */
 
+import type { EgressReplaced } from "../../shared/agent-api.ts";
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import { AppError, isError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
@@ -34,7 +35,10 @@ export interface NewEgress extends NetworkWish {
 type Ingress = Pick<NetworkOptions, "allowPublicTraffic" | "maskRequestHost" | "httpsPorts">;
 
 export interface NetworkUpdating {
-  /** Resolves when it is in force and in the record. AppError 404, 409 unless it is running, else the node's reason. */
+  /**
+   * Resolves when it is in force and in the record. AppError 404, 409 unless it is running, else the node's reason; 503
+   * also when it is in force and in the record, but the sandbox does not let its programs be told what to trust.
+   */
   replace(project: Project, id: string, egress: NewEgress): Promise<void>;
   /** Finishes changes that were cut short. */
   recover(): Promise<void>;
@@ -61,6 +65,10 @@ interface Change {
 
 const BATCH = 100;
 
+const NOT_TOLD =
+  "the new network policy is in force, but the sandbox does not answer: its programs may not trust the certificates of " +
+  "hosts with rules until the same update is made again";
+
 export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdating {
   const { store, sealing } = deps;
 
@@ -70,7 +78,9 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     const { executionId } = seen;
     const record = await store.networks.begin(seen, seal(id, { executionId, wish }));
     if (record === undefined) throw await refusal(project, id);
-    await settle(record, wish, deps);
+    const { trust } = await settle(record, wish, deps);
+    // Said only once it is kept: a sandbox that stops its envd must not keep what it may reach.
+    if (trust === "not told") throw new AppError("unavailable", NOT_TOLD);
   }
 
   /** The node has the wish and the record too, or the reason is thrown. */
@@ -78,10 +88,11 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     record: SandboxRecord,
     wish: NetworkWish,
     limits: { readonly patienceMs: number; readonly repeated?: boolean },
-  ): Promise<void> {
+  ): Promise<EgressReplaced> {
     const { id } = record;
+    let replaced: EgressReplaced;
     try {
-      await asked(() => tell(record, wish), { ...limits, now: deps.now });
+      replaced = await asked(() => tell(record, wish), { ...limits, now: deps.now });
     } catch (reason) {
       // What it did is not known: the change stays, and is asked for again.
       if (isError(reason, "node_unreachable")) throw reason;
@@ -96,6 +107,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     const sealedProxyPassword = sealPassword(sealing, proxyPassword, id);
     const changed = await store.changeNetwork(record, { network, internet, sealedProxyPassword }, toldOf(wish));
     if (changed === undefined) throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+    return replaced;
   }
 
   /** The options of the record, once more: a node that refused may not have been able to go back itself. */
@@ -112,8 +124,8 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     }
   }
 
-  async function tell({ nodeId, executionId }: SandboxRecord, wish: NetworkWish): Promise<void> {
-    await deps.nodes
+  function tell({ nodeId, executionId }: SandboxRecord, wish: NetworkWish): Promise<EgressReplaced> {
+    return deps.nodes
       .agent(nodeId)
       .replaceEgress({ params: { executionId }, body: toPolicy(wish) }, { timeoutMs: deps.networkTimeoutMs });
   }

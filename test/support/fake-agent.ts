@@ -65,6 +65,8 @@ export interface FakeAgent extends FakeBuilds {
   onRemove: (snapshotId: string) => Promise<void> | void;
   /** Replaces what a new policy does; call `set` for the usual. */
   onEgress: (policy: EgressPolicy, set: () => void) => Promise<void> | void;
+  /** What a change of policy is answered with. */
+  trust: "as asked" | "not told";
   /** Answers a question about a flow; what was asked is in `checks`. */
   onCheck: (policy: EgressPolicy) => NetworkCheck;
   readonly checks: object[];
@@ -183,9 +185,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       },
       async replaceEgress({ params, body }) {
         const started = known(params.executionId);
-        await agent.onEgress(body, () => {
-          started.egress = body;
-        });
+        await agent.onEgress(body, () => void (started.egress = body));
+        return { trust: agent.trust };
       },
       checkNetwork({ params, query }) {
         const { egress } = known(params.executionId);
@@ -270,6 +271,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     onCheckpoint: (_capture, take) => take(),
     onRemove: () => undefined,
     onEgress: (_policy, set) => set(),
+    trust: "as asked",
     onCheck: () => ({ verdict: "allow", rule: "default", reason: "nothing denies it", dial: "address", addresses: [] }),
     checks: [],
     networkLog: { entries: [], suppressed: 0 },

@@ -89,9 +89,11 @@ describe("another policy", () => {
     const executionId = randomUUID();
     await parts.sandboxes.start(executionId, startBody());
     const replace = () =>
-      parts.sandboxes.changeEgress(executionId, to, ({ executionId, sandboxId, container, egress: from }) =>
-        parts.gate.replace(container.slot, { executionId, sandboxId }, { from, to }),
-      );
+      parts.sandboxes.changeEgress(executionId, to, {
+        enforce: ({ executionId, sandboxId, container, egress: from }) =>
+          parts.gate.replace(container.slot, { executionId, sandboxId }, { from, to }),
+        after: async () => undefined,
+      });
     const before = engine.steps.length;
     const policies = () => ({
       kernel: [...engine.firewall.values()].map(({ open, policy }) => (open ? policy?.allowed.length : "closed")),
@@ -106,6 +108,36 @@ describe("another policy", () => {
     const { replace, steps, policies } = await started();
     await replace();
     expect(steps()).toEqual(["close", "set", "open"]);
+    expect(policies()).toEqual({ kernel: [1], process: [to], row: [to], live: [to] });
+  });
+
+  test("is in force and kept before the sandbox has a part in it, whatever comes of that", async () => {
+    const { parts, executionId, policies } = await started();
+    const inForce = { kernel: [1], process: [to], row: [to], live: [to] };
+    let seen: unknown;
+    const replaced = parts.sandboxes.changeEgress(executionId, to, {
+      enforce: ({ executionId, sandboxId, container, egress: from }) =>
+        parts.gate.replace(container.slot, { executionId, sandboxId }, { from, to }),
+      after: async () => {
+        seen = policies();
+        throw new Error("fails");
+      },
+    });
+    await expect(replaced).rejects.toThrow("fails");
+    expect(seen).toEqual(inForce);
+    expect(policies()).toEqual(inForce);
+  });
+
+  test("is in force also while the egress process is down, which lets nothing through", async () => {
+    const { engine, replace, policies } = await started();
+    Object.assign(
+      engine.deps().egress(() => undefined),
+      { problem: "it ended" },
+    );
+    engine.fail((name) => {
+      if (name === "set") throw new Error("it does not run");
+    });
+    await replace();
     expect(policies()).toEqual({ kernel: [1], process: [to], row: [to], live: [to] });
   });
 
@@ -133,7 +165,7 @@ describe("another policy", () => {
   test("is refused for what is not here and for what does not run", async () => {
     const { engine, parts, executionId, replace } = await started();
     await expect(async () =>
-      parts.sandboxes.changeEgress(randomUUID(), to, async () => undefined),
+      parts.sandboxes.changeEgress(randomUUID(), to, { enforce: async () => undefined, after: async () => undefined }),
     ).rejects.toMatchObject({
       status: 404,
     });

@@ -76,6 +76,7 @@ export function sleepNode(step: () => Promise<void>) {
       called(() => {
         if (!live.has(params.executionId)) throw new AppError("not_found", "no such execution");
         live.set(params.executionId, body);
+        return { trust: "as asked" as const };
       }),
     stopExecution: ({ params }: { params: { executionId: string } }) =>
       called(() => {
