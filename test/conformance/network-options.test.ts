@@ -37,6 +37,11 @@ describe("refused", () => {
     ["a rule that frames the body", header("Content-Length", "0"), "must not set the header 'Content-Length'"],
     ["a header of two lines", header("A", "b\r\nC: d"), "characters that are not allowed"],
     ["a broken placeholder", header("A", "${e2b.secrets.}"), "malformed placeholder"],
+    [
+      "a placeholder that nothing fills",
+      header("A", "b ${e2b.secrets.C}"),
+      "has the placeholder ${e2b.secrets.C}, but",
+    ],
     ["a proxy on this host", { egressProxy: { address: "127.0.0.1:1080" } }, "must not be an internal address"],
     ["a proxy at the metadata", { egressProxy: { address: "169.254.169.254:80" } }, "must not be an internal address"],
     ["a proxy without port", { egressProxy: { address: "proxy.example" } }, "must be host:port"],

@@ -65,11 +65,11 @@ describe("a create", () => {
     const network = {
       allowOut: ["Google.COM", "8.8.8.8"],
       denyOut: [ALL],
-      rules: { "API.example.com": [{ transform: { headers: { Authorization: "Bearer ${e2b.secrets.KEY}" } } }] },
+      rules: { "API.example.com": [{ transform: { headers: { Authorization: "Bearer KEY" } } }] },
       egressProxy: { ...PROXY, password: "hunter2-secret" },
     };
     const { sandboxID } = await create({ network });
-    const headers = { Authorization: "Bearer ${e2b.secrets.KEY}" };
+    const headers = { Authorization: "Bearer KEY" };
     expect(policyOf(sandboxID)).toEqual({
       allowRanges: ["8.8.8.8/32"],
       allowDomains: ["google.com"],
@@ -211,6 +211,10 @@ describe("an update", () => {
       [{ allowOut: ["example.com", "8.8.8.8"], denyOut: ["1.1.1.1"] }, "ALL_TRAFFIC"],
       [{ egressProxy: { address: "127.0.0.1:1080" } }, "body field 'egressProxy.address' must not be an internal"],
       [{ rules: { "*": [{}] } }, "invalid rule host '*'"],
+      [
+        { rules: { "a.com": [{ transform: { headers: { x: "${e2b.secrets.KEY}" } } }] } },
+        "has the placeholder ${e2b.secrets.KEY}, but secrets and identity tokens are not available yet",
+      ],
       [{ allow_internet_access: "no" }, "allow_internet_access"],
     ] as const) {
       const answer = await put(sandboxID, body);
@@ -270,6 +274,20 @@ describe("an update that the node", () => {
     expect(policyOf(sandboxID)).toEqual(before);
     expect((await read(sandboxID)).network).toEqual({ denyOut: ["1.1.1.1"] });
     expect((await put(sandboxID, { denyOut: ["2.2.2.2"] })).status).toBe(204);
+  });
+
+  test("carries out although the sandbox does not answer is kept, and the caller is told what is missing", async () => {
+    const { sandboxID } = await create();
+    cluster.agent.trust = "not told";
+    const rules = { "api.example": [{ transform: { headers: { "x-rule": "1" } } }] };
+    const answer = await put(sandboxID, { denyOut: [ALL], rules });
+    cluster.agent.trust = "as asked";
+    expect(answer.status).toBe(503);
+    expect(answer.text).toContain("the new network policy is in force, but the sandbox does not answer");
+    expect(policyOf(sandboxID)).toMatchObject({ denyRanges: [ALL], rules: [{ host: "api.example" }] });
+    expect((await read(sandboxID)).network).toEqual({ denyOut: [ALL], rules });
+    expect(changeOf(sandboxID)).toBeNull();
+    expect((await put(sandboxID, { denyOut: [ALL], rules })).status).toBe(204);
   });
 
   test("cannot even go back from is put back as soon as it can", async () => {
