@@ -122,9 +122,10 @@ export const AgentConfig = Type.Object({
     description: "Cached layers of builds may take this much of the disk, MiB; those used longest ago go first",
   }),
   buildLocalImages: Type.String({
-    default: "*",
+    default: "",
     maxLength: 4096,
-    description: "Images of this machine's engine that anybody may build from without a pull: names with *, …",
+    description:
+      "Images of this machine's engine that anybody may build from without a pull: names with *, …; empty: none",
   }),
   buildRegistries: Type.String({
     default: "*",

@@ -19,7 +19,7 @@ const SLOW = { timeout: 60_000, interval: 100 };
 let agent: RealAgent;
 let image: string;
 beforeAll(async () => {
-  agent = await realAgent();
+  agent = await realAgent({ SVC_BUILD_LOCAL_IMAGES: "*" });
   image = `svc/test-elsewhere:${randomUUID().slice(0, 8)}`;
   const container = image.replaceAll(/\W/g, "-");
   const text = "echo from-elsewhere > /note";

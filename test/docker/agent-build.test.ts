@@ -17,7 +17,7 @@ const SLOW = { timeout: 60_000, interval: 100 };
 
 let agent: RealAgent;
 beforeAll(async () => {
-  agent = await realAgent();
+  agent = await realAgent({ SVC_BUILD_LOCAL_IMAGES: "*" });
 });
 afterAll(() => agent.close());
 

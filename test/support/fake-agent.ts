@@ -65,7 +65,6 @@ export interface FakeAgent extends FakeBuilds {
   onRemove: (snapshotId: string) => Promise<void> | void;
   /** Replaces what a new policy does; call `set` for the usual. */
   onEgress: (policy: EgressPolicy, set: () => void) => Promise<void> | void;
-  /** What a change of policy is answered with. */
   trust: "as asked" | "not told";
   /** Answers a question about a flow; what was asked is in `checks`. */
   onCheck: (policy: EgressPolicy) => NetworkCheck;

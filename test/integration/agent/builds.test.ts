@@ -10,12 +10,14 @@ import { pack } from "tar-stream";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { boot } from "../../../agent/boot.ts";
 import { startBuilds } from "../../../agent/builds/start-builds.ts";
+import { AgentConfig } from "../../../agent/config.ts";
 import { createDisposal } from "../../../agent/disposal.ts";
 import { createGate } from "../../../agent/network/gate.ts";
 import { createSlots } from "../../../agent/network/slots.ts";
 import { recover } from "../../../agent/recovery.ts";
 import { openStores, type Stores } from "../../../agent/store/stores.ts";
 import type { BuildBody, BuildState, BuildStep } from "../../../shared/build-shapes.ts";
+import { readConfig } from "../../../shared/config.ts";
 import { createLog } from "../../../shared/log.ts";
 import { Teardown } from "../../../shared/teardown.ts";
 import { resources } from "../../support/agent-parts.ts";
@@ -45,7 +47,7 @@ interface World {
 }
 
 /** The builder of an agent that takes over what is on this machine. */
-async function world(engine = fakeEngine()): Promise<World> {
+async function world(engine = fakeEngine(), buildLocalImages = "local/*"): Promise<World> {
   engine.fail(() => undefined);
   const stores = openStores(join(directory, "agent.db"), testSeal);
   const machine = engine.deps();
@@ -88,7 +90,7 @@ async function world(engine = fakeEngine()): Promise<World> {
         baseImage: "svc/base:latest",
         buildConcurrency: 2,
         buildCacheMb: 1_000,
-        buildLocalImages: "local/*",
+        buildLocalImages,
         buildRegistries: "*",
       },
     },
@@ -229,6 +231,21 @@ test("an image of this machine is used only where its operator allows it, and ne
   expect((await built(made, from("local/a:1"))).status).toBe("ready");
   expect((await built(made, from("other/a:1"))).status).toBe("error");
   expect((await built(made, from("svc/build:x"))).reason?.message).toMatch(/belongs to the platform/);
+});
+
+test("no image of this machine is used unless its operator says which", async () => {
+  const { buildLocalImages } = readConfig(AgentConfig, {
+    SVC_ORCHESTRATOR_URL: "http://127.0.0.1:3000",
+    SVC_NODE_ID: "n",
+    SVC_NODE_TOKEN: "t".repeat(32),
+  });
+  const made = await world(fakeEngine(), buildLocalImages);
+  made.engine.builds.named.set("local/a:1", fakeImage("sha256:a", { labels: { "svc.image": "base" } }));
+  const from = (image: string) => body({ from: { is: "image", image }, startCmd: "", steps: [] });
+  const { status, reason } = await built(made, from("local/a:1"));
+  // As it is answered for one that is nowhere.
+  expect({ status, reason }).toEqual({ status: "error", reason: (await built(made, from("local/b:1"))).reason });
+  expect((await built(made, from("base"))).status).toBe("ready");
 });
 
 const STEPS = [

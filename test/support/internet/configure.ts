@@ -1,7 +1,8 @@
 /**
  * `tsx test/support/internet/configure.ts`, before `scripts/up`: settings with which the platform of SVC_INSTANCE lives
- * on the test internet. Names are asked there, and its authority is trusted. What notices that a program was away comes
- * round sooner than on a person's platform: crash tests wait for it after every kill. Repeating it changes nothing.
+ * on the test internet. Names are asked there, its authority is trusted, and templates may be built from the machine's own
+ * images. What notices that a program was away comes round sooner than on a person's platform: crash tests wait for it
+ * after every kill. Repeating it changes nothing.
  *
  * While no internet is up, its resolver is nowhere: what the platform asks does not leave the machine. With `--remove` that
  * route is taken away again. Only the one address: machines are met whose package mirror is in these ranges.
@@ -37,6 +38,8 @@ const wanted = {
   SVC_HEARTBEAT_EVERY_MS: "1000",
   SVC_RECONCILE_EVERY_MS: "1000",
   SVC_END_GRACE_MS: "10000",
+  // Those that tests build from, and all that a build must not leave for another one.
+  SVC_BUILD_LOCAL_IMAGES: "*",
 };
 const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
 const missing = Object.entries(wanted)
