@@ -1,0 +1,20 @@
+/**
+ * `npm run attack -- [PLACE] [--summary]`: the table of attacks with what the last run of the tests says of each. PLACE is
+ * a file or directory of outcomes; without it, what scripts/test left in test-results. Exit status 1 where one was not stopped.
+ */
+
+import { judge, readOutcomes, summary } from "./outcomes.ts";
+
+const given = process.argv.slice(2);
+const place = given.find((word) => !word.startsWith("--")) ?? new URL("../../test-results", import.meta.url).pathname;
+const judged = judge(readOutcomes(place));
+if (!given.includes("--summary")) {
+  for (const [at, { group, what, must, verdict, file, named }] of judged.entries()) {
+    if (group !== judged[at - 1]?.group) console.log(`\n${group}`);
+    console.log(`  ${verdict.padEnd(11)}  ${what} → ${must}`);
+    if (verdict !== "stopped") console.log(`               test/${file}${named === undefined ? "" : `: ${named}`}`);
+  }
+  console.log();
+}
+console.log(summary(judged));
+process.exitCode = judged.some(({ verdict }) => verdict === "NOT stopped") ? 1 : 0;

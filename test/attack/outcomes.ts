@@ -1,0 +1,54 @@
+/** What became of each attack, by the outcomes that test/support/results-reporter.ts wrote down. */
+
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type Attack, attacks } from "./table.ts";
+
+interface Outcome {
+  readonly state: "passed" | "failed" | "skipped";
+  /** `test/FILE > NAME`; without a name where the whole file failed. */
+  readonly name: string;
+}
+
+type Verdict = "stopped" | "NOT stopped" | "not run";
+
+interface Judged extends Attack {
+  readonly group: string;
+  readonly verdict: Verdict;
+}
+
+/** Of a file of outcomes, or of all files of a directory; none where there is no such place. */
+export function readOutcomes(place: string): readonly Outcome[] {
+  const about = statSync(place, { throwIfNoEntry: false });
+  if (about === undefined) return [];
+  const files = about.isDirectory() ? readdirSync(place).map((name) => join(place, name)) : [place];
+  return files.flatMap((file) =>
+    readFileSync(file, "utf8")
+      .split("\n")
+      .filter((line) => line.endsWith("}"))
+      .map((line) => JSON.parse(line) as Outcome),
+  );
+}
+
+/** Every attack of the table with its verdict. */
+export function judge(outcomes: readonly Outcome[]): readonly Judged[] {
+  return Object.entries(attacks).flatMap(([group, some]) =>
+    some.map((one) => ({ ...one, group, verdict: verdictOn(one, outcomes) })),
+  );
+}
+
+/** One test that failed is enough: what it tried was not stopped. A file that could not run has shown nothing. */
+function verdictOn({ file, named = "" }: Attack, outcomes: readonly Outcome[]): Verdict {
+  const prefix = `test/${file} > `;
+  const own = outcomes.filter(
+    ({ name, state }) => state !== "skipped" && name.startsWith(prefix) && name.slice(prefix.length).includes(named),
+  );
+  if (own.some(({ state }) => state === "failed")) return "NOT stopped";
+  return own.length === 0 ? "not run" : "stopped";
+}
+
+/** `attacks: 70 stopped, 0 NOT stopped, 3 not run` */
+export function summary(judged: readonly Judged[]): string {
+  const count = (verdict: Verdict) => judged.filter((one) => one.verdict === verdict).length;
+  return `attacks: ${(["stopped", "NOT stopped", "not run"] as const).map((one) => `${count(one)} ${one}`).join(", ")}`;
+}

@@ -1,0 +1,138 @@
+/**
+ * The standing table of attacks: what an attacker tries, what must happen, and the tests that try it. By class, so that
+ * a new attack finds its place. A promise counts as kept only when all its tests passed.
+ */
+
+export interface Attack {
+  readonly what: string;
+  readonly must: string;
+  /** File of the tests, below test/. */
+  readonly file: string;
+  /** Part of the tests' names; every test of the file when absent. */
+  readonly named?: string;
+}
+
+/** What is tried | what must happen | the tests' file | part of the tests' names. */
+const TABLE: Readonly<Record<string, string>> = {
+  "API with foreign ids, tokens and signatures": `
+ids and names of another project, on every route | answered as what does not exist | integration/orchestrator/foreign.test.ts
+a sandbox of another project, by the SDK | answered as what does not exist | conformance/api-keys.test.ts | another project's sandbox does not exist
+a private template of another project | answered as what does not exist | conformance/template-sharing.test.ts | as another project sees it
+a key that was deleted, in a hundred calls at once | refused | integration/orchestrator/access.test.ts | a key in use in a hundred calls
+an API key on the operator's routes | refused | integration/orchestrator/access.test.ts | does not take an API key
+a signed URL for another path, direction, user or end | refused | conformance/signed-urls.test.ts | a signature is for one path
+a signature that nobody made, without routing headers | reaches no sandbox | conformance/signed-urls.test.ts | a signature of nobody's sandbox
+an upload with another URL than was given | refused | integration/orchestrator/template-files.test.ts | with another URL than it was given
+the node's routes of envd, from inside and outside | refused | integration/envd/access.test.ts | nobody but the node may initialise
+a token of one sandbox at another's initialisation | refused | integration/envd/access.test.ts | only who knows the sandbox's token
+the node's proxy without the node's token | refused | integration/edge/front-door.test.ts | answers nobody without the node's token
+private traffic without its token | refused | conformance/ingress.test.ts | without its token is refused
+secrets in the database's file | not there in clear | integration/orchestrator/secrets-at-rest.test.ts
+`,
+  "request side": `
+a body after a request that its server left unread | not read as the next visitor's request | integration/edge/smuggling.test.ts
+internal routes of envd, written in another way | refused | integration/edge/front-door.test.ts | written in another way
+two different sandboxes in the routing headers, or nonsense | refused | conformance/ports.test.ts | nonsense for routing
+any bytes to envd | it stands, and answers others | integration/envd/hardening.test.ts | any bytes at all leave it standing
+headers without end to envd, and what is no HTTP | refused | integration/envd/hardening.test.ts | headers without end
+wrong bodies, queries and paths to the API | refused by the field's name | integration/orchestrator/bad-input.test.ts
+a body far too long | refused or cut while it is sent | conformance/bad-input.test.ts | a body far too long
+what follows a refused body | not read as a request | integration/shared/http-server.test.ts | what follows a refused body
+inputs near right ones, to every reader of untrusted bytes | one reading, its own errors only | fuzz/fuzz.test.ts | keeps its promise
+`,
+  "hostile responses": `
+a response that a sandbox splits in two | stays the answer to one request | integration/edge/smuggling.test.ts | a response split by the sandbox
+an answer that nobody asked for | given to nobody | integration/edge/smuggling.test.ts | an answer nobody asked for
+an answer that is cut off | cut off for the client too, never finished | integration/edge/forwarding.test.ts | whose answer is cut off
+a destination that speaks no TLS, no HTTP, or nothing | 502 with the reason | integration/agent/egress/transform-failures.test.ts | speaks no TLS
+a certificate that nobody signed, where headers are set | nothing is sent to it | conformance/egress-transform.test.ts | the destination's certificate is verified
+`,
+  "slow clients": `
+a request that never ends its head | others are served | integration/edge/front-door.test.ts | never ends its head
+a head that trickles to the API | the connection ends | integration/shared/http-server.test.ts | when a head trickles
+a body that trickles to the API | 408, and the connection ends | integration/shared/http-server.test.ts | ends with 408 when it trickles
+a refused client that goes on sending | its connection is closed | integration/shared/http-server.test.ts | although the client goes on
+a client that does not read, when its sandbox ends | the removal does not wait | integration/edge/endings.test.ts | a slow client does not hold up
+connections that say nothing, to envd | others are let in | integration/envd/hardening.test.ts | connections that say nothing
+a reader of output that does not read | the process waits, memory does not grow | integration/envd/processes.test.ts | a slow reader slows the process
+a sandbox that does not read what it asked the internet for | it is not kept in memory | docker/egress-process-life.test.ts | what a client does not read
+a hello in pieces, huge, or never | undecided is denied | conformance/bypass.test.ts | 11 hellos in pieces
+`,
+  egress: `
+DNS tunnels, other resolvers | nothing arrives | conformance/bypass.test.ts | 1 DNS tunnelling
+IPv6 forms of a denied address | nothing arrives | conformance/bypass.test.ts | 2 IPv6
+a name that rebinds | nothing arrives | conformance/bypass.test.ts | 3 DNS rebinding
+metadata of clouds, link-local | nothing arrives | conformance/bypass.test.ts | 4 metadata
+the host's own addresses | nothing arrives | conformance/bypass.test.ts | 5 the host's own
+odd spellings of addresses and names | nothing arrives | conformance/bypass.test.ts | 6 odd spellings
+raw sockets, ICMP | nothing arrives | conformance/bypass.test.ts | 7 raw sockets
+UDP, QUIC and rarer protocols | nothing arrives | conformance/bypass.test.ts | 8 UDP, QUIC
+SNI spoofing and fronting | the name decides, and is dialled | conformance/bypass.test.ts | 9 SNI spoofing
+no name, or none that counts | decided by address | conformance/bypass.test.ts | 10 no name
+HTTP tricks with two hosts | nothing arrives | conformance/bypass.test.ts | 12 HTTP tricks
+redirects to a denied host | nothing arrives | conformance/bypass.test.ts | 13 redirects
+names for the proxy with NUL, suffixes, too many letters | never reach the proxy | conformance/bypass.test.ts | 14 names for SOCKS
+names that end alike | nothing arrives | conformance/bypass.test.ts | 15 wildcards
+first packets of a sandbox that was just claimed | nothing arrives | conformance/bypass.test.ts | 16 races
+another sandbox by the platform's edge | its policy and tokens hold | conformance/bypass.test.ts | 17 inbound reflection
+the authority's key, and its leaves for other hosts | not inside, not shown | conformance/bypass.test.ts | 19 the authority
+a secret header reflected by another host or port | sent to its host only | conformance/bypass.test.ts | 20 secret reflection
+the engine's ways to the host | nothing arrives | conformance/bypass.test.ts | 21 the engine's ways
+multicast and broadcast | nothing arrives | conformance/bypass.test.ts | 22 multicast
+programs of the enforcement are killed, its table deleted | nothing arrives | chaos/egress.test.ts | nothing forbidden arrives meanwhile
+first packets after a resume, of forks, of a pool entry | nothing arrives | chaos/egress.test.ts | the first packets
+open flows when a policy is tightened | cut before the answer | conformance/egress-update.test.ts | cuts flows that are now forbidden
+a refused change of a policy | the old one holds whole | conformance/egress-update.test.ts | is whole or not at all
+a borrowed source address | nothing arrives | docker/agent-isolation.test.ts | a borrowed source address
+`,
+  "kernel surface": `
+the list of isolation, as root and as user | nothing of it can be done | docker/agent-isolation.test.ts | nothing of the list can be done
+system calls that no sandbox needs | refused | unit/agent/seccomp.test.ts | is not permitted
+sockets of families with known holes | do not exist | conformance/isolation.test.ts | dangerous kinds of sockets
+mounts, modules, the network, as root inside | refused | conformance/isolation.test.ts | root inside cannot change the network
+a container with privileges, or a way to the engine | never made | unit/agent/container-options.test.ts | no privileges and no way
+another sandbox's address, processes, files, names | not reached, not seen | conformance/isolation.test.ts | cannot reach each other
+another sandbox's address for oneself | refused | conformance/isolation.test.ts | cannot take each other's address
+`,
+  restore: `
+a damaged memory image | told; the disk still boots | docker/agent-pause.test.ts | a damaged file is told
+what cannot be stored | the sandbox goes on, the reason is told | docker/agent-pause.test.ts | what cannot be stored goes on running
+a copy with the identity of its source | it has its own | docker/agent-pause.test.ts | nothing of its identity
+CRIU, the agent or the orchestrator killed in the middle | never lost, never twice | chaos/interrupted.test.ts
+many restores of one project | turns are left to others | integration/agent/snapshots.test.ts | leave a turn to another project's
+`,
+  "resource floods": `
+no more processes | the sandbox recovers | conformance/processes.test.ts | no more processes
+all memory | the command dies alone | conformance/processes.test.ts | a command that eats all memory
+more connections than a sandbox may have | refused; its neighbour is not touched | docker/firewall.test.ts | so many connections
+no free descriptors in the egress process | it refuses, and recovers | docker/egress-process-life.test.ts | without free descriptors
+more connections to the node's proxy than its limit | refused | integration/edge/front-door.test.ts | more connections than the limit
+a flood of decisions for the log | counted, not kept | conformance/egress-audit.test.ts | is bounded: a flood
+space reserved with fallocate, holes that a copy makes real | refused | docker/agent-disk.test.ts
+memory that does not fit on the disk | refused; the sandbox goes on | docker/agent-snapshots.test.ts | whose memory does not fit
+bombs, too many entries, too many bytes in an archive | refused | unit/agent/builds/archive.test.ts | a bomb are refused
+too many calls of the API | 429, other kinds go on | integration/orchestrator/access.test.ts | too many calls of one kind
+thousands of requests and WebSockets that break off | nothing is left open | integration/edge/endings.test.ts | nothing is left open
+two hundred lives, ten at a time | nothing is left on the host | chaos/churn.test.ts
+`,
+  "hostile envd and archives": `
+envd's memory, environment and token, as the user | not readable | conformance/isolation.test.ts | the user cannot read envd's memory
+an archive that leads out of its directory | refused with the reason | unit/agent/builds/archive.test.ts | is refused with a reason
+an uploaded image that names another's layer | refused | unit/agent/builds/oci-archive.test.ts
+a step of a build that reaches what no sandbox may | refused | docker/agent-build-images.test.ts | a step reaches no more
+an image of this machine, by name or id | only where its operator allows it | integration/agent/builds.test.ts | an image of this machine
+a helper of envd that is lost | told, and replaced | integration/envd/hardening.test.ts | a helper that is lost
+`,
+};
+
+/** By class. */
+export const attacks: Readonly<Record<string, readonly Attack[]>> = Object.fromEntries(
+  Object.entries(TABLE).map(([group, text]) => [group, text.trim().split("\n").map(row)]),
+);
+
+function row(line: string): Attack {
+  const [what, must, file, named, ...more] = line.split(" | ");
+  if (what === undefined || must === undefined || file === undefined || more.length > 0)
+    throw new Error(`a row of the table of attacks is not whole: ${line}`);
+  return { what, must, file, ...(named === undefined ? {} : { named }) };
+}

@@ -1,0 +1,30 @@
+/** The table of attacks names tests that are there, and is told from outcomes as they are written down. */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { judge, summary } from "../../attack/outcomes.ts";
+import { attacks } from "../../attack/table.ts";
+
+const rows = Object.values(attacks).flat();
+
+test("every attack has a test of that name", () => {
+  const missing = rows.filter(({ file, named = "" }) => {
+    const source = readFileSync(join(import.meta.dirname, "../..", file), "utf8");
+    return !source.includes(named);
+  });
+  expect(missing).toEqual([]);
+});
+
+test("an attack is stopped when all its tests passed, not when one failed, and not run when none was", () => {
+  const [first, second] = rows;
+  if (first === undefined || second === undefined) throw new Error("two attacks");
+  const name = ({ file, named = "" }: typeof first, more: string) => `test/${file} > a block > ${named}${more}`;
+  const verdict = (outcomes: Parameters<typeof judge>[0]) => judge(outcomes)[1]?.verdict;
+  expect(verdict([{ state: "passed", name: name(first, "") }])).toBe("not run");
+  expect(verdict([{ state: "skipped", name: name(second, "") }])).toBe("not run");
+  const passed = { state: "passed", name: name(second, " one") } as const;
+  expect(verdict([passed])).toBe("stopped");
+  expect(verdict([passed, { state: "failed", name: name(second, " two") }])).toBe("NOT stopped");
+  expect(summary(judge([passed]))).toBe(`attacks: 1 stopped, 0 NOT stopped, ${rows.length - 1} not run`);
+});
