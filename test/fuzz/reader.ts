@@ -18,6 +18,9 @@ export interface Reader {
   readonly share: number;
   /** Throws where the promise is broken. `random` gives what the reader wants besides the input: where to cut it, say. */
   readonly check: (input: Buffer, random: Random) => void | Promise<void>;
+  /** Before the first input and after the last, where servers are needed. */
+  readonly begin?: () => Promise<void>;
+  readonly end?: () => Promise<void>;
 }
 
 export interface Finding {
@@ -26,6 +29,11 @@ export interface Finding {
   readonly index: number;
   readonly input: Buffer;
   readonly error: unknown;
+}
+
+interface Fed {
+  readonly inputs: number;
+  readonly finding: Finding | undefined;
 }
 
 interface Feeding {
@@ -43,10 +51,16 @@ const MOST_CPU_US = 2_000_000;
 const SLOW_MS = 1_000;
 
 /** Ends at the first finding. `inputs` counts those that kept the promise. */
-export async function feed(
-  reader: Reader,
-  { seed, count, from = 0, limitMs = Infinity }: Feeding,
-): Promise<{ inputs: number; finding: Finding | undefined }> {
+export async function feed(reader: Reader, feeding: Feeding): Promise<Fed> {
+  await reader.begin?.();
+  try {
+    return await feedOpened(reader, feeding);
+  } finally {
+    await reader.end?.();
+  }
+}
+
+async function feedOpened(reader: Reader, { seed, count, from = 0, limitMs = Infinity }: Feeding): Promise<Fed> {
   const seeds = (await reader.seeds()).map((one) => (typeof one === "string" ? Buffer.from(one, "latin1") : one));
   const material = { seeds, words: reader.words ?? [], longest: reader.longest ?? LONGEST };
   const begun = performance.now();

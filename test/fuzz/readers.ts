@@ -5,7 +5,16 @@ import { archives } from "./readers/archives.ts";
 import { dns } from "./readers/dns.ts";
 import { envd } from "./readers/envd.ts";
 import { firstBytes } from "./readers/first-bytes.ts";
+import { frontDoor } from "./readers/front-door.ts";
 import { host } from "./readers/host.ts";
 import { names } from "./readers/names.ts";
 
-export const readers: readonly Reader[] = [...firstBytes, ...dns, ...names, ...archives, ...envd, ...host];
+export const readers: readonly Reader[] = [
+  ...firstBytes,
+  ...dns,
+  ...names,
+  ...archives,
+  ...envd,
+  ...host,
+  ...frontDoor,
+];
