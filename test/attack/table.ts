@@ -20,6 +20,7 @@ a sandbox of another project, by the SDK | answered as what does not exist | con
 a private template of another project | answered as what does not exist | conformance/template-sharing.test.ts | as another project sees it
 a key that was deleted, in a hundred calls at once | refused | integration/orchestrator/access.test.ts | a key in use in a hundred calls
 an API key on the operator's routes | refused | integration/orchestrator/access.test.ts | does not take an API key
+metrics without a token, on loopback too | refused | integration/orchestrator/access.test.ts | metrics are for operators
 a signed URL for another path, direction, user or end | refused | conformance/signed-urls.test.ts | a signature is for one path
 a signature that nobody made, without routing headers | reaches no sandbox | conformance/signed-urls.test.ts | a signature of nobody's sandbox
 an upload with another URL than was given | refused | integration/orchestrator/template-files.test.ts | with another URL than it was given
@@ -33,17 +34,19 @@ secrets in the database's file | not there in clear | integration/orchestrator/s
 a body after a request that its server left unread | not read as the next visitor's request | integration/edge/smuggling.test.ts
 internal routes of envd, written in another way | refused | integration/edge/front-door.test.ts | written in another way
 two different sandboxes in the routing headers, or nonsense | refused | conformance/ports.test.ts | nonsense for routing
+any bytes on one connection to the edge | the sandbox is asked what Node's own server would be; others are served | fuzz/fuzz.test.ts | edge-request keeps its promise
 any bytes to envd | it stands, and answers others | integration/envd/hardening.test.ts | any bytes at all leave it standing
 headers without end to envd, and what is no HTTP | refused | integration/envd/hardening.test.ts | headers without end
 wrong bodies, queries and paths to the API | refused by the field's name | integration/orchestrator/bad-input.test.ts
 a body far too long | refused or cut while it is sent | conformance/bad-input.test.ts | a body far too long
 what follows a refused body | not read as a request | integration/shared/http-server.test.ts | what follows a refused body
-inputs near right ones, to every reader of untrusted bytes | one reading, its own errors only | fuzz/fuzz.test.ts | keeps its promise
+inputs near right ones, to every reader of untrusted bytes | one reading, its own errors only | fuzz/fuzz.test.ts
 `,
   "hostile responses": `
 a response that a sandbox splits in two | stays the answer to one request | integration/edge/smuggling.test.ts | a response split by the sandbox
 an answer that nobody asked for | given to nobody | integration/edge/smuggling.test.ts | an answer nobody asked for
 an answer that is cut off | cut off for the client too, never finished | integration/edge/forwarding.test.ts | whose answer is cut off
+any bytes of a server in a sandbox | the visitor's next request gets its own answer | fuzz/fuzz.test.ts | edge-response keeps its promise
 a destination that speaks no TLS, no HTTP, or nothing | 502 with the reason | integration/agent/egress/transform-failures.test.ts | speaks no TLS
 a certificate that nobody signed, where headers are set | nothing is sent to it | conformance/egress-transform.test.ts | the destination's certificate is verified
 `,

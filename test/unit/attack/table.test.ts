@@ -5,13 +5,16 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { judge, summary } from "../../attack/outcomes.ts";
 import { attacks } from "../../attack/table.ts";
+import { readers } from "../../fuzz/readers.ts";
 
+/** Names that the test of the readers makes out of theirs. */
+const ofReaders = new Set(readers.map(({ name }) => `${name} keeps its promise`));
 const rows = Object.values(attacks).flat();
 
 test("every attack has a test of that name", () => {
   const missing = rows.filter(({ file, named = "" }) => {
     const source = readFileSync(join(import.meta.dirname, "../..", file), "utf8");
-    return !source.includes(named);
+    return !source.includes(named) && !ofReaders.has(named);
   });
   expect(missing).toEqual([]);
 });
