@@ -15,6 +15,9 @@
  */
 
 #define _GNU_SOURCE
+#include "criu-mounts.h"
+#include "criu-walk.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -28,7 +31,6 @@
 #include <sys/user.h>
 #include <unistd.h>
 
-#define EXPORTED __attribute__((visibility("default")))
 
 /* A heading, then a line for each resource in the order of their numbers; see proc_pid_limits in fs/proc/base.c. */
 enum { SOFT_COLUMN = 26, HARD_COLUMN = 47, LONGEST_FILE = 4096 };
@@ -83,7 +85,9 @@ EXPORTED long syscall(long number, ...) {
   for (int i = 0; i < 6; i++) arguments[i] = va_arg(given, long);
   va_end(given);
 
-  long result =
+  long result;
+  if (move_inside(number, arguments, &result, real)) return result;
+  result =
     real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
   if (result != -1 || number != SYS_prlimit64 || errno != EPERM) return result;
 

@@ -1,0 +1,116 @@
+/* A mount namespace with an empty root, and in it what was added, see svc-confine.c. */
+
+#define _GNU_SOURCE
+#include "confine-tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { MOST = 256 };
+static struct {
+  struct seen list[MOST];
+  int count;
+} all;
+
+void give_up(const char *what) {
+  fprintf(stderr, "svc-confine: %s: %s\n", what, strerror(errno));
+  exit(1);
+}
+
+void see(const char *path, int writable, int needed) {
+  struct stat about;
+  if (lstat(path, &about)) {
+    if (needed || errno != ENOENT) give_up(path);
+    return;
+  }
+  for (int i = 0; i < all.count; i++) {
+    if (strcmp(all.list[i].path, path)) continue;
+    all.list[i].writable |= writable;
+    return;
+  }
+  if (all.count == MOST) errno = E2BIG, give_up(path);
+  struct seen *one = &all.list[all.count++];
+  one->path = strdup(path);
+  one->writable = writable;
+}
+
+/* A directory or a file under the new root; no link of any mount that is there already leads out of it. */
+static int make_place(int root, const char *path, mode_t kind) {
+  char parent[PATH_MAX];
+  struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS };
+  if (strlen(path) >= sizeof parent) errno = ENAMETOOLONG, give_up(path);
+  strcpy(parent, path);
+  int there = dup(root);
+  for (char *name = strtok(parent, "/"); name; name = strtok(NULL, "/")) {
+    int last = name + strlen(name) == parent + strlen(path);
+    if (last && !S_ISDIR(kind)) {
+      int made = openat(there, name, O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+      if (made >= 0) close(made);
+    } else if (mkdirat(there, name, 0755) && errno != EEXIST && errno != EROFS) {
+      give_up(path);
+    }
+    int next = (int)syscall(SYS_openat2, there, name, &how, sizeof how);
+    if (next < 0) give_up(path);
+    close(there);
+    there = next;
+  }
+  return there;
+}
+
+static void take(struct seen *one) {
+  one->tree = (int)syscall(SYS_open_tree, AT_FDCWD, one->path,
+                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
+  if (one->tree < 0) give_up(one->path);
+  if (one->writable) return;
+  struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
+  if (syscall(SYS_mount_setattr, one->tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &read_only, sizeof read_only))
+    give_up(one->path);
+}
+
+static void place(int root, struct seen *one) {
+  struct stat about;
+  if (fstat(one->tree, &about)) give_up(one->path);
+  if (S_ISLNK(about.st_mode)) {
+    char target[PATH_MAX] = "";
+    if (readlink(one->path, target, sizeof target - 1) < 0 || symlinkat(target, root, one->path + 1)) give_up(one->path);
+    return;
+  }
+  int there = make_place(root, one->path, about.st_mode);
+  if (syscall(SYS_move_mount, one->tree, "", there, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH))
+    give_up(one->path);
+  close(there);
+}
+
+/* A directory before what is in it. */
+static int by_path(const void *a, const void *b) {
+  return strcmp(((const struct seen *)a)->path, ((const struct seen *)b)->path);
+}
+
+void become_confined(void) {
+  if (unshare(CLONE_NEWNS)) give_up("a mount namespace");
+  // Not private: what the sandbox's root gets from the machine, a restored sandbox gets too.
+  if (mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL)) give_up("the propagation of mounts");
+  qsort(all.list, (size_t)all.count, sizeof all.list[0], by_path);
+  for (int i = 0; i < all.count; i++) take(&all.list[i]);
+  if (mount("svc-confine", "/tmp", "tmpfs", 0, "size=4m,mode=755") || chdir("/tmp")) give_up("/tmp");
+  int root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0) give_up("the new root");
+  if (mkdir("tmp", 01777) || chmod("tmp", 01777)) give_up("/tmp");
+  for (int i = 0; i < all.count; i++) {
+    place(root, &all.list[i]);
+    close(all.list[i].tree);
+  }
+  if (syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/")) give_up("the new root");
+  close(root);
+}

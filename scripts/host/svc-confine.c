@@ -1,0 +1,77 @@
+/* svc-confine [NAME=VALUE] PROGRAM ARGUMENT…: starts CRIU where nothing of the machine is seen or can be written but what this one
+ * dump, restore or page server needs: CRIU itself, its images and its work directory, processes, cgroups, what runc
+ * keeps of the container, and the container's root. A path from a memory image that leads out of the sandbox, by
+ * whatever mistake of CRIU's, ends in an empty tmpfs. Capabilities that change the machine as a whole are gone too.
+ *
+ * The namespaces of network and processes stay: CRIU works on processes of the machine. */
+
+#define _GNU_SOURCE
+#include "confine-runc.h"
+#include "confine-tree.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* tar with gzip, through a shell, is what CRIU packs a tmpfs with. The last is what the kernel can do, where it is kept. */
+static const char *const READ[] = {
+  "/opt/svc/criu", "/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib64", "/bin", "/usr/bin/tar",
+  "/usr/bin/gzip", "/usr/bin/sh", "/usr/bin/dash", "/usr/bin/bash", "/run/criu.kdat",
+};
+static const char *const WRITTEN[] = {
+  "/proc", "/sys", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
+  "/dev/pts", "/dev/net/tun",
+};
+
+static const int DROPPED[] = {
+  CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT, CAP_SYSLOG, CAP_MAC_ADMIN, CAP_MAC_OVERRIDE,
+  CAP_SYS_PACCT, CAP_WAKE_ALARM, CAP_BLOCK_SUSPEND, CAP_AUDIT_CONTROL, CAP_AUDIT_READ,
+};
+
+static void drop_capabilities(void) {
+  struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+  struct __user_cap_data_struct sets[2];
+  if (syscall(SYS_capget, &header, sets)) give_up("the capabilities");
+  for (size_t i = 0; i < sizeof DROPPED / sizeof DROPPED[0]; i++) {
+    int one = DROPPED[i];
+    if (prctl(PR_CAPBSET_READ, one, 0, 0, 0) == 1 && prctl(PR_CAPBSET_DROP, one, 0, 0, 0)) give_up("a capability");
+    unsigned keep = ~(1U << (one % 32));
+    sets[one / 32].effective &= keep;
+    sets[one / 32].permitted &= keep;
+    sets[one / 32].inheritable &= keep;
+  }
+  if (syscall(SYS_capset, &header, sets)) give_up("the capabilities");
+}
+
+/* The value after `name`, or NULL. */
+static const char *argument(char **arguments, const char *name) {
+  for (; *arguments; arguments++)
+    if (!strcmp(*arguments, name)) return arguments[1];
+  return NULL;
+}
+
+int main(int count, char **arguments) {
+  if (count < 2) errno = EINVAL, give_up("the program");
+  const char *images = argument(arguments, "--images-dir"), *work = argument(arguments, "--work-dir");
+  for (size_t i = 0; i < sizeof READ / sizeof READ[0]; i++) see(READ[i], 0, 0);
+  for (size_t i = 0; i < sizeof WRITTEN / sizeof WRITTEN[0]; i++) see(WRITTEN[i], 1, 0);
+  char program[PATH_MAX];
+  if (strchr(arguments[1], '=') && count > 2) putenv(*++arguments);
+  if (!realpath(arguments[1], program)) give_up(arguments[1]);
+  see(program, 0, 1);
+  if (images && work) {
+    see(images, 0, 1);
+    see(work, 1, 1);
+  } else {
+    see_what_runc_uses();
+  }
+  become_confined();
+  drop_capabilities();
+  execv(arguments[1], arguments + 1);
+  give_up(arguments[1]);
+}

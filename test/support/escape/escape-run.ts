@@ -1,0 +1,140 @@
+/** One hostile sandbox on bare runc: started, dumped, copied and restored, as a fork does it. */
+
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { until } from "../until.ts";
+import { containerConfig } from "./escape-config.ts";
+import { type EscapeHost, type Layers, mountOverlay } from "./escape-host.ts";
+
+const run = promisify(execFile);
+const MARKS = "/run/svc-escape/containers";
+const LIMIT_MS = 20_000;
+
+export interface Outcome {
+  /** What the sandbox holds open and what it did to the directories, a line each. */
+  readonly did: string;
+  readonly ended: "dump refused" | "restore refused" | "restored";
+  /** Of what was refused. */
+  readonly reason: string;
+  /** What happened in the canaries. */
+  readonly touched: readonly string[];
+}
+
+interface Sandbox {
+  readonly id: string;
+  /** Its own directory: `bundle`, `upper`, `merged`, … */
+  at(name: string): string;
+  runc(...parameters: string[]): Promise<{ readonly code: number; readonly said: string }>;
+  remove(): Promise<void>;
+}
+
+/** Runs the program of `seed` under a runtime with these layers. `network` is a path below /run/netns. */
+export async function escapeRun(host: EscapeHost, seed: number, layers: Layers, network: string): Promise<Outcome> {
+  const runtime = await host.runtime(layers);
+  const args = ["/hostile", String(seed), ...host.canaries];
+  const make = (name: string, upper?: string) => makeSandbox(host, runtime, { name: `${name}-${seed}`, args, network, upper });
+  await host.touched();
+  const source = await make("source");
+  try {
+    await mustRun(source, "create", "--bundle", source.at("bundle"), source.id);
+    await mustRun(source, "start", source.id);
+    await until(() => exists(source.at("merged/done")), { what: `the work of seed ${seed}`, timeoutMs: LIMIT_MS });
+    const did = await readFile(source.at("merged/done"), "utf8");
+    await mustRun(source, "pause", source.id);
+    const [images, work] = [source.at("images"), source.at("work")];
+    const where = ["--image-path", images, "--work-path", work];
+    const dumped = await source.runc("checkpoint", "--leave-running", ...where, source.id);
+    if (dumped.code !== 0) {
+      const reason = await complaint(join(work, "dump.log"));
+      return { did, ended: "dump refused", reason, touched: await host.touched() };
+    }
+    const fork = await make("fork", source.at("upper"));
+    try {
+      await mkdir(join(MARKS, fork.id), { recursive: true });
+      await symlink(images, join(MARKS, fork.id, "restore"));
+      const restored = await fork.runc("create", "--bundle", fork.at("bundle"), fork.id);
+      if (restored.code !== 0)
+        return { did, ended: "restore refused", reason: restored.said, touched: await host.touched() };
+      const before = await readFile(fork.at("merged/alive"), "utf8");
+      const beats = async () => (await readFile(fork.at("merged/alive"), "utf8")) !== before;
+      await until(beats, { what: `life in the restored sandbox of seed ${seed}`, timeoutMs: LIMIT_MS });
+      return { did, ended: "restored", reason: "", touched: await host.touched() };
+    } finally {
+      await fork.remove();
+    }
+  } finally {
+    await source.remove();
+  }
+}
+
+const exists = (path: string) =>
+  readFile(path).then(
+    () => true,
+    () => false,
+  );
+
+async function mustRun(sandbox: Sandbox, ...parameters: string[]): Promise<void> {
+  const { code, said } = await sandbox.runc(...parameters);
+  if (code !== 0) throw new Error(`runc ${parameters[0]} ended with ${code}: ${said}`);
+}
+
+async function lastLine(path: string): Promise<string> {
+  const text = await readFile(path, "utf8").catch(() => "");
+  return text.trimEnd().split("\n").at(-1) ?? "";
+}
+
+async function complaint(log: string): Promise<string> {
+  const lines = (await readFile(log, "utf8").catch(() => "")).split("\n");
+  return lines.find((line) => /Error \((?!.*(rlimit|cgroupd))/.test(line)) ?? "";
+}
+
+interface Wish {
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly network: string;
+  /** The disk of the one it is a copy of. */
+  readonly upper: string | undefined;
+}
+
+async function makeSandbox(host: EscapeHost, runtime: string, wish: Wish): Promise<Sandbox> {
+  const id = `svc-escape-${wish.name}-${process.pid}`;
+  const at = (name: string) => join(host.work, id, name);
+  for (const name of ["lower/etc", "lower/tmp", "upper", "overlay", "merged", "bundle", "images", "work", "state"])
+    await mkdir(at(name), { recursive: true });
+  for (const name of ["proc", "dev", "sys"]) await mkdir(at(`lower/${name}`));
+  await cp(host.hostile, at("lower/hostile"));
+  await writeFile(at("lower/etc/hosts"), "");
+  await writeFile(at("hosts"), "127.0.0.1 localhost\n");
+  if (wish.upper !== undefined) await run("cp", ["-a", `${wish.upper}/.`, at("upper")]);
+  await mountOverlay(at("lower"), at("upper"), at("overlay"), at("merged"));
+  const { args, network } = wish;
+  await writeFile(
+    at("bundle/config.json"),
+    containerConfig({ id, root: at("merged"), args, network, hosts: at("hosts") }),
+  );
+  // A container keeps its output: only a device of its own can be made again. What runc has to say is in its log.
+  const runc = async (...parameters: string[]) => {
+    const log = at("runc.log");
+    await rm(log, { force: true });
+    const child = spawn(runtime, ["--root", at("state"), "--log", log, ...parameters], {
+      stdio: "ignore",
+      env: { PATH: `${dirname(runtime)}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin` },
+    });
+    const [code] = (await once(child, "exit")) as [number | null];
+    return { code: code ?? -1, said: code === 0 ? "" : await lastLine(log) };
+  };
+  return {
+    id,
+    at,
+    runc,
+    async remove() {
+      await runc("delete", "--force", id);
+      await run("umount", ["-l", at("merged")]);
+      await rm(join(MARKS, id), { recursive: true, force: true });
+      await rm(join(host.work, id), { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,190 @@
+/* hostile SEED CANARY…: the only program of a sandbox that wants files on the host. It holds files, sockets, watches
+ * and directories open in ways that CRIU has to make again by their names, and replaces the directories by links to
+ * the canaries. What it does follows from the seed alone. A line a thing goes to /done, which is there when all is. */
+
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static unsigned long state;
+static char **canaries;
+static int canary_count;
+static FILE *done;
+
+static unsigned pick(unsigned below) {
+  state = state * 6364136223846793005UL + 1442695040888963407UL;
+  return (unsigned)(state >> 33) % below;
+}
+
+__attribute__((format(printf, 1, 2))) static char *text(const char *format, ...) {
+  char *made = NULL;
+  va_list given;
+  va_start(given, format);
+  if (vasprintf(&made, format, given) < 0) exit(2);
+  va_end(given);
+  return made;
+}
+
+static void must(int worked, const char *what) {
+  if (worked) return;
+  perror(what);
+  exit(2);
+}
+
+static int make_file(const char *path, mode_t mode) {
+  int file = open(path, O_CREAT | O_RDWR, 0600);
+  must(file >= 0 && write(file, "#!/bin/sh\nid\n", 13) == 13 && ftruncate(file, 8192) == 0, path);
+  must(fchmod(file, mode) == 0, "fchmod");
+  return file;
+}
+
+static int make_socket(const char *path) {
+  struct sockaddr_un address = { .sun_family = AF_UNIX };
+  snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+  int type = pick(2) ? SOCK_STREAM : SOCK_DGRAM;
+  int made = socket(AF_UNIX, type, 0);
+  must(made >= 0 && bind(made, (struct sockaddr *)&address, sizeof address) == 0, path);
+  if (type == SOCK_STREAM) must(listen(made, 5) == 0, "listen");
+  return made;
+}
+
+/* In a process of its own: it stays in a directory that goes away. */
+static void stay_in(const char *directory) {
+  int there[2];
+  char byte;
+  must(pipe(there) == 0, "pipe");
+  if (fork() == 0) {
+    must(chdir(directory) == 0 && write(there[1], "", 1) == 1, directory);
+    close(there[0]);
+    close(there[1]);
+    for (;;) pause();
+  }
+  close(there[1]);
+  must(read(there[0], &byte, 1) == 1, directory);
+  close(there[0]);
+}
+
+static const char *hold(const char *directory) {
+  char *path = text("%s/owned", directory);
+  mode_t modes[] = { 04755, 06755, 0644, 01777, 0600 };
+  mode_t mode = modes[pick(5)];
+  switch (pick(10)) {
+    case 0:
+    case 1:
+      make_file(path, mode);
+      unlink(path);
+      return "an unlinked file";
+    case 2:
+      must(mkfifo(path, 0666) == 0 && open(path, O_RDWR) >= 0, path);
+      unlink(path);
+      return "an unlinked fifo";
+    case 3: {
+      int file = make_file(path, mode);
+      must(mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) != MAP_FAILED, "mmap");
+      close(file);
+      unlink(path);
+      return "a mapped unlinked file";
+    }
+    case 4:
+      make_socket(path);
+      return "a socket with a name";
+    case 5:
+      make_socket(path);
+      unlink(path);
+      return "an unlinked socket";
+    case 6: {
+      char *other = text("/away/%u.other", pick(1000000));
+      make_file(path, mode);
+      must(link(path, other) == 0, other);
+      unlink(path);
+      return "a file with another name";
+    }
+    case 7: {
+      int watches = inotify_init();
+      close(make_file(path, mode));
+      must(inotify_add_watch(watches, path, IN_ALL_EVENTS) >= 0, path);
+      if (pick(2)) unlink(path);
+      return "a watched file";
+    }
+    case 8:
+      must(mkdir(path, 0755) == 0 && open(path, O_RDONLY | O_DIRECTORY) >= 0, path);
+      rmdir(path);
+      return "a removed directory";
+    default:
+      must(mkdir(path, 0755) == 0, path);
+      stay_in(path);
+      rmdir(path);
+      return "the directory of a process";
+  }
+}
+
+static const char *canary(void) { return canaries[pick((unsigned)canary_count)]; }
+
+static void link_to(const char *target, const char *directory) { must(symlink(target, directory) == 0, directory); }
+
+/* The directory is removed, or moved away with what is in it; what stands there now leads elsewhere. */
+static const char *replace(const char *directory, int number, int harmless) {
+  char *away = text("/away/%d", number), *inside = text("/inside/%d", number);
+  unsigned way = harmless ? pick(3) : 3 + pick(5);
+  if (way == 0) return "left";
+  if (way == 2) {
+    must(mkdir(inside, 0755) == 0 && mkdir(text("%s/deep", inside), 0755) == 0, inside);
+    if (pick(2)) must(mkfifo(text("%s/owned", inside), 0666) == 0, "a decoy");
+  }
+  // What is open keeps the name of a directory that was removed, and follows one that was moved.
+  rmdir(text("%s/deep", directory));
+  if (way == 1 || rmdir(directory)) must(rename(directory, away) == 0 || (mkdir(away, 0755) == 0), away);
+  switch (way) {
+    case 1: return "moved";
+    case 2: link_to(inside, directory); return "a link inside";
+    case 3: link_to(canary(), directory); return "a link";
+    case 4: link_to(text("../../../../../../..%s", canary()), directory); return "a relative link";
+    case 5:
+      link_to(canary(), inside);
+      link_to(text("../.%s", inside), text("/inside/%d.second", number));
+      link_to(text("/inside/%d.second", number), directory);
+      return "a chain of links";
+    case 6:
+      must(mkdir(directory, 0755) == 0 && rmdir(directory) == 0, directory);
+      link_to(text("%s/", canary()), directory);
+      return "a link with a slash";
+    default: {
+      const char *first = canary();
+      link_to(text("%s/deep/..", first), directory);
+      return "a link through a directory";
+    }
+  }
+}
+
+int main(int count, char **arguments) {
+  must(count > 2, "arguments");
+  state = strtoul(arguments[1], NULL, 10) * 2654435761UL + 1;
+  canaries = arguments + 2;
+  canary_count = count - 2;
+  done = fopen("/done.new", "w");
+  must(done != NULL && mkdir("/tmp/h", 0755) == 0 && mkdir("/away", 0755) == 0 && mkdir("/inside", 0755) == 0, "/tmp/h");
+  int harmless = pick(5) < 2, things = 1 + (int)pick(4);
+  for (int i = 0; i < things; i++) {
+    // Some directories are deep, and it is a parent that goes.
+    char *top = text("/tmp/h/%d", i), *directory = pick(3) ? top : text("%s/deep", top);
+    must(mkdir(top, 0755) == 0 && (directory == top || mkdir(directory, 0755) == 0), directory);
+    const char *held = hold(directory);
+    fprintf(done, "%s in %s: %s\n", held, directory, replace(top, i, harmless));
+  }
+  fclose(done);
+  must(rename("/done.new", "/done") == 0, "/done");
+  for (unsigned long beat = 0;; beat++) {
+    FILE *alive = fopen("/alive", "w");
+    if (alive) fprintf(alive, "%lu\n", beat), fclose(alive);
+    usleep(20000);
+  }
+}
