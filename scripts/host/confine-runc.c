@@ -40,9 +40,13 @@ static const char *option(const char *text, size_t length, const char *name) {
   return NULL;
 }
 
-static void see_directory(const char *path, int writable) {
+/* By the name that is given and by the one without links: runc tells CRIU either. */
+static void see_both(const char *path, int writable) {
+  char real[PATH_MAX];
   if (*path != '/') errno = EINVAL, give_up(path);
+  if (!realpath(path, real)) give_up(path);
   see(path, writable, 1);
+  see(real, writable, 1);
 }
 
 /* A string of JSON up to its quote, in place. Only what a path may hold: \" \\ \/; the end of it, or NULL. */
@@ -71,7 +75,7 @@ static void see_sources(const char *bundle) {
     if (!is_name || at[0] != '"' || at[1] != '/') continue;
     char *source = at + 1, *end = unescape(source);
     if (!end) errno = EINVAL, give_up(path);
-    see(source, 1, 1);
+    see_both(source, 1);
     at = end;
   }
   free(text);
@@ -92,13 +96,13 @@ void see_what_runc_uses(void) {
   }
   // Only the question which version CRIU has comes without images.
   if (!images) return;
-  see_directory(images, !restores || !work || !strcmp(images, work));
-  if (work) see_directory(work, 1);
+  see_both(images, !restores || !work || !strcmp(images, work));
+  if (work) see_both(work, 1);
   if (restores) {
     if (!bundle) bundle = option(text, length, "-b");
     if (!bundle) errno = EINVAL, give_up("the bundle");
     snprintf(state, sizeof state, "%s/%s", root ? root : "/run/runc", id);
-    see_directory(state, 1);
+    see_both(state, 1);
     see_sources(bundle);
   }
   free(text);

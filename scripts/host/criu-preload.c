@@ -11,7 +11,10 @@
  *
  * Stopped processes (Ctrl-Z). The kernel attaches a tracer to one when it has answered, and a freezer
  * of cgroups version 1 keeps it from answering: CRIU would wait for ever. For that moment it is taken
- * out of the frozen group; it does not run there either, being stopped.
+ * out of the frozen group into one of our own; it does not run there either, being stopped.
+ *
+ * What the memory killer thinks of a restored process. CRIU writes it only where the image has another
+ * value than 0, and what starts CRIU is protected: a process begins with 0.
  */
 
 #define _GNU_SOURCE
@@ -26,6 +29,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -74,6 +78,13 @@ static int from_proc(pid_t pid, int resource, unsigned long *limits) {
   return parse(line + SOFT_COLUMN, &limits[0]) || parse(line + HARD_COLUMN, &limits[1]) ? -1 : 0;
 }
 
+static void begin_unprotected(void) {
+  int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  if (write(file, "0", 1) != 1) perror("/proc/self/oom_score_adj");
+  close(file);
+}
+
 /* CRIU makes the call by its number. A limit is two longs on every machine that CRIU and we run on. */
 EXPORTED long syscall(long number, ...) {
   static long (*real)(long, ...);
@@ -89,6 +100,8 @@ EXPORTED long syscall(long number, ...) {
   if (move_inside(number, arguments, &result, real)) return result;
   result =
     real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
+  // CRIU asks for the process ids of what it restores in this way, and for nothing else's.
+  if (number == SYS_clone3 && result == 0) begin_unprotected();
   if (result != -1 || number != SYS_prlimit64 || errno != EPERM) return result;
 
   pid_t pid = (pid_t)arguments[0];
@@ -99,6 +112,8 @@ EXPORTED long syscall(long number, ...) {
 }
 
 #define FREEZER "/sys/fs/cgroup/freezer"
+/* It stays: another dump may be about to use it. */
+#define STOPPED FREEZER "/svc-stopped"
 
 /* Fills in the `tasks` of the freezer group that a stopped task is in. Whether there is one. */
 static int group_of_stopped(pid_t task, char *tasks, size_t size) {
@@ -146,7 +161,10 @@ EXPORTED long ptrace(enum __ptrace_request request, ...) {
 
   char group[sizeof FREEZER + 8192];
   int stopped = request == PTRACE_SEIZE && group_of_stopped(pid, group, sizeof group);
-  if (stopped) move(pid, FREEZER "/tasks");
+  if (stopped) {
+    mkdir(STOPPED, 0755);
+    move(pid, STOPPED "/tasks");
+  }
   long result = real(request, pid, address, data);
   int reason = errno;
   if (stopped) move(pid, group);

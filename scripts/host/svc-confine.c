@@ -1,7 +1,8 @@
 /* svc-confine [NAME=VALUE] PROGRAM ARGUMENT…: starts CRIU where nothing of the machine is seen or can be written but what this one
  * dump, restore or page server needs: CRIU itself, its images and its work directory, processes, cgroups, what runc
  * keeps of the container, and the container's root. A path from a memory image that leads out of the sandbox, by
- * whatever mistake of CRIU's, ends in an empty tmpfs. Capabilities that change the machine as a whole are gone too.
+ * whatever mistake of CRIU's, ends in an empty tmpfs. Capabilities that change the machine as a whole are gone too, and
+ * the memory killer looks elsewhere.
  *
  * The namespaces of network and processes stay: CRIU works on processes of the machine. */
 
@@ -10,6 +11,7 @@
 #include "confine-tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <stdlib.h>
@@ -48,6 +50,17 @@ static void drop_capabilities(void) {
   if (syscall(SYS_capset, &header, sets)) give_up("the capabilities");
 }
 
+/* A CRIU that is ended in the middle may cost the sandbox. Only root with CAP_SYS_RESOURCE may ask for this. What CRIU
+ * restores does not keep it, see criu-preload.c. */
+static void protect_from_memory_killer(void) {
+  int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  // EACCES without the capability: then it is as likely a victim as what started it.
+  ssize_t written = write(file, "-1000", 5);
+  (void)written;
+  close(file);
+}
+
 /* The value after `name`, or NULL. */
 static const char *argument(char **arguments, const char *name) {
   for (; *arguments; arguments++)
@@ -70,6 +83,7 @@ int main(int count, char **arguments) {
   } else {
     see_what_runc_uses();
   }
+  protect_from_memory_killer();
   become_confined();
   drop_capabilities();
   execv(arguments[1], arguments + 1);

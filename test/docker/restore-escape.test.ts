@@ -31,11 +31,14 @@ describe("a hostile sandbox that is dumped and restored", () => {
     const all: Outcome[] = [];
     for (let seed = FIRST; seed < FIRST + SEEDS; seed++) {
       const one = await escapeRun(host, seed, layers, `/run/netns/${NETWORK}`);
-      if (process.env["SVC_ESCAPE_SEEDS"] !== undefined) console.info(`${seed} ${one.did.replaceAll("\n", "; ")} -> ${one.ended} ${one.reason} ${one.touched}`);
+      if (process.env["SVC_ESCAPE_SEEDS"] !== undefined)
+        console.info(`${seed} ${one.did.replaceAll("\n", "; ")} -> ${one.ended} ${one.reason} ${one.touched.join()}`);
       all.push(one);
     }
     const count = (ended: Outcome["ended"]) => all.filter((one) => one.ended === ended).length;
-    const counts = (["restored", "restore refused", "dump refused"] as const).map((ended) => `${ended}: ${count(ended)}`);
+    const counts = (["restored", "restore refused", "dump refused"] as const).map(
+      (ended) => `${ended}: ${count(ended)}`,
+    );
     console.info(`${JSON.stringify(layers)} ${counts.join(", ")}`);
     return all;
   };

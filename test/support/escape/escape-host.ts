@@ -12,7 +12,7 @@ import { until } from "../until.ts";
 const run = promisify(execFile);
 const HERE = import.meta.dirname;
 const SCRIPTS = join(HERE, "../../../scripts/host");
-const INSTALLED = process.env["SVC_ESCAPE_BIN"] ?? "/opt/svc/bin";
+const INSTALLED = "/opt/svc/bin";
 const CRIU_HOME = "/opt/svc/criu";
 const PRELOAD_SOURCES = ["criu-preload.c", "criu-walk.c", "criu-paths.c", "criu-mounts.c"];
 const PLACES = [

@@ -35,7 +35,8 @@ interface Sandbox {
 export async function escapeRun(host: EscapeHost, seed: number, layers: Layers, network: string): Promise<Outcome> {
   const runtime = await host.runtime(layers);
   const args = ["/hostile", String(seed), ...host.canaries];
-  const make = (name: string, upper?: string) => makeSandbox(host, runtime, { name: `${name}-${seed}`, args, network, upper });
+  const make = (name: string, upper?: string) =>
+    makeSandbox(host, runtime, { name: `${name}-${seed}`, args, network, upper });
   await host.touched();
   const source = await make("source");
   try {
@@ -115,11 +116,13 @@ async function makeSandbox(host: EscapeHost, runtime: string, wish: Wish): Promi
     at("bundle/config.json"),
     containerConfig({ id, root: at("merged"), args, network, hosts: at("hosts") }),
   );
+  // As the engine does: /var/run/docker, which is a link.
+  await symlink("state", at("state-link"));
   // A container keeps its output: only a device of its own can be made again. What runc has to say is in its log.
   const runc = async (...parameters: string[]) => {
     const log = at("runc.log");
     await rm(log, { force: true });
-    const child = spawn(runtime, ["--root", at("state"), "--log", log, ...parameters], {
+    const child = spawn(runtime, ["--root", at("state-link"), "--log", log, ...parameters], {
       stdio: "ignore",
       env: { PATH: `${dirname(runtime)}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin` },
     });
