@@ -34,7 +34,9 @@ interface Sandbox {
 /** Runs the program of `seed` under a runtime with these layers. `network` is a path below /run/netns. */
 export async function escapeRun(host: EscapeHost, seed: number, layers: Layers, network: string): Promise<Outcome> {
   const runtime = await host.runtime(layers);
-  const args = ["/hostile", String(seed), ...host.canaries];
+  // Without the resolution of paths CRIU would follow a link through another process: its confinement needs /proc.
+  const through = layers.paths ? String(process.pid) : "self";
+  const args = ["/hostile", String(seed), through, ...host.canaries];
   const make = (name: string, upper?: string) =>
     makeSandbox(host, runtime, { name: `${name}-${seed}`, args, network, upper });
   await host.touched();

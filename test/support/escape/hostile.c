@@ -1,4 +1,4 @@
-/* hostile SEED CANARY…: the only program of a sandbox that wants files on the host. It holds files, sockets, watches
+/* hostile SEED PROCESS CANARY…: the only program of a sandbox that wants files on the host. It holds files, sockets, watches
  * and directories open in ways that CRIU has to make again by their names, and replaces the directories by links to
  * the canaries. What it does follows from the seed alone. A line a thing goes to /done, which is there when all is. */
 
@@ -19,6 +19,8 @@ static unsigned long state;
 static char **canaries;
 static int canary_count;
 static FILE *done;
+/* The number of one of the host's, or `self`. */
+static const char *process;
 
 static unsigned pick(unsigned below) {
   state = state * 6364136223846793005UL + 1442695040888963407UL;
@@ -134,7 +136,7 @@ static void link_to(const char *target, const char *directory) { must(symlink(ta
 /* The directory is removed, or moved away with what is in it; what stands there now leads elsewhere. */
 static const char *replace(const char *directory, int number, int harmless) {
   char *away = text("/away/%d", number), *inside = text("/inside/%d", number);
-  unsigned way = harmless ? pick(3) : 3 + pick(5);
+  unsigned way = harmless ? pick(3) : 3 + pick(6);
   if (way == 0) return "left";
   if (way == 2) {
     must(mkdir(inside, 0755) == 0 && mkdir(text("%s/deep", inside), 0755) == 0, inside);
@@ -157,6 +159,7 @@ static const char *replace(const char *directory, int number, int harmless) {
       must(mkdir(directory, 0755) == 0 && rmdir(directory) == 0, directory);
       link_to(text("%s/", canary()), directory);
       return "a link with a slash";
+    case 7: link_to(text("/proc/%s/root%s", process, canary()), directory); return "a link through a process";
     default: {
       const char *first = canary();
       link_to(text("%s/deep/..", first), directory);
@@ -166,10 +169,11 @@ static const char *replace(const char *directory, int number, int harmless) {
 }
 
 int main(int count, char **arguments) {
-  must(count > 2, "arguments");
+  must(count > 3, "arguments");
   state = strtoul(arguments[1], NULL, 10) * 2654435761UL + 1;
-  canaries = arguments + 2;
-  canary_count = count - 2;
+  process = arguments[2];
+  canaries = arguments + 3;
+  canary_count = count - 3;
   done = fopen("/done.new", "w");
   must(done != NULL && mkdir("/tmp/h", 0755) == 0 && mkdir("/away", 0755) == 0 && mkdir("/inside", 0755) == 0, "/tmp/h");
   int harmless = pick(5) < 2, things = 1 + (int)pick(4);
