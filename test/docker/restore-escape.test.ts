@@ -13,7 +13,8 @@ import { escapeRun, type Outcome } from "../support/escape/escape-run.ts";
 const run = promisify(execFile);
 const SEEDS = Number(process.env["SVC_ESCAPE_SEEDS"] ?? 6);
 const FIRST = Number(process.env["SVC_ESCAPE_FIRST"] ?? 1);
-const NETWORK = "svc-escape";
+// Another run may be on the same machine.
+const NETWORK = `svc-escape-${process.pid}`;
 const LIMIT_MS = SEEDS * 30_000;
 
 describe("a hostile sandbox that is dumped and restored", () => {
