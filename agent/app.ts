@@ -141,7 +141,8 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const launchDeps = { ...deps, ...parts, store: stores.executions };
   const capabilities = await deps.probe();
   const here = { origins: () => originsHere(capabilities, deps.machine), resolver: deps.plan.gateway };
-  const storing = startSnapshots({ ...deps, ...parts, ...here, config }, teardown);
+  const diskBytes = (executionId: string) => metrics.latest(executionId)?.diskUsed ?? 0;
+  const storing = startSnapshots({ ...deps, ...parts, ...here, config, diskBytes }, teardown);
   const { snapshots, hot } = storing;
   const templates = pooledTemplates({ ...launchDeps, copy: (...request) => storing.copy(...request) });
   parts.makePooled((flavour, signal) => templates.make(flavour, signal));
@@ -158,6 +159,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     store: stores.executions,
     closeStreams: (executionId) => proxy.close(executionId),
     beforeEnd: (sandbox) => logs.last(sandbox),
+    rescue: (sandbox) => storing.rescue(sandbox),
     onStart: (sandbox) => metrics.begin(sandbox),
     onChange: () => {
       expiry.changed();
@@ -188,7 +190,6 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const captures = storing.captures({
     sandboxes,
     capable: () => capabilities.memorySnapshots,
-    diskBytes: (executionId) => metrics.latest(executionId)?.diskUsed ?? 0,
     beforeEnd: (sandbox) => logs.last(sandbox),
     onChange: () => report.soon(),
   });

@@ -54,6 +54,8 @@ export interface SandboxesDeps {
   readonly onStart: (sandbox: Sandbox) => void;
   /** One ended by itself, and that is recorded. */
   readonly onExit: (reason: ExitReport["reason"]) => void;
+  /** Its processes are dead. True: it is kept as a paused one, which is no exit. */
+  readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
   readonly maxSandboxes: number;
   readonly startLimitMs: number;
   readonly now: () => number;
@@ -154,9 +156,10 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
           await beforeEnd(sandbox);
           await disposal.kill(container);
         }
-        record();
+        const kept = dead && (await deps.rescue(sandbox));
+        if (!kept) record();
         entries.delete(executionId);
-        disposal.remove(container);
+        if (!kept) disposal.remove(container);
       } catch (error) {
         // Not routable any more, but it may still run: the next stop tries again.
         entries.set(executionId, { is: "running", sandbox });

@@ -12,6 +12,8 @@ export interface CapturesDeps {
   readonly snapshots: Pick<SnapshotStore, "get">;
   readonly pause: (sandbox: Sandbox, capture: Capture) => Promise<Captured>;
   readonly checkpoint: (sandbox: Sandbox, capture: Capture) => Promise<Captured>;
+  /** Around what stores memory. */
+  readonly storing: <T>(sandbox: Sandbox, work: () => Promise<T>) => Promise<T>;
   /** The last page of a lazy restore is in: before that its memory cannot be dumped. */
   readonly complete: (sandbox: Sandbox) => Promise<void>;
   /** Memory can be stored here. */
@@ -57,9 +59,10 @@ export function createCaptures(deps: CapturesDeps): Captures {
     const work = async () => {
       // While it can still be reached.
       await deps.complete(sandbox);
+      const storing = <T>(one: () => Promise<T>) => (capture.memory ? deps.storing(sandbox, one) : one());
       return kind === "pause"
-        ? sandboxes.leave(executionId, (leaving) => pause(leaving, capture))
-        : checkpoint(sandbox, capture);
+        ? sandboxes.leave(executionId, (leaving) => storing(() => pause(leaving, capture)))
+        : storing(() => checkpoint(sandbox, capture));
     };
     const shared = work().finally(() => {
       under.delete(executionId);

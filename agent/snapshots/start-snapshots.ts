@@ -27,6 +27,7 @@ import { createImages } from "./images.ts";
 import type { Origins } from "./manifest.ts";
 import { type PauseDeps, pause } from "./pause.ts";
 import { pooledCopy } from "./pooled-copy.ts";
+import { createRescue } from "./rescue.ts";
 import { type ResumeDeps, resume } from "./resume.ts";
 import { createSnapshots, type Snapshots } from "./snapshots.ts";
 import { type StartCopyDeps, startCopy } from "./start-copy.ts";
@@ -47,6 +48,8 @@ export interface StartSnapshotsDeps extends Given {
   readonly machine: Pick<Machine, "freeMemory">;
   readonly origins: () => Omit<Origins, "envd">;
   readonly found: Recovered;
+  /** Bytes of a sandbox's writable layer, as last measured. */
+  readonly diskBytes: (executionId: string) => number;
   readonly log: Log;
 }
 
@@ -54,6 +57,8 @@ export interface SnapshotParts {
   readonly snapshots: Snapshots;
   readonly hot: Hot;
   launchFrom(spec: LaunchSpec, origin: Origin, signal: AbortSignal): Promise<Launched>;
+  /** Keeps the disk of a sandbox that storing its memory has ended. */
+  rescue(sandbox: Sandbox): Promise<boolean>;
   /** For the pool. */
   copy(flavour: Flavour, snapshot: Snapshot, signal: AbortSignal): Promise<LiveContainer>;
   /** Once there is a live set to take them of. */
@@ -63,7 +68,6 @@ export interface SnapshotParts {
 interface CapturesOf {
   readonly sandboxes: Sandboxes;
   readonly capable: () => boolean;
-  readonly diskBytes: (executionId: string) => number;
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
   readonly onChange: () => void;
 }
@@ -89,6 +93,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     .catch((error: unknown) => log.warn({ err: error }, "page servers not looked for"));
   const snapshots = createSnapshots({ ...deps, store: stores.snapshots, files, hot, inLine });
   teardown.add("old memory", () => snapshots.settled());
+  const { during, rescue } = createRescue({ ...deps, hot });
   const resumeDeps = { ...deps, hot, inLine, images };
 
   return {
@@ -97,7 +102,8 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     launchFrom: (spec, origin, signal) =>
       origin.is === "paused" ? resume(spec, origin, resumeDeps, signal) : startCopy(spec, origin, resumeDeps, signal),
     copy: (flavour, snapshot, signal) => pooledCopy(flavour, snapshot, resumeDeps, signal),
-    captures: ({ sandboxes, capable, diskBytes, beforeEnd, onChange }) =>
+    rescue,
+    captures: ({ sandboxes, capable, beforeEnd, onChange }) =>
       createCaptures({
         sandboxes,
         snapshots: stores.snapshots,
@@ -110,11 +116,12 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
             throw new AppError("no_space", "the node has no space left for the snapshot: its quota is used up");
         },
         pause: async (sandbox, capture) => {
-          const captured = await pause(sandbox, capture, { ...deps, hot, diskBytes, beforeEnd });
+          const captured = await pause(sandbox, capture, { ...deps, hot, beforeEnd });
           snapshots.replaced({ id: capture.snapshotId, containerId: sandbox.container.id });
           return captured;
         },
-        checkpoint: (sandbox, capture) => checkpoint(sandbox, capture, { ...deps, diskBytes }),
+        checkpoint: (sandbox, capture) => checkpoint(sandbox, capture, deps),
+        storing: ({ container }, work) => during(container.id, work),
         complete: ({ container }) => images.complete(container.id),
         onChange,
       }),

@@ -123,6 +123,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       turns: createTurns(4, shareOf(4)),
       restoreLimitMs: options.restoreLimitMs,
       resolver: machine.plan.gateway,
+      diskBytes: () => 0,
       origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
       config: { hotSeconds: options.hotSeconds ?? 3_600, hotReservedMb: 0, lazyPagesMb: 1_000, snapshotQuotaMb: 0 },
     },
@@ -139,6 +140,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     closeStreams: (id) => Promise.resolve(void told.push(`close ${id}`)),
     beforeEnd: () => Promise.resolve(),
     onChange: () => undefined,
+    rescue: (sandbox) => storing.rescue(sandbox),
     onStart: ({ executionId }) => void told.push(`start ${executionId}`),
     onExit: (reason) => void told.push(`exit ${reason}`),
     maxSandboxes: options.maxSandboxes ?? 100,
@@ -148,7 +150,6 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
   const captures = storing.captures({
     sandboxes,
     capable: () => true,
-    diskBytes: () => 0,
     beforeEnd: () => Promise.resolve(),
     onChange: () => undefined,
   });

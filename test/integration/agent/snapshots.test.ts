@@ -300,3 +300,66 @@ describe("restores that hang", () => {
     expect(engine.containers.size).toBe(before);
   });
 });
+
+describe("a sandbox that storing its memory has ended", () => {
+  const idOf = () => [...engine.containers.keys()][0] ?? "";
+  const killedIn = (step: string) => {
+    const id = idOf();
+    engine.fail((name) => {
+      if (name !== step) return;
+      engine.die(id, { code: 139 });
+      throw new Error("injected");
+    });
+    return id;
+  };
+  /** As a pause of its node's own, without memory, from which it starts again. */
+  const expectDiskKept = async (sandbox: Running, id: string) => {
+    await expect.poll(() => parts.snapshots.list(), { timeout: 20_000 }).toHaveLength(1);
+    const [stored] = parts.snapshots.list();
+    const { executionId, body } = sandbox;
+    expect(stored).toMatchObject({ kind: "pause", memory: false, executionId, sandboxId: body.sandboxId });
+    expect(parts.told.filter((one) => one.startsWith("exit"))).toEqual([]);
+    expect(parts.sandboxes.running()).toEqual([]);
+    const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, stored?.snapshotId ?? "", true));
+    expect([resumed.restored, engine.containers.has(id)]).toEqual(["disk", true]);
+  };
+
+  test("in a pause has its disk kept", async () => {
+    const sandbox = await running();
+    const id = killedIn("dump");
+    await expect(parts.captures.pause(sandbox.executionId, capture())).rejects.toThrow();
+    engine.fail(() => undefined);
+    await expectDiskKept(sandbox, id);
+  });
+
+  test.each([0, 1])(
+    "in a checkpoint has its disk kept, when the engine tells of the end (%i: later)",
+    async (later) => {
+      const sandbox = await running();
+      const id = idOf();
+      engine.fail((name) => {
+        if (name !== "dump") return;
+        if (later === 0) {
+          engine.die(id, { code: 139 });
+          parts.sandboxes.died(id, { reason: "exited", exitCode: 139 });
+        }
+        throw new Error("injected");
+      });
+      await expect(parts.captures.checkpoint(sandbox.executionId, capture())).rejects.toThrow();
+      engine.fail(() => undefined);
+      if (later === 1) {
+        engine.die(id, { code: 139 });
+        parts.sandboxes.died(id, { reason: "exited", exitCode: 139 });
+      }
+      await expectDiskKept(sandbox, id);
+    },
+  );
+
+  test("is no other one: after a capture that went well an end is an exit", async () => {
+    const sandbox = await running();
+    const { snapshotId } = await parts.captures.checkpoint(sandbox.executionId, capture());
+    parts.sandboxes.died(idOf(), { reason: "exited", exitCode: 1 });
+    await expect.poll(() => parts.told.includes("exit exited"), { timeout: 20_000 }).toBe(true);
+    expect(parts.snapshots.list().map((one) => one.snapshotId)).toEqual([snapshotId]);
+  });
+});
