@@ -7,6 +7,7 @@ import { posix } from "node:path";
 import { AppError } from "../../shared/errors.ts";
 import { fileError } from "../errno.ts";
 import { openFollowed } from "../filesystem/followed.ts";
+import { refuseForeign } from "../filesystem/place.ts";
 import { makeDirectories } from "../filesystem/tree.ts";
 import { readJson } from "../http/body.ts";
 import { sendJson } from "../http/reply.ts";
@@ -81,6 +82,7 @@ async function compose({ sources, destination, user }: Composition): Promise<voi
   try {
     const out = await open(beside, "wx", 0o644);
     try {
+      await refuseForeign(out, beside, "create");
       for (const source of sources) await append(source, out);
       await out.chown(user.uid, user.gid);
     } finally {
@@ -96,6 +98,7 @@ async function compose({ sources, destination, user }: Composition): Promise<voi
 async function append(source: string, out: FileHandle): Promise<void> {
   const file = await openFollowed(source, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
+    await refuseForeign(file, source, "read");
     const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
     for (;;) {
       const { bytesRead } = await file.read(buffer, 0, CHUNK_BYTES, null);

@@ -1,11 +1,12 @@
 /** Puts bytes into a file in place, as they arrive: never a temporary file, never the whole body in memory. */
 
 import { constants } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, readlink, rm } from "node:fs/promises";
 import { posix } from "node:path";
 import { AppError } from "../../shared/errors.ts";
 import { errnoOf, fileError } from "../errno.ts";
 import { openFollowed } from "../filesystem/followed.ts";
+import { endOf, refuseForeign } from "../filesystem/place.ts";
 import { makeDirectories } from "../filesystem/tree.ts";
 import type { Pieces } from "../http/arriving.ts";
 import type { Attributes, System } from "../system/system.ts";
@@ -24,8 +25,8 @@ export interface FileTarget {
 const MOST_PIECES = 1024;
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NONBLOCK;
-const EMPTY = constants.O_WRONLY | constants.O_TRUNC | constants.O_NONBLOCK;
-const REPLACE = EMPTY | constants.O_CREAT;
+// Emptied only when it is known whose it is.
+const EXISTING = constants.O_WRONLY | constants.O_NONBLOCK;
 
 /**
  * Makes missing parents, then the file (0644) or empties the one that is there (keeping its mode), owned by the user.
@@ -40,6 +41,8 @@ export async function writeFileFrom(
     const { file, created } = await openTarget(path, owner);
     try {
       if (!(await file.stat()).isFile()) throw new AppError("bad_request", `path '${path}' is not a regular file`);
+      await refuse(file, path, created);
+      if (!created) await file.truncate();
       await file.chown(owner.uid, owner.gid);
       if (!created || Object.keys(metadata).length > 0) await replaceMetadata(file, metadata, system);
       await copyInto(file, source);
@@ -51,30 +54,49 @@ export async function writeFileFrom(
   }
 }
 
-async function openTarget(path: string, owner: FileTarget["owner"]): Promise<{ file: FileHandle; created: boolean }> {
+interface Opened {
+  readonly file: FileHandle;
+  readonly created: boolean;
+}
+
+async function openTarget(path: string, owner: FileTarget["owner"]): Promise<Opened> {
+  try {
+    return await openOrMake(path);
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
+    await makeDirectories(posix.dirname(path), owner);
+    return openOrMake(path);
+  }
+}
+
+async function openOrMake(path: string): Promise<Opened> {
   try {
     return { file: await open(path, CREATE, 0o644), created: true };
   } catch (error) {
-    switch (errnoOf(error)) {
-      case "EEXIST":
-        return { file: await openExisting(path), created: false };
-      case "ENOENT":
-        await makeDirectories(posix.dirname(path), owner);
-        return { file: await open(path, REPLACE, 0o644), created: true };
-      default:
-        throw error;
-    }
+    if (errnoOf(error) !== "EEXIST") throw error;
+    return openExisting(path);
   }
 }
 
 // Non-blocking, so that a pipe nobody reads is refused instead of waited for. Without O_CREAT: in a sticky directory the
 // kernel refuses that to everybody but the file's owner, also to root (fs.protected_regular).
-async function openExisting(path: string): Promise<FileHandle> {
+async function openExisting(path: string): Promise<Opened> {
   try {
-    return await openFollowed(path, EMPTY);
+    return { file: await openFollowed(path, EXISTING), created: false };
   } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
     // A link whose target is still to be made.
-    if (errnoOf(error) === "ENOENT") return open(path, REPLACE, 0o644);
+    return { file: await open(await endOf(path), CREATE, 0o644), created: true };
+  }
+}
+
+/** What was made in a foreign place is taken away again. */
+async function refuse(file: FileHandle, path: string, created: boolean): Promise<void> {
+  const real = await readlink(`/proc/self/fd/${file.fd}`);
+  try {
+    await refuseForeign(file, path, created ? "create" : "change");
+  } catch (error) {
+    if (created && (await file.stat()).size === 0) await rm(real, { force: true });
     throw error;
   }
 }

@@ -1,10 +1,12 @@
 /** Directories made, listed and removed. envd is root inside: users decide only who owns what is made. */
 
-import { chown, mkdir, opendir, realpath, rm, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { mkdir, open, opendir, realpath, rm, rmdir, stat } from "node:fs/promises";
 import { posix } from "node:path";
 import { AppError } from "../../shared/errors.ts";
 import { errnoOf, fileError } from "../errno.ts";
 import type { User } from "../users.ts";
+import { refuseForeign } from "./place.ts";
 
 const DIRECTORY_MODE = 0o755;
 /** Of one listing: more would not fit into the memory of a small sandbox. */
@@ -25,8 +27,22 @@ export async function makeDirectories(path: string, owner: Owner): Promise<boole
     await makeDirectories(posix.dirname(path), owner);
     return makeDirectories(path, owner);
   }
-  await chown(path, owner.uid, owner.gid);
+  await give(path, owner);
   return true;
+}
+
+// Through a descriptor: by its name it may be another's by now.
+async function give(path: string, owner: Owner): Promise<void> {
+  const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    await refuseForeign(directory, path, "create").catch(async (error: unknown) => {
+      await rmdir(path).catch(() => undefined);
+      throw error;
+    });
+    await directory.chown(owner.uid, owner.gid);
+  } finally {
+    await directory.close();
+  }
 }
 
 /** @throws {AppError} conflict when the directory is there already, bad_request when a file is in its place */

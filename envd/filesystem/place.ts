@@ -1,0 +1,71 @@
+/**
+ * Where an open file really is. envd is root and works for users: a link that a user has planted, or a directory that a user
+ * has exchanged for one, must not lead it to what that user could not reach. Looked at is what is open, which no exchange of
+ * names changes any more.
+ */
+
+import { type FileHandle, lstat, readlink, stat } from "node:fs/promises";
+import { posix } from "node:path";
+import { AppError } from "../../shared/errors.ts";
+
+const ROOT = 0;
+/** As many as the kernel follows. */
+const MOST_LINKS = 40;
+
+/** What the access is, as the owner of the links would have to be allowed it. */
+export type Access = "change" | "create" | "read";
+
+/**
+ * Root's own links may lead anywhere. Links of another user may lead to what that user owns: the file, for `create` its
+ * directory, for `read` also what everybody may read.
+ * @param path absolute and normal, by which the file was opened
+ * @throws {AppError} forbidden
+ */
+export async function refuseForeign(file: FileHandle, path: string, access: Access): Promise<void> {
+  const real = await readlink(`/proc/self/fd/${file.fd}`);
+  if (real === path || real === `${path} (deleted)`) return;
+  const way = await follow(path);
+  const stats = access === "create" ? await stat(posix.dirname(real)) : await file.stat();
+  const asOwner = way.owner === ROOT || way.owner === stats.uid || (access === "read" && (stats.mode & 0o004) !== 0);
+  if (way.end !== real || !asOwner)
+    throw new AppError("forbidden", `path '${path}': permission denied: a link leads to what its owner may not reach`);
+}
+
+/** Where the links of a path lead, whether or not something is there. @throws ErrnoException where a part on the way is missing */
+export async function endOf(path: string): Promise<string> {
+  return (await follow(path)).end;
+}
+
+interface Way {
+  /** Where the links lead now. */
+  readonly end: string;
+  /** Of the links: root, or the one user whose there are; -1 where there are several users'. */
+  readonly owner: number;
+}
+
+async function follow(path: string): Promise<Way> {
+  const left = path.split("/").filter(Boolean);
+  let end = "/";
+  let owner = ROOT;
+  let links = 0;
+  for (let name = left.shift(); name !== undefined; name = left.shift()) {
+    if (name === ".") continue;
+    if (name === "..") {
+      end = posix.dirname(end);
+      continue;
+    }
+    const next = posix.join(end, name);
+    const stats = await lstat(next).catch((error: unknown) => (left.length === 0 ? undefined : Promise.reject(error)));
+    if (stats?.isSymbolicLink() !== true) {
+      end = next;
+      continue;
+    }
+    links += 1;
+    if (links > MOST_LINKS) throw new AppError("forbidden", `path '${path}': too many links`);
+    if (stats.uid !== ROOT) owner = owner === ROOT || owner === stats.uid ? stats.uid : -1;
+    const target = await readlink(next);
+    if (posix.isAbsolute(target)) end = "/";
+    left.unshift(...target.split("/").filter(Boolean));
+  }
+  return { end, owner };
+}

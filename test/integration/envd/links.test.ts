@@ -1,0 +1,98 @@
+/** Links that a user has planted do not lead envd, which is root, to what that user could not reach. */
+
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
+
+let envd: RunningEnvd;
+let clients: Clients;
+beforeAll(async () => {
+  envd = await runEnvd();
+  clients = clientsOf(envd.url);
+});
+afterAll(() => envd.stop());
+
+/** A place of root's, with a file that everybody may read and one that only root may. */
+const place = () => join(envd.root, "srv");
+beforeEach(() => {
+  execFileSync("sh", ["-c", `rm -rf ${place()} ${envd.home}/*; mkdir ${place()}; echo root > ${place()}/open`]);
+  execFileSync("sh", ["-c", `echo secret > ${place()}/secret; chmod 600 ${place()}/secret`]);
+});
+
+const asUser = (script: string) => execFileSync("sh", ["-c", `cd ${envd.home} && ${script}`], { uid: 1000, gid: 1000 });
+const upload = (path: string, body = "uploaded") =>
+  fetch(`${envd.url}/files?username=user&path=${encodeURIComponent(path)}`, {
+    method: "POST",
+    headers: { "content-type": "application/octet-stream" },
+    body,
+  });
+const compose = (sources: string[], destination: string) =>
+  fetch(`${envd.url}/files/compose?username=user`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ source_paths: sources, destination }),
+  });
+const owner = (path: string) => statSync(path).uid;
+
+test("a file of root's behind a user's link is neither written nor given away", async () => {
+  asUser(`ln -s ${place()}/open link`);
+  expect((await upload("link")).status).toBe(403);
+  expect([readFileSync(join(place(), "open"), "utf8"), owner(join(place(), "open"))]).toEqual(["root\n", 0]);
+});
+
+test.each(["d/new", "d/x/y/new"])(
+  "nothing is made at %s when d is a user's link to a directory of root's",
+  async (path) => {
+    asUser(`ln -s ${place()} d`);
+    expect((await upload(path)).status).toBe(403);
+    expect(existsSync(join(place(), "new")) || existsSync(join(place(), "x"))).toBe(false);
+    await expect(clients.filesystem.makeDir({ path: "d/made" }, as("user"))).rejects.toThrow(/permission denied/);
+    expect(existsSync(join(place(), "made"))).toBe(false);
+  },
+);
+
+test("a link of a user's whose target is still to be made makes nothing in a directory of root's", async () => {
+  asUser(`ln -s ${place()}/later link`);
+  expect((await upload("link")).status).toBe(403);
+  expect(existsSync(join(place(), "later"))).toBe(false);
+});
+
+test("what only root may read does not become a user's by composing", async () => {
+  asUser(`ln -s ${place()}/secret a; ln -s ${place()}/open b; echo own > c`);
+  expect((await compose(["a", "c"], "all")).status).toBe(403);
+  expect(existsSync(join(envd.home, "all"))).toBe(false);
+  expect((await compose(["b", "c"], "all")).status).toBe(200);
+  expect(readFileSync(join(envd.home, "all"), "utf8")).toBe("root\nown\n");
+});
+
+test("a user's links to what is the user's work, and root's links to anything", async () => {
+  asUser("mkdir real; echo old > real/file; ln -s real dir; ln -s real/file link; ln -s real/later later");
+  execFileSync("ln", ["-s", place(), join(envd.home, "roots")]);
+  for (const [path, real] of [
+    ["link", join(envd.home, "real/file")],
+    ["dir/new", join(envd.home, "real/new")],
+    ["dir/x/new", join(envd.home, "real/x/new")],
+    ["later", join(envd.home, "real/later")],
+    ["roots/open", join(place(), "open")],
+    ["roots/new", join(place(), "new")],
+    [join(place(), "plain"), join(place(), "plain")],
+  ] as const) {
+    expect([path, (await upload(path, path)).status]).toEqual([path, 200]);
+    expect([readFileSync(real, "utf8"), owner(real)]).toEqual([path, 1000]);
+  }
+});
+
+test("a directory that is exchanged for a link again and again never leads to root's", async () => {
+  asUser("mkdir d0");
+  const script = `cd ${envd.home} && while :; do mv -T d0 d && mv -T d d0; ln -sfn ${place()} d; rm -f d; done 2>/dev/null`;
+  const { spawn } = await import("node:child_process");
+  const exchanging = spawn("sh", ["-c", script], { uid: 1000, gid: 1000, stdio: "ignore" });
+  try {
+    for (let round = 0; round < 200; round += 1) await upload("d/raced", `round ${round}`);
+  } finally {
+    exchanging.kill("SIGKILL");
+  }
+  expect(existsSync(join(place(), "raced")) ? owner(join(place(), "raced")) : 0).toBe(0);
+});
