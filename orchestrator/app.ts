@@ -40,7 +40,7 @@ export async function startOrchestrator(config: OrchestratorConfig, deps: Orches
 async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardown: Teardown): Promise<Orchestrator> {
   const { log, now } = deps;
   const sealing = createSeal(config.encryptionKey, "SVC_ENCRYPTION_KEY");
-  const opened = await openDatabase(config.database, sealing);
+  const opened = await openDatabase(config.databaseUrl ?? config.database, sealing);
   teardown.add("database", () => opened.close());
   const store = createStore(opened.database, now, sealing);
   const base = await store.templates.seed("base", {

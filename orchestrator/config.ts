@@ -22,6 +22,14 @@ export const OrchestratorConfig = Type.Object({
     }),
   ),
   database: Type.String({ default: "svc.db", description: "Path of the SQLite file" }),
+  databaseUrl: Type.Optional(
+    Type.String({
+      variable: "DATABASE_URL",
+      pattern: "^postgres(ql)?://",
+      maxLength: 4096,
+      description: "PostgreSQL 15 or newer in place of the file: postgresql://user:password@host/database",
+    }),
+  ),
   adminToken: secret("Operators' token, X-Admin-Token"),
   nodeToken: secret("Token that orchestrator and agents show each other"),
   metricsToken: Type.Optional(secret("Bearer token that may read /metrics here and on agents, beside the admin token")),

@@ -16,7 +16,8 @@ const dist = join(root, "dist");
 const addons = ["better-sqlite3", "bindings", "file-uri-to-path"];
 const addonFiles = /^([^/]+\.js|package\.json|lib\/.*\.js|build\/Release\/better_sqlite3\.node)$/;
 // Optional accelerators of ssh2, which dockerode brings for engines reached over ssh: it does without them.
-const absent = ["cpu-features", "./crypto/build/Release/sshcrypto.node"];
+// The native client of pg, which is used only where it is asked for.
+const absent = ["cpu-features", "./crypto/build/Release/sshcrypto.node", "pg-native"];
 
 const common: BuildOptions = {
   absWorkingDir: root,

@@ -26,7 +26,7 @@ export class ConfigError extends Error {
 
 /**
  * `SVC_NODE_TIMEOUT_MS=5` sets `nodeTimeoutMs`; `SVC_NODE_TOKEN_FILE=path` sets `nodeToken` from a file.
- * A variable with our prefix that no schema knows is an error (design.md §11).
+ * A schema with `variable` names its variable itself. A variable with our prefix that no schema knows is an error (design.md §11).
  */
 export function readConfig<S extends TObject>(
   schema: S,
@@ -35,10 +35,10 @@ export function readConfig<S extends TObject>(
 ): Readonly<Static<S>> {
   const problems: string[] = [];
   const properties = schema.properties as Record<string, TSchema>;
-  const names = new Map(Object.keys(properties).map((property) => [toVariable(property), property]));
+  const names = new Map(Object.entries(properties).map(([name, setting]) => [variableOf(name, setting), name]));
   const given: Record<string, unknown> = {};
   for (const [variable, text] of Object.entries(environment)) {
-    if (!variable.startsWith(PREFIX) || text === undefined) continue;
+    if (text === undefined || !(variable.startsWith(PREFIX) || names.has(variable.replace(/_FILE$/, "")))) continue;
     const property = names.get(variable);
     const fileProperty = names.get(variable.replace(/_FILE$/, ""));
     if (property !== undefined) given[property] = text;
@@ -48,7 +48,7 @@ export function readConfig<S extends TObject>(
   const value = Value.Default(schema, Value.Convert(schema, given));
   const compiled = Compile(schema);
   if (!compiled.Check(value)) {
-    for (const problem of compiled.Errors(value)) problems.push(...describe(problem).split("; "));
+    for (const problem of compiled.Errors(value)) problems.push(...describe(problem, properties).split("; "));
   }
   if (problems.length > 0) throw new ConfigError([...new Set(problems)]);
   return Object.freeze(value as Static<S>);
@@ -59,13 +59,18 @@ export function describeConfig(schema: TObject): string {
   const lines = Object.entries(schema.properties as Record<string, TSchema>).map(([property, setting]) => {
     const facts = setting as { default?: unknown; description?: string };
     const fallback = facts.default === undefined ? "" : ` (default ${JSON.stringify(facts.default)})`;
-    return `  ${toVariable(property)}${fallback}\n      ${facts.description ?? ""}`;
+    return `  ${variableOf(property, setting)}${fallback}\n      ${facts.description ?? ""}`;
   });
   return lines.join("\n");
 }
 
 function toVariable(property: string): string {
   return PREFIX + property.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+}
+
+/** A setting that other programs know by a name of its own (`DATABASE_URL`) says so in its schema. */
+function variableOf(property: string, setting: TSchema | undefined): string {
+  return (setting as { variable?: string } | undefined)?.variable ?? toVariable(property);
 }
 
 function isForeign(variable: string, names: readonly string[]): boolean {
@@ -82,11 +87,15 @@ function readSecret(variable: string, path: string, problems: string[]): string 
   }
 }
 
-function describe(problem: { instancePath: string; message: string; keyword: string; params: object }): string {
+function describe(
+  problem: { instancePath: string; message: string; keyword: string; params: object },
+  properties: Record<string, TSchema>,
+): string {
+  const named = (property: string) => variableOf(property, properties[property]);
   if (problem.keyword === "required" && "requiredProperties" in problem.params) {
-    return (problem.params.requiredProperties as string[]).map((name) => `${toVariable(name)} is required`).join("; ");
+    return (problem.params.requiredProperties as string[]).map((name) => `${named(name)} is required`).join("; ");
   }
-  return `${toVariable(problem.instancePath.slice(1))} ${problem.message}`;
+  return `${named(problem.instancePath.slice(1))} ${problem.message}`;
 }
 
 function unknown(variable: string, names: ReadonlyMap<string, string>): string {

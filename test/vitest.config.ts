@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 const root = new URL("..", import.meta.url).pathname;
 const project = (
   name: string,
-  limits: { testTimeout: number; hookTimeout: number; alone?: boolean; internet?: boolean },
+  limits: { testTimeout: number; hookTimeout: number; alone?: boolean; internet?: boolean; database?: boolean },
 ) => ({
   root,
   test: {
@@ -19,7 +19,10 @@ const project = (
     fileParallelism: limits.alone !== true,
     passWithNoTests: false,
     // What the platform's sandboxes may or may not reach, for as long as the project runs.
-    globalSetup: limits.internet === true ? ["test/support/internet/global-setup.ts"] : [],
+    globalSetup: [
+      ...(limits.internet === true ? ["test/support/internet/global-setup.ts"] : []),
+      ...(limits.database === true ? ["test/support/postgres/global-setup.ts"] : []),
+    ],
     // A busy machine of two cores: the limit of a wait is not what a test is about.
     expect: { poll: { timeout: 10_000, interval: 50 } },
   },
@@ -28,8 +31,9 @@ const project = (
 export default defineConfig({
   test: {
     projects: [
-      project("unit", { testTimeout: 5_000, hookTimeout: 10_000 }),
-      project("integration", { testTimeout: 20_000, hookTimeout: 20_000 }),
+      // A busy machine of two cores: a limit ends a test that hangs, and says nothing about speed.
+      project("unit", { testTimeout: 20_000, hookTimeout: 20_000, database: true }),
+      project("integration", { testTimeout: 30_000, hookTimeout: 30_000, database: true }),
       project("fuzz", { testTimeout: 120_000, hookTimeout: 20_000 }),
       project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true }),
       project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),

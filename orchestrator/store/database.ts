@@ -4,6 +4,7 @@ import { Kysely, Migrator, sql } from "kysely";
 import { AppError } from "../../shared/errors.ts";
 import type { Seal } from "../../shared/seal.ts";
 import { migrations } from "./migrations.ts";
+import { openPostgres } from "./postgres.ts";
 import { openSqlite } from "./sqlite.ts";
 import type { Database, Tables } from "./tables.ts";
 
@@ -15,9 +16,12 @@ export interface OpenedDatabase {
   close(): Promise<void>;
 }
 
-/** Opens the SQLite file and brings its schema up to date, alone among all processes that do so. */
-export async function openDatabase(path: string, sealing: Seal): Promise<OpenedDatabase> {
-  const { dialect, alone, forgetRemoved } = openSqlite(path);
+/**
+ * Opens the store and brings its schema up to date, alone among all processes that do so.
+ * @param place path of the SQLite file, or a `postgresql://` URL
+ */
+export async function openDatabase(place: string, sealing: Seal): Promise<OpenedDatabase> {
+  const { dialect, alone, forgetRemoved } = openDialect(place);
   const database = new Kysely<Tables>({ dialect });
   const migrator = new Migrator({ db: database, provider: migrations(sealing) });
   const { error, results } = await alone(() => migrator.migrateToLatest());
@@ -42,4 +46,15 @@ export async function openDatabase(path: string, sealing: Seal): Promise<OpenedD
     },
     close: () => database.destroy(),
   };
+}
+
+type OpenedDialect = ReturnType<typeof openSqlite>;
+
+/** @param place as of `openDatabase` */
+export function openDialect(place: string): OpenedDialect {
+  // PostgreSQL's connection holds a lock of its own from its beginning, and its files are not ours to clean.
+  if (/^postgres(ql)?:\/\//.test(place)) {
+    return { ...openPostgres(place), alone: (work) => work(), forgetRemoved: () => undefined };
+  }
+  return openSqlite(place);
 }

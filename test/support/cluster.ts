@@ -6,7 +6,10 @@ import { join } from "node:path";
 import { type Orchestrator, startOrchestrator } from "../../orchestrator/app.ts";
 import { OrchestratorConfig } from "../../orchestrator/config.ts";
 import { readConfig } from "../../shared/config.ts";
+
 import { createLog, type Log, type LogLevel } from "../../shared/log.ts";
+import { newDatabase, type TestDatabase } from "./databases.ts";
+
 import { type FakeAgent, type FakeAgentOptions, startFakeAgent } from "./fake-agent.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0001";
@@ -41,12 +44,17 @@ export interface Cluster {
   addProject(name: string): Promise<{ key: string; teamId: string; projectId: string; slug: string }>;
   /** Stops the orchestrator and starts it again on the same file and ports, with other settings and what happens between. */
   restart(config?: Partial<OrchestratorConfig>, between?: () => void | Promise<void>): Promise<void>;
-  /** Path of the SQLite file. */
-  readonly database: string;
+  readonly database: Pick<TestDatabase, "query" | "stored">;
+  /** Everything that the orchestrator writes, but for a database on a server. */
+  readonly folder: string;
+  /** Uploaded files of COPY steps, a folder a template. */
+  readonly filesFolder: string;
   stop(): Promise<void>;
 }
 
 export interface ClusterOptions {
+  /** Also where the tests run on PostgreSQL: for what only the file has. */
+  readonly onSqlite?: boolean;
   readonly agents?: number;
   /** Settings, by property name. */
   readonly config?: Partial<OrchestratorConfig>;
@@ -58,9 +66,11 @@ export interface ClusterOptions {
 
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const folder = await mkdtemp(join(tmpdir(), "svc-cluster-"));
+  const database = await newDatabase({ folder, ...(options.onSqlite === true ? { server: null } : {}) });
   const log = options.log ?? createLog({ component: "test", level: options.logLevel ?? "silent" });
   const defaults = readConfig(OrchestratorConfig, {
-    SVC_DATABASE: join(folder, "svc.db"),
+    SVC_DATABASE: database.place.startsWith("/") ? database.place : join(folder, "svc.db"),
+    ...(database.place.startsWith("postgres") ? { DATABASE_URL: database.place } : {}),
     SVC_ADMIN_TOKEN: ADMIN_TOKEN,
     SVC_NODE_TOKEN: NODE_TOKEN,
     SVC_SEED: "test-seed-0000000001",
@@ -128,7 +138,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     projectId: first.projectId,
     ask,
     addProject,
-    database: config.database,
+    database,
+    folder,
+    filesFolder: join(folder, "files"),
     async restart(changed = {}, between = () => undefined) {
       await orchestrator.stop();
       await between();
@@ -138,6 +150,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     async stop() {
       await Promise.all(agents.map((each) => each.stop()));
       await orchestrator.stop();
+      await database.drop();
       await rm(folder, { recursive: true, force: true });
     },
   };

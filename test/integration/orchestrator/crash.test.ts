@@ -1,6 +1,5 @@
 /** The orchestrator dies at any line of a transition: what the database then says is repaired by a restart and reports. */
 
-import Sqlite from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
 import { type Cluster, startCluster } from "../../support/cluster.ts";
@@ -23,10 +22,8 @@ async function create(): Promise<string> {
 
 /** As a process would leave it that was killed after this write. */
 async function crashedAfter(statement: string, ...values: unknown[]): Promise<void> {
-  await cluster.restart(undefined, () => {
-    const database = new Sqlite(cluster.database);
-    database.prepare(statement).run(...values);
-    database.close();
+  await cluster.restart(undefined, async () => {
+    await cluster.database.query(statement, ...values);
   });
 }
 
@@ -37,12 +34,9 @@ async function settled(id: string): Promise<string | undefined> {
 }
 
 async function row(id: string): Promise<Record<string, unknown>> {
-  const database = new Sqlite(cluster.database, { readonly: true });
-  try {
-    return database.prepare("select * from sandboxes where id = ?").get(id) as Record<string, unknown>;
-  } finally {
-    database.close();
-  }
+  const [found] = await cluster.database.query("select * from sandboxes where id = ?", id);
+  if (found === undefined) throw new Error(`there is no record of ${id}`);
+  return found;
 }
 
 describe("pause", () => {

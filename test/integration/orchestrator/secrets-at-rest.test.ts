@@ -1,6 +1,6 @@
 /** Secrets that callers hand over are in no file of the orchestrator, in no line of its log and in no event. */
 
-import { dirname } from "node:path";
+import { join } from "node:path";
 import SQLite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
@@ -12,13 +12,15 @@ import { filesWith } from "../../support/files-with.ts";
 
 const ALL = "0.0.0.0/0";
 
+const OPTIONS = { config: { buildPollMs: 20, patienceMs: 300, networkTimeoutMs: 2_000 } };
+
 let cluster: Cluster;
 let logged: string;
+const destination = { write: (line: string) => void (logged += line) };
+const log = createLog({ component: "test", level: "trace", destination });
 beforeEach(async () => {
   logged = "";
-  const destination = { write: (line: string) => void (logged += line) };
-  const log = createLog({ component: "test", level: "trace", destination });
-  cluster = await startCluster({ log, config: { buildPollMs: 20, patienceMs: 300, networkTimeoutMs: 2_000 } });
+  cluster = await startCluster({ ...OPTIONS, log });
 });
 afterEach(() => cluster.stop());
 
@@ -48,7 +50,8 @@ function ask(method: string, path: string, body?: object): Promise<Answer> {
 async function nowhere(name: string): Promise<void> {
   const events = await ask("GET", "/events/sandboxes?limit=100");
   for (const secret of Object.values(secretsOf(name))) {
-    expect(await filesWith(dirname(cluster.database), secret), secret).toEqual([]);
+    expect(await filesWith(cluster.folder, secret), secret).toEqual([]);
+    expect(await cluster.database.stored(), secret).not.toContain(secret);
     expect(logged, secret).not.toContain(secret);
     expect(events.text, secret).not.toContain(secret);
   }
@@ -117,13 +120,15 @@ test("of a build: the credentials of its registry", async () => {
 });
 
 test("that a version before has written in the clear are sealed at the next start, and leave the file", async () => {
+  await cluster.stop();
+  cluster = await startCluster({ ...OPTIONS, log, onSqlite: true });
   const created = await ask("POST", "/v2/sandboxes", { templateID: "base", network: { denyOut: [ALL] } });
   const { sandboxID } = created.body as { sandboxID: string };
   const clear = { denyOut: [ALL], rules: network("old").rules };
-  const folder = dirname(cluster.database);
+  const { folder } = cluster;
   let before: string[] = [];
   await cluster.restart({}, async () => {
-    const database = new SQLite(cluster.database);
+    const database = new SQLite(join(folder, "svc.db"));
     database.prepare("update sandboxes set network = ? where id = ?").run(JSON.stringify(clear), sandboxID);
     // One that is gone has left its bytes in a free page.
     database.exec("create table former (text text)");

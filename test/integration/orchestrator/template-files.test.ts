@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { readdir, utimes } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { buildingOn, messageOf, type Requested } from "../../support/building.ts";
@@ -54,7 +54,7 @@ async function download(hash: string, token = "test-node-token-0001"): Promise<R
   });
 }
 
-const folder = () => join(dirname(cluster.database), "files", app.templateID);
+const folder = () => join(cluster.filesFolder, app.templateID);
 
 describe("an upload", () => {
   test("needs the URL alone, is there afterwards, and comes to nodes as it was", async () => {
@@ -185,7 +185,7 @@ describe("an image from an upload", () => {
     const from = () => cluster.agent.buildsAsked.at(-1)?.from;
     await expect.poll(from).toEqual({ is: "archive", filesHash: hash, ref: "latest" });
     const long = new Date(Date.now() - 1e10);
-    const home = join(dirname(cluster.database), "files", templateID);
+    const home = join(cluster.filesFolder, templateID);
     await utimes(join(home, hash), long, long);
     await cluster.ask("POST", "/admin/builds/collect", { ...admin, body: { dryRun: false } });
     expect(await readdir(home)).toContain(hash);

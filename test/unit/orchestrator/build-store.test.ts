@@ -2,9 +2,9 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { openDatabase } from "../../../orchestrator/store/database.ts";
 import { createStore } from "../../../orchestrator/store/store.ts";
 import { type BuildStatus, mayBecome } from "../../../shared/build-status.ts";
+import { openTestDatabase, tries } from "../../support/databases.ts";
 import { testSeal } from "../../support/test-seal.ts";
 
 const TAGS = ["default", "v1"];
@@ -27,7 +27,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 async function openWorld() {
-  const opened = await openDatabase(":memory:", testSeal);
+  const opened = await openTestDatabase(testSeal);
   let clock = 1;
   const store = createStore(opened.database, () => clock++, testSeal);
   const { id: projectId, slug: namespace } = await store.projects.create("team");
@@ -135,6 +135,6 @@ test("random interleavings", { timeout: 60_000 }, async () => {
         await opened.close();
       }
     }),
-    { numRuns: 60 },
+    { numRuns: tries(60) },
   );
 });

@@ -1,15 +1,15 @@
 /** Rows that an older version wrote are read by this one. */
 
-import { Kysely, Migrator, sql } from "kysely";
+import { Migrator, sql } from "kysely";
 import { expect, test } from "vitest";
 import { migrations } from "../../../orchestrator/store/migrations.ts";
-import { openSqlite } from "../../../orchestrator/store/sqlite.ts";
 import { createStore } from "../../../orchestrator/store/store.ts";
-import type { Tables } from "../../../orchestrator/store/tables.ts";
+
+import { emptyTestDatabase } from "../../support/databases.ts";
 import { testSeal } from "../../support/test-seal.ts";
 
 test("a sandbox from before network policies could change keeps its options", async () => {
-  const db = new Kysely<Tables>({ dialect: openSqlite(":memory:").dialect });
+  const { db, drop } = await emptyTestDatabase();
   const migrator = new Migrator({ db, provider: migrations(testSeal) });
   expect((await migrator.migrateTo("0002")).error).toBeUndefined();
   const network = { allowPublicTraffic: false, denyOut: ["0.0.0.0/0"] };
@@ -25,11 +25,11 @@ test("a sandbox from before network policies could change keeps its options", as
   expect(record).toMatchObject({ network, internet: false, sealedProxyPassword: undefined, networkVersion: 0 });
   expect(await store.networks.changing("i1")).toBeUndefined();
   expect(await store.networks.unsettled(10)).toEqual([]);
-  await db.destroy();
+  await drop();
 });
 
 test("of two changes that saw the same version one is begun, and only that one is put in place", async () => {
-  const db = new Kysely<Tables>({ dialect: openSqlite(":memory:").dialect });
+  const { db, drop } = await emptyTestDatabase();
   await new Migrator({ db, provider: migrations(testSeal) }).migrateToLatest();
   const store = createStore(db, () => 5, testSeal);
   const project = await store.projects.create("test");
@@ -77,5 +77,5 @@ test("of two changes that saw the same version one is begun, and only that one i
   expect(await store.changeNetwork({ ...later, executionId: "e0" }, columns, {})).toBeUndefined();
   expect(await store.changeNetwork(later, columns, {})).toMatchObject(columns);
   expect(await store.changeNetwork(later, columns, {})).toBeUndefined();
-  await db.destroy();
+  await drop();
 });

@@ -14,7 +14,6 @@ import { noSuspicions, reconcile } from "../../../orchestrator/reconcile.ts";
 import { createResuming } from "../../../orchestrator/resuming.ts";
 import { createRoutes, type Routes } from "../../../orchestrator/routes.ts";
 import { createSnapshotRemover } from "../../../orchestrator/snapshots-on-nodes.ts";
-import { openDatabase } from "../../../orchestrator/store/database.ts";
 import type { Project } from "../../../orchestrator/store/projects.ts";
 import { createStore, type Store } from "../../../orchestrator/store/store.ts";
 import { createTransitions } from "../../../orchestrator/transitions.ts";
@@ -22,7 +21,10 @@ import type { StoredSnapshot } from "../../../shared/agent-api.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
 import { createLog } from "../../../shared/log.ts";
 import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
+
 import { createSeal } from "../../../shared/seal.ts";
+import { openTestDatabase } from "../../support/databases.ts";
+
 import { guarded } from "./mortal.ts";
 import { type Fault, ID, sleepNode } from "./sleep-node.ts";
 
@@ -82,7 +84,7 @@ export interface SleepWorld {
 }
 
 export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld> {
-  const opened = await openDatabase(":memory:", sealing);
+  const opened = await openTestDatabase(sealing);
   const store = createStore(opened.database, () => NOW, sealing);
   const project = await store.projects.create("test");
   const base = await store.templates.seed("base", {

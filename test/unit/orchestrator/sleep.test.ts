@@ -9,6 +9,7 @@ import { describe, expect, test } from "vitest";
 import { toPolicy } from "../../../orchestrator/network/policy.ts";
 import { openPassword } from "../../../orchestrator/network/secret.ts";
 import { AppError } from "../../../shared/errors.ts";
+import { tries } from "../../support/databases.ts";
 import { ID } from "./sleep-node.ts";
 import { type Operation, type SleepWorld, sealing, sleepWorld } from "./sleep-world.ts";
 
@@ -134,7 +135,7 @@ describe("random interleavings", () => {
           await ran.w.close();
         }
       }),
-      { numRuns: Number(process.env.SVC_TEST_RUNS ?? 120) },
+      { numRuns: tries(Number(process.env.SVC_TEST_RUNS ?? 120)) },
     );
   }, 60_000);
 
@@ -151,7 +152,7 @@ describe("random interleavings", () => {
           await ran.w.close();
         }
       }),
-      { numRuns: Number(process.env.SVC_TEST_RUNS ?? 60) },
+      { numRuns: tries(Number(process.env.SVC_TEST_RUNS ?? 60)) },
     );
   }, 60_000);
 });

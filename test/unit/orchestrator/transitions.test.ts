@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createEnding, type Ending } from "../../../orchestrator/ending.ts";
 import type { Nodes } from "../../../orchestrator/nodes.ts";
 import { createRoutes, type Routes } from "../../../orchestrator/routes.ts";
-import { type OpenedDatabase, openDatabase } from "../../../orchestrator/store/database.ts";
+import type { OpenedDatabase } from "../../../orchestrator/store/database.ts";
 import type { NewSandbox } from "../../../orchestrator/store/sandbox-record.ts";
 import { createStore, type Store } from "../../../orchestrator/store/store.ts";
 import { type Aim, createTransitions, type Transitions } from "../../../orchestrator/transitions.ts";
@@ -13,6 +13,7 @@ import { isError } from "../../../shared/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
 import { createLog } from "../../../shared/log.ts";
 import type { SandboxState } from "../../../shared/sandbox-state.ts";
+import { openTestDatabase, tries } from "../../support/databases.ts";
 import { testSeal } from "../../support/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
@@ -61,7 +62,7 @@ interface World {
 }
 
 async function world(step: () => Promise<void>): Promise<World> {
-  const opened = await openDatabase(":memory:", testSeal);
+  const opened = await openTestDatabase(testSeal);
   const store = createStore(opened.database, () => 5, testSeal);
   const live = new Set<string>();
   const ended = new Set<string>();
@@ -183,7 +184,7 @@ describe("random interleavings", () => {
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     );
   }, 30_000);
 });

@@ -1,0 +1,93 @@
+/** The database of an installation that outgrows a file: PostgreSQL 15 or newer. The only importer of pg. */
+
+import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
+import pg from "pg";
+import { AppError } from "../../shared/errors.ts";
+
+export interface OpenedPostgres {
+  readonly dialect: Dialect;
+}
+
+const CONNECT_MS = 10_000;
+const STATEMENT_MS = 30_000;
+/** A restarted orchestrator waits for the server to notice that the former connection is gone. */
+const LOCK_WAIT_MS = 30_000;
+const LOCK_RETRY_MS = 250;
+/** Any number will do, as long as every orchestrator uses the same one. */
+const ORCHESTRATOR_LOCK = 7_382_001;
+
+const INT8 = 20;
+const NUMERIC = 1700;
+
+/**
+ * One connection, which holds a lock that no second orchestrator of this database gets: transactions follow each other as
+ * they do in SQLite, so a store means the same on both. A lost connection fails what was under way, and the next statement
+ * makes a new one. Throws when another orchestrator holds the lock for longer than 30 s.
+ * @param url `postgresql://user:password@host:port/database?sslmode=…`, or with `?host=<directory>` of a UNIX socket
+ */
+export function openPostgres(url: string): OpenedPostgres {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: 1,
+    idleTimeoutMillis: 0,
+    connectionTimeoutMillis: CONNECT_MS,
+    statement_timeout: STATEMENT_MS,
+    keepAlive: true,
+    // The server ends the session of an orchestrator that vanished, and with it the lock, after half a minute.
+    options: "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3",
+    application_name: "svc-orchestrator",
+    types: { getTypeParser: parserOf },
+  });
+  // A connection that ends between two statements: the next statement reports it, or finds a new connection.
+  pool.on("error", () => undefined);
+  return { dialect: new PostgresDialect({ pool: lockedPool(pool) }) };
+}
+
+/** Counts and times are whole numbers far below 2^53. */
+function parserOf(type: number, format?: "text" | "binary") {
+  if (type === INT8 || type === NUMERIC) return Number;
+  return pg.types.getTypeParser(type, format) as (text: string) => unknown;
+}
+
+function lockedPool(pool: pg.Pool): PostgresPool {
+  const locked = new WeakSet<pg.PoolClient>();
+  return {
+    async connect() {
+      const client = await pool.connect();
+      if (!locked.has(client)) {
+        try {
+          await lock(client);
+        } catch (error) {
+          client.release(true);
+          throw error;
+        }
+        locked.add(client);
+      }
+      return {
+        query: ((text: string, values: readonly unknown[] = []) => client.query(text, values.map(storable))) as never,
+        release: () => client.release(),
+      };
+    },
+    end: () => pool.end(),
+  };
+}
+
+/** Held until the connection ends, however it ends. */
+async function lock(client: pg.PoolClient): Promise<void> {
+  const before = Date.now();
+  for (;;) {
+    const { rows } = await client.query<{ held: boolean }>("select pg_try_advisory_lock($1) as held", [
+      ORCHESTRATOR_LOCK,
+    ]);
+    if (rows[0]?.held === true) return;
+    if (Date.now() - before > LOCK_WAIT_MS) {
+      throw new AppError("internal", "another orchestrator uses this database: stop it, or give this one its own");
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOCK_RETRY_MS));
+  }
+}
+
+/** PostgreSQL's text cannot hold U+0000, which a program in a sandbox may well print. */
+function storable(value: unknown): unknown {
+  return typeof value === "string" && value.includes("\0") ? value.replaceAll("\0", "\u{FFFD}") : value;
+}

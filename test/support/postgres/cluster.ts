@@ -1,0 +1,81 @@
+/** A PostgreSQL server of the tests: started from the machine's own programs, reached by a UNIX socket, removed afterwards. */
+
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chown, mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import pg from "pg";
+import { until } from "../until.ts";
+
+const run = promisify(execFile);
+/** Debian's programs, and those that scripts/host/test-postgres has unpacked. */
+const PLACES = ["/usr/lib/postgresql", "/opt/svc/test/postgres/usr/lib/postgresql"];
+/** The server refuses to run as root. */
+const NOBODY = 65_534;
+
+export interface PostgresServer {
+  /** Of the database `postgres`; others are made beside it. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Throws when the machine has no PostgreSQL programs. */
+export async function startPostgres(): Promise<PostgresServer> {
+  const programs = await findPrograms();
+  const folder = await mkdtemp(join(tmpdir(), "svc-postgres-"));
+  const asRoot = process.getuid?.() === 0;
+  const user = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
+  if (asRoot) await chown(folder, NOBODY, NOBODY);
+  const data = join(folder, "data");
+  await run(join(programs, "initdb"), ["-D", data, "-U", "postgres", "-A", "trust", "--locale=C", "-E", "UTF8", "-N"], {
+    ...user,
+    cwd: folder,
+  });
+  const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"];
+  const server = spawn(
+    join(programs, "postgres"),
+    ["-D", data, "-k", folder, "-c", "listen_addresses=", ...settings.flatMap((setting) => ["-c", setting])],
+    { ...user, cwd: folder, stdio: "ignore" },
+  );
+  const url = `postgresql://postgres@localhost/postgres?host=${encodeURIComponent(folder)}`;
+  await until(() => answers(url), { what: "an answer of the tests' PostgreSQL server", timeoutMs: 60_000 });
+  return {
+    url,
+    async stop() {
+      await end(server);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function findPrograms(): Promise<string> {
+  for (const place of PLACES) {
+    const versions = await readdir(place).catch(() => []);
+    const newest = versions.sort((a, b) => Number(b) - Number(a))[0];
+    if (newest !== undefined && Number(newest) >= 15) return join(place, newest, "bin");
+  }
+  throw new Error(`there is no PostgreSQL 15 or newer in ${PLACES.join(" or ")}: run scripts/host/test-postgres`);
+}
+
+async function answers(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+async function end(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
+  const ended = once(server, "exit");
+  // "Immediate shutdown": nothing of it is kept.
+  server.kill("SIGQUIT");
+  await ended;
+}
