@@ -69,8 +69,8 @@ function toVariable(property: string): string {
 }
 
 /** A setting that other programs know by a name of its own (`DATABASE_URL`) says so in its schema. */
-function variableOf(property: string, setting: TSchema | undefined): string {
-  return (setting as { variable?: string } | undefined)?.variable ?? toVariable(property);
+function variableOf(property: string, setting: { readonly variable?: string } | undefined): string {
+  return setting?.variable ?? toVariable(property);
 }
 
 function isForeign(variable: string, names: readonly string[]): boolean {

@@ -1,7 +1,7 @@
 /** The database of an installation that outgrows a file: PostgreSQL 15 or newer. The only importer of pg. */
 
 import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
-import pg from "pg";
+import { Pool, type PoolClient, types } from "pg";
 import { AppError } from "../../shared/errors.ts";
 
 export interface OpenedPostgres {
@@ -26,7 +26,7 @@ const NUMERIC = 1700;
  * @param url `postgresql://user:password@host:port/database?sslmode=…`, or with `?host=<directory>` of a UNIX socket
  */
 export function openPostgres(url: string): OpenedPostgres {
-  const pool = new pg.Pool({
+  const pool = new Pool({
     connectionString: url,
     max: 1,
     idleTimeoutMillis: 0,
@@ -46,11 +46,11 @@ export function openPostgres(url: string): OpenedPostgres {
 /** Counts and times are whole numbers far below 2^53. */
 function parserOf(type: number, format?: "text" | "binary") {
   if (type === INT8 || type === NUMERIC) return Number;
-  return pg.types.getTypeParser(type, format) as (text: string) => unknown;
+  return types.getTypeParser(type, format) as (text: string) => unknown;
 }
 
-function lockedPool(pool: pg.Pool): PostgresPool {
-  const locked = new WeakSet<pg.PoolClient>();
+function lockedPool(pool: Pool): PostgresPool {
+  const locked = new WeakSet<PoolClient>();
   return {
     async connect() {
       const client = await pool.connect();
@@ -73,7 +73,7 @@ function lockedPool(pool: pg.Pool): PostgresPool {
 }
 
 /** Held until the connection ends, however it ends. */
-async function lock(client: pg.PoolClient): Promise<void> {
+async function lock(client: PoolClient): Promise<void> {
   const before = Date.now();
   for (;;) {
     const { rows } = await client.query<{ held: boolean }>("select pg_try_advisory_lock($1) as held", [

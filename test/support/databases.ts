@@ -5,13 +5,13 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import SQLite from "better-sqlite3";
 import { Kysely } from "kysely";
-import pg from "pg";
+import { Client } from "pg";
 import { type OpenedDatabase, openDatabase, openDialect } from "../../orchestrator/store/database.ts";
 import type { Tables } from "../../orchestrator/store/tables.ts";
 import type { Seal } from "../../shared/seal.ts";
 import { testSeal } from "./test-seal.ts";
 
-export type Rows = Record<string, unknown>[];
+type Rows = Record<string, unknown>[];
 
 export interface TestDatabase {
   /** As `openDatabase` takes it. */
@@ -91,7 +91,7 @@ async function onServer(server: string): Promise<TestDatabase> {
 }
 
 async function ask(url: string, statement: string, values: unknown[] = []): Promise<Rows> {
-  const client = new pg.Client({ connectionString: url });
+  const client = new Client({ connectionString: url });
   await client.connect();
   try {
     return (await client.query(statement, values)).rows as Rows;
@@ -113,7 +113,10 @@ export function tries(inMemory: number): number {
 }
 
 /** The same before any step of the schema, for tests of the steps. */
-export async function emptyTestDatabase(): Promise<{ readonly db: Kysely<Tables>; drop(): Promise<void> }> {
+export async function emptyTestDatabase(): Promise<{
+  readonly db: Kysely<Tables>;
+  readonly drop: () => Promise<void>;
+}> {
   const database = await newDatabase();
   const db = new Kysely<Tables>({ dialect: openDialect(database.place).dialect });
   return { db, drop: () => db.destroy().then(() => database.drop()) };

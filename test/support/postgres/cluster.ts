@@ -6,7 +6,7 @@ import { chown, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import pg from "pg";
+import { Client } from "pg";
 import { until } from "../until.ts";
 
 const run = promisify(execFile);
@@ -60,7 +60,7 @@ async function findPrograms(): Promise<string> {
 }
 
 async function answers(url: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url });
+  const client = new Client({ connectionString: url });
   client.on("error", () => undefined);
   try {
     await client.connect();

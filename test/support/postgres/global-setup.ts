@@ -1,10 +1,21 @@
-/** With SVC_TEST_DATABASE=postgres: a server for as long as the tests run, in SVC_TEST_POSTGRES for their workers. */
+/** With SVC_TEST_DATABASE=postgres: a server for a whole run, in SVC_TEST_POSTGRES for its workers; projects share it. */
 
-import { startPostgres } from "./cluster.ts";
+import { type PostgresServer, startPostgres } from "./cluster.ts";
 
-export default async function setUp(): Promise<(() => Promise<void>) | undefined> {
-  if (process.env["SVC_TEST_DATABASE"] !== "postgres") return undefined;
-  const server = await startPostgres();
-  process.env["SVC_TEST_POSTGRES"] = server.url;
-  return () => server.stop();
+const shared = globalThis as { testPostgres?: Promise<PostgresServer>; testPostgresUsers?: number };
+
+export async function setup(): Promise<void> {
+  if (process.env["SVC_TEST_DATABASE"] !== "postgres") return;
+  shared.testPostgresUsers = (shared.testPostgresUsers ?? 0) + 1;
+  shared.testPostgres ??= startPostgres();
+  process.env["SVC_TEST_POSTGRES"] = (await shared.testPostgres).url;
+}
+
+export async function teardown(): Promise<void> {
+  const running = shared.testPostgres;
+  if (running === undefined) return;
+  shared.testPostgresUsers = (shared.testPostgresUsers ?? 1) - 1;
+  if (shared.testPostgresUsers > 0) return;
+  delete shared.testPostgres;
+  await (await running).stop();
 }
