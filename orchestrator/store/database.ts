@@ -1,12 +1,14 @@
 /** Opens the store: dialect, migrations, close. Everything else sees only Kysely. */
 
-import { Kysely, Migrator, sql } from "kysely";
+import { HandleEmptyInListsPlugin, Kysely, Migrator, replaceWithNoncontingentExpression, sql } from "kysely";
 import { AppError } from "../../shared/errors.ts";
 import type { Seal } from "../../shared/seal.ts";
 import { migrations } from "./migrations.ts";
 import { openPostgres } from "./postgres.ts";
 import { openSqlite } from "./sqlite.ts";
 import type { Database, Tables } from "./tables.ts";
+
+const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
 
 export interface OpenedDatabase {
   readonly database: Database;
@@ -22,7 +24,8 @@ export interface OpenedDatabase {
  */
 export async function openDatabase(place: string, sealing: Seal): Promise<OpenedDatabase> {
   const { dialect, alone, forgetRemoved } = openDialect(place);
-  const database = new Kysely<Tables>({ dialect });
+  // A list to look in may be empty; PostgreSQL has no text for that.
+  const database = new Kysely<Tables>({ dialect, plugins: [emptyLists] });
   const migrator = new Migrator({ db: database, provider: migrations(sealing) });
   const { error, results } = await alone(() => migrator.migrateToLatest());
   if (error !== undefined) {

@@ -39,6 +39,14 @@ test("a text with U+0000, which PostgreSQL cannot hold, is stored with a replace
   expect(rows).toEqual([{ name: "nul\u{FFFD}byte" }]);
 });
 
+test("a look into an empty list finds nothing", async () => {
+  const store = createStore(opened.database, () => 5, testSeal);
+  expect(await store.sandboxes.get("unknown")).toBeUndefined();
+  const rows = await opened.database.selectFrom("projects").select("id").where("id", "in", []).execute();
+  expect(rows).toEqual([]);
+  expect(await store.buildLeftovers.removals([], 10)).toEqual([]);
+});
+
 test("the store goes on after its connection is lost", async () => {
   await database.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = ?", NAME);
   // The statement that finds the connection gone may fail; the store is usable again without anything being done.
