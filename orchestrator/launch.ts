@@ -68,9 +68,12 @@ async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: 
   let execution: { executionId: string; nodeId: string } | undefined;
   try {
     for (;;) {
-      const nodeId = await search.node();
-      execution = await claim(request, deps, execution, nodeId);
-      const started = await search.attempt(execution);
+      const { nodeId, placed } = await search.node();
+      execution = await claim(request, deps, execution, nodeId).catch((reason: unknown) => {
+        placed("refused");
+        throw reason;
+      });
+      const started = await search.attempt(execution, placed);
       if (started !== undefined) {
         const record = await settle(request, deps, execution, started);
         return { record, warm: started.warm };
@@ -148,6 +151,8 @@ function killedMeanwhile(id: string): AppError {
   return new AppError("conflict", `Sandbox "${id}" was killed while it was starting`);
 }
 
+type Placed = ReturnType<Nodes["placing"]>;
+
 /** One search for a node that starts the sandbox: what was tried, what refused, how long is left. */
 class Search {
   readonly #request: LaunchRequest;
@@ -165,11 +170,16 @@ class Search {
     this.#deadline = deps.now() + deps.placementTimeoutMs;
   }
 
-  /** The next node to ask; waits while one is expected back or has refused. */
-  async node(): Promise<string> {
+  /**
+   * The next node to ask; waits while one is expected back or has refused. What it is to start counts there from the same
+   * moment, so that the next choice knows of it; `placed` says how it went.
+   */
+  async node(): Promise<{ readonly nodeId: string; readonly placed: Placed }> {
     for (;;) {
       const choice = this.#choose();
-      if (choice.is === "node") return choice.id;
+      if (choice.is === "node") {
+        return { nodeId: choice.id, placed: this.#deps.nodes.placing(choice.id, this.#request.start.resources) };
+      }
       if (this.#failure !== undefined) throw this.#failed(this.#failure);
       if (choice.is === "full") throw capacity(choice.reason);
       if (choice.is === "none")
@@ -179,10 +189,9 @@ class Search {
   }
 
   /** Undefined: not there, look for another. Throws when there is no point in going on. */
-  async attempt(execution: { executionId: string; nodeId: string }): Promise<Started | undefined> {
+  async attempt(execution: { executionId: string; nodeId: string }, placed: Placed): Promise<Started | undefined> {
     const { start, sandbox } = this.#request;
     const { nodeId, executionId } = execution;
-    const placed = this.#deps.nodes.placing(nodeId, start.resources);
     const left = this.#deadline - this.#deps.now();
     const timeoutMs = Math.max(1, Math.min(this.#deps.startTimeoutMs, left));
     try {

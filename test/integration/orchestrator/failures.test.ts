@@ -133,7 +133,8 @@ describe("three nodes", () => {
     await expect.poll(() => bad.live.size).toBe(0);
     const ids = cluster.agents.flatMap(({ starts }) => starts.map(({ executionId }) => executionId));
     expect(new Set(ids).size).toBe(ids.length);
-    expect(bad.stops).toHaveLength(bad.starts.length);
+    // A report may make the orchestrator say it once more.
+    expect(new Set(bad.stops)).toEqual(new Set(bad.starts.map(({ executionId }) => executionId)));
   });
 
   test("three failures are the end: repeated create failures", async () => {
