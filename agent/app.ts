@@ -4,6 +4,8 @@ import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { agentApi, nodeApi } from "../shared/agent-api.ts";
 import { connect } from "../shared/client.ts";
+import { connectionLimits } from "../shared/connection-limits.ts";
+import { roomFor } from "../shared/descriptors.ts";
 import { createServer } from "../shared/http-server.ts";
 import type { Log } from "../shared/log.ts";
 import type { Seal } from "../shared/seal.ts";
@@ -54,6 +56,9 @@ import { startNetwork } from "./start-network.ts";
 import { lockState } from "./store/lock.ts";
 import { openStores } from "./store/stores.ts";
 import { startSupply } from "./supply.ts";
+
+/** Of the process's descriptors; the node proxy in the same process takes two for a request. */
+const API_SHARE = 1 / 8;
 
 export interface AgentDeps {
   readonly log: Log;
@@ -217,7 +222,9 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     pendingRemovals: () => disposal.pending,
     orchestratorReached: () => report.reached,
   });
-  const server = createServer(log);
+  const server = createServer(log, {
+    connections: connectionLimits({ ...roomFor(API_SHARE, { total: 0, perAddress: 0 }), name: "api", log }),
+  });
   teardown.add("api", () => server.close());
   // Its address must be known before the first report, and the rest is made after that: until then requests wait.
   const wired = barrier();

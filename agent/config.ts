@@ -144,6 +144,8 @@ export type AgentConfig = Static<typeof AgentConfig>;
 
 /** Settings of the orchestrator and of the scripts that may be in the same environment file. */
 export const FOREIGN_SETTINGS: readonly string[] = [
+  "API_CONNECTIONS",
+  "API_CONNECTIONS_PER_ADDRESS",
   "API_HOST",
   "API_KEY",
   "API_PORT",
@@ -200,6 +202,7 @@ export const FOREIGN_SETTINGS: readonly string[] = [
   "START_TIMEOUT_MS",
   "STOP_TIMEOUT_MS",
   "TEMPLATE_DISK_MB",
+  "TRUSTED_PROXIES",
   "WAKE_LIMIT",
   "WAKE_TIMEOUT_MS",
 ];

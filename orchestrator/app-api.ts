@@ -1,7 +1,10 @@
 /** The second half of `app.ts`: what answers the API, and the rounds in the background. */
 
 import type { AddressInfo } from "node:net";
+import { addressList } from "../shared/client-address.ts";
+import { connectionLimits } from "../shared/connection-limits.ts";
 import type { Route } from "../shared/contract.ts";
+import { roomFor } from "../shared/descriptors.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
 import { startBuilds } from "./app-builds.ts";
@@ -35,6 +38,8 @@ import { createTemplateHandlers } from "./templates.ts";
 const DAY_MS = 86_400_000;
 /** Requests under way at a stop get this long; a start rarely takes more than a second. */
 const DRAIN_MS = 15_000;
+/** Of the process's descriptors: the edge in the same process takes two for a request. */
+const API_SHARE = 1 / 8;
 
 /** Resolves when the API listens; its URL. */
 export async function serveApi(
@@ -104,22 +109,30 @@ export async function serveApi(
   const stopping = { asked: false };
   const proxyRanges = readAllowed(config.egressProxyAllow);
 
+  const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
   const server = createApiServer({
     log,
+    trustedProxies: config.trustedProxies,
+    connections: connectionLimits({
+      ...roomFor(API_SHARE, { total: config.apiConnections, perAddress: config.apiConnectionsPerAddress }),
+      name: "api",
+      isShared: (address) =>
+        isProxy(address) || nodes.list().some(({ facts }) => new URL(facts.apiUrl).hostname === address),
+      log,
+    }),
     metrics,
     files: building.files,
     auth: createAuth({
       identity,
       projects: store.projects,
       limiter: createRateLimiter(now),
+      refusals: createRateLimiter(now),
       adminToken: config.adminToken,
       nodeToken: config.nodeToken,
       metricsToken: config.metricsToken,
       rate: (route) => rateOf(route, config),
-      refusedRate: {
-        perSecond: config.rateLimitFailedAuthPerMinute / 60,
-        burst: config.rateLimitFailedAuthPerMinute,
-      },
+      refusedRate: perMinute(config.rateLimitFailedAuthPerMinute),
+      refusedInAll: perMinute(10 * config.rateLimitFailedAuthPerMinute),
       observeLimited: (group) => metrics.limited(group),
     }),
     handlers: {
@@ -203,6 +216,10 @@ export async function serveApi(
   const { port } = server.server.address() as AddressInfo;
   const host = config.apiHost.includes(":") ? `[${config.apiHost}]` : config.apiHost;
   return `http://${host}:${port}`;
+}
+
+function perMinute(count: number): Rate {
+  return { perSecond: count / 60, burst: count };
 }
 
 /** Starting sandboxes costs more than reading about them. */

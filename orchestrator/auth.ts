@@ -1,6 +1,8 @@
 /** Who calls: API key, operator's bearer or admin token, node (wire-contract.md §0.4); and whether too often. */
 
+import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { clientOf } from "../shared/client-address.ts";
 import type { Access, Route } from "../shared/contract.ts";
 import { AppError, isError } from "../shared/errors.ts";
 import { isApiKey, sameSecret } from "../shared/ids.ts";
@@ -13,14 +15,17 @@ export interface AuthDeps {
   readonly identity: Identity;
   readonly projects: Pick<ProjectStore, "find">;
   readonly limiter: RateLimiter;
+  /** Of refused credentials: apart, since a caller can make up as many as it likes. */
+  readonly refusals: RateLimiter;
   readonly adminToken: string;
   readonly nodeToken: string;
   /** For whoever collects metrics, beside the operators. */
   readonly metricsToken: string | undefined;
   /** Of a project's calls, by kind of route. */
   rate(route: Route): { readonly group: string; readonly rate: Rate };
-  /** Of refused credentials, by source address. */
+  /** Of one refused credential from one address; `refusedInAll` of all that come from the address. */
   readonly refusedRate: Rate;
+  readonly refusedInAll: Rate;
   /** For the metrics. */
   observeLimited(group: string): void;
 }
@@ -37,14 +42,19 @@ export interface Auth {
 }
 
 export function createAuth(deps: AuthDeps): Auth {
-  /** Wrong credentials cost: guessing from one address soon gets 429 instead of answers. */
+  /**
+   * Wrong credentials cost: guessing soon gets 429 instead of answers. Counted by credential too: of clients behind one
+   * proxy, the one that repeats a wrong key uses up its own attempts. Right ones are never refused for it.
+   */
   async function guarded<T>(request: FastifyRequest, check: () => Promise<T>): Promise<T> {
     try {
       return await check();
     } catch (error) {
       if (isError(error, "unauthorized")) {
         try {
-          deps.limiter.take(`refused ${request.ip}`, deps.refusedRate);
+          const client = clientOf(request.ip);
+          deps.refusals.take(`${client} ${credential(request)}`, deps.refusedRate);
+          deps.refusals.take(client, deps.refusedInAll);
         } catch (limited) {
           deps.observeLimited("refused");
           throw limited;
@@ -152,6 +162,12 @@ export function createAuth(deps: AuthDeps): Auth {
       }),
     open: () => undefined,
   };
+}
+
+/** Which credential it was, without keeping it. */
+function credential(request: FastifyRequest): string {
+  const shown = ["x-api-key", "authorization", "x-admin-token"].map((name) => header(request, name) ?? "");
+  return createHash("sha256").update(shown.join("\n")).digest("base64").slice(0, 16);
 }
 
 function bearer(request: FastifyRequest): string | undefined {

@@ -6,6 +6,13 @@ import { LOG_LEVELS } from "../shared/log.ts";
 const port = (fallback: number, description: string) =>
   Type.Integer({ default: fallback, minimum: 0, maximum: 65_535, description });
 const secret = (description: string) => Type.String({ minLength: 16, maxLength: 1024, description });
+const connections = (description: string) =>
+  Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 1_000_000,
+    description: `${description}; 0 derives it from the limit of open files`,
+  });
 const ms = (fallback: number, description: string) =>
   Type.Integer({ default: fallback, minimum: 10, maximum: 86_400_000, description: `${description}, ms` });
 
@@ -108,8 +115,16 @@ export const OrchestratorConfig = Type.Object({
     default: 300,
     minimum: 1,
     maximum: 1_000_000,
-    description: "Refused credentials per source address",
+    description: "Refusals of one wrong credential per source address; ten times as many of all wrong ones from there",
   }),
+
+  trustedProxies: Type.String({
+    default: "",
+    maxLength: 4096,
+    description: "Proxies in front of the API whose X-Forwarded-For is believed: addresses and CIDR, comma-separated",
+  }),
+  apiConnections: connections("Connections to the platform API at a time"),
+  apiConnectionsPerAddress: connections("Of those, from one address"),
 
   startTimeoutMs: ms(20_000, "Limit of one start on one node"),
   placementTimeoutMs: ms(45_000, "Limit of finding a node and starting there"),

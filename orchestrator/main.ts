@@ -1,6 +1,7 @@
 /** Environment → settings → log → the orchestrator, until a signal comes. */
 
 import { readFileSync } from "node:fs";
+import { addressList } from "../shared/client-address.ts";
 import { ConfigError, describeConfig, readConfig } from "../shared/config.ts";
 import { createLog } from "../shared/log.ts";
 import { run } from "../shared/run.ts";
@@ -21,6 +22,7 @@ async function main(): Promise<void> {
   try {
     config = readConfig(OrchestratorConfig, process.env, { ignore: FOREIGN_SETTINGS });
     readAllowed(config.egressProxyAllow);
+    addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`orchestrator: ${error.problems.length} setting(s) are wrong\n`);

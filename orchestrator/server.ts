@@ -14,6 +14,7 @@ import { snapshotApi } from "../shared/api/snapshots.ts";
 import { keyApi, teamApi, teamMetricsApi } from "../shared/api/teams.ts";
 import { tagApi, templateApi, templateChangeApi } from "../shared/api/templates.ts";
 import { volumeApi } from "../shared/api/volumes.ts";
+import type { ConnectionLimits } from "../shared/connection-limits.ts";
 import type { Handlers } from "../shared/contract.ts";
 import { createServer } from "../shared/http-server.ts";
 import type { Log } from "../shared/log.ts";
@@ -51,9 +52,11 @@ export function createApiServer(deps: {
   readonly metrics: Metrics;
   readonly handlers: ApiHandlers;
   readonly files: Omit<FileRoutesDeps, "auth">;
+  readonly connections: ConnectionLimits;
+  readonly trustedProxies: string;
 }): FastifyInstance {
-  const { auth, handlers, metrics } = deps;
-  const server = createServer(deps.log);
+  const { auth, handlers, metrics, connections, trustedProxies } = deps;
+  const server = createServer(deps.log, { connections, trustedProxies });
   addCors(server);
   metrics.watch(server);
 

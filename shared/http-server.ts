@@ -10,6 +10,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from "fastify";
+import { type ConnectionLimits, promote, type Rank } from "./connection-limits.ts";
 import { AppError, type ErrorCode, toBody } from "./errors.ts";
 import type { Log } from "./log.ts";
 import { type BodyPace, closeGently, isUnread, pacedBody } from "./request-body.ts";
@@ -32,6 +33,13 @@ export interface ServerLimits {
   readonly strangerIdleMs: number;
 }
 
+export interface ServerOptions extends Partial<ServerLimits> {
+  /** How many connections; absent: as many as there are descriptors. */
+  readonly connections?: ConnectionLimits;
+  /** Addresses and ranges of proxies whose `X-Forwarded-For` says who calls, comma-separated. */
+  readonly trustedProxies?: string;
+}
+
 const LIMITS: ServerLimits = {
   headMs: 15_000,
   requestMs: 3_600_000,
@@ -44,8 +52,16 @@ const LIMITS: ServerLimits = {
  * A fastify server whose refusals, unknown routes and crashes all leave with the one error body. Who calls and whether
  * there is such a route is known before a byte of a body is read; what is not read then is not waited for.
  */
-export function createServer(log: Log, limits: Partial<ServerLimits> = {}): FastifyInstance {
-  const { headMs, requestMs, body, idleMs, strangerIdleMs } = { ...LIMITS, ...limits };
+export function createServer(log: Log, options: ServerOptions = {}): FastifyInstance {
+  const {
+    headMs,
+    requestMs,
+    body,
+    idleMs,
+    strangerIdleMs,
+    connections,
+    trustedProxies = "",
+  } = { ...LIMITS, ...options };
   // Widened once, here: a pino type would change every generic of the instance.
   const loggerInstance: FastifyBaseLogger = log;
   const server = Fastify({
@@ -53,6 +69,7 @@ export function createServer(log: Log, limits: Partial<ServerLimits> = {}): Fast
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: true,
+    trustProxy: trustedProxies === "" ? false : trustedProxies,
     keepAliveTimeout: idleMs,
     requestTimeout: requestMs,
     http: { headersTimeout: headMs, requestTimeout: requestMs, connectionsCheckingInterval: Math.min(headMs, 5_000) },
@@ -84,6 +101,7 @@ export function createServer(log: Log, limits: Partial<ServerLimits> = {}): Fast
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply));
   server.setNotFoundHandler((request, reply) => sendError(noRoute(request), request, reply));
   boundBodies(server, body);
+  if (connections !== undefined) server.server.on("connection", (socket) => void connections.admit(socket));
   server.addHook("onResponse", (request, _reply, done) => {
     if (!known.has(request.raw.socket)) request.raw.socket.setTimeout(strangerIdleMs);
     done();
@@ -94,9 +112,10 @@ export function createServer(log: Log, limits: Partial<ServerLimits> = {}): Fast
 /** Connections over which a caller has shown credentials. */
 const known = new WeakSet<Socket>();
 
-/** From now on the connection may be idle for as long as our clients keep theirs. */
-export function showedCredentials(request: FastifyRequest): void {
+/** From now on the connection may be idle for as long as our clients keep theirs, and is not closed to make room. */
+export function showedCredentials(request: FastifyRequest, rank: Exclude<Rank, "stranger">): void {
   known.add(request.raw.socket);
+  promote(request.raw.socket, rank);
 }
 
 function boundBodies(server: FastifyInstance, pace: BodyPace): void {

@@ -47,7 +47,7 @@ function addRoute<Caller>(
     url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
     async onRequest(request, reply) {
       callers.set(request, await authenticate(route.access, request, route, reply));
-      if (route.access !== "none") showedCredentials(request);
+      if (route.access !== "none") showedCredentials(request, route.access === "project" ? "known" : "ours");
     },
     async handler(request, reply) {
       const caller = callers.get(request) as Caller;

@@ -3,6 +3,7 @@
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError, isError } from "../../shared/errors.ts";
+import { showedCredentials } from "../../shared/http-server.ts";
 import type { Auth } from "../auth.ts";
 import type { Archives } from "./archives.ts";
 import { checkUploadUrl, type UploadPlace } from "./upload-url.ts";
@@ -50,6 +51,7 @@ export function addFileRoutes(server: FastifyInstance, deps: FileRoutesDeps): vo
       async (request, reply) => {
         const to = place(request.params);
         checkUploadUrl(to, request.query, { seed: deps.seed, now: deps.now() });
+        showedCredentials(request, "known");
         const length = lengthOf(request, deps.maxBytes);
         if (!(await deps.isTemplate(to.templateId))) throw new AppError("template_not_found", "template not found");
         await deps.archives.store({ ...to, length, content: whole(request.body ?? request.raw, length) });

@@ -258,6 +258,25 @@ describe("limits", () => {
     }
   });
 
+  test("of clients behind one address, the one that repeats a wrong key uses up only its own attempts", async () => {
+    const tight = await startCluster({ config: { rateLimitFailedAuthPerMinute: 3 } });
+    try {
+      const ask = async (key: string) => (await tight.ask("GET", "/v2/sandboxes", { key })).status;
+      const wrong = (number: number) => `svc_${String(number).padStart(40, "0")}`;
+      const repeated = [];
+      for (let round = 0; round < 10; round++) repeated.push(await ask(wrong(0)));
+      expect(repeated.slice(0, 3)).toEqual([401, 401, 401]);
+      expect(repeated).toContain(429);
+      expect(await ask(wrong(1))).toBe(401);
+      // Ten times as many of all wrong ones, so that guessing ends too.
+      const guessed = await Promise.all(Array.from({ length: 100 }, (_, index) => ask(wrong(2 + index))));
+      expect(guessed.filter((status) => status === 429).length).toBeGreaterThan(30);
+      expect(await ask(tight.key)).toBe(200);
+    } finally {
+      await tight.stop();
+    }
+  });
+
   test("headers that are too long are refused with the one error body", async () => {
     const { port } = new URL(cluster.url);
     const answer = await new Promise<string>((resolve, reject) => {
