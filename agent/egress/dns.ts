@@ -13,10 +13,8 @@ import { type Asker, answer } from "./dns-policy.ts";
 import { fit, readQuestion } from "./dns-question.ts";
 import type { Upstream } from "./dns-upstreams.ts";
 import type { Names } from "./names.ts";
+import { openShares, type SharedRoom } from "./shares.ts";
 
-const MAX_IN_FLIGHT = 1_024;
-const MAX_PER_SOURCE = 64;
-const MAX_TCP_PER_SOURCE = 8;
 const TCP_IDLE_MS = 10_000;
 
 export interface DnsOptions {
@@ -26,6 +24,8 @@ export interface DnsOptions {
   readonly names: Names;
   /** Undefined: no sandbox has this address, and the question is not answered. */
   readonly askerAt: (source: string) => Asker | undefined;
+  /** For questions under way, and for connections over which they come. */
+  readonly room: { readonly questions: SharedRoom; readonly dnsConnections: SharedRoom };
   readonly log: Log;
 }
 
@@ -34,9 +34,9 @@ export interface Dns {
   stop(): Promise<void>;
 }
 
-export async function startDns({ address, port, upstreams, names, askerAt, log }: DnsOptions): Promise<Dns> {
-  const inFlight = limiter(MAX_IN_FLIGHT, MAX_PER_SOURCE);
-  const connections = limiter(MAX_IN_FLIGHT, MAX_TCP_PER_SOURCE);
+export async function startDns({ address, port, upstreams, names, askerAt, room, log }: DnsOptions): Promise<Dns> {
+  const inFlight = openShares(room.questions, "questions for names", log);
+  const connections = openShares(room.dnsConnections, "connections to the resolver", log);
   const stopping = new AbortController();
 
   /** Undefined: not worth an answer. */
@@ -51,7 +51,7 @@ export async function startDns({ address, port, upstreams, names, askerAt, log }
   };
 
   const answerUdp = async (udp: UdpSocket, message: Buffer, from: RemoteInfo) => {
-    if (!inFlight.enter(from.address)) return;
+    if (askerAt(from.address) === undefined || !inFlight.enter(from.address)) return;
     try {
       const reply = await answerTo(message, from.address, "udp");
       if (reply !== undefined && !stopping.signal.aborted) udp.send(reply, from.port, from.address, () => undefined);
@@ -71,7 +71,7 @@ export async function startDns({ address, port, upstreams, names, askerAt, log }
   const server = createServer((socket) => {
     const source = socket.remoteAddress ?? "";
     socket.on("error", () => socket.destroy());
-    if (!connections.enter(source)) return void socket.destroy();
+    if (askerAt(source) === undefined || !connections.enter(source)) return void socket.destroy();
     socket.once("close", () => connections.leave(source));
     socket.setTimeout(TCP_IDLE_MS, () => socket.destroy());
     serveTcp(socket, (message) => answerTo(message, source, "tcp"));
@@ -132,24 +132,4 @@ function serveTcp(socket: Socket, answer: (question: Buffer) => Promise<Buffer |
     pending = Buffer.concat([pending, chunk]);
     take();
   });
-}
-
-function limiter(most: number, mostPerSource: number) {
-  const counts = new Map<string, number>();
-  const state = { all: 0 };
-  return {
-    enter(source: string): boolean {
-      const count = counts.get(source) ?? 0;
-      if (state.all >= most || count >= mostPerSource) return false;
-      state.all++;
-      counts.set(source, count + 1);
-      return true;
-    },
-    leave(source: string) {
-      state.all--;
-      const count = (counts.get(source) ?? 1) - 1;
-      if (count === 0) counts.delete(source);
-      else counts.set(source, count);
-    },
-  };
 }

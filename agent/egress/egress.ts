@@ -4,6 +4,7 @@
  */
 
 import type { Socket } from "node:net";
+import { descriptorLimit } from "../../shared/descriptors.ts";
 import type { Log } from "../../shared/log.ts";
 import { Teardown } from "../../shared/teardown.ts";
 import type { Transform } from "./carried.ts";
@@ -17,6 +18,7 @@ import { openNames } from "./names.ts";
 import { ownAddresses } from "./own-addresses.ts";
 import { pendingValues } from "./pending-values.ts";
 import { openSandbox, type Sandbox } from "./sandbox.ts";
+import { openShares, roomOfEgress } from "./shares.ts";
 
 export interface EgressDeps {
   /** Of the listening socket. */
@@ -40,10 +42,10 @@ export function openEgress({ fd, send, transform, log }: EgressDeps): Egress {
   const begin = async (message: Begin): Promise<void> => {
     if (served !== undefined) throw new Error("begun already");
     served = serve(message, { send, transform, log, values });
-    const { names, servers, taken, askerAt, end } = served;
+    const { names, servers, taken, askerAt, end, room } = served;
     teardown.add("names", () => names.stop());
     const { gateway: address, dnsPort: port } = message;
-    const dns = await startDns({ address, port, upstreams: servers, names, askerAt, log });
+    const dns = await startDns({ address, port, upstreams: servers, names, askerAt, room, log });
     teardown.add("resolver", () => dns.stop());
     const listener = await listen(fd, taken, log);
     teardown.add("listener", () => listener.stop());
@@ -96,7 +98,9 @@ function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
   const { authority, connectionsPerSandbox, proxyAllowedRanges } = begin;
   const isOwn = ownAddresses();
   const buffers = largeBuffers();
-  const shared = { names, isOwn, proxyAllowedRanges, transform, authority, connectionsPerSandbox, buffers, log };
+  const room = roomOfEgress(descriptorLimit(), connectionsPerSandbox);
+  const shares = openShares(room.connections, "connections to the outside", log);
+  const shared = { names, isOwn, proxyAllowedRanges, transform, authority, shares, buffers, log };
 
   const forget = (address: string) => {
     sandboxes.get(address)?.end();
@@ -120,6 +124,7 @@ function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
   return {
     names,
     servers,
+    room,
     set,
     forget,
     askerAt: (source: string) => sandboxes.get(source),

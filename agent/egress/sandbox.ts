@@ -6,13 +6,15 @@ import { decisionBatches, type Noted, type SayDecisions } from "./decisions.ts";
 import type { Asker } from "./dns-policy.ts";
 import { type Flow, type FlowDeps, startFlow } from "./flow.ts";
 import type { SandboxEgress } from "./messages.ts";
+import type { Shares } from "./shares.ts";
 
 /** Questions for names: so many at once, and so many more a second. */
 const QUESTIONS_AT_ONCE = 400;
 const QUESTIONS_A_SECOND = 200;
 
 export interface SandboxDeps extends FlowDeps {
-  readonly connectionsPerSandbox: number;
+  /** For connections, by the sandbox's address. */
+  readonly shares: Shares;
   readonly say: SayDecisions;
   readonly resolve: (placeholder: string) => Promise<string | undefined>;
 }
@@ -26,7 +28,7 @@ export interface Sandbox extends Asker {
   end(): void;
 }
 
-export function openSandbox({ executionId, policy: first }: SandboxEgress, deps: SandboxDeps): Sandbox {
+export function openSandbox({ address, executionId, policy: first }: SandboxEgress, deps: SandboxDeps): Sandbox {
   const flows = new Set<Flow>();
   const decisions = decisionBatches(deps.say);
   const questions = bucket(QUESTIONS_AT_ONCE, QUESTIONS_A_SECOND);
@@ -43,14 +45,17 @@ export function openSandbox({ executionId, policy: first }: SandboxEgress, deps:
       for (const flow of flows) flow.recheck();
     },
     take(socket) {
-      if (flows.size >= deps.connectionsPerSandbox) {
+      if (!deps.shares.enter(address)) {
         note(refusal("tcp", { address: socket.localAddress ?? "", port: socket.localPort ?? 0 }, "limit connections"));
         socket.resetAndDestroy();
         return;
       }
       const flow = startFlow(socket, { policy: () => state.policy, note, resolve: deps.resolve }, deps);
       flows.add(flow);
-      void flow.closed.then(() => flows.delete(flow));
+      void flow.closed.then(() => {
+        flows.delete(flow);
+        deps.shares.leave(address);
+      });
     },
     mayAsk() {
       if (questions.take()) return true;

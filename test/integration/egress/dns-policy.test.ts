@@ -8,9 +8,11 @@ import { afterEach, expect, test } from "vitest";
 import { startDns } from "../../../agent/egress/dns.ts";
 import type { Asker } from "../../../agent/egress/dns-policy.ts";
 import { openNames } from "../../../agent/egress/names.ts";
+import { roomOfEgress } from "../../../agent/egress/shares.ts";
 import { createLog } from "../../../shared/log.ts";
 import { CLOSED, type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
 
+const room = roomOfEgress(20_000, 1_000);
 const log = createLog({ component: "test", level: "silent" });
 const stops: (() => unknown)[] = [];
 afterEach(async () => {
@@ -82,7 +84,9 @@ async function world(who: (source: string) => Asker | undefined) {
 
   const upstreams = async () => [{ host: "127.0.0.1", port }];
   const names = openNames(upstreams);
-  const dns = await onFreePort(() => startDns({ address: "127.0.0.1", port: 0, upstreams, names, askerAt: who, log }));
+  const dns = await onFreePort(() =>
+    startDns({ address: "127.0.0.1", port: 0, upstreams, names, askerAt: who, room, log }),
+  );
   stops.push(() => dns.stop());
 
   const send = async (message: Buffer, limitMs = 3_000): Promise<Buffer | undefined> => {

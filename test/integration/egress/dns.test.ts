@@ -5,12 +5,14 @@ import { Resolver } from "node:dns/promises";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { startDns } from "../../../agent/egress/dns.ts";
+import { type DnsOptions, startDns } from "../../../agent/egress/dns.ts";
 import type { Asker } from "../../../agent/egress/dns-policy.ts";
 import { openNames } from "../../../agent/egress/names.ts";
+import { roomOfEgress } from "../../../agent/egress/shares.ts";
 import { createLog } from "../../../shared/log.ts";
 import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
 
+const ROOM = roomOfEgress(20_000, 1_000);
 const log = createLog({ component: "test", level: "silent" });
 const stops: (() => unknown)[] = [];
 afterEach(async () => {
@@ -74,15 +76,21 @@ const asker = (policy: EgressPolicy, mayAsk = () => true): Asker => ({
   refused: (name, rule) => void refusals.push({ name, rule }),
 });
 
-async function resolver(list: { host: string; port: number }[], who: Asker | undefined = asker(OPEN)) {
+async function resolver(
+  list: { host: string; port: number }[],
+  who: Asker | undefined = asker(OPEN),
+  room: DnsOptions["room"] = ROOM,
+) {
   refusals.length = 0;
   const upstreams = async () => list;
   const names = openNames(upstreams);
   const dns = await onFreePort(() =>
-    startDns({ address: "127.0.0.1", port: 0, upstreams, names, askerAt: () => who, log }),
+    startDns({ address: "127.0.0.1", port: 0, upstreams, names, askerAt: () => who, room, log }),
   );
   stops.push(() => dns.stop());
-  const client = new Resolver({ timeout: 3_000, tries: 1 });
+  const client = new Resolver({ timeout: 3_000, tries: 4 });
+  // The address of a client that asks little, where others ask a lot.
+  client.setLocalAddress("127.0.0.1");
   client.setServers([`127.0.0.1:${dns.port}`]);
   return { client, port: dns.port };
 }
@@ -148,4 +156,24 @@ test("what is not a question gets no answer", async () => {
   socket.write(Buffer.from([0, 3, 1, 2, 3]));
   await once(socket, "close");
   expect(socket.bytesRead).toBe(0);
+});
+
+test("sandboxes that leave their questions without an answer leave room for one that asks a few", async () => {
+  const hangs = "hangs";
+  const behind = await upstream((query) => (query.includes(hangs) ? undefined : answer(query, [203, 0, 113, 7])));
+  const small = { total: 96, most: 32, few: 4, reserved: 56 };
+  const { client, port } = await resolver([behind], asker(OPEN), { ...ROOM, questions: small });
+  const asked = Buffer.concat([
+    Buffer.from([0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, hangs.length]),
+    Buffer.from(hangs),
+    Buffer.from([0, 0, 1, 0, 1]),
+  ]);
+  for (let number = 2; number < 12; number++) {
+    const socket = createSocket("udp4");
+    stops.push(() => socket.close());
+    socket.bind(0, `127.0.0.${number}`);
+    await once(socket, "listening");
+    for (let count = 0; count < 20; count++) socket.send(asked, port, "127.0.0.1");
+  }
+  expect(await client.resolve4("example.test")).toEqual(["203.0.113.7"]);
 });

@@ -1,0 +1,77 @@
+/**
+ * What sandboxes share in the egress process (connections, questions for names), so that the greedy leave room for the
+ * others: a sandbox that has little gets more while there is any, one that has much only out of what nobody needs.
+ */
+
+import type { Log } from "../../shared/log.ts";
+
+export interface SharedRoom {
+  /** At a time, of all sandboxes. */
+  readonly total: number;
+  /** Of one sandbox. */
+  readonly most: number;
+  /** Who has fewer than so many gets the next as long as anything is free. */
+  readonly few: number;
+  /** Of the total, only for those. */
+  readonly reserved: number;
+}
+
+export interface Shares {
+  /** False: not now. True is given back with `leave`. */
+  enter(who: string): boolean;
+  leave(who: string): void;
+}
+
+/** More than this one thread serves badly, and each may take 64 KiB. */
+const MOST_CONNECTIONS = 16_384;
+const MOST_QUESTIONS = 1_024;
+const COMPLAIN_EVERY_MS = 10_000;
+
+/** Out of `limit` descriptors. A connection takes two and for a moment a third; a question one, over TCP two. */
+export function roomOfEgress(limit: number, connectionsPerSandbox: number) {
+  const connections = Math.max(16, Math.min(MOST_CONNECTIONS, Math.floor(limit / 3)));
+  const questions = Math.max(16, Math.min(MOST_QUESTIONS, Math.floor(limit / 16)));
+  const quarter = (total: number) => Math.floor(total / 4);
+  return {
+    connections: { total: connections, most: connectionsPerSandbox, few: 32, reserved: quarter(connections) },
+    questions: { total: questions, most: 64, few: 8, reserved: quarter(questions) },
+    dnsConnections: { total: questions, most: 8, few: 2, reserved: quarter(questions) },
+  } as const satisfies Record<string, SharedRoom>;
+}
+
+/** `what` is said in the log when all of it is in use. */
+export function openShares({ total, most, few, reserved }: SharedRoom, what: string, log: Log): Shares {
+  const counts = new Map<string, number>();
+  const state = { used: 0, refused: 0, saidAt: 0 };
+
+  const complain = (who: string, own: number) => {
+    state.refused += 1;
+    const now = Date.now();
+    if (now - state.saidAt < COMPLAIN_EVERY_MS) return;
+    log.warn({ what, address: who, own, used: state.used, total, refused: state.refused }, "shared room is short");
+    state.refused = 0;
+    state.saidAt = now;
+  };
+
+  return {
+    enter(who) {
+      const own = counts.get(who) ?? 0;
+      if (own >= most) return false;
+      // Never more than is left for the others: one alone gets half, the next ones less and less.
+      const free = own < few ? state.used < total : own < total - reserved - state.used;
+      if (!free) {
+        complain(who, own);
+        return false;
+      }
+      state.used += 1;
+      counts.set(who, own + 1);
+      return true;
+    },
+    leave(who) {
+      state.used -= 1;
+      const own = (counts.get(who) ?? 1) - 1;
+      if (own === 0) counts.delete(who);
+      else counts.set(who, own);
+    },
+  };
+}
