@@ -57,7 +57,11 @@ describe("connections of one address", () => {
 
   test("do not count for loopback, where the platform's own programs are, nor for what is shared", () => {
     const limits = connectionLimits({
-      ...{ total: 100, reserved: 10, perAddress: 1, name: "test", log },
+      total: 100,
+      reserved: 10,
+      perAddress: 1,
+      name: "test",
+      log,
       isShared: (address) => address === OTHER,
     });
     for (const address of ["127.0.0.1", "127.0.0.1", "::1", "::1", "::ffff:127.0.0.1", OTHER, OTHER]) {
