@@ -44,3 +44,13 @@ detached() {
     exec setsid "$@"
   ) &
 }
+
+# private_log FILE: there, for root only, also when an earlier version made it readable for everybody.
+private_log() {
+  (umask 077 && : >>"$1")
+  chmod 0600 "$1"
+}
+
+# bound_log FILE PID: what PID appends to FILE fills no disk: at most twice these bytes are kept.
+LOG_BYTES=50000000
+bound_log() { detached "$here/host/bound-log" "$1" "$LOG_BYTES" "$2" >/dev/null 2>&1 </dev/null; }

@@ -33,13 +33,13 @@ service_start() { # PROGRAM
     systemctl restart "$(unit_of "$1")"
     return
   fi
-  # A log that only grows fills the disk of a machine nobody looks after.
-  if [ "$(stat -c %s "$LOG_DIR/$1.log" 2>/dev/null || echo 0)" -gt 100000000 ]; then mv "$LOG_DIR/$1.log" "$LOG_DIR/$1.log.1"; fi
   (umask 027 && : >>"$LOG_DIR/$1.log")
   # Nothing of our environment goes with it, but what the tests set.
   detached env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
     ${SVC_LONGEST_RESTART_DELAY_S:+"SVC_LONGEST_RESTART_DELAY_S=$SVC_LONGEST_RESTART_DELAY_S"} \
     "$APP/supervise" "$SUFFIX" "$1" >>"$LOG_DIR/$1.log" 2>&1 </dev/null
+  # A log that only grows fills the disk of a machine nobody looks after.
+  bound_log "$LOG_DIR/$1.log" "$!"
   # Its pid file is there before anybody asks for it.
   for _ in $(seq 1 100); do
     if service_runs "$1"; then return 0; fi

@@ -9,6 +9,7 @@ LOG_FILE=${LOG_FILE:-}
 use_log() {
   LOG_FILE=$1
   mkdir -p "$(dirname "$LOG_FILE")"
+  if [ "$(stat -c %s "$LOG_FILE" 2>/dev/null || echo 0)" -gt 10000000 ]; then mv "$LOG_FILE" "$LOG_FILE.1"; fi
   (umask 077 && : >>"$LOG_FILE")
   export LOG_FILE
 }
