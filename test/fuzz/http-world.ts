@@ -15,6 +15,9 @@ import {
 
 /** A connection over which nothing comes for so long has, it seems, nothing more to say: the next input may be sent. */
 const SILENCE_MS = 150;
+/** A visitor who hears nothing for so long is not answered at all. */
+const ANSWER_MS = 30_000;
+export const NO_ANSWER = "no answer";
 /** Marks requests of one input, which may arrive when the next one is on its way. */
 const MARK = "x-input";
 
@@ -27,8 +30,8 @@ export interface HttpWorld {
   askedDirectly(bytes: string, silenceMs: number): Promise<readonly string[]>;
   /** The answer of another sandbox to a visitor's request: what a healthy edge gives is the text that was asked for. */
   visit(text: string, agent?: Agent): Promise<string>;
-  /** Asks a server that answers with these bytes, `agent`'s connection being kept. */
-  visitHostile(bytes: string, agent: Agent): Promise<void>;
+  /** Asks a server that answers with these bytes, `agent`'s connection being kept; what came back. */
+  visitHostile(bytes: string, agent: Agent): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -62,8 +65,12 @@ export async function openHttpWorld(): Promise<HttpWorld> {
         headers,
         ...(agent === undefined ? {} : { agent }),
       });
-      asking.on("response", (response) => resolve(textOf(response)));
+      asking.on("response", (response) => void textOf(response).then(resolve));
       asking.on("error", (error) => resolve(`failed: ${error.message}`));
+      asking.setTimeout(ANSWER_MS, () => {
+        resolve(NO_ANSWER);
+        asking.destroy();
+      });
       asking.end();
     });
   return {
@@ -75,9 +82,9 @@ export async function openHttpWorld(): Promise<HttpWorld> {
       return direct.splice(0).flatMap((one) => (one.mark === mark ? [one.text] : []));
     },
     visit: (text, agent) => visiting({ ...routed(visited, visitedPort), "x-text": text }, agent),
-    async visitHostile(bytes, agent) {
+    visitHostile(bytes, agent) {
       answering.bytes = bytes;
-      await visiting(routed(hostile, hostilePort), agent);
+      return visiting(routed(hostile, hostilePort), agent);
     },
     async stop() {
       await door.stop();

@@ -1,7 +1,7 @@
 /** Requests and responses through the edge, from outside: with any bytes on one connection, other visitors are served. */
 
 import { Agent } from "node:http";
-import { type HttpWorld, openHttpWorld } from "../http-world.ts";
+import { type HttpWorld, NO_ANSWER, openHttpWorld } from "../http-world.ts";
 import { must, type Reader } from "../reader.ts";
 
 const REQUESTS = [
@@ -100,12 +100,13 @@ export const frontDoor: readonly Reader[] = [
       seeds: () => RESPONSES,
       words: WORDS,
       longest: 1_500,
-      share: 300,
+      share: 200,
     },
     async (world, text, index) => {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       try {
-        await world.visitHostile(text, agent);
+        const answered = await world.visitHostile(text, agent);
+        must(!answered.includes(NO_ANSWER), "the visitor of the hostile server got no answer");
         const first = await world.visit(`visitor ${index}`, agent);
         // The edge may close a connection after a bad answer just when it is used again.
         const answer = first.startsWith("failed: ") ? await world.visit(`visitor ${index}`, agent) : first;
