@@ -9,7 +9,8 @@ export const MANIFEST_FORMAT = 1;
 const Size = Type.Integer({ minimum: 0 });
 
 const StoredFile = Type.Object({
-  name: Type.String({ pattern: "^[A-Za-z0-9._-]+$" }),
+  // A file of the snapshot's directory, never that directory or the one above.
+  name: Type.String({ pattern: "^(?!\\.{1,2}$)[A-Za-z0-9._-]+$" }),
   size: Size,
   sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }),
   /** When the file system says it was last changed in any way, unix milliseconds. */
