@@ -98,6 +98,7 @@ another sandbox's address, processes, files, names | not reached, not seen | con
 another sandbox's address for oneself | refused | conformance/isolation.test.ts | cannot take each other's address
 `,
   restore: `
+files of the host, and of another sandbox, through ghosts and links of a restored one | nothing is made, read or changed there | docker/restore-escape.test.ts
 a damaged memory image | told; the disk still boots | docker/agent-pause.test.ts | a damaged file is told
 what cannot be stored | the sandbox goes on, the reason is told | docker/agent-pause.test.ts | what cannot be stored goes on running
 a copy with the identity of its source | it has its own | docker/agent-pause.test.ts | nothing of its identity
