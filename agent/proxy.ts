@@ -3,12 +3,9 @@
  * is just starting, reaches servers on the sandbox's loopback, and says whether a port is closed or a sandbox is gone.
  */
 
-import type { Duplex } from "node:stream";
-import type { ClientResponse } from "../shared/forward/client.ts";
-import { dialTcp, secure } from "../shared/forward/dial.ts";
-import type { Client } from "../shared/forward/exchange.ts";
-import type { Failure, ForwardPlan, Way } from "../shared/forward/forward-plan.ts";
-import { Forwarder } from "../shared/forward/forwarder.ts";
+import type { Socket } from "node:net";
+import { sameSecret } from "../shared/ids.ts";
+import type { Log } from "../shared/log.ts";
 import {
   ENVD_PORT,
   EXECUTION_HEADER,
@@ -19,11 +16,14 @@ import {
   ROUTING_HEADERS,
   SANDBOX_HEADER,
   TLS_HEADER,
-} from "../shared/forward/hop-contract.ts";
-import { listen } from "../shared/forward/inbound.ts";
-import { headerValue } from "../shared/forward/raw-headers.ts";
-import { sameSecret } from "../shared/ids.ts";
-import type { Log } from "../shared/log.ts";
+} from "../shared/proxy/hop-contract.ts";
+import { answerAndClose } from "../shared/proxy/listening/answer.ts";
+import type { Client } from "../shared/proxy/listening/client.ts";
+import { listen } from "../shared/proxy/listening/listen.ts";
+import { headerValue } from "../shared/proxy/raw-headers.ts";
+import { dialTcp, secure } from "../shared/proxy/sending/dial.ts";
+import type { Failure, ForwardPlan, Way } from "../shared/proxy/sending/forward-plan.ts";
+import { Forwarder } from "../shared/proxy/sending/forwarder.ts";
 import { dialLoopback } from "./proxy/loopback-tunnel.ts";
 
 const DIAL_TIMEOUT_MS = 5_000;
@@ -66,32 +66,31 @@ export interface NodeProxy {
 
 export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDeps): Promise<NodeProxy> {
   // The edge tells clients why a stream ended; here it is only cut.
-  const forwarder = new Forwarder({ lossGraceMs: 0, now: () => performance.now() });
+  const forwarder = new Forwarder({ lossGraceMs: 0 });
   const inbound = await listen(config.host, config.port, {
     refusalHeaders: "",
-    handle: (request, response, upgrade) => serve({ request, response, upgrade }),
+    handle: serve,
   });
   deps.log.info({ host: config.host, port: inbound.port }, "node proxy listening");
 
   function serve(client: Client): void {
-    const { request, response } = client;
-    const { rawHeaders } = request;
+    const { rawHeaders, url = "" } = client.request;
     if (!sameSecret(headerValue(rawHeaders, NODE_TOKEN_LOWER) ?? "", config.nodeToken)) {
-      answer(response, "unauthorized");
+      answer(client, "unauthorized");
       return;
     }
     const port = Number(headerValue(rawHeaders, PORT_LOWER));
     const route = deps.route(headerValue(rawHeaders, SANDBOX_LOWER) ?? "");
     if (route === undefined || route.executionId !== headerValue(rawHeaders, EXECUTION_LOWER)) {
-      answer(response, "removed");
+      answer(client, "removed");
       return;
     }
     if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-      answer(response, "closed");
+      answer(client, "closed");
       return;
     }
     const tlsName = headerValue(rawHeaders, TLS_LOWER);
-    forwarder.forward(planFor(route, port, tlsName, request.url), client);
+    forwarder.forward(planFor(route, port, tlsName, url), client);
   }
 
   return {
@@ -117,7 +116,7 @@ function planFor(route: NodeRoute, port: number, tlsName: string | undefined, pa
   const way: Way = {
     key: tlsName === undefined ? `${port}` : `${port} tls ${tlsName}`,
     dial: (signal) => dial(route, port, tlsName, signal),
-    added: "",
+    added: [],
     idleMs: envd ? ENVD_IDLE_MS : USER_IDLE_MS,
     ours: envd,
     proxied: false,
@@ -130,16 +129,16 @@ function planFor(route: NodeRoute, port: number, tlsName: string | undefined, pa
     // Ours alone: a sandbox that sets it would speak in our name.
     keepsBack: (name) => name === PROXY_ERROR_HEADER,
     framesErrors: false,
-    refuse: (response, failure) => answer(response, errorOf(failure)),
+    refuse: (client, failure) => answer(client, errorOf(failure)),
   };
 }
 
-async function dial(route: NodeRoute, port: number, tlsName: string | undefined, signal: AbortSignal): Promise<Duplex> {
+async function dial(route: NodeRoute, port: number, tlsName: string | undefined, signal: AbortSignal): Promise<Socket> {
   const socket = await dialPort(route, port, signal);
   return tlsName === undefined ? socket : secure(socket, tlsName, TLS_TIMEOUT_MS, signal);
 }
 
-async function dialPort(route: NodeRoute, port: number, signal: AbortSignal): Promise<Duplex> {
+async function dialPort(route: NodeRoute, port: number, signal: AbortSignal): Promise<Socket> {
   const { address, controlToken } = route;
   const direct = { host: address, port, timeoutMs: DIAL_TIMEOUT_MS };
   for (let attempt = 0; ; attempt++) {
@@ -181,8 +180,8 @@ function errorOf(failure: Failure): ProxyError {
 }
 
 /** The edge turns these into what clients see; nobody else is meant to call. */
-function answer(response: ClientResponse, error: ProxyError): void {
+function answer(client: Client, error: ProxyError): void {
   const status = error === "unauthorized" ? 401 : error === "removed" ? 421 : error === "unforwardable" ? 501 : 502;
-  response.writeHead(status, "", [PROXY_ERROR_HEADER, error, "Content-Length", "0"]);
-  response.end();
+  const headers = [PROXY_ERROR_HEADER, error, "Content-Length", "0"];
+  client.answer((response) => answerAndClose(client.request, response, { status, reason: "", headers, body: "" }));
 }

@@ -4,9 +4,9 @@
  */
 
 import { AppError } from "../shared/errors.ts";
-import { ENVD_PORT } from "../shared/forward/hop-contract.ts";
 import { envdToken, sameSecret, trafficToken } from "../shared/ids.ts";
 import type { Log } from "../shared/log.ts";
+import { ENVD_PORT } from "../shared/proxy/hop-contract.ts";
 import type { EdgeRoutes, Sleeper, Wake, WakeResult, WakeTokens } from "./edge/edge-routes.ts";
 import { findSigner } from "./edge/signed-url.ts";
 import type { Resuming } from "./resuming.ts";

@@ -38,7 +38,7 @@ module.exports = {
     only("dockerode-has-one-owner", "dockerode", "^agent/docker(-builds|-images)?\\.ts$"),
     only("sqlite-has-its-owners", "better-sqlite3", "^(orchestrator/store|agent/store)/"),
     only("pg-has-one-owner", "pg", "^orchestrator/store/postgres\\.ts$"),
-    only("http-proxy-has-one-owner", "http-proxy", "^shared/forward/"),
+    only("http-proxy-has-one-owner", "http-proxy", "^shared/proxy/sending/"),
     only("pino-has-one-owner", "pino", "^shared/log\\.ts$"),
     only("socks-has-one-owner", "socks", "^agent/egress/"),
     { name: "resolvable", severity: "error", from: {}, to: { couldNotResolve: true } },

@@ -1,11 +1,12 @@
 /** Through envd to a server that listens only on the sandbox's own loopback: an upgrade on envd's internal `/connect`. */
 
-import type { Duplex } from "node:stream";
+import { request } from "node:http";
+import type { Socket } from "node:net";
 import { anySignal } from "../../shared/any-signal.ts";
-import { dialTcp } from "../../shared/forward/dial.ts";
-import { ENVD_PORT, line, NODE_TOKEN_HEADER } from "../../shared/forward/hop-contract.ts";
-import { HeadReader } from "../../shared/forward/response-head.ts";
-import { ResponseReader } from "../../shared/forward/response-reader.ts";
+import { ENVD_PORT, field, NODE_TOKEN_HEADER } from "../../shared/proxy/hop-contract.ts";
+import { dialTcp } from "../../shared/proxy/sending/dial.ts";
+
+const HEADERS = ["Host", "envd", "Connection", "Upgrade", "Upgrade", "svc-tcp", "Content-Length", "0"] as const;
 
 export interface TunnelTarget {
   readonly address: string;
@@ -16,61 +17,26 @@ export interface TunnelTarget {
 }
 
 /** @throws when envd is not there, does not know tunnels, or nothing listens on the port. */
-export async function dialLoopback(target: TunnelTarget, caller: AbortSignal): Promise<Duplex> {
+export async function dialLoopback(target: TunnelTarget, caller: AbortSignal): Promise<Socket> {
   const signal = anySignal(caller, AbortSignal.timeout(target.timeoutMs));
   const socket = await dialTcp({ host: target.address, port: ENVD_PORT, timeoutMs: target.timeoutMs }, signal);
   return new Promise((resolve, reject) => {
-    const fail = (error: Error) => {
-      settle();
-      socket.on("error", () => undefined);
-      socket.destroy();
-      reject(error);
-    };
-    const refused = () => fail(new Error("envd did not open the tunnel"));
-    const aborted = () => fail(new Error("gave up waiting for the tunnel", { cause: signal.reason }));
-    const onData = (chunk: Buffer) => {
-      try {
-        reader.push(chunk);
-      } catch (error) {
-        fail(new Error("envd answered something else than HTTP", { cause: error }));
-      }
-    };
-    const settle = () => {
-      signal.removeEventListener("abort", aborted);
-      socket.removeListener("data", onData);
-      socket.removeListener("error", fail);
-      socket.removeListener("close", refused);
-      socket.removeListener("end", refused);
-    };
-    const reader = new ResponseReader(
-      "POST",
-      {
-        onInformational: () => undefined,
-        onHead(head) {
-          if (head.status === 101) return true;
-          refused();
-          return false;
-        },
-        onTakeover(rest) {
-          settle();
-          socket.pause();
-          // Servers that speak first.
-          if (rest.length > 0) socket.unshift(rest);
-          resolve(socket);
-        },
-        onData: () => undefined,
-        onEnd: () => undefined,
-      },
-      new HeadReader(),
-    );
-    signal.addEventListener("abort", aborted);
-    socket.on("data", onData);
-    socket.on("error", fail);
-    socket.on("close", refused);
-    socket.on("end", refused);
-    socket.write(
-      `POST /connect?port=${target.port} HTTP/1.1\r\nHost: envd\r\nConnection: Upgrade\r\nUpgrade: svc-tcp\r\n` +
-        `${line(NODE_TOKEN_HEADER, target.controlToken)}Content-Length: 0\r\n\r\n`,
-    );
+    const call = request({
+      createConnection: () => socket,
+      method: "POST",
+      path: `/connect?port=${target.port}`,
+      headers: [...HEADERS, ...field(NODE_TOKEN_HEADER, target.controlToken)],
+    });
+    const giveUp = () => call.destroy(new Error("gave up waiting for the tunnel", { cause: signal.reason }));
+    signal.addEventListener("abort", giveUp);
+    call.once("close", () => signal.removeEventListener("abort", giveUp));
+    call.once("upgrade", (_answer, tunnel: Socket, rest) => {
+      // Servers that speak first.
+      if (rest.length > 0) tunnel.unshift(rest);
+      resolve(tunnel);
+    });
+    call.once("response", () => call.destroy(new Error("envd did not open the tunnel")));
+    call.on("error", (cause) => reject(new Error("envd did not open the tunnel", { cause })));
+    call.end();
   });
 }

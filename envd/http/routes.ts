@@ -1,6 +1,7 @@
 /** Every request that is not an RPC: which route it is, who may call it, what answers (wire-contract.md §3.2). */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { EnvdPath } from "../../shared/envd-routes.ts";
 import { AppError } from "../../shared/errors.ts";
 import { composeFiles } from "../files/compose.ts";
 import { downloadFile } from "../files/download.ts";
@@ -42,7 +43,10 @@ const MOST_LOG_ENTRIES = 5_000;
 /** Path → method → route. HEAD is served by GET's route. */
 export type Routes = Readonly<Record<string, Readonly<Record<string, Route>>>>;
 
-export function createRoutes(deps: RouteDeps): Routes {
+/** A path that the list does not know does not compile: the edge has to know whom it is for. */
+type OwnRoutes = Readonly<Record<Exclude<EnvdPath, "/connect">, Readonly<Record<string, Route>>>>;
+
+export function createRoutes(deps: RouteDeps): OwnRoutes {
   const { session, access, system, journal, metrics, initialiser, hub } = deps;
 
   const forNode =

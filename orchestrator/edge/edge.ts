@@ -4,17 +4,18 @@
  */
 
 import { STATUS_CODES } from "node:http";
-import type { ClientRequest, ClientResponse, UpgradeRequest } from "../../shared/forward/client.ts";
-import type { StreamError } from "../../shared/forward/connect-envelope.ts";
-import type { Failure, ForwardPlan } from "../../shared/forward/forward-plan.ts";
-import { Forwarder } from "../../shared/forward/forwarder.ts";
-import { ENVD_PORT, line } from "../../shared/forward/hop-contract.ts";
-import { listen } from "../../shared/forward/inbound.ts";
-import { headerValue } from "../../shared/forward/raw-headers.ts";
 import { sameSecret } from "../../shared/ids.ts";
 import type { Log } from "../../shared/log.ts";
+import type { StreamError } from "../../shared/proxy/connect-envelope.ts";
+import { ENVD_PORT, field, NODE_TOKEN_HEADER } from "../../shared/proxy/hop-contract.ts";
+import { answerAndClose } from "../../shared/proxy/listening/answer.ts";
+import type { Client } from "../../shared/proxy/listening/client.ts";
+import { listen } from "../../shared/proxy/listening/listen.ts";
+import { announcesBody, headerValue } from "../../shared/proxy/raw-headers.ts";
+import type { Failure, ForwardPlan } from "../../shared/proxy/sending/forward-plan.ts";
+import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
 import { shownState } from "../../shared/sandbox-state.ts";
-import { answerFor, CORS_LINES, preflightAnswer, type Refusal } from "./answers.ts";
+import { type Answer, answerFor, CORS_LINES, preflightAnswer, type Refusal } from "./answers.ts";
 import type { EdgeRoute, EdgeRoutes, RemovalReason, Sleeper, Wake, WakeTokens } from "./edge-routes.ts";
 import { isInternalRoute } from "./internal-routes.ts";
 import { isNavigation, isPreflight } from "./navigation.ts";
@@ -71,29 +72,27 @@ interface Wakers {
 
 /** One request on its way through the checks. */
 interface Visit {
-  readonly request: ClientRequest;
-  readonly response: ClientResponse;
-  readonly upgrade: UpgradeRequest | undefined;
+  readonly client: Client;
   readonly visitor: Visitor;
 }
 
 export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edge> {
   const { log, routes } = deps;
-  const forwarder = new Forwarder({ lossGraceMs: LOSS_GRACE_MS, now: () => performance.now() });
+  const forwarder = new Forwarder({ lossGraceMs: LOSS_GRACE_MS });
   const planner = new WayPlanner(config.nodeToken);
   // Refused here, at the start, rather than at the first request.
-  line("Svc-Node-Token", config.nodeToken);
+  field(NODE_TOKEN_HEADER, config.nodeToken);
   const inbound = await listen(config.host, config.port, { refusalHeaders: CORS_LINES, handle });
   const forget = routes.onRemove((executionId, _sandboxId, reason) => forwarder.close(executionId, endingOf(reason)));
   log.info({ host: config.host, port: inbound.port }, "edge listening");
 
-  function handle(request: ClientRequest, response: ClientResponse, upgrade?: UpgradeRequest): void {
-    const visitor = readVisitor(request.url, request.rawHeaders);
+  function handle(client: Client): void {
+    const visitor = readVisitor(client.request.url ?? "", client.request.rawHeaders);
     if (visitor === undefined) {
-      refuse(request, response, { is: "text", status: 400, message: "Invalid request target" });
+      refuse(client, { is: "text", status: 400, message: "Invalid request target" });
       return;
     }
-    const visit: Visit = { request, response, upgrade, visitor };
+    const visit: Visit = { client, visitor };
     const target = targetOf(visitor);
     switch (target.is) {
       case "sandbox":
@@ -103,47 +102,46 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
         visitSigned(visit, target.message);
         return;
       case "bad":
-        refuse(request, response, { is: "text", status: target.status, message: target.message });
+        refuse(client, { is: "text", status: target.status, message: target.message });
         return;
     }
   }
 
   function visitSigned(visit: Visit, message: string): void {
-    const { request, response, visitor } = visit;
-    const signed = readSigned(request.method, visitor.path);
+    const { client, visitor } = visit;
+    const signed = readSigned(client.request.method ?? "", visitor.path);
     if (signed === undefined) {
-      refuse(request, response, { is: "text", status: 400, message });
+      refuse(client, { is: "text", status: 400, message });
       return;
     }
     const route = findSigner(signed, routes.running());
     if (route !== undefined) visitRoute(visit, route, ENVD_PORT);
-    else if (deps.wake === undefined || deps.sleepers === undefined)
-      refuse(request, response, { is: "invalid_signature" });
+    else if (deps.wake === undefined || deps.sleepers === undefined) refuse(client, { is: "invalid_signature" });
     else void wakeSigner(visit, signed, { wake: deps.wake, sleepers: deps.sleepers });
   }
 
   async function wakeSigner(visit: Visit, signed: Signed, { wake, sleepers }: Wakers): Promise<void> {
-    const { request, response } = visit;
+    const { client } = visit;
     try {
       const sleeper = findSigner(signed, await sleepers());
       if (sleeper !== undefined) await wakeAndVisit(visit, sleeper.sandboxId, { port: ENVD_PORT, wake });
-      else if (!response.destroyed) refuse(request, response, { is: "invalid_signature" });
+      else if (!client.gone) refuse(client, { is: "invalid_signature" });
     } catch (error) {
       log.warn({ err: error }, "sleeping sandboxes could not be read");
-      if (!response.destroyed) refuse(request, response, { is: "invalid_signature" });
+      if (!client.gone) refuse(client, { is: "invalid_signature" });
     }
   }
 
   function visitSandbox(visit: Visit, sandboxId: string, port: number): void {
-    const { request, response, visitor } = visit;
+    const { client, visitor } = visit;
     // Before the lookup: the answer says nothing about the sandbox.
     if (port === ENVD_PORT && isInternalRoute(visitor.path)) {
-      send(request, response, { is: "internal_route", sandboxId, path: pathOnly(visitor.path) });
+      send(client, { is: "internal_route", sandboxId, path: pathOnly(visitor.path) });
       return;
     }
     const route = routes.lookup(sandboxId);
     if (route !== undefined && shownState(route.state) === "running") visitRoute(visit, route, port);
-    else if (deps.wake === undefined) refuse(request, response, { is: "not_found", sandboxId });
+    else if (deps.wake === undefined) refuse(client, { is: "not_found", sandboxId });
     else void wakeAndVisit(visit, sandboxId, { port, wake: deps.wake });
   }
 
@@ -152,30 +150,27 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     sandboxId: string,
     { port, wake }: { readonly port: number; readonly wake: Wake },
   ): Promise<void> {
-    const { request, response } = visit;
+    const { client } = visit;
     const left = new AbortController();
     const leave = () => left.abort(new Error("the client left"));
-    response.once("close", leave);
+    client.onGone(leave);
     try {
       const result = await wake(sandboxId, port, tokensOf(visit), left.signal);
-      if (response.destroyed || left.signal.aborted) return;
+      if (client.gone || left.signal.aborted) return;
       if (result.is === "running") visitRoute(visit, result.route, port);
-      else if (result.is === "denied")
-        refuse(request, response, { is: "resume_denied", sandboxId, message: result.message });
-      else refuse(request, response, { ...result, sandboxId });
+      else if (result.is === "denied") refuse(client, { is: "resume_denied", sandboxId, message: result.message });
+      else refuse(client, { ...result, sandboxId });
     } catch (error) {
       log.warn({ err: error, sandboxId }, "waking for traffic failed");
-      if (!response.destroyed) refuse(request, response, { is: "not_found", sandboxId });
-    } finally {
-      response.removeListener("close", leave);
+      if (!client.gone) refuse(client, { is: "not_found", sandboxId });
     }
   }
 
   function visitRoute(visit: Visit, route: EdgeRoute, port: number): void {
-    const { request, response, upgrade, visitor } = visit;
+    const { client, visitor } = visit;
     const refusal = admission(route, port, visitor) ?? limit(route);
-    if (refusal !== undefined) refuse(request, response, refusal);
-    else forwarder.forward(planFor(visit, route, port), { request, response, upgrade });
+    if (refusal !== undefined) refuse(client, refusal);
+    else forwarder.forward(planFor(visit, route, port), client);
   }
 
   function limit(route: EdgeRoute): Refusal | undefined {
@@ -193,37 +188,40 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
       edits: { drops, host: host ?? visit.visitor.absoluteHost },
       // The original name travels with the request only, so it is not part of what is prepared.
       ways:
-        host === undefined ? ways : ways.map((way) => ({ ...way, added: way.added + forwardedHost(visit.visitor) })),
+        host === undefined
+          ? ways
+          : ways.map((way) => ({ ...way, added: [...way.added, "X-Forwarded-Host", visit.visitor.hosts[0] ?? ""] })),
       keepsBack: keepsNothing,
       framesErrors: true,
-      refuse: (_response, failure) => failed(visit, route, port, failure),
+      refuse: (_client, failure) => failed(visit, route, port, failure),
     };
   }
 
   function failed(visit: Visit, route: EdgeRoute, port: number, failure: Failure): void {
-    const { request, response } = visit;
+    const { client } = visit;
     const { sandboxId } = route;
     switch (failure.is) {
       case "removed": {
         // The node knows another execution than we did: ours may have come in the meantime.
         const current = routes.lookup(sandboxId);
         const moved = current !== undefined && current.executionId !== route.executionId;
-        if (moved && shownState(current.state) === "running" && !hasBody(request)) visitRoute(visit, current, port);
-        else refuse(request, response, { is: "not_found", sandboxId });
+        if (moved && shownState(current.state) === "running" && !announcesBody(client.request.rawHeaders))
+          visitRoute(visit, current, port);
+        else refuse(client, { is: "not_found", sandboxId });
         return;
       }
       case "closed":
-        refuse(request, response, { is: "closed_port", sandboxId, port });
+        refuse(client, { is: "closed_port", sandboxId, port });
         return;
       case "bad_response":
-        refuse(request, response, { is: "bad_response", sandboxId, port });
+        refuse(client, { is: "bad_response", sandboxId, port });
         return;
       case "unreachable":
         log.warn({ sandboxId, nodeId: route.nodeId }, "node proxy unreachable");
-        refuse(request, response, { is: "node_unreachable", sandboxId });
+        refuse(client, { is: "node_unreachable", sandboxId });
         return;
       case "unforwardable":
-        refuse(request, response, { is: "text", status: 501, message: failure.message });
+        refuse(client, { is: "text", status: 501, message: failure.message });
         return;
     }
   }
@@ -234,7 +232,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     stats: () => ({
       clients: inbound.connections,
       active: forwarder.activeTotal,
-      upstream: forwarder.pools.size,
+      upstream: forwarder.connections.size,
     }),
     async stop() {
       forget();
@@ -269,40 +267,27 @@ function admission(route: EdgeRoute, port: number, visitor: Visitor): Refusal | 
 }
 
 /** A refusal that a preflight never sees: the browser has to be let through to read the real answer. */
-function refuse(request: ClientRequest, response: ClientResponse, refusal: Refusal): void {
-  if (!isPreflight(request.method, request.rawHeaders)) {
-    send(request, response, refusal);
-    return;
-  }
-  const answer = preflightAnswer(headerValue(request.rawHeaders, "access-control-request-headers"));
-  response.writeHead(answer.status, STATUS_CODES[answer.status] ?? "", [...answer.headers]);
-  response.end();
+function refuse(client: Client, refusal: Refusal): void {
+  const { method, rawHeaders } = client.request;
+  if (!isPreflight(method, rawHeaders)) send(client, refusal);
+  else answer(client, preflightAnswer(headerValue(rawHeaders, "access-control-request-headers")));
 }
 
-function send(request: ClientRequest, response: ClientResponse, refusal: Refusal): void {
-  const answer = answerFor(refusal, isNavigation(request.rawHeaders));
-  // The client will not send the body it announced: its connection cannot carry another request.
-  if (headerValue(request.rawHeaders, "expect") !== undefined) response.shouldKeepAlive = false;
-  response.writeHead(answer.status, STATUS_CODES[answer.status] ?? "", [...answer.headers]);
-  response.end(answer.body);
+function send(client: Client, refusal: Refusal): void {
+  answer(client, answerFor(refusal, isNavigation(client.request.rawHeaders)));
 }
 
-function tokensOf({ request, visitor }: Visit): WakeTokens {
+function answer(client: Client, given: Answer): void {
+  const reason = STATUS_CODES[given.status] ?? "";
+  client.answer((response) => answerAndClose(client.request, response, { ...given, reason }));
+}
+
+function tokensOf({ client, visitor }: Visit): WakeTokens {
   return {
     trafficAccessTokens: visitor.trafficTokens.map(({ value }) => value),
-    envdAccessToken: headerValue(request.rawHeaders, "x-access-token"),
-    signed: readSigned(request.method, visitor.path),
+    envdAccessToken: headerValue(client.request.rawHeaders, "x-access-token"),
+    signed: readSigned(client.request.method ?? "", visitor.path),
   };
-}
-
-function hasBody(request: ClientRequest): boolean {
-  const { rawHeaders } = request;
-  const length = headerValue(rawHeaders, "content-length");
-  return headerValue(rawHeaders, "transfer-encoding") !== undefined || (length !== undefined && length !== "0");
-}
-
-function forwardedHost(visitor: Visitor): string {
-  return `X-Forwarded-Host: ${visitor.hosts[0] ?? ""}\r\n`;
 }
 
 function pathOnly(path: string): string {

@@ -1,19 +1,6 @@
 /** envd's routes that belong to the platform: refused to everybody who comes through the edge. Pure. */
 
-/** wire-contract.md §2.3 step 8, and our own. By first segment, so that nothing below them is reached either. */
-const INTERNAL: ReadonlySet<string> = new Set([
-  "collapse",
-  "connect",
-  "freeze",
-  "fsfreeze",
-  "fsthaw",
-  "init",
-  "logs",
-  "unfreeze",
-  "upgrade",
-  "warm",
-  "watches",
-]);
+import { INTERNAL_SEGMENTS } from "../../shared/envd-routes.ts";
 
 const MAX_DECODINGS = 3;
 
@@ -25,7 +12,7 @@ export function isInternalRoute(url: string): boolean {
   const end = url.search(/[?#]/);
   let path = end < 0 ? url : url.slice(0, end);
   for (let decodings = 0; ; decodings++) {
-    if ([true, false].some((emptyCounts) => INTERNAL.has(firstSegment(path, emptyCounts)))) return true;
+    if ([true, false].some((emptyCounts) => INTERNAL_SEGMENTS.has(firstSegment(path, emptyCounts)))) return true;
     if (!path.includes("%")) return false;
     if (decodings === MAX_DECODINGS) return true;
     try {

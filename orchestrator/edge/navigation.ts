@@ -1,6 +1,6 @@
 /** Who asks: a person's browser opening a page, a script, or a preflight (wire-contract.md §2.4). Pure. */
 
-import { headerValue } from "../../shared/forward/raw-headers.ts";
+import { headerValue } from "../../shared/proxy/raw-headers.ts";
 
 const SCRIPT_MODES: ReadonlySet<string> = new Set(["cors", "no-cors", "same-origin", "websocket"]);
 const BROWSER = /mozilla|chrome|safari|firefox|edge|opera|msie/i;

@@ -1,7 +1,7 @@
 /** Which sandbox and port a request is for: routing headers, host name, or neither (wire-contract.md §2.3). Pure. */
 
 import { isIP } from "node:net";
-import { ENVD_PORT } from "../../shared/forward/hop-contract.ts";
+import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
 
 const SANDBOX_ID = /^[a-z0-9]{1,64}$/;
 /** More digits cannot be told apart exactly, and no port has them. */

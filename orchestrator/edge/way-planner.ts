@@ -1,18 +1,18 @@
 /** How a sandbox's port is reached: its address where the node is this machine, else and after that the node's proxy. */
 
-import { dialTcp, secure } from "../../shared/forward/dial.ts";
-import type { Way } from "../../shared/forward/forward-plan.ts";
+import { sameSecret } from "../../shared/ids.ts";
 import {
   ENVD_PORT,
   EXECUTION_HEADER,
-  line,
+  field,
   NODE_TOKEN_HEADER,
   PORT_HEADER,
   ROUTING_HEADERS,
   SANDBOX_HEADER,
   TLS_HEADER,
-} from "../../shared/forward/hop-contract.ts";
-import { sameSecret } from "../../shared/ids.ts";
+} from "../../shared/proxy/hop-contract.ts";
+import { dialTcp, secure } from "../../shared/proxy/sending/dial.ts";
+import type { Way } from "../../shared/proxy/sending/forward-plan.ts";
 import type { EdgeRoute } from "./edge-routes.ts";
 import { hostName } from "./target.ts";
 import { TRAFFIC_TOKEN_HEADERS } from "./visitor.ts";
@@ -90,7 +90,7 @@ function direct(route: EdgeRoute, port: number, serverName: string | undefined):
       const socket = await dialTcp(target, signal);
       return serverName === undefined ? socket : secure(socket, serverName, DIAL_TIMEOUT_MS, signal);
     },
-    added: "",
+    added: [],
     idleMs: envd ? OURS_IDLE_MS : USER_IDLE_MS,
     ours: envd,
     proxied: false,
@@ -107,12 +107,13 @@ function throughNode(route: EdgeRoute, port: number, serverName: string | undefi
   return {
     key: "node",
     dial: (signal) => dialTcp(target, signal),
-    added:
-      line(NODE_TOKEN_HEADER, nodeToken) +
-      line(SANDBOX_HEADER, route.sandboxId) +
-      line(EXECUTION_HEADER, route.executionId) +
-      line(PORT_HEADER, String(port)) +
-      (serverName === undefined ? "" : line(TLS_HEADER, serverName)),
+    added: [
+      ...field(NODE_TOKEN_HEADER, nodeToken),
+      ...field(SANDBOX_HEADER, route.sandboxId),
+      ...field(EXECUTION_HEADER, route.executionId),
+      ...field(PORT_HEADER, String(port)),
+      ...(serverName === undefined ? [] : field(TLS_HEADER, serverName)),
+    ],
     idleMs: OURS_IDLE_MS,
     ours: true,
     proxied: true,

@@ -1,4 +1,4 @@
-/** What `http-proxy` does with the same load, in a process of its own: why the edge has its own forwarder is measured. */
+/** What `http-proxy` alone does with the same load, in a process of its own: what the edge adds to a bare proxy is measured. */
 
 import { fork } from "node:child_process";
 import { Agent, createServer } from "node:http";

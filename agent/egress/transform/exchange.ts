@@ -20,11 +20,11 @@ import {
   valuesOf,
   without,
 } from "./request-head.ts";
-import type { Upstream } from "./upstream.ts";
+import { type Upstream, UpstreamError } from "./upstream.ts";
 
 export const MAX_HEAD_BYTES = 64 * 1024;
-/** Of early hints and the like before an answer; more are not passed on. */
-const MOST_INFORMATIONAL = 32;
+/** Of early hints and the like before an answer; a destination that sends more never means to answer. */
+const MOST_INFORMATIONAL = 16;
 /** Bodies from this length on are not taken through Node's queues. */
 const LENT_BYTES = 1024 * 1024;
 /** A destination that has answered may read the rest of the body for so long. */
@@ -61,21 +61,39 @@ export async function prepare(request: IncomingMessage, way: Way): Promise<Outgo
 
 /** @throws {Refusal} for what Node's client does not write: nothing is sent then */
 export function send({ method, path, lines }: Outgoing, upstream: Upstream): ClientRequest {
+  // What a destination leaves unread of a body it would take for the next request.
+  const withBody = announcesBody(lines);
   try {
     const outgoing = httpRequest({
       agent: upstream as Agent,
       method,
       path,
-      headers: [...lines],
+      headers: withBody ? [...lines, "Connection", "close"] : [...lines],
       setHost: false,
       maxHeaderSize: MAX_HEAD_BYTES,
     });
     outgoing.maxHeadersCount = 0;
+    if (withBody) outgoing.once("socket", (socket) => upstream.useOnce(socket));
+    limitInformation(outgoing);
     return outgoing;
   } catch {
     // Its message would hold the value that it did not like.
     throw new Refusal(400, "the request target or a header has characters that cannot be sent");
   }
+}
+
+function announcesBody(lines: readonly string[]): boolean {
+  const lengths = valuesOf(lines, "content-length").filter((value) => Number(value) !== 0);
+  return lengths.length > 0 || valuesOf(lines, "transfer-encoding").length > 0;
+}
+
+function limitInformation(outgoing: ClientRequest): void {
+  let count = 0;
+  outgoing.on("information", () => {
+    count += 1;
+    if (count > MOST_INFORMATIONAL)
+      outgoing.destroy(new UpstreamError("the destination sent informational answers without end"));
+  });
 }
 
 /** Resolves once the answer has been sent, or cannot be. Never rejects. */
@@ -116,10 +134,9 @@ interface Forward {
 function forward(request: IncomingMessage, response: ServerResponse, plan: Forward): void {
   const { outgoing, upstream, refuse } = plan;
   const call = send(outgoing, upstream);
-  const state = { informational: 0, over: false, answer: undefined as IncomingMessage | undefined };
+  const state = { over: false, answer: undefined as IncomingMessage | undefined };
   call.on("information", (info) => {
-    state.informational += 1;
-    if (state.informational <= MOST_INFORMATIONAL) relayInformation(request, response, info);
+    if (!call.destroyed) relayInformation(request, response, info);
   });
   call.once("response", (answer) => {
     state.answer = answer;
@@ -182,7 +199,8 @@ interface Information {
 }
 
 function relayInformation(request: IncomingMessage, response: ServerResponse, info: Information): void {
-  if (request.httpVersion !== "1.1" || response.headersSent || response.closed) return;
+  // One that a slow client has no room for is left out.
+  if (request.httpVersion !== "1.1" || response.headersSent || response.closed || response.writableNeedDrain) return;
   if (info.statusCode === 100) response.writeContinue();
   // Node's own methods know only some of them, and only some of their headers.
   else response.socket?.write(headText(info), "latin1");

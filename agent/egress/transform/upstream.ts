@@ -22,6 +22,7 @@ export interface UpstreamOptions extends Destination {
 export class Upstream extends Agent {
   readonly #options: UpstreamOptions;
   readonly #sockets = new Set<Socket>();
+  readonly #usedUp = new WeakSet<Duplex>();
   #ended = false;
 
   constructor(options: UpstreamOptions) {
@@ -38,6 +39,19 @@ export class Upstream extends Agent {
       (error: unknown) =>
         answer?.(error instanceof UpstreamError ? error : new UpstreamError(`the destination failed: ${why(error)}`)),
     );
+  }
+
+  /** This connection carries no request after the one that has it now. */
+  useOnce(socket: Duplex): void {
+    this.#usedUp.add(socket);
+  }
+
+  /** Called by Node when an answer is over. */
+  override keepSocketAlive(socket: Duplex): boolean {
+    if (this.#usedUp.has(socket)) return false;
+    // Its types do not say that it answers.
+    const kept: unknown = super.keepSocketAlive(socket);
+    return kept === true;
   }
 
   /** Also those that left the pool for an upgrade. */

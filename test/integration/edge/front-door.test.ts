@@ -137,7 +137,7 @@ describe("finding the sandbox", () => {
 });
 
 describe("envd's internal routes", () => {
-  test.each(["/init", "/%69nit", "//init", "/files/../init", "/connect?port=1", "/logs"])(
+  test.each(["/init", "/%69nit", "//init", "/files/../init", "/connect?port=1", "/logs", "/ca-bundle"])(
     "%s is refused in every way of asking",
     async (path) => {
       const before = envdSaw.length;

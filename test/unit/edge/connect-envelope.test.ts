@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { EnvelopeTracker, errorFrame, isConnectStream } from "../../../shared/forward/connect-envelope.ts";
+import { EnvelopeTracker, errorFrame, isConnectStream } from "../../../shared/proxy/connect-envelope.ts";
 
 function envelope(flags: number, payload: string): Buffer {
   const frame = Buffer.alloc(5 + Buffer.byteLength(payload));

@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
 import { isInternalRoute } from "../../../orchestrator/edge/internal-routes.ts";
+import { ENVD_ROUTES } from "../../../shared/envd-routes.ts";
+
+test.each(Object.entries(ENVD_ROUTES))("envd's %s is reached as the list says: %s", (path, who) => {
+  expect(isInternalRoute(path)).toBe(who === "internal");
+});
 
 test.each([
   "/init",
@@ -27,6 +32,8 @@ test.each([
   "/watches/suspend",
   "/logs?after=1",
   "/warm",
+  "/ca-bundle",
+  "/CA%2dbundle/",
   "/freeze?maxWaitMs=1",
   "/fsthaw",
   "/upgrade",

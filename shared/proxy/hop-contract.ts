@@ -32,8 +32,11 @@ export const ROUTING_HEADERS: ReadonlySet<string> = new Set([
   TLS_HEADER.toLowerCase(),
 ]);
 
-/** One header line. Values are ids, numbers and tokens of ours; anything else is a bug and refused. */
-export function line(name: string, value: string): string {
+/**
+ * Name and value for the next hop. Values are ids, numbers and tokens of ours.
+ * @throws when the value has a character that cannot be sent: that is a bug or a wrong setting.
+ */
+export function field(name: string, value: string): readonly [string, string] {
   if (!/^[\x21-\x7e]+$/.test(value)) throw new Error(`header ${name} has a value that cannot be sent`);
-  return `${name}: ${value}\r\n`;
+  return [name, value];
 }

@@ -6,6 +6,8 @@ import { TLSSocket } from "node:tls";
 
 /** Resets it where that can be done, else closes it. What has not left yet is lost. */
 export function cut(socket: Duplex): void {
-  if (socket instanceof Socket && !(socket instanceof TLSSocket) && !socket.destroyed) socket.resetAndDestroy();
+  // The system resets no connection whose end has been sent: Node would keep it open.
+  const resettable = socket instanceof Socket && !(socket instanceof TLSSocket) && !socket.writableEnded;
+  if (resettable && !socket.destroyed) socket.resetAndDestroy();
   else socket.destroy();
 }

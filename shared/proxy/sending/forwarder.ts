@@ -1,9 +1,10 @@
 /** Every exchange under way and every connection kept, by execution: begins them, counts them, ends them. */
 
-import type { StreamError } from "./connect-envelope.ts";
-import { type Client, Exchange, type ExchangeHost } from "./exchange.ts";
+import type { StreamError } from "../connect-envelope.ts";
+import type { Client } from "../listening/client.ts";
+import { Connections } from "./connections.ts";
+import { Exchange, type ExchangeHost } from "./exchange.ts";
 import type { ForwardPlan } from "./forward-plan.ts";
-import { UpstreamPools } from "./upstream-pools.ts";
 
 /** A kill waits this long for a client to take the last frame. */
 const END_LIMIT_MS = 500;
@@ -11,17 +12,14 @@ const END_LIMIT_MS = 500;
 export interface ForwarderOptions {
   /** How long a cut Connect stream waits to learn whether its sandbox was killed, milliseconds. */
   readonly lossGraceMs: number;
-  /** Monotonic milliseconds. */
-  readonly now: () => number;
 }
 
 export class Forwarder implements ExchangeHost {
-  readonly pools: UpstreamPools;
+  readonly connections = new Connections((executionId) => this.#exchanges.has(executionId));
   readonly lossGraceMs: number;
   readonly #exchanges = new Map<string, Set<Exchange>>();
 
   constructor(options: ForwarderOptions) {
-    this.pools = new UpstreamPools(options.now);
     this.lossGraceMs = options.lossGraceMs;
   }
 
@@ -51,15 +49,17 @@ export class Forwarder implements ExchangeHost {
     const { executionId } = exchange.plan;
     const exchanges = this.#exchanges.get(executionId);
     exchanges?.delete(exchange);
+    if (exchanges?.size !== 0) return;
     // Kept over a moment without requests would be kept for ever: executions are not counted anywhere else.
-    if (exchanges?.size === 0) this.#exchanges.delete(executionId);
+    this.#exchanges.delete(executionId);
+    this.connections.settle(executionId);
   }
 
   /** Ends all traffic of an execution; resolves when its clients know, within a bounded time. */
   async close(executionId: string, error: StreamError): Promise<void> {
     const exchanges = [...(this.#exchanges.get(executionId) ?? [])];
     const endings = exchanges.map((exchange) => exchange.end(error, END_LIMIT_MS));
-    this.pools.close(executionId);
+    this.connections.close(executionId);
     await Promise.all(endings);
   }
 
@@ -67,6 +67,6 @@ export class Forwarder implements ExchangeHost {
     const closing: Promise<void>[] = [];
     for (const executionId of this.#exchanges.keys()) closing.push(this.close(executionId, reason));
     await Promise.all(closing);
-    this.pools.stop();
+    this.connections.stop();
   }
 }

@@ -1,21 +1,22 @@
 /** What to do with one request: decided by the edge or the node proxy, carried out by an exchange. Types only. */
 
-import type { Duplex } from "node:stream";
-import type { ClientResponse } from "./client.ts";
-import type { HeaderEdits } from "./raw-headers.ts";
+import type { Socket } from "node:net";
+import type { Client } from "../listening/client.ts";
+import type { HeaderEdits } from "../raw-headers.ts";
 
 /** One way to the server; the next one is tried when this one cannot be dialled. */
 export interface Way {
   /** Connections with the same key, in one execution, lead to the same server. */
   readonly key: string;
-  dial(signal: AbortSignal): Promise<Duplex>;
-  /** Header lines for the next hop only, each ending in CRLF. */
-  readonly added: string;
+  dial(signal: AbortSignal): Promise<Socket>;
+  /** For the next hop only: name, value, name, value, … */
+  readonly added: readonly string[];
   /** How long an idle connection is kept, milliseconds. Less than any server we know keeps it. */
   readonly idleMs: number;
   /**
-   * The server is ours and keeps idle connections for longer than `idleMs`. Elsewhere a request that must not be sent
-   * twice gets a fresh connection: a kept one may be closing at this moment.
+   * The server is ours: it reads every body to its end and keeps idle connections for longer than `idleMs`. Elsewhere a
+   * request with a body, or one that must not be sent twice, gets a connection of its own: what a server leaves unread
+   * of a body it would take for the next request, and a kept connection may be closing at this moment.
    */
   readonly ours: boolean;
   /** The next hop is a node proxy: its `Svc-Proxy-Error` is believed. */
@@ -39,10 +40,10 @@ export interface ForwardPlan {
   readonly path: string;
   readonly edits: HeaderEdits;
   readonly ways: readonly Way[];
-  /** Lower-case names of response headers that stop here. */
+  /** Lower-case names of response headers and trailers that stop here. */
   readonly keepsBack: (name: string) => boolean;
   /** Connect streams that are cut off end with an error frame; false leaves them cut for the hop before to see. */
   readonly framesErrors: boolean;
-  /** Writes the whole response for a request that got none. */
-  refuse(response: ClientResponse, failure: Failure): void;
+  /** Answers a request that got no response. */
+  refuse(client: Client, failure: Failure): void;
 }

@@ -1,5 +1,7 @@
 /** Header lists as Node's parser gives them (name, value, name, value, …): what may cross a hop, and how. Pure. */
 
+import { ROUTING_HEADERS } from "./hop-contract.ts";
+
 /**
  * Never forwarded, in either direction (RFC 9110 §7.6.1). `te` and `upgrade` are added again by those who mean them;
  * framing is written by whoever frames the body.
@@ -21,18 +23,23 @@ const NOT_NOMINATED: ReadonlySet<string> = new Set(["content-length", "content-t
 
 /** A trailer field may not frame, route or authenticate a message that has been acted on (RFC 9110 §6.5.1). */
 const NOT_IN_TRAILERS: ReadonlySet<string> = new Set([
+  ...ROUTING_HEADERS,
   "authorization",
   "content-encoding",
   "content-length",
   "content-range",
   "content-type",
   "cookie",
+  "e2b-traffic-access-token",
   "host",
   "set-cookie",
+  "svc-traffic-access-token",
   "trailer",
+  "x-access-token",
 ]);
 
-export type BodyFraming = "none" | "length" | "chunked";
+/** `empty`: a length of zero was sent. */
+export type BodyFraming = "none" | "empty" | "length" | "chunked";
 
 export interface RequestHead {
   readonly method: string;
@@ -51,8 +58,8 @@ export interface HeaderEdits {
 
 /** What is said to the next hop only. */
 export interface HopHeaders {
-  /** Ready-made header lines, each ending in CRLF, added last. */
-  readonly added: string;
+  /** Name, value, name, value, …, added last. */
+  readonly added: readonly string[];
   /** The protocol the client asks to switch to. */
   readonly upgrade: string | undefined;
 }
@@ -63,37 +70,42 @@ export class UnforwardableError extends Error {
 }
 
 export interface OutgoingHead {
-  readonly text: string;
+  /** Name, value, name, value, … as the next hop gets them. */
+  readonly headers: string[];
   readonly framing: BodyFraming;
   /** The client waits for 100 before it sends the body. */
   readonly expectsContinue: boolean;
 }
 
+/** Node's client begins a body of chunks for any other method whose head says nothing of a body. */
+const BODILESS_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]);
+
 /**
- * The head of the request for the next hop, as latin1 text, and how its body will be framed. Node's parser has checked
- * every name and value; nothing here adds a line break to them.
+ * The headers of the request for the next hop, and how its body will be framed.
  * @throws UnforwardableError when the body has a transfer coding other than chunked.
  */
 export function outgoingHead(request: RequestHead, edits: HeaderEdits, hop: HopHeaders): OutgoingHead {
   const { rawHeaders } = request;
   const nominated = nominatedBy(rawHeaders);
   const facts: BodyFacts = { framing: "none", expectsContinue: false };
-  let text = `${request.method} ${request.path} HTTP/1.1\r\n`;
+  const headers: string[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? "";
     const value = rawHeaders[at + 1] ?? "";
     const lower = name.toLowerCase();
-    if (HOP_BY_HOP.has(lower)) text += crossingAnyway(lower, value, facts);
+    if (HOP_BY_HOP.has(lower)) headers.push(...crossingAnyway(lower, value, facts));
     else if (nominated?.has(lower) === true) continue;
-    else if (lower === "host" && edits.host !== undefined) text += `Host: ${edits.host}\r\n`;
+    else if (lower === "host" && edits.host !== undefined) headers.push("Host", edits.host);
     else if (!edits.drops(lower, value)) {
-      if (lower === "content-length") facts.framing = "length";
+      if (lower === "content-length") facts.framing = Number(value) === 0 ? "empty" : "length";
       else if (lower === "expect") facts.expectsContinue = /(?:^|\W)100-continue(?:$|\W)/i.test(value);
-      text += `${name}: ${value}\r\n`;
+      headers.push(name, value);
     }
   }
-  if (hop.upgrade !== undefined) text += `Connection: Upgrade\r\nUpgrade: ${hop.upgrade}\r\n`;
-  return { text: `${text}${hop.added}\r\n`, framing: facts.framing, expectsContinue: facts.expectsContinue };
+  if (hop.upgrade !== undefined) headers.push("Connection", "Upgrade", "Upgrade", hop.upgrade);
+  else if (facts.framing === "none" && !BODILESS_METHODS.has(request.method)) headers.push("Content-Length", "0");
+  headers.push(...hop.added);
+  return { headers, framing: facts.framing, expectsContinue: facts.expectsContinue };
 }
 
 interface BodyFacts {
@@ -102,14 +114,14 @@ interface BodyFacts {
 }
 
 /** The part of a hop-by-hop header that the next hop has to be told, in our own words. */
-function crossingAnyway(lower: string, value: string, facts: BodyFacts): string {
-  if (lower === "te") return /\btrailers\b/i.test(value) ? "TE: trailers\r\n" : "";
-  if (lower !== "transfer-encoding") return "";
+function crossingAnyway(lower: string, value: string, facts: BodyFacts): readonly string[] {
+  if (lower === "te") return /\btrailers\b/i.test(value) ? ["TE", "trailers"] : [];
+  if (lower !== "transfer-encoding") return [];
   if (value.trim().toLowerCase() !== "chunked" || facts.framing === "chunked") {
     throw new UnforwardableError("only the chunked transfer coding is supported");
   }
   facts.framing = "chunked";
-  return "Transfer-Encoding: chunked\r\n";
+  return ["Transfer-Encoding", "chunked"];
 }
 
 /** Headers of a response that may go on to the client; `drops` is asked with the lower-case name. */
@@ -125,9 +137,28 @@ export function endToEnd(rawHeaders: readonly string[], drops: (name: string) =>
   return kept;
 }
 
-/** Trailer fields that may go on. */
-export function forwardableTrailers(rawTrailers: readonly string[]): string[] {
-  return endToEnd(rawTrailers, (name) => NOT_IN_TRAILERS.has(name));
+/**
+ * Trailer fields that may go on. Some servers merge them into the headers, and gateways show `A_B` and `A-B` as one name:
+ * what `drops` keeps from the headers is kept from the trailers, in either spelling.
+ */
+export function forwardableTrailers(
+  rawTrailers: readonly string[],
+  drops: (name: string, value: string) => boolean,
+): [string, string][] {
+  const kept: [string, string][] = [];
+  const named = endToEnd(rawTrailers, (name) => NOT_IN_TRAILERS.has(name.replaceAll("_", "-")));
+  for (let at = 0; at + 1 < named.length; at += 2) {
+    const name = named[at] ?? "";
+    const value = named[at + 1] ?? "";
+    if (!drops(name.toLowerCase().replaceAll("_", "-"), value)) kept.push([name, value]);
+  }
+  return kept;
+}
+
+/** Whether the head announces a body. */
+export function announcesBody(rawHeaders: readonly string[]): boolean {
+  const length = headerValue(rawHeaders, "content-length");
+  return headerValue(rawHeaders, "transfer-encoding") !== undefined || (length !== undefined && Number(length) !== 0);
 }
 
 /** The first value of a header, or undefined. */

@@ -1,7 +1,6 @@
 /** Opens connections: TCP, and TLS over what is open already. Every wait has a limit and ends with its signal. */
 
 import net from "node:net";
-import type { Duplex } from "node:stream";
 import tls from "node:tls";
 
 const KEEP_ALIVE_PROBE_MS = 60_000;
@@ -49,11 +48,11 @@ export function dialTcp({ host, port, timeoutMs }: TcpTarget, signal: AbortSigna
  * between. `serverName` is sent as SNI when it is a name.
  */
 export function secure(
-  socket: Duplex,
+  socket: net.Socket,
   serverName: string | undefined,
   timeoutMs: number,
   signal: AbortSignal,
-): Promise<Duplex> {
+): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
     const named = serverName !== undefined && serverName !== "" && net.isIP(serverName) === 0;
     const wrapped = tls.connect({

@@ -1,0 +1,31 @@
+/** The paths of envd that are not RPCs, and who may reach them: the one list for envd, which serves them, and for the edge. */
+
+/** `internal`: the platform's own, refused to everybody who comes through the edge. */
+export const ENVD_ROUTES = {
+  "/health": "public",
+  "/metrics": "public",
+  "/envs": "public",
+  "/files": "public",
+  "/files/compose": "public",
+  "/init": "internal",
+  "/ca-bundle": "internal",
+  "/logs": "internal",
+  "/watches/suspend": "internal",
+  "/watches/resume": "internal",
+  "/warm": "internal",
+  /** Served as an upgrade. */
+  "/connect": "internal",
+} as const satisfies Readonly<Record<`/${string}`, "public" | "internal">>;
+
+export type EnvdPath = keyof typeof ENVD_ROUTES;
+
+/** First segments that the wire contract reserves, whether our envd serves them or not (wire-contract.md §2.3 step 8). */
+const RESERVED = ["collapse", "freeze", "fsfreeze", "fsthaw", "init", "unfreeze", "upgrade"];
+
+/** First segments of what only the platform may reach: nothing below them is public either. */
+export const INTERNAL_SEGMENTS: ReadonlySet<string> = new Set([
+  ...RESERVED,
+  ...Object.entries(ENVD_ROUTES)
+    .filter(([, who]) => who === "internal")
+    .map(([path]) => path.split("/")[1] ?? ""),
+]);

@@ -1,0 +1,36 @@
+/** Answers of our own, after which the connection ends: what is still to come on it is a body that no one wants. */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { announcesBody, headerValue } from "../raw-headers.ts";
+
+/** A body that was not asked for is read for so long, so that the answer arrives before the connection ends. */
+const LINGER_MS = 2_000;
+
+export interface Answer {
+  readonly status: number;
+  readonly reason: string;
+  /** Name, value, name, value, … `Content-Length` among them where there is a body. */
+  readonly headers: readonly string[];
+  readonly body: string;
+}
+
+export function answerAndClose(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+  response.writeHead(answer.status, answer.reason, [...answer.headers, "Connection", "close"]);
+  const { rawHeaders } = request;
+  // A client that waits for 100 does not send its body.
+  if (!announcesBody(rawHeaders) || request.complete || headerValue(rawHeaders, "expect") !== undefined) {
+    response.end(answer.body);
+    return;
+  }
+  response.write(answer.body === "" ? Buffer.alloc(0) : answer.body);
+  response.flushHeaders();
+  // Closed with bytes unread, the connection would be reset, and the answer lost on its way.
+  const end = () => {
+    clearTimeout(timer);
+    if (!response.writableEnded) response.end();
+  };
+  const timer = setTimeout(end, LINGER_MS);
+  request.once("end", end);
+  request.once("close", end);
+  request.resume();
+}

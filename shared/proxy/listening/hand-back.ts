@@ -1,0 +1,30 @@
+/** A request to upgrade that is to be answered: put back in front of its connection, it is read as the plain one it also is. */
+
+import type { IncomingMessage } from "node:http";
+
+const DROPPED: ReadonlySet<string> = new Set(["connection", "http2-settings", "upgrade"]);
+
+/**
+ * The head again, without the wish to upgrade.
+ * @param closes the connection is to end with the answer
+ */
+export function plainHead({ method, url, httpVersion, rawHeaders }: IncomingMessage, closes: boolean): Buffer {
+  let text = `${method ?? "GET"} ${url ?? "/"} HTTP/${httpVersion}\r\n`;
+  const options: string[] = closes ? ["close"] : [];
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? "";
+    const value = rawHeaders[at + 1] ?? "";
+    const lower = name.toLowerCase();
+    if (lower === "connection") options.push(...optionsOf(value));
+    else if (!DROPPED.has(lower)) text += `${name}: ${value}\r\n`;
+  }
+  if (options.length > 0) text += `Connection: ${options.join(", ")}\r\n`;
+  return Buffer.from(`${text}\r\n`, "latin1");
+}
+
+function optionsOf(value: string): string[] {
+  return value
+    .split(",")
+    .map((option) => option.trim())
+    .filter((option) => option !== "" && !DROPPED.has(option.toLowerCase()));
+}

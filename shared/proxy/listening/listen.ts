@@ -1,0 +1,147 @@
+/**
+ * The listening side of a proxy: Node's own strict parser, one decision per request, a limit on everything that waits.
+ * Upgrades that cannot be forwarded as such are handed back to the parser as the plain requests they also are.
+ */
+
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { MAX_HEAD_BYTES } from "../limits.ts";
+import { announcesBody, headerValue } from "../raw-headers.ts";
+import type { Client, Handler } from "./client.ts";
+import { plainHead } from "./hand-back.ts";
+import { refuseMalformed } from "./malformed.ts";
+import { Turns } from "./turns.ts";
+import { upgradingClient } from "./upgrading.ts";
+
+/** Until a head is complete, from the first byte or from the connection's beginning. */
+const HEADERS_TIMEOUT_MS = 60_000;
+/** Longer than the keep-alive of the clients we know, so that we never close under a request. */
+const IDLE_TIMEOUT_MS = 620_000;
+const KEEP_ALIVE_PROBE_MS = 60_000;
+
+export interface ListenOptions {
+  readonly handle: Handler;
+  /** Header lines (each ending in CRLF) of the answer to bytes that are not HTTP. */
+  readonly refusalHeaders: string;
+  /** Asked for each new connection; false closes it at once. */
+  readonly admits?: (socket: Socket) => boolean;
+}
+
+export interface Inbound {
+  readonly port: number;
+  /** Connections now open, upgraded ones included. */
+  readonly connections: number;
+  /** Stops accepting and closes idle connections; `destroy` closes the rest. */
+  close(): Promise<void>;
+  destroy(): void;
+}
+
+export async function listen(host: string, port: number, options: ListenOptions): Promise<Inbound> {
+  const sockets = new Set<Socket>();
+  const turns = new Turns();
+  /** What writes the answer to a request that was handed back. */
+  const answers = new WeakMap<Socket, (response: ServerResponse) => void>();
+  const server = createServer({
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
+    keepAliveTimeout: IDLE_TIMEOUT_MS,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    // Uploads may take long; a body that stands still is ended by the exchange that reads it.
+    requestTimeout: 0,
+    maxHeaderSize: MAX_HEAD_BYTES,
+    noDelay: true,
+    insecureHTTPParser: false,
+  });
+  server.timeout = 0;
+  // Bounded by size already; a count would drop headers without a word.
+  server.maxHeadersCount = 0;
+
+  const handBack = (request: IncomingMessage, socket: Socket, closes: boolean, behind: Buffer) => {
+    socket.unshift(Buffer.concat([plainHead(request, closes), behind]));
+    server.emit("connection", socket);
+    socket.resume();
+  };
+  const onRequest = (request: IncomingMessage, response: ServerResponse) => {
+    const { socket } = request;
+    request.on("error", () => undefined);
+    response.on("error", () => undefined);
+    const write = answers.get(socket);
+    answers.delete(socket);
+    turns.take(socket, response, () => {
+      if (write === undefined) options.handle(plainClient(request, response));
+      else write(response);
+    });
+  };
+  server.on("connection", (socket: Socket) => {
+    if (sockets.has(socket)) return;
+    if (options.admits?.(socket) === false) {
+      socket.destroy();
+      return;
+    }
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  server.on("request", onRequest);
+  server.on("checkContinue", onRequest);
+  server.on("checkExpectation", onRequest);
+  server.on("upgrade", (request: IncomingMessage, socket: Socket, early: Buffer) => {
+    // Sent ahead of the answer before it: whose bytes these are could not be told.
+    if (socket.destroyed || turns.current(socket) !== undefined) socket.destroy();
+    else if (isPlain(request)) handBack(request, socket, false, early);
+    else {
+      const answer = (write: (response: ServerResponse) => void) => {
+        answers.set(socket, write);
+        handBack(request, socket, true, Buffer.alloc(0));
+      };
+      options.handle(upgradingClient({ request, socket, early, answer }));
+    }
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) =>
+    refuseMalformed(error, socket as Socket, turns.current(socket as Socket), options.refusalHeaders),
+  );
+
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host, port, backlog: 4096 }, () => {
+      server.removeListener("error", reject);
+      resolve();
+    });
+  });
+  let closing: Promise<void> | undefined;
+  return {
+    port: (server.address() as AddressInfo).port,
+    get connections() {
+      return sockets.size;
+    },
+    close() {
+      closing ??= new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      return closing;
+    },
+    destroy() {
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+/**
+ * HTTP/2 over cleartext is not spoken here, and a request with a body has to be read by the parser: both are served as
+ * if Upgrade had not been sent, which RFC 9110 §7.8 allows. So is a request that is no GET, which no protocol we know
+ * switches with.
+ */
+function isPlain({ method, rawHeaders }: IncomingMessage): boolean {
+  if (method !== "GET" || announcesBody(rawHeaders)) return true;
+  return /^\s*h2c?\s*(,|$)/i.test(headerValue(rawHeaders, "upgrade") ?? "");
+}
+
+function plainClient(request: IncomingMessage, response: ServerResponse): Client {
+  return {
+    request,
+    upgrade: undefined,
+    get gone() {
+      return response.closed || response.destroyed;
+    },
+    onGone: (listener) => void response.once("close", listener),
+    answer: (write) => write(response),
+  };
+}

@@ -1,0 +1,88 @@
+/**
+ * Every connection towards servers, by execution: a new start of a sandbox, or another sandbox on the same address, never
+ * gets an old one, and closing one execution never touches another (behaviours.md §5.4).
+ */
+
+import type { Socket } from "node:net";
+import { DialledAgent } from "./agents.ts";
+import { cut } from "./cut.ts";
+import type { Way } from "./forward-plan.ts";
+
+/** For one way of one execution. */
+export interface WayAgents {
+  readonly keeping: DialledAgent;
+  readonly single: DialledAgent;
+}
+
+interface Execution {
+  readonly agents: Map<string, WayAgents>;
+  readonly open: Set<Socket>;
+}
+
+export class Connections {
+  readonly #executions = new Map<string, Execution>();
+  readonly #isActive: (executionId: string) => boolean;
+
+  /** @param isActive whether a request of this execution is under way: it may be about to dial */
+  constructor(isActive: (executionId: string) => boolean) {
+    this.#isActive = isActive;
+  }
+
+  /** Connections now open, idle ones included. */
+  get size(): number {
+    let size = 0;
+    for (const { open } of this.#executions.values()) size += open.size;
+    return size;
+  }
+
+  agents(executionId: string, way: Way): WayAgents {
+    const { agents } = this.#of(executionId);
+    let found = agents.get(way.key);
+    if (found === undefined) {
+      const common = {
+        dial: (signal: AbortSignal) => way.dial(signal),
+        onOpen: (socket: Socket) => this.#hold(executionId, socket),
+      };
+      found = {
+        keeping: new DialledAgent({ ...common, keeps: true }),
+        single: new DialledAgent({ ...common, keeps: false }),
+      };
+      agents.set(way.key, found);
+    }
+    return found;
+  }
+
+  /** Nothing of this execution is under way: what is left goes with its last connection. */
+  settle(executionId: string): void {
+    if (this.#executions.get(executionId)?.open.size === 0) this.#executions.delete(executionId);
+  }
+
+  /** Breaks off every connection of an execution, idle or busy. */
+  close(executionId: string): void {
+    const execution = this.#executions.get(executionId);
+    this.#executions.delete(executionId);
+    for (const socket of execution?.open ?? []) cut(socket);
+  }
+
+  stop(): void {
+    for (const executionId of this.#executions.keys()) this.close(executionId);
+  }
+
+  #of(executionId: string): Execution {
+    let execution = this.#executions.get(executionId);
+    if (execution === undefined) {
+      execution = { agents: new Map(), open: new Set() };
+      this.#executions.set(executionId, execution);
+    }
+    return execution;
+  }
+
+  #hold(executionId: string, socket: Socket): void {
+    const { open } = this.#of(executionId);
+    open.add(socket);
+    socket.once("close", () => {
+      open.delete(socket);
+      if (!this.#isActive(executionId)) this.settle(executionId);
+    });
+  }
+}

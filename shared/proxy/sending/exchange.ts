@@ -1,0 +1,321 @@
+/** One request of a client carried to a server: which way, on which connection, what if that fails, and how it ends. */
+
+import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { errorFrame, type StreamError } from "../connect-envelope.ts";
+import { MAX_HEAD_BYTES } from "../limits.ts";
+import type { Client } from "../listening/client.ts";
+import { type OutgoingHead, outgoingHead, UnforwardableError } from "../raw-headers.ts";
+import { DialError, type DialledAgent } from "./agents.ts";
+import type { Connections } from "./connections.ts";
+import { cut } from "./cut.ts";
+import { ended } from "./ended.ts";
+import type { Failure, ForwardPlan, Way } from "./forward-plan.ts";
+import { keepFor } from "./keep.ts";
+import { proxyFailure } from "./proxy-failure.ts";
+import { RequestBody } from "./request-body.ts";
+import { ResponseRelay, relayInformation } from "./response-relay.ts";
+import { sendUpgrade, type Upgrading } from "./upgrade.ts";
+
+/** Repeating one of these, without a body, changes nothing (RFC 9110 §9.2.2). */
+const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
+/** A server that ignores `Expect` must not stop the upload for ever (RFC 9110 §10.1.1). */
+const CONTINUE_WAIT_MS = 1_000;
+/** Informational responses before the real one; a server that sends more never means to answer. */
+const MOST_INFORMATIONAL = 16;
+const LOST: StreamError = {
+  code: "unavailable",
+  message: "The connection to the sandbox was lost while the request was in flight.",
+};
+
+export interface ExchangeHost {
+  readonly connections: Connections;
+  /** How long a cut Connect stream waits to learn whether its sandbox was killed, milliseconds. */
+  readonly lossGraceMs: number;
+  onDone(exchange: Exchange): void;
+}
+
+/** One request on one connection. */
+interface Attempt {
+  readonly way: Way;
+  readonly agent: DialledAgent;
+  readonly outgoing: OutgoingHead;
+}
+
+interface Answered {
+  readonly call: ClientRequest;
+  readonly answer: IncomingMessage;
+  readonly socket: Socket;
+}
+
+export class Exchange {
+  readonly plan: ForwardPlan;
+  readonly #client: Client;
+  readonly #host: ExchangeHost;
+  /** Ends what is being dialled or asked. */
+  readonly #left = new AbortController();
+  #way = 0;
+  #call: ClientRequest | undefined;
+  #upgrading: Upgrading | undefined;
+  #body: RequestBody | undefined;
+  #answer: IncomingMessage | undefined;
+  #response: ServerResponse | undefined;
+  #relay: ResponseRelay | undefined;
+  #continueTimer: NodeJS.Timeout | undefined;
+  #lossTimer: NodeJS.Timeout | undefined;
+  #informational = 0;
+  #retried = false;
+  #switched = false;
+  #done = false;
+
+  constructor(host: ExchangeHost, plan: ForwardPlan, client: Client) {
+    this.#host = host;
+    this.plan = plan;
+    this.#client = client;
+  }
+
+  start(): void {
+    this.#client.onGone(() => {
+      // A switched connection ends when both of its sockets have.
+      if (!this.#switched && this.#response === undefined) this.#finish();
+    });
+    this.#take();
+  }
+
+  /** Ends it now, whatever it is doing; resolves when the client has the last of it, or after `limitMs`. */
+  end(error: StreamError, limitMs: number): Promise<void> {
+    if (this.#done) return Promise.resolve();
+    const response = this.#response;
+    const mayAppend = this.#relay?.mayAppendError === true;
+    this.#finish();
+    if (this.#switched) return Promise.resolve();
+    if (response === undefined) {
+      this.plan.refuse(this.#client, { is: "removed" });
+      return Promise.resolve();
+    }
+    if (mayAppend) response.end(errorFrame(error));
+    else response.destroy();
+    return ended(response, limitMs);
+  }
+
+  // --- towards the server
+
+  #take(fresh = false): void {
+    const way = this.plan.ways[this.#way];
+    const outgoing = way === undefined ? undefined : this.#compose(way);
+    if (way === undefined || outgoing === undefined) return;
+    const { keeping, single } = this.#host.connections.agents(this.plan.executionId, way);
+    if (fresh) keeping.dropIdle(true);
+    const keeps = this.#client.upgrade === undefined && (way.ours || this.#repeatable(outgoing));
+    // A server that serves one connection at a time would not look at a fresh one while it holds an idle one.
+    if (!keeps) keeping.dropIdle(false);
+    const attempt = { way, agent: keeps ? keeping : single, outgoing };
+    try {
+      if (this.#client.upgrade === undefined) this.#send(attempt);
+      else this.#switch(attempt);
+    } catch {
+      this.#fail({ is: "unforwardable", message: "the request has characters that cannot be forwarded" });
+    }
+  }
+
+  #compose(way: Way): OutgoingHead | undefined {
+    try {
+      const { edits, path } = this.plan;
+      const { method = "GET", rawHeaders } = this.#client.request;
+      const hop = { added: way.added, upgrade: this.#client.upgrade?.protocol };
+      return outgoingHead({ method, path, rawHeaders }, edits, hop);
+    } catch (error) {
+      if (!(error instanceof UnforwardableError)) throw error;
+      this.#fail({ is: "unforwardable", message: error.message });
+      return undefined;
+    }
+  }
+
+  #repeatable(outgoing: OutgoingHead): boolean {
+    return outgoing.framing === "none" && IDEMPOTENT.has(this.#client.request.method ?? "");
+  }
+
+  /** @throws what Node's client does not write. */
+  #send(attempt: Attempt): void {
+    const { agent, outgoing } = attempt;
+    const { request } = this.#client;
+    const call = httpRequest({
+      agent,
+      method: request.method,
+      path: this.plan.path,
+      headers: outgoing.headers,
+      setHost: false,
+      maxHeaderSize: MAX_HEAD_BYTES,
+      insecureHTTPParser: false,
+      signal: this.#left.signal,
+    });
+    // Bounded by size already; a count would drop headers without a word.
+    call.maxHeadersCount = 0;
+    this.#call = call;
+    call.on("information", (info) => {
+      if (this.#mayInform(call) && info.statusCode !== 100)
+        this.#client.answer((response) => relayInformation(request, response, info));
+    });
+    call.once("response", (answer) => this.#onAnswer(call, answer, attempt));
+    call.on("error", (error) => this.#onError(call, error, attempt));
+    const { framing, expectsContinue } = outgoing;
+    if (framing === "none" || framing === "empty") {
+      call.end();
+      return;
+    }
+    this.#body = new RequestBody(request, call, { framing, drops: this.plan.edits.drops });
+    if (!expectsContinue || request.httpVersionMinor === 0) {
+      this.#body.start();
+      return;
+    }
+    call.flushHeaders();
+    call.once("continue", () => this.#continue());
+    this.#continueTimer = setTimeout(() => this.#continue(), CONTINUE_WAIT_MS);
+  }
+
+  #continue(): void {
+    clearTimeout(this.#continueTimer);
+    if (this.#done || this.#body === undefined || this.#body.started || this.#answer !== undefined) return;
+    this.#client.answer((response) => response.writeContinue());
+    this.#body.start();
+  }
+
+  #switch(attempt: Attempt): void {
+    const { request, upgrade } = this.#client;
+    if (upgrade === undefined) return;
+    this.#upgrading = sendUpgrade({
+      request,
+      upgrade,
+      path: this.plan.path,
+      headers: attempt.outgoing.headers,
+      agent: attempt.agent,
+      keepsBack: this.plan.keepsBack,
+      onAnswer: (call, answer) => this.#onAnswer(call, answer, attempt),
+      onInformation: (call) => void this.#mayInform(call),
+      onSwitched: () => {
+        this.#switched = true;
+      },
+      onDone: () => this.#finish(),
+      onError: (call, error) => this.#onError(call, error, attempt),
+    });
+  }
+
+  // --- from the server
+
+  #mayInform(call: ClientRequest): boolean {
+    if (this.#done || this.#answer !== undefined) return false;
+    if (++this.#informational <= MOST_INFORMATIONAL) return true;
+    call.destroy(new Error("the server sent informational responses without end"));
+    return false;
+  }
+
+  #onAnswer(call: ClientRequest, answer: IncomingMessage, { way, agent }: Attempt): void {
+    answer.on("error", () => undefined);
+    if (this.#done) {
+      call.destroy();
+      return;
+    }
+    this.#answer = answer;
+    // Node takes it from the answer when that has ended.
+    const { socket } = answer;
+    const failure = way.proxied ? proxyFailure(answer) : undefined;
+    if (failure !== undefined) {
+      this.#fail(failure);
+      return;
+    }
+    clearTimeout(this.#continueTimer);
+    this.#client.answer((response) => {
+      if (this.#done) return;
+      const relay = new ResponseRelay(response, this.plan);
+      try {
+        // A body that will not be asked for any more makes the client's connection useless for another request.
+        relay.head(this.#client.request, answer, this.#body?.started === false);
+      } catch {
+        this.#fail({ is: "bad_response" });
+        return;
+      }
+      this.#response = response;
+      this.#relay = relay;
+      response.once("close", () => this.#finish());
+      answer.once("end", () => this.#onEnd({ call, answer, socket }, agent, way));
+      answer.once("close", () => this.#onLost());
+      relay.body(answer);
+      if (answer.destroyed && !answer.complete) this.#onLost();
+    });
+  }
+
+  #onEnd({ call, answer, socket }: Answered, agent: DialledAgent, way: Way): void {
+    if (this.#done || !answer.complete) return;
+    const whole = this.#body === undefined || this.#body.surelyRead;
+    if (whole) agent.mayKeep(socket, keepFor(answer, way.idleMs));
+    const relay = this.#relay;
+    this.#call = undefined;
+    this.#finish();
+    // Node would wait for the rest of a body that no one will send.
+    if (!whole) call.destroy();
+    relay?.end(answer.rawTrailers);
+  }
+
+  // --- endings
+
+  #onError(call: ClientRequest, error: Error, { way, outgoing }: Attempt): void {
+    // After the head of an answer its own end tells.
+    if (this.#done || this.#response !== undefined) return;
+    this.#body?.stop();
+    clearTimeout(this.#continueTimer);
+    if (error instanceof DialError) {
+      this.#onUndialable(way);
+    } else if (call.reusedSocket && !this.#retried && this.#repeatable(outgoing) && this.#informational === 0) {
+      // The server closed a kept connection just before the request was written.
+      this.#retried = true;
+      this.#take(true);
+    } else {
+      this.#fail({ is: "bad_response" });
+    }
+  }
+
+  #onUndialable(way: Way): void {
+    if (this.#way + 1 < this.plan.ways.length) {
+      this.#way++;
+      this.#take();
+      return;
+    }
+    // A proxy that cannot be dialled says nothing of the server, unless the server itself was tried before.
+    this.#fail({ is: way.proxied && this.#way === 0 ? "unreachable" : "closed" });
+  }
+
+  /** The connection ended before the response did. */
+  #onLost(): void {
+    if (this.#done) return;
+    if (this.#relay?.mayAppendError === true) {
+      // The sandbox may be dying: whoever knows calls `end` with the reason, else this was only a lost connection.
+      this.#lossTimer = setTimeout(() => void this.end(LOST, 0), this.#host.lossGraceMs);
+      return;
+    }
+    const response = this.#response;
+    this.#finish();
+    response?.destroy();
+  }
+
+  #fail(failure: Failure): void {
+    if (this.#done) return;
+    this.#finish();
+    if (!this.#client.gone) this.plan.refuse(this.#client, failure);
+  }
+
+  /** Gives back everything but the response itself. */
+  #finish(): void {
+    if (this.#done) return;
+    this.#done = true;
+    clearTimeout(this.#continueTimer);
+    clearTimeout(this.#lossTimer);
+    this.#body?.stop();
+    if (this.#call !== undefined) {
+      const { socket } = this.#call;
+      if (socket !== null) cut(socket);
+      this.#left.abort(new Error("the exchange is over"));
+    }
+    this.#upgrading?.destroy();
+    this.#host.onDone(this);
+  }
+}

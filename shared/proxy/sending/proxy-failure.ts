@@ -1,0 +1,12 @@
+import type { IncomingMessage } from "node:http";
+import { isProxyError, PROXY_ERROR_HEADER } from "../hop-contract.ts";
+import { headerValue } from "../raw-headers.ts";
+import type { Failure } from "./forward-plan.ts";
+
+/** What the node's proxy says in its own name; undefined: this is the server's answer. */
+export function proxyFailure(answer: IncomingMessage): Failure | undefined {
+  const value = headerValue(answer.rawHeaders, PROXY_ERROR_HEADER);
+  if (value === undefined || !isProxyError(value)) return undefined;
+  if (value === "unforwardable") return { is: "unforwardable", message: "the request cannot be forwarded" };
+  return { is: value === "unauthorized" ? "unreachable" : value };
+}

@@ -1,0 +1,103 @@
+/** A response on its way from a server to the client: headers checked and reframed, body as it comes, nothing kept. */
+
+import type { IncomingMessage, InformationEvent, ServerResponse } from "node:http";
+import { EnvelopeTracker, isConnectStream } from "../connect-envelope.ts";
+import { endToEnd, forwardableTrailers, headerValue } from "../raw-headers.ts";
+
+/** A client that takes nothing for so long is gone, or means to hold the connection. */
+const SLOW_CLIENT_LIMIT_MS = 600_000;
+
+export interface RelayOptions {
+  /** Lower-case names of headers and trailers that stop here. */
+  readonly keepsBack: (name: string) => boolean;
+  readonly framesErrors: boolean;
+}
+
+/** 102 and 103; HTTP/1.0 knows no interim responses, and one that a slow client has no room for is left out. */
+export function relayInformation(request: IncomingMessage, response: ServerResponse, info: InformationEvent): void {
+  if (request.httpVersionMinor === 0 || response.headersSent || response.writableNeedDrain) return;
+  if (info.statusCode === 102) response.writeProcessing();
+  const link = info.statusCode === 103 ? headerValue(info.rawHeaders, "link") : undefined;
+  if (link === undefined) return;
+  try {
+    response.writeEarlyHints({ link });
+  } catch {
+    // A hint that cannot be sent on is only a hint.
+  }
+}
+
+export class ResponseRelay {
+  readonly #response: ServerResponse;
+  readonly #options: RelayOptions;
+  #tracker: EnvelopeTracker | undefined;
+  #slow: NodeJS.Timeout | undefined;
+  #begun = false;
+
+  constructor(response: ServerResponse, options: RelayOptions) {
+    this.#response = response;
+    this.#options = options;
+  }
+
+  /** The response so far is a Connect stream that may still be ended with an error frame. */
+  get mayAppendError(): boolean {
+    return this.#tracker?.mayAppend === true && !this.#response.writableEnded;
+  }
+
+  /**
+   * @param closes the client's connection is to end with this response
+   * @throws when a header cannot be passed on.
+   */
+  head(request: IncomingMessage, answer: IncomingMessage, closes: boolean): void {
+    const { keepsBack, framesErrors } = this.#options;
+    const { rawHeaders, statusCode: status = 502 } = answer;
+    const bodiless = request.method === "HEAD" || status === 204 || status === 304;
+    const length = headerValue(rawHeaders, "content-length");
+    const chunks = length === undefined && !bodiless && request.httpVersionMinor > 0;
+    const headers = endToEnd(
+      rawHeaders,
+      (name) => name === "content-length" || (name === "trailer" && !chunks) || keepsBack(name),
+    );
+    if (length !== undefined && status !== 204) headers.push("Content-Length", length);
+    // Said aloud, so that trailers may follow.
+    if (chunks) headers.push("Transfer-Encoding", "chunked");
+    if (closes) headers.push("Connection", "close");
+    this.#response.writeHead(status, answer.statusMessage ?? "", headers);
+    const type = headerValue(rawHeaders, "content-type");
+    if (framesErrors && chunks && isConnectStream(type)) this.#tracker = new EnvelopeTracker();
+    // A head whose body is not there yet does not wait for it.
+    setImmediate(() => {
+      if (!this.#begun && !this.#response.destroyed) this.#response.flushHeaders();
+    });
+  }
+
+  /** Hands the body on, until the response has all of it; `answer` waits while the client is slow. */
+  body(answer: IncomingMessage): void {
+    const response = this.#response;
+    answer.on("data", (chunk: Buffer) => {
+      this.#begun = true;
+      this.#tracker?.push(chunk);
+      if (response.write(chunk)) return;
+      answer.pause();
+      this.#slow ??= setTimeout(() => response.destroy(), SLOW_CLIENT_LIMIT_MS);
+    });
+    response.on("drain", () => {
+      clearTimeout(this.#slow);
+      this.#slow = undefined;
+      answer.resume();
+    });
+    response.once("close", () => clearTimeout(this.#slow));
+  }
+
+  end(rawTrailers: readonly string[]): void {
+    this.#begun = true;
+    if (rawTrailers.length > 0) {
+      const { keepsBack } = this.#options;
+      try {
+        this.#response.addTrailers(forwardableTrailers(rawTrailers, keepsBack));
+      } catch {
+        // The body was whole; a trailer that cannot be written is left out.
+      }
+    }
+    this.#response.end();
+  }
+}

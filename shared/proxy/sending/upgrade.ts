@@ -1,0 +1,118 @@
+/** Requests that switch protocols, through `http-proxy`: it asks the server, writes the 101 and pipes the two sockets. */
+
+import type { Agent, ClientRequest, IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import { createProxyServer } from "http-proxy";
+import type { UpgradeRequest } from "../listening/client.ts";
+import { endToEnd, headerValue } from "../raw-headers.ts";
+import { cut } from "./cut.ts";
+
+export interface UpgradeOptions {
+  readonly request: IncomingMessage;
+  readonly upgrade: UpgradeRequest;
+  readonly path: string;
+  /** Name, value, name, value, …, `Upgrade` among them. */
+  readonly headers: readonly string[];
+  readonly agent: Agent;
+  readonly keepsBack: (name: string) => boolean;
+  /** Of a server that does not agree. */
+  onAnswer(call: ClientRequest, answer: IncomingMessage): void;
+  onInformation(call: ClientRequest): void;
+  /** Both sockets are now one pipe; `done` comes when it has ended. */
+  onSwitched(): void;
+  onDone(): void;
+  onError(call: ClientRequest, error: Error): void;
+}
+
+export interface Upgrading {
+  /** Breaks it off, whatever it is doing. */
+  destroy(): void;
+}
+
+export function sendUpgrade(options: UpgradeOptions): Upgrading {
+  const { upgrade, path, agent } = options;
+  const { socket } = upgrade;
+  const state: { call?: ClientRequest; peer?: Socket } = {};
+  const proxy = createProxyServer({ target: "http://upgrade.invalid", agent, prependPath: false });
+  // Whatever goes wrong is reported by the request or by one of the sockets.
+  proxy.on("error", () => undefined);
+  proxy.once("proxyReqWs", (call) => {
+    state.call = call;
+    // The library writes paths anew; a server gets the one that was asked for.
+    call.path = path;
+    call.on("information", () => options.onInformation(call));
+    call.once("upgrade", (answer, peer) => {
+      state.peer = peer;
+      upgrade.takeOver();
+      answer.headers = switchingHeaders(answer.rawHeaders, options.keepsBack);
+      options.onSwitched();
+      endTogether(socket, peer, () => options.onDone());
+    });
+    // The library writes other answers past a slow client's back, and closes the client's connection on every error:
+    // both are ours, as for any other request.
+    queueMicrotask(() => {
+      call.removeAllListeners("response");
+      call.once("response", (answer: IncomingMessage) => options.onAnswer(call, answer));
+      call.removeAllListeners("error");
+      call.on("error", (error: Error) => options.onError(call, error));
+    });
+  });
+  proxy.ws(asWebSocket(options), socket, Buffer.alloc(0));
+  return {
+    destroy() {
+      if (state.peer !== undefined) {
+        cut(state.peer);
+        cut(socket);
+      }
+      const asked = state.call?.socket;
+      if (asked !== undefined && asked !== null) cut(asked);
+      state.call?.destroy();
+    },
+  };
+}
+
+/** The library knows one protocol to switch to; what the server is asked for is what the client asked for. */
+function asWebSocket({ request, headers }: UpgradeOptions): IncomingMessage {
+  const asked = Object.create(request) as IncomingMessage;
+  const grouped = byName(headers);
+  Object.defineProperty(grouped, "upgrade", { value: "websocket", enumerable: false });
+  Object.defineProperty(asked, "headers", { value: grouped });
+  return asked;
+}
+
+function switchingHeaders(rawHeaders: readonly string[], keepsBack: (name: string) => boolean) {
+  const upgrade = headerValue(rawHeaders, "upgrade");
+  const kept = endToEnd(rawHeaders, (name) => name === "content-length" || keepsBack(name));
+  return byName(["Connection", "Upgrade", ...(upgrade === undefined ? [] : ["Upgrade", upgrade]), ...kept]);
+}
+
+/** Values of one name together, whatever its spelling; the first spelling stays. */
+function byName(headers: readonly string[]): Record<string, string | string[]> {
+  const spelling = new Map<string, string>();
+  const grouped: Record<string, string | string[]> = {};
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = headers[at] ?? "";
+    const spelt = spelling.get(name.toLowerCase()) ?? name;
+    spelling.set(name.toLowerCase(), spelt);
+    const value = headers[at + 1] ?? "";
+    const before = grouped[spelt];
+    grouped[spelt] = before === undefined ? value : [before, value].flat();
+  }
+  return grouped;
+}
+
+/** Each direction ends on its own; a connection that breaks leaves its peer nothing to wait for. */
+function endTogether(a: Socket, b: Socket, onDone: () => void): void {
+  let open = 2;
+  for (const [from, to] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    // Before the library's own: it would end the peer politely.
+    from.prependListener("error", () => cut(to));
+    from.prependListener("close", () => {
+      if (!from.readableEnded || !from.writableFinished) cut(to);
+      if (--open === 0) onDone();
+    });
+  }
+}

@@ -1,0 +1,32 @@
+import { expect, onTestFinished, test } from "vitest";
+import { carelessServer, METHODS, withHidden } from "../../support/unread-bodies.ts";
+import { openFrontDoor, RawClient, routing } from "./front-door.ts";
+
+const TRIES = 40;
+
+/** Sends one request and waits for the end of its answer, which is two bytes. */
+async function visit(port: number, request: string): Promise<void> {
+  const client = await RawClient.open(port);
+  await client.send(request).until((text) => text.endsWith("\r\n\r\nok"));
+  client.destroy();
+}
+
+test.each([
+  { way: "straight to the container", sameHost: true },
+  { way: "through the node's proxy", sameHost: false },
+])("what a server leaves unread of a body is no visitor's request, $way", async ({ sameHost }) => {
+  const door = await openFrontDoor({ sameHost });
+  onTestFinished(() => door.stop());
+  const route = door.add();
+  const server = await carelessServer(route.address);
+  onTestFinished(() => server.stop());
+  const headers = routing(route, server.port);
+  for (let count = 0; count < TRIES; count++) {
+    const method = METHODS[count % METHODS.length] ?? "GET";
+    await visit(door.port, withHidden(method, "/attack", headers));
+    await visit(door.port, `GET /victim HTTP/1.1\r\n${headers}\r\n`);
+  }
+  const victims = () => server.served.filter((line) => line === "GET /victim").length;
+  await expect.poll(victims, { timeout: 20_000 }).toBe(TRIES);
+  expect(server.served.filter((line) => line.includes("hidden"))).toEqual([]);
+});

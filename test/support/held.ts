@@ -1,0 +1,39 @@
+/** A program in a process of its own that says how much it holds. */
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+
+export interface Held {
+  /** Its first line. */
+  readonly port: number;
+  /** Bytes in use after a collection: heap, buffers, what is queued to be written. */
+  bytes(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+/** @param program prints a port, then answers each line on its input with its bytes */
+export async function startHeld(program: string, ...args: readonly string[]): Promise<Held> {
+  const child = spawn(process.execPath, ["--import", "tsx", "--expose-gc", program, ...args], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  const next = async () => {
+    const { value, done } = await lines.next();
+    if (done === true) throw new Error("the program has ended");
+    return Number(value);
+  };
+  return {
+    port: await next(),
+    bytes() {
+      child.stdin.write("bytes\n");
+      return next();
+    },
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const exit = once(child, "exit");
+      child.kill("SIGKILL");
+      await exit;
+    },
+  };
+}
