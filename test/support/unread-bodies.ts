@@ -55,7 +55,7 @@ export async function carelessServer(address: string): Promise<CarelessServer> {
 }
 
 /** A second request, complete but for its last header's end: the next visitor's request line would become that header. */
-export const HIDDEN = "GET /hidden HTTP/1.1\r\nHost: x\r\nX-Rest: ";
+const HIDDEN = "GET /hidden HTTP/1.1\r\nHost: x\r\nX-Rest: ";
 export const METHODS = ["GET", "DELETE", "OPTIONS", "POST", "PUT"] as const;
 
 /** The head and body of a request that hides another one in its body. */

@@ -138,6 +138,11 @@ function forward(request: IncomingMessage, response: ServerResponse, plan: Forwa
   call.on("information", (info) => {
     if (!call.destroyed) relayInformation(request, response, info);
   });
+  call.once("upgrade", (_answer, peer) => {
+    peer.destroy();
+    state.over = true;
+    if (!response.closed) refuse(new UpstreamError("the destination switched to a protocol that was not asked for"));
+  });
   call.once("response", (answer) => {
     state.answer = answer;
     relayAnswer(request, answer, response);

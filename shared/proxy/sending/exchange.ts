@@ -158,6 +158,10 @@ export class Exchange {
     });
     call.once("response", (answer) => this.#onAnswer(call, answer, attempt));
     call.on("error", (error) => this.#onError(call, error, attempt));
+    // Without an error: the server switched to a protocol that was not asked for.
+    call.once("close", () => {
+      if (this.#call === call && this.#answer === undefined) this.#fail({ is: "bad_response" });
+    });
     const { framing, expectsContinue } = outgoing;
     if (framing === "none" || framing === "empty") {
       call.end();

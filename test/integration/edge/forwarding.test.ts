@@ -325,11 +325,12 @@ describe.each([
     }
   });
 
-  test("that was answered wrongly says so and leaves the client's connection whole", async () => {
+  test("that was answered wrongly says so", async () => {
     const backend = await saying("HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 0\r\n\r\n");
     const dead = await answering((socket) => socket.on("data", () => socket.destroy()));
     const odd = await saying("SSH-2.0-x\r\n\r\n");
-    for (const { port } of [backend, dead, odd]) {
+    const unasked = await saying("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n");
+    for (const { port } of [backend, dead, odd, unasked]) {
       const response = await fetch(`http://127.0.0.1:${door.port}/`, { headers: routed(route, port) });
       expect(response.status).toBe(502);
       expect(await response.json()).toMatchObject({ sandboxId: route.sandboxId, port, code: 502 });
