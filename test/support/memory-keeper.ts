@@ -63,6 +63,12 @@ export async function expectKept(sandbox: Sandbox, kept: Kept): Promise<void> {
   await expect.poll(count, { timeout: 10_000 }).toBeGreaterThan(then);
 }
 
+/** The files on its disk, byte for byte; what was in memory is gone. */
+export async function expectOnDisk(sandbox: Sandbox, kept: Kept): Promise<void> {
+  const tree = (hashes: string) => hashes.trim().split("\n").at(-1);
+  expect(tree(await fileHashes(sandbox))).toBe(tree(kept.files));
+}
+
 async function fileHashes(sandbox: Sandbox): Promise<string> {
   return (await sandbox.commands.run(HASHES, { timeoutMs: 60_000 })).stdout;
 }
