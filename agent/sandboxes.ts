@@ -349,15 +349,8 @@ function ignore(): void {
 }
 
 function toStarted({ executionId, sandboxId, container, startedAt, warm, restored }: Sandbox): Started {
-  return {
-    executionId,
-    sandboxId,
-    address: container.slot.address,
-    envdVersion: ENVD_VERSION,
-    startedAt,
-    warm,
-    restored,
-  };
+  const { address } = container.slot;
+  return { executionId, sandboxId, address, envdVersion: ENVD_VERSION, startedAt, warm, restored };
 }
 
 // Whatever fails while the limit passes or the stop arrives is their fault, not its own.
