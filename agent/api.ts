@@ -108,10 +108,10 @@ function destination(host: string): { address: string } | { hostname: string } {
 }
 
 /** Everything on this API is for the orchestrator. */
-export function nodeTokenOnly(nodeToken: string): Authenticate<undefined> {
+export function orchestratorOnly(token: string): Authenticate<undefined> {
   return (_access, request) => {
-    if (!sameSecret(bearer(request), nodeToken)) {
-      throw new AppError("unauthorized", "the node token is missing or wrong");
+    if (!sameSecret(bearer(request), token)) {
+      throw new AppError("unauthorized", "the orchestrator's token is missing or wrong");
     }
     return undefined;
   };

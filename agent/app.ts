@@ -11,7 +11,7 @@ import type { Log } from "../shared/log.ts";
 import type { Seal } from "../shared/seal.ts";
 import { serve } from "../shared/serve.ts";
 import { Teardown } from "../shared/teardown.ts";
-import { addOperatorRoutes, handlers, nodeTokenOnly } from "./api.ts";
+import { addOperatorRoutes, handlers, orchestratorOnly } from "./api.ts";
 import { applyReply } from "./apply-reply.ts";
 import { barrier } from "./barrier.ts";
 import { pooledTemplates } from "./builds/pooled-templates.ts";
@@ -183,7 +183,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   for (const sandbox of found.sandboxes) sandboxes.adopt(sandbox);
   const running = () => sandboxes.running();
   const proxy = await startNodeProxy(
-    { host: config.proxyHost, port: config.proxyPort, nodeToken: config.nodeToken },
+    { host: config.proxyHost, port: config.proxyPort, nodeToken: config.orchestratorToken },
     { log, route: (sandboxId) => sandboxes.route(sandboxId) },
   );
   teardown.add("proxy", () => proxy.stop());
@@ -245,7 +245,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       samples: stores.samples,
       networkLog: stores.networkLog,
     }),
-    nodeTokenOnly(config.nodeToken),
+    orchestratorOnly(config.orchestratorToken),
   );
   addOperatorRoutes(server, {
     instruments,
@@ -254,7 +254,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       "egress process": egress.problem,
       orchestrator: report.reached ? undefined : "the orchestrator does not answer",
     }),
-    metricsTokens: [config.nodeToken, ...(config.metricsToken === undefined ? [] : [config.metricsToken])],
+    metricsTokens: [config.orchestratorToken, ...(config.metricsToken === undefined ? [] : [config.metricsToken])],
   });
   const url = await server.listen({ host: config.agentHost, port: config.agentPort });
 

@@ -27,7 +27,12 @@ export const AgentConfig = Type.Object({
   nodeToken: Type.String({
     minLength: 16,
     maxLength: 1024,
-    description: "Token that orchestrator and agents show each other",
+    description: "Token that this node shows to the orchestrator; it says which node this is",
+  }),
+  orchestratorToken: Type.String({
+    minLength: 16,
+    maxLength: 1024,
+    description: "Token that orchestrator and edge show to this node",
   }),
   metricsToken: Type.Optional(
     Type.String({
@@ -160,6 +165,7 @@ export const FOREIGN_SETTINGS: readonly string[] = [
   "BUILD_QUEUE_MS",
   "CAPTURE_TIMEOUT_MS",
   "DATABASE",
+  "DATABASE_URL",
   "DOMAIN",
   "EDGE_CONNECTION_LIMIT",
   "EDGE_HOST",
@@ -182,6 +188,7 @@ export const FOREIGN_SETTINGS: readonly string[] = [
   "MISSING_GRACE_MS",
   "NETWORK_TIMEOUT_MS",
   "NODE_CPU_OVERCOMMIT",
+  "NODE_KEY",
   "NODE_LOST_MS",
   "NODE_MEMORY_OVERCOMMIT",
   "NODE_TIMEOUT_MS",

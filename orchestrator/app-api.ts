@@ -128,7 +128,7 @@ export async function serveApi(
       limiter: createRateLimiter(now),
       refusals: createRateLimiter(now),
       adminToken: config.adminToken,
-      nodeToken: config.nodeToken,
+      nodeKey: config.nodeKey,
       metricsToken: config.metricsToken,
       rate: (route) => rateOf(route, config),
       refusedRate: perMinute(config.rateLimitFailedAuthPerMinute),

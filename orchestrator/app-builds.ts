@@ -106,6 +106,8 @@ export async function startBuilds(parts: Parts, { pools, names, teardown }: Buil
       now,
       seed: config.seed,
       maxBytes: config.maxUploadMb * MIB,
+      isBuilding: (place: { nodeId: string; templateId: string; hash: string }) =>
+        store.buildLeftovers.readsFile(place),
       isTemplate: async (id: string) => (await store.templates.get(id)) !== undefined,
     },
   };

@@ -1,5 +1,6 @@
 /** Puts the orchestrator together: the only file here that constructs things. */
 
+import { nodeToken } from "../shared/node-tokens.ts";
 import { createSeal } from "../shared/seal.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { ENVD_VERSION } from "../shared/version.ts";
@@ -50,11 +51,12 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     diskSizeMB: config.baseDiskMb,
     envdVersion: ENVD_VERSION,
   });
+  const tokenTo = (nodeId: string) => nodeToken(config.nodeKey, nodeId, "to node");
   const nodes = await openNodes({
     store: store.nodes,
     now,
     log,
-    nodeToken: config.nodeToken,
+    nodeToken: tokenTo,
     nodeTimeoutMs: config.nodeTimeoutMs,
     machineId: deps.machineId,
   });
@@ -127,7 +129,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     {
       host: config.edgeHost,
       port: config.edgePort,
-      nodeToken: config.nodeToken,
+      nodeToken: tokenTo,
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
     },
     {

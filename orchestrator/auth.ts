@@ -6,6 +6,7 @@ import { clientOf } from "../shared/client-address.ts";
 import type { Access, Route } from "../shared/contract.ts";
 import { AppError, isError } from "../shared/errors.ts";
 import { isApiKey, sameSecret } from "../shared/ids.ts";
+import { nodeOfToken } from "../shared/node-tokens.ts";
 import type { Authenticate } from "../shared/serve.ts";
 import type { Identity } from "./identity.ts";
 import type { Rate, RateLimiter } from "./rate-limit.ts";
@@ -18,7 +19,7 @@ export interface AuthDeps {
   /** Of refused credentials: apart, since a caller can make up as many as it likes. */
   readonly refusals: RateLimiter;
   readonly adminToken: string;
-  readonly nodeToken: string;
+  readonly nodeKey: string;
   /** For whoever collects metrics, beside the operators. */
   readonly metricsToken: string | undefined;
   /** Of a project's calls, by kind of route. */
@@ -35,7 +36,8 @@ export interface Auth {
   readonly project: Authenticate<Project>;
   /** Operators only. */
   readonly operator: Authenticate<undefined>;
-  readonly node: Authenticate<undefined>;
+  /** Whose id it is that the caller may speak for. */
+  readonly node: Authenticate<string>;
   /** Operators, and whoever collects metrics. */
   readonly metrics: Authenticate<undefined>;
   readonly open: Authenticate<undefined>;
@@ -149,7 +151,8 @@ export function createAuth(deps: AuthDeps): Auth {
     node: async (_access, request) =>
       guarded(request, async () => {
         const token = bearer(request);
-        if (token !== undefined && sameSecret(token, deps.nodeToken)) return Promise.resolve(undefined);
+        const nodeId = token === undefined ? undefined : nodeOfToken(deps.nodeKey, token, "from node");
+        if (nodeId !== undefined) return Promise.resolve(nodeId);
         throw new AppError("unauthorized", "Invalid node token");
       }),
     metrics: async (_access, request) =>

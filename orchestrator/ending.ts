@@ -16,8 +16,11 @@ export interface Ending {
   kill(id: string, reason: EndReason): Promise<boolean>;
   /** Kills it only if its end has passed when the move is made. */
   expire(record: SandboxRecord): Promise<boolean>;
-  /** It has ended on its node already. Nothing happens when that was another execution. */
-  ended(exit: Pick<ExitReport, "sandboxId" | "executionId">, reason: EndReason): Promise<boolean>;
+  /** It has ended on this node already. Nothing happens when that was another execution, or one of another node. */
+  ended(
+    exit: Pick<ExitReport, "sandboxId" | "executionId"> & { readonly nodeId: string },
+    reason: EndReason,
+  ): Promise<boolean>;
   /** Tells a node to end an execution; limited, never throws: the next report of that node repairs what was missed. */
   end(nodeId: string, executionId: string): Promise<void>;
 }
@@ -109,13 +112,13 @@ export function createEnding(deps: EndingDeps): Ending {
       }
     },
     expire: (record) => transition(record.id, () => killNow(record.id, "timeout", now())),
-    ended: ({ sandboxId, executionId }, reason) =>
+    ended: ({ sandboxId, executionId, nodeId }, reason) =>
       transition(sandboxId, async () => {
         const gone = await store.move(
           {
             id: sandboxId,
             to: "gone",
-            when: { executionId, from: ["running", "pausing", "snapshotting", "killing"] },
+            when: { executionId, nodeId, from: ["running", "pausing", "snapshotting", "killing"] },
             set: { endedAt: now(), endReason: reason },
           },
           { type: "killed", data: { reason } },

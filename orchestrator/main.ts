@@ -1,9 +1,11 @@
 /** Environment → settings → log → the orchestrator, until a signal comes. */
 
 import { readFileSync } from "node:fs";
+import { Type } from "typebox";
 import { addressList } from "../shared/client-address.ts";
 import { ConfigError, describeConfig, readConfig } from "../shared/config.ts";
 import { createLog } from "../shared/log.ts";
+import { nodeToken } from "../shared/node-tokens.ts";
 import { run } from "../shared/run.ts";
 import { startOrchestrator } from "./app.ts";
 import { FOREIGN_SETTINGS, OrchestratorConfig } from "./config.ts";
@@ -11,10 +13,38 @@ import { readAllowed } from "./network/proxy.ts";
 
 if (process.argv.includes("--help")) {
   process.stdout.write(
-    `orchestrator: settings are read from the environment\n\n${describeConfig(OrchestratorConfig)}\n`,
+    `orchestrator: settings are read from the environment. Options:
+  --check              only check the settings
+  --node-tokens NODE   only print the two tokens of a node, as settings of its agent; reads SVC_NODE_KEY
+\n${describeConfig(OrchestratorConfig)}\n`,
   );
+} else if (process.argv.includes("--node-tokens")) {
+  printNodeTokens(process.argv.at(-1) ?? "");
 } else {
   await main();
+}
+
+/** Settings of a node's agent, made from SVC_NODE_KEY: for `scripts/up`, and for who adds a node by hand. */
+function printNodeTokens(nodeId: string): void {
+  try {
+    const { nodeKey } = readConfig(Type.Pick(OrchestratorConfig, ["nodeKey"]), {
+      SVC_NODE_KEY: process.env.SVC_NODE_KEY,
+    });
+    if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(nodeId)) throw new ConfigError(["--node-tokens needs a node's id"]);
+    process.stdout.write(
+      `SVC_NODE_TOKEN=${nodeToken(nodeKey, nodeId, "from node")}\n` +
+        `SVC_ORCHESTRATOR_TOKEN=${nodeToken(nodeKey, nodeId, "to node")}\n`,
+    );
+  } catch (error) {
+    refuse(error);
+  }
+}
+
+function refuse(error: unknown): void {
+  if (!(error instanceof ConfigError)) throw error;
+  process.stderr.write(`orchestrator: ${error.problems.length} setting(s) are wrong\n`);
+  for (const problem of error.problems) process.stderr.write(`  ${problem}\n`);
+  process.exitCode = 2;
 }
 
 async function main(): Promise<void> {
@@ -24,10 +54,7 @@ async function main(): Promise<void> {
     readAllowed(config.egressProxyAllow);
     addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    process.stderr.write(`orchestrator: ${error.problems.length} setting(s) are wrong\n`);
-    for (const problem of error.problems) process.stderr.write(`  ${problem}\n`);
-    process.exitCode = 2;
+    refuse(error);
     return;
   }
   if (process.argv.includes("--check")) return;

@@ -46,7 +46,8 @@ export interface NodesDeps {
   readonly store: NodeStore;
   readonly now: () => number;
   readonly log: Log;
-  readonly nodeToken: string;
+  /** What a node is shown. */
+  readonly nodeToken: (nodeId: string) => string;
   readonly nodeTimeoutMs: number;
   /** Of this machine; undefined: unknown, no node is taken to be here. */
   readonly machineId: string | undefined;
@@ -72,7 +73,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
   const entries = new Map<string, Entry>();
 
   function dial(facts: NodeFacts): Connection<typeof agentApi> {
-    const headers = { authorization: `Bearer ${deps.nodeToken}` };
+    const headers = { authorization: `Bearer ${deps.nodeToken(facts.nodeId)}` };
     return connect(agentApi, { url: facts.apiUrl, name: `node ${facts.nodeId}`, headers });
   }
 

@@ -2,6 +2,7 @@
 
 import type { ExitReport, Heartbeat, nodeApi } from "../shared/agent-api.ts";
 import type { Handlers } from "../shared/contract.ts";
+import { AppError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import type { Ending, EndReason } from "./ending.ts";
 import type { Nodes } from "./nodes.ts";
@@ -30,11 +31,11 @@ export interface ReportsDeps {
 /** Whether every paused sandbox still has its snapshot is looked at so often: it changes rarely, and is many rows. */
 const SNAPSHOT_CHECK_MS = 60_000;
 
-export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi> {
+export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi, string> {
   const suspicions = new Map<string, Suspicions>();
 
-  async function handleExits(exits: readonly ExitReport[]): Promise<void> {
-    await Promise.all(exits.map((exit) => deps.ending.ended(exit, reasonOf(exit))));
+  async function handleExits(exits: readonly ExitReport[], nodeId: string): Promise<void> {
+    await Promise.all(exits.map((exit) => deps.ending.ended({ ...exit, nodeId }, reasonOf(exit))));
   }
 
   const checkedAt = new Map<string, number>();
@@ -80,15 +81,16 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     }
     for (const record of lost) {
       deps.log.warn({ nodeId, sandboxId: record.id, executionId: record.executionId }, "sandbox lost on its node");
-      await deps.ending.ended({ sandboxId: record.id, executionId: record.executionId }, "lost");
+      await deps.ending.ended({ sandboxId: record.id, executionId: record.executionId, nodeId }, "lost");
     }
   }
 
   return {
-    async heartbeat({ body }) {
+    async heartbeat({ body }, { caller }) {
       const { nodeId } = body.node;
+      itself(nodeId, caller);
       if (await deps.nodes.heard(body)) deps.routes.refreshNode(nodeId);
-      await handleExits(body.exits);
+      await handleExits(body.exits, nodeId);
       const { executions: reported, snapshots } = body;
       const wanted = await wantedOf(snapshots);
       const records = await recordsFor(body, wanted);
@@ -112,8 +114,16 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       };
     },
 
-    reportExits: ({ body }) => handleExits(body.exits),
+    reportExits({ params, body }, { caller }) {
+      itself(params.nodeId, caller);
+      return handleExits(body.exits, caller);
+    },
   };
+}
+
+/** A node speaks for itself only; AppError `forbidden`. */
+function itself(nodeId: string, caller: string): void {
+  if (nodeId !== caller) throw new AppError("forbidden", "the node token is another node's");
 }
 
 function reasonOf({ reason }: ExitReport): EndReason {

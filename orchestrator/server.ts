@@ -42,7 +42,7 @@ export interface ApiHandlers {
   readonly events: Handlers<typeof eventApi, Project>;
   readonly admin: Handlers<typeof adminApi>;
   readonly nodes: Handlers<typeof nodesApi>;
-  readonly reports: Handlers<typeof nodeApi>;
+  readonly reports: Handlers<typeof nodeApi, string>;
   readonly health: Handlers<typeof healthApi>;
 }
 

@@ -18,7 +18,8 @@ process.stdout.write(
     "",
     `export E2B_API_URL=${cluster.url}`,
     `export E2B_SANDBOX_URL=${cluster.edgeUrl}`,
-    `export E2B_API_KEY=${cluster.key}`,
+    // Clients of E2B check the prefix; it is the same key under both.
+    `export E2B_API_KEY=${cluster.key.replace(/^svc_/, "e2b_")}`,
     "",
   ].join("\n"),
 );

@@ -7,7 +7,7 @@ import { STATUS_CODES } from "node:http";
 import { sameSecret } from "../../shared/ids.ts";
 import type { Log } from "../../shared/log.ts";
 import type { StreamError } from "../../shared/proxy/connect-envelope.ts";
-import { ENVD_PORT, field, NODE_TOKEN_HEADER } from "../../shared/proxy/hop-contract.ts";
+import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
 import { answerAndClose } from "../../shared/proxy/listening/answer.ts";
 import type { Client } from "../../shared/proxy/listening/client.ts";
 import { listen } from "../../shared/proxy/listening/listen.ts";
@@ -34,8 +34,8 @@ export interface EdgeConfig {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** Shared with the nodes' proxies. */
-  readonly nodeToken: string;
+  /** What the proxy of a node is shown. */
+  readonly nodeToken: (nodeId: string) => string;
   /** Requests and upgraded connections at once, per sandbox; more get 429. */
   readonly maxConnectionsPerSandbox: number;
 }
@@ -80,8 +80,6 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   const { log, routes } = deps;
   const forwarder = new Forwarder({ lossGraceMs: LOSS_GRACE_MS });
   const planner = new WayPlanner(config.nodeToken);
-  // Refused here, at the start, rather than at the first request.
-  field(NODE_TOKEN_HEADER, config.nodeToken);
   const inbound = await listen(config.host, config.port, { refusalHeaders: CORS_LINES, handle });
   const forget = routes.onRemove((executionId, _sandboxId, reason) => forwarder.close(executionId, endingOf(reason)));
   log.info({ host: config.host, port: inbound.port }, "edge listening");

@@ -35,10 +35,10 @@ export interface PreparedPort {
 }
 
 export class WayPlanner {
-  readonly #nodeToken: string;
+  readonly #nodeToken: (nodeId: string) => string;
   readonly #prepared = new WeakMap<EdgeRoute, Map<number, PreparedPort>>();
 
-  constructor(nodeToken: string) {
+  constructor(nodeToken: (nodeId: string) => string) {
     this.#nodeToken = nodeToken;
   }
 
@@ -52,7 +52,7 @@ export class WayPlanner {
     if (prepared === undefined) {
       // A visitor who tries every port must not make us remember every port.
       if (ports.size >= MAX_PREPARED_PORTS) ports.clear();
-      prepared = prepare(route, port, this.#nodeToken);
+      prepared = prepare(route, port, this.#nodeToken(route.nodeId));
       ports.set(port, prepared);
     }
     return prepared;

@@ -16,6 +16,8 @@ export interface FileRoutesDeps {
   readonly maxBytes: number;
   /** False: deleted since the URL was signed. */
   readonly isTemplate: (id: string) => Promise<boolean>;
+  /** Whether that node was given a build of the template that copies from these files. */
+  readonly isBuilding: (place: UploadPlace & { readonly nodeId: string }) => Promise<boolean>;
 }
 
 interface Params {
@@ -35,9 +37,10 @@ const DOWNLOAD = {
 
 export function addFileRoutes(server: FastifyInstance, deps: FileRoutesDeps): void {
   server.get<{ Params: Params }>("/internal/templates/:templateId/files/:hash", async (request, reply) => {
-    await deps.auth.node("node", request, DOWNLOAD, reply);
+    const nodeId = await deps.auth.node("node", request, DOWNLOAD, reply);
     const { templateId, hash } = place(request.params);
-    const found = await deps.archives.read(templateId, hash);
+    const builds = await deps.isBuilding({ nodeId, templateId, hash });
+    const found = builds ? await deps.archives.read(templateId, hash) : undefined;
     if (found === undefined) throw new AppError("not_found", "no such files have been uploaded");
     return reply.type("application/octet-stream").header("content-length", found.bytes).send(found.stream);
   });

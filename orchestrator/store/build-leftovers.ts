@@ -88,6 +88,28 @@ export function buildLeftovers(db: Database, now: () => number) {
       await db.deleteFrom("build_removals").where("created_at", "<=", before).execute();
     },
 
+    /** Whether a node has a build under way that copies from this archive of the template. */
+    async readsFile({
+      nodeId,
+      templateId,
+      hash,
+    }: {
+      nodeId: string;
+      templateId: string;
+      hash: string;
+    }): Promise<boolean> {
+      const row = await db
+        .selectFrom("build_files")
+        .innerJoin("builds", "builds.id", "build_files.build_id")
+        .select("builds.id")
+        .where("builds.template_id", "=", templateId)
+        .where("builds.node_id", "=", nodeId)
+        .where("builds.status", "=", "building")
+        .where("build_files.hash", "=", hash)
+        .executeTakeFirst();
+      return row !== undefined;
+    },
+
     /** Hashes of the archives that builds of a template copy from. */
     async neededFiles(templateId: string): Promise<ReadonlySet<string>> {
       const rows = await db

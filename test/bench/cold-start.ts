@@ -15,7 +15,7 @@ const RESOURCES = { cpuCount: 2, memoryMB: 1023, diskSizeMB: 0 };
 
 export async function coldStart({ platform, quick, say }: Bench): Promise<readonly Row[]> {
   const port = settingOf(platform, "agent", "SVC_AGENT_PORT");
-  const token = settingOf(platform, "agent", "SVC_NODE_TOKEN");
+  const token = settingOf(platform, "agent", "SVC_ORCHESTRATOR_TOKEN");
   const agent = connect(agentApi, {
     url: `http://127.0.0.1:${port}`,
     name: "agent",

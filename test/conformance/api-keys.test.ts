@@ -1,8 +1,10 @@
 /** Keys and projects: who may do what, what a refusal says, and that a revoked key stops at once. */
 
+import { readFileSync, statSync } from "node:fs";
 import { AuthenticationError, Sandbox, SandboxNotFoundError } from "e2b";
 import { beforeAll, describe, expect, test } from "vitest";
-import { api, asAdmin, openPlatform } from "../support/platform.ts";
+import { nodeToken } from "../../shared/node-tokens.ts";
+import { api, asAdmin, checkout, openPlatform, readEnvFile } from "../support/platform.ts";
 import { ownSandbox, refusal } from "../support/sdk.ts";
 
 const platform = openPlatform();
@@ -31,6 +33,31 @@ describe("a project of its own", () => {
       const headers = { "x-admin-token": platform.adminToken, "x-team-id": id };
       expect((await api(platform, "GET", "/v2/sandboxes", { key: null, headers })).status).toBe(200);
     }
+  });
+
+  test("the files of `up`: the key with the prefix that E2B's clients check, the operator's token apart, both private", () => {
+    const suffix = platform.instance === "" ? "" : `-${platform.instance}`;
+    const [users, operators] = [`${checkout}.svc${suffix}/env`, `${checkout}.svc${suffix}/admin.env`];
+    expect(process.env.E2B_API_KEY).toMatch(/^e2b_[0-9a-f]{40}$/);
+    expect(process.env.E2B_API_KEY?.slice(4)).toBe(platform.apiKey.slice(4));
+    expect(platform.apiKey).toMatch(/^svc_[0-9a-f]{40}$/);
+    expect(readFileSync(users, "utf8")).not.toMatch(/ADMIN/);
+    expect(readFileSync(users, "utf8")).not.toContain(platform.adminToken);
+    for (const file of [users, operators]) expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
+  });
+
+  test("the settings of `up`: what the node has does not speak for the orchestrator, nor for other nodes", () => {
+    const read = (file: string) => readEnvFile(`${platform.paths.etc}/${file}`);
+    const [orchestrator, agent] = [read("orchestrator.env"), read("agent.env")];
+    const key = orchestrator.get("SVC_NODE_KEY") ?? "";
+    expect(key).toMatch(/^[\w-]{43}$/);
+    expect([...agent.values()]).not.toContain(key);
+    const nodeId = agent.get("SVC_NODE_ID") ?? "";
+    expect(agent.get("SVC_NODE_TOKEN")).toBe(nodeToken(key, nodeId, "from node"));
+    expect(agent.get("SVC_ORCHESTRATOR_TOKEN")).toBe(nodeToken(key, nodeId, "to node"));
+    expect([orchestrator.get("SVC_NODE_TOKEN"), agent.get("SVC_NODE_KEY")]).toEqual([undefined, undefined]);
+    const sealKey = `${platform.paths.etc}/seal.key`;
+    expect((statSync(sealKey).mode & 0o777).toString(8)).toBe("600");
   });
 
   test("a new key works, is shown once, and is masked from then on", async () => {

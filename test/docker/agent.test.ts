@@ -91,7 +91,7 @@ describe("without a pool", () => {
     await expect.poll(containers, SLOW).toEqual([]);
   });
 
-  test("calls without the node token are refused", async () => {
+  test("calls without the token of the orchestrator are refused", async () => {
     const response = await fetch(`${agent.url}/v1/executions/${randomUUID()}`, { method: "DELETE" });
     expect(response.status).toBe(401);
   });

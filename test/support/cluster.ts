@@ -8,12 +8,12 @@ import { OrchestratorConfig } from "../../orchestrator/config.ts";
 import { readConfig } from "../../shared/config.ts";
 
 import { createLog, type Log, type LogLevel } from "../../shared/log.ts";
+import { nodeToken } from "../../shared/node-tokens.ts";
 import { newDatabase, type TestDatabase } from "./databases.ts";
-
 import { type FakeAgent, type FakeAgentOptions, startFakeAgent } from "./fake-agent.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0001";
-const NODE_TOKEN = "test-node-token-0001";
+export const NODE_KEY = "test-node-key-0001";
 
 export interface Answer {
   readonly status: number;
@@ -72,7 +72,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     SVC_DATABASE: database.place.startsWith("/") ? database.place : join(folder, "svc.db"),
     ...(database.place.startsWith("postgres") ? { DATABASE_URL: database.place } : {}),
     SVC_ADMIN_TOKEN: ADMIN_TOKEN,
-    SVC_NODE_TOKEN: NODE_TOKEN,
+    SVC_NODE_KEY: NODE_KEY,
     SVC_SEED: "test-seed-0000000001",
     SVC_ENCRYPTION_KEY: "test-encryption-key-1",
     SVC_API_PORT: "0",
@@ -87,7 +87,12 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
 
   const agents: FakeAgent[] = [];
   for (let index = 1; index <= (options.agents ?? 1); index++) {
-    const given = { orchestratorUrl: orchestrator.url, nodeToken: NODE_TOKEN, nodeId: `n${index}` };
+    const nodeId = `n${index}`;
+    const tokens = {
+      nodeToken: nodeToken(NODE_KEY, nodeId, "from node"),
+      orchestratorToken: nodeToken(NODE_KEY, nodeId, "to node"),
+    };
+    const given = { orchestratorUrl: orchestrator.url, nodeId, ...tokens };
     agents.push(await startFakeAgent({ ...given, ...options.agent }));
   }
 

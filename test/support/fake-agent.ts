@@ -83,7 +83,10 @@ export interface FakeAgent extends FakeBuilds {
 
 export interface FakeAgentOptions {
   readonly orchestratorUrl: string;
+  /** What it shows. */
   readonly nodeToken: string;
+  /** What it asks to be shown. */
+  readonly orchestratorToken: string;
   readonly nodeId?: string;
   readonly facts?: Partial<NodeFacts>;
   readonly load?: Partial<Heartbeat["load"]>;
@@ -230,8 +233,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       executionLogs: ({ query }) => agent.logs.slice(0, query.limit),
     },
     (_access, request) => {
-      if (request.headers.authorization !== `Bearer ${nodeToken}`)
-        throw new AppError("unauthorized", "wrong node token");
+      if (request.headers.authorization !== `Bearer ${options.orchestratorToken}`)
+        throw new AppError("unauthorized", "wrong token");
     },
   );
   await server.listen({ host: "127.0.0.1", port: 0 });

@@ -40,7 +40,8 @@ export function openPlatform(fallback = "test"): Platform {
   const instance = process.env.SVC_INSTANCE ?? fallback;
   const suffix = instance === "" ? "" : `-${instance}`;
   const file = `${checkout}.svc${suffix}/env`;
-  if (!existsSync(file)) {
+  const adminFile = `${checkout}.svc${suffix}/admin.env`;
+  if (!existsSync(file) || !existsSync(adminFile)) {
     throw new Error(`no platform: ${file} does not exist; run SVC_INSTANCE=${instance} ./scripts/up`);
   }
   const values = readEnvFile(file);
@@ -50,7 +51,7 @@ export function openPlatform(fallback = "test"): Platform {
     apiUrl: need(values, "SVC_API_URL", file),
     sandboxUrl: need(values, "SVC_SANDBOX_URL", file),
     apiKey: need(values, "SVC_API_KEY", file),
-    adminToken: need(values, "SVC_ADMIN_TOKEN", file),
+    adminToken: need(readEnvFile(adminFile), "SVC_ADMIN_TOKEN", adminFile),
     paths: { run: `/run/svc${suffix}`, state: `/var/lib/svc${suffix}`, etc: `/etc/svc${suffix}` },
   };
 }

@@ -36,6 +36,7 @@ export const RESOURCES = { cpuCount: 1, memoryMB: 256, diskSizeMB: 1024 };
 const RUN_DIR = `/run/svc-agenttest${OWN}`;
 export const NODE_ID = `agent-test${OWN}`;
 const NODE_TOKEN = "agent-test-node-token";
+const ORCHESTRATOR_TOKEN = "agent-test-orchestrator-token";
 
 export interface RealAgent {
   readonly call: Connection<typeof agentApi>["call"];
@@ -105,6 +106,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
     SVC_ORCHESTRATOR_URL: orchestratorUrl,
     SVC_NODE_ID: NODE_ID,
     SVC_NODE_TOKEN: NODE_TOKEN,
+    SVC_ORCHESTRATOR_TOKEN: ORCHESTRATOR_TOKEN,
     SVC_STATE_DIR: join(directory, "state"),
     SVC_RUN_DIR: RUN_DIR,
     SVC_NETWORK_NAME: NETWORK,
@@ -120,7 +122,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
   const connection = connect(agentApi, {
     url,
     name: "agent",
-    headers: { authorization: `Bearer ${NODE_TOKEN}` },
+    headers: { authorization: `Bearer ${ORCHESTRATOR_TOKEN}` },
   });
 
   const launch = async () => {

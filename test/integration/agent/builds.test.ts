@@ -238,6 +238,7 @@ test("no image of this machine is used unless its operator says which", async ()
     SVC_ORCHESTRATOR_URL: "http://127.0.0.1:3000",
     SVC_NODE_ID: "n",
     SVC_NODE_TOKEN: "t".repeat(32),
+    SVC_ORCHESTRATOR_TOKEN: "t".repeat(32),
   });
   const made = await world(fakeEngine(), buildLocalImages);
   made.engine.builds.named.set("local/a:1", fakeImage("sha256:a", { labels: { "svc.image": "base" } }));

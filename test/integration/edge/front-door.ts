@@ -57,7 +57,7 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
     {
       host: "127.0.0.1",
       port: 0,
-      nodeToken: NODE_TOKEN,
+      nodeToken: () => NODE_TOKEN,
       maxConnectionsPerSandbox: options.maxConnectionsPerSandbox ?? 1000,
     },
     {

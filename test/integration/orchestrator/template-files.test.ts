@@ -2,14 +2,16 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { readdir, utimes } from "node:fs/promises";
+import { readdir, readFile, utimes } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { nodeToken } from "../../../shared/node-tokens.ts";
 import { buildingOn, messageOf, type Requested } from "../../support/building.ts";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster.ts";
+import { ADMIN_TOKEN, type Cluster, NODE_KEY, startCluster } from "../../support/cluster.ts";
+import type { FakeBuild } from "../../support/fake-agent-builds.ts";
 import { tarOf } from "../../support/tar.ts";
 
 let cluster: Cluster;
@@ -48,16 +50,18 @@ async function upload(hash: string, bytes: Buffer): Promise<void> {
   expect(await put((await place(hash)).url, bytes)).toEqual({ status: 200, message: "" });
 }
 
-async function download(hash: string, token = "test-node-token-0001"): Promise<Response> {
+/** As a node does it. */
+async function download(hash: string, token = nodeToken(NODE_KEY, "n1", "from node")): Promise<Response> {
   return fetch(`${cluster.url}/internal/templates/${app.templateID}/files/${hash}`, {
     headers: { authorization: `Bearer ${token}` },
   });
 }
 
 const folder = () => join(cluster.filesFolder, app.templateID);
+const stored = (hash: string) => readFile(join(folder(), hash));
 
 describe("an upload", () => {
-  test("needs the URL alone, is there afterwards, and comes to nodes as it was", async () => {
+  test("needs the URL alone, is there afterwards, and comes as it was to the node that builds from it", async () => {
     const hash = hashOf("first");
     const bytes = gzipSync(tarOf({ "folder/a.txt": randomBytes(50_000).toString("hex") }));
     const before = await place(hash);
@@ -65,11 +69,29 @@ describe("an upload", () => {
     expect(await put(before.url, bytes)).toEqual({ status: 200, message: "" });
     // Also when they are there: a client may be told to upload them again.
     expect(await place(hash)).toMatchObject({ present: true, url: expect.any(String) as string });
+    expect((await download(hash)).status).toBe(404);
+
+    let under: FakeBuild | undefined;
+    cluster.agent.onBuild = (build) => {
+      under = build;
+    };
+    const steps = [{ type: "COPY", args: ["folder", "/app/", "", ""], filesHash: hash, forceUpload: true, gzip: true }];
+    const build = await building.request({ name: "app" });
+    await building.start(build, { steps });
+    await expect.poll(() => under?.buildId).toBe(build.buildID);
     const response = await download(hash);
     expect([response.status, response.headers.get("content-length")]).toEqual([200, String(bytes.length)]);
     expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true);
     expect((await download(hash, "no-such-node-token")).status).toBe(401);
-    expect((await download(hashOf("unknown"))).status).toBe(404);
+    expect((await download(hash, nodeToken(NODE_KEY, "n1", "to node"))).status).toBe(401);
+    // Another node has nothing to do with it, and learns no more than of what was never uploaded.
+    const others = await download(hash, nodeToken(NODE_KEY, "n2", "from node"));
+    const unknown = await download(hashOf("unknown"));
+    expect([others.status, await others.text()]).toEqual([404, await unknown.text()]);
+    under?.ready();
+    await expect.poll(() => building.status(build)).toMatchObject({ status: "ready" });
+    expect((await download(hash)).status).toBe(404);
+    cluster.agent.onBuild = (_build, run) => run();
   });
 
   test("is copied from by a build, and only by one of its template", async () => {
@@ -126,10 +148,10 @@ describe("an upload", () => {
     socket.write(`PUT ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\ncontent-length: 100000\r\n\r\n`);
     socket.write(tarOf({ b: "second" }));
     await expect.poll(async () => (await readdir(folder())).filter((name) => name.startsWith(".")).length).toBe(1);
-    expect(Buffer.from(await (await download(hash)).arrayBuffer()).equals(bytes)).toBe(true);
+    expect((await stored(hash)).equals(bytes)).toBe(true);
     socket.destroy();
     await expect.poll(async () => (await readdir(folder())).filter((name) => name.startsWith(".")).length).toBe(0);
-    expect(Buffer.from(await (await download(hash)).arrayBuffer()).equals(bytes)).toBe(true);
+    expect((await stored(hash)).equals(bytes)).toBe(true);
   });
 
   test("of the same files by many at once is whole, whoever was last", async () => {
@@ -139,7 +161,7 @@ describe("an upload", () => {
     expect(new Set((await Promise.all(all.map((bytes) => put(url, bytes)))).map(({ status }) => status))).toEqual(
       new Set([200]),
     );
-    const got = Buffer.from(await (await download(hash)).arrayBuffer());
+    const got = await stored(hash);
     expect(all.some((bytes) => bytes.equals(got))).toBe(true);
   });
 

@@ -207,7 +207,7 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
   async function exit({ ending }: Process): Promise<unknown> {
     const record = await store.sandboxes.get(ID);
     if (record === undefined || !live.delete(record.executionId)) return undefined;
-    return ending.ended({ sandboxId: ID, executionId: record.executionId }, "exited");
+    return ending.ended({ sandboxId: ID, executionId: record.executionId, nodeId: NODE }, "exited");
   }
 
   async function expire({ pausing }: Process): Promise<unknown> {
@@ -267,7 +267,8 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
         await current.background.settled();
         const { asleep, lost, stop } = await plan();
         for (const each of asleep) await current.pausing.adopt(each.record, each.stored);
-        for (const { executionId } of lost) await current.ending.ended({ sandboxId: ID, executionId }, "lost");
+        for (const { executionId } of lost)
+          await current.ending.ended({ sandboxId: ID, executionId, nodeId: NODE }, "lost");
         for (const executionId of stop) live.delete(executionId);
       }
       await current.capturing.sweep(Number.MAX_SAFE_INTEGER);

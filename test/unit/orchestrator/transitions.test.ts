@@ -254,7 +254,7 @@ describe("ends", () => {
 
   test("a report about another execution changes nothing", async () => {
     await running({});
-    expect(await w.ending.ended({ sandboxId: ID, executionId: newExecutionId() }, "exited")).toBe(false);
+    expect(await w.ending.ended({ sandboxId: ID, executionId: newExecutionId(), nodeId: "n1" }, "exited")).toBe(false);
     expect((await w.store.sandboxes.get(ID))?.state).toBe("running");
   });
 

@@ -56,7 +56,7 @@ test("query values become what their schema asks for, exactly or not at all", ()
 describe("settings", () => {
   const least = {
     SVC_ADMIN_TOKEN: "0123456789abcdef",
-    SVC_NODE_TOKEN: "0123456789abcdef",
+    SVC_NODE_KEY: "0123456789abcdef",
     SVC_SEED: "0123456789abcdef",
     SVC_ENCRYPTION_KEY: "0123456789abcdef",
   };
@@ -145,7 +145,18 @@ test("secrets never reach a log line, at any of the depths they turn up at", () 
   const lines: string[] = [];
   const log = createLog({ component: "t", destination: { write: (line: string) => void lines.push(line) } });
   const secret = "do-not-tell";
-  for (const name of ["apiKey", "accessToken", "nodeToken", "seed", "encryptionKey", "envs", "envVars", "key"]) {
+  for (const name of [
+    "apiKey",
+    "accessToken",
+    "nodeToken",
+    "nodeKey",
+    "orchestratorToken",
+    "seed",
+    "encryptionKey",
+    "envs",
+    "envVars",
+    "key",
+  ]) {
     log.info({ [name]: secret, a: { [name]: secret, b: { [name]: secret } } }, "line");
   }
   log.info({ headers: { "x-api-key": secret, "x-admin-token": secret, authorization: secret } }, "line");
