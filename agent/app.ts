@@ -7,40 +7,27 @@ import { connect } from "../shared/client.ts";
 import { connectionLimits } from "../shared/connection-limits.ts";
 import { roomFor } from "../shared/descriptors.ts";
 import { createServer } from "../shared/http-server.ts";
-import type { Log } from "../shared/log.ts";
-import type { Seal } from "../shared/seal.ts";
 import { serve } from "../shared/serve.ts";
 import { Teardown } from "../shared/teardown.ts";
 import { addOperatorRoutes, handlers, orchestratorOnly } from "./api.ts";
 import { applyReply } from "./apply-reply.ts";
 import { barrier } from "./barrier.ts";
 import { pooledTemplates } from "./builds/pooled-templates.ts";
-import type { Processes } from "./builds/processes.ts";
-import type { Login } from "./builds/registry-login.ts";
 import { startBuilds } from "./builds/start-builds.ts";
 import { startCommand } from "./builds/start-command.ts";
 import { templateFiles } from "./builds/template-files.ts";
-import type { OpenCgroup } from "./cgroup.ts";
 import type { AgentConfig } from "./config.ts";
-import type { Containers } from "./containers.ts";
-import type { FindHole } from "./disk/holes.ts";
+import type { AgentDeps } from "./deps.ts";
+import { startDisk } from "./disk/start-disk.ts";
 import { createDisposal } from "./disposal.ts";
-import type { EgressProcess, OnDecisions } from "./egress-process.ts";
 import { watchEngine } from "./engine-watch.ts";
-import type { CaFor, Envd } from "./envd.ts";
-import type { EnvdRuntime } from "./envd-runtime.ts";
 import { endExpired, startExpiry } from "./expiry.ts";
-import { describeNode, type NodeIdentity } from "./heartbeat.ts";
+import { describeNode } from "./heartbeat.ts";
 import { identify } from "./identity.ts";
 import { createInstruments } from "./instruments.ts";
 import { startJanitor } from "./janitor.ts";
 import { launch } from "./launch.ts";
-import type { Machine } from "./machine.ts";
-import type { Marks } from "./marks.ts";
 import { startMetrics } from "./metrics.ts";
-import type { Plan } from "./network/addresses.ts";
-import type { Firewall } from "./network/firewall.ts";
-import type { Links } from "./network/links.ts";
 import { createSlots } from "./network/slots.ts";
 import { startNodeProxy } from "./proxy.ts";
 import { recover } from "./recovery.ts";
@@ -48,8 +35,6 @@ import { createReplaceEgress } from "./replace-egress.ts";
 import { startReport } from "./report.ts";
 import { startSandboxLogs } from "./sandbox-logs.ts";
 import { createSandboxes } from "./sandboxes.ts";
-import type { Criu } from "./snapshots/criu.ts";
-import type { SnapshotFiles } from "./snapshots/files.ts";
 import { originsHere } from "./snapshots/origins.ts";
 import { startSnapshots } from "./snapshots/start-snapshots.ts";
 import { startNetwork } from "./start-network.ts";
@@ -59,35 +44,6 @@ import { startSupply } from "./supply.ts";
 
 /** Of the process's descriptors; the node proxy in the same process takes two for a request. */
 const API_SHARE = 1 / 8;
-
-export interface AgentDeps {
-  readonly log: Log;
-  readonly plan: Plan;
-  readonly containers: Containers;
-  readonly openCgroup: OpenCgroup;
-  readonly links: Links;
-  readonly firewall: Firewall;
-  readonly marks: Marks;
-  readonly envd: Envd;
-  /** Programs inside, as clients run them. */
-  readonly processes: Processes;
-  /** To registries of images. */
-  readonly login: Login;
-  readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
-  readonly machine: Machine;
-  readonly files: SnapshotFiles;
-  readonly criu: Criu;
-  readonly diskUsage: (directory: string) => Promise<number | undefined>;
-  readonly findHole: FindHole;
-  readonly probe: () => Promise<NodeIdentity["capabilities"]>;
-  readonly egress: (onDecisions: OnDecisions) => EgressProcess;
-  readonly caFor: CaFor;
-  readonly lockPath: string;
-  readonly databasePath: string;
-  /** Of what the database must not hold in the clear; makes its key when there is none. */
-  readonly sealing: () => Seal;
-  readonly now: () => number;
-}
 
 export interface Agent {
   /** Where the agent API and the node proxy listen. */
@@ -175,6 +131,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       report.exited();
     },
     maxSandboxes: config.maxSandboxes,
+    refusal: () => disk.refusal(),
     startLimitMs: config.startLimitMs,
     disposal,
     now,
@@ -184,7 +141,13 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const running = () => sandboxes.running();
   const proxy = await startNodeProxy(
     { host: config.proxyHost, port: config.proxyPort, nodeToken: config.orchestratorToken },
-    { log, route: (sandboxId) => sandboxes.route(sandboxId) },
+    {
+      log,
+      route: (sandboxId) => {
+        const route = sandboxes.route(sandboxId);
+        return route === undefined ? undefined : { ...route, held: disk.isHeld(route.executionId) };
+      },
+    },
   );
   teardown.add("proxy", () => proxy.stop());
   const logs = startSandboxLogs({ ...deps, store: stores.logs, running });
@@ -196,9 +159,10 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     sandboxes,
     capable: () => capabilities.memorySnapshots,
     beforeEnd: (sandbox) => logs.last(sandbox),
+    snapshotRefusal: (executionId) => disk.snapshotRefusal(executionId),
     onChange: () => report.soon(),
   });
-  const { builds } = startBuilds(
+  const building = startBuilds(
     {
       ...deps,
       ...parts,
@@ -206,8 +170,22 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       snapshots,
       ...here,
       capable: () => capabilities.memorySnapshots,
+      refusal: () => disk.refusal(),
       templateFiles: templateFiles(config),
       cleared: found.cleared,
+    },
+    teardown,
+  );
+  const { builds } = building;
+  const disk = startDisk(
+    {
+      ...deps,
+      config,
+      sandboxes,
+      metrics,
+      builds: building,
+      found: found.sandboxes,
+      onChange: () => report.soon(),
     },
     teardown,
   );
@@ -276,6 +254,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
         running: [...running(), ...sandboxes.leaving()],
         snapshots: reported(),
         starting: sandboxes.starting,
+        isHeld: (executionId) => disk.isHeld(executionId),
       }),
     exits: () => stores.executions.exits(),
     acknowledge: (ids) => stores.executions.acknowledge(ids),
@@ -284,6 +263,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     log,
   });
   teardown.add("report", () => report.stop());
+  disk.begin();
   const expiry = startExpiry({
     end: (executionId) => endExpired(executionId, { sandboxes, captures, log }),
     lastContact: () => report.lastContact,

@@ -13,6 +13,8 @@ export interface Cgroup {
   /** Resolves when every process inside has stopped. */
   freeze(): Promise<void>;
   thaw(): void;
+  /** It stands still, or has been told to; false also when it has ended. */
+  frozen(): boolean;
   /** The container's first process still runs. */
   alive(): boolean;
   /** Kills the first process, and with it every other one inside; resolves when all are dead. Dead already is success. */
@@ -35,18 +37,18 @@ export const openCgroup: OpenCgroup = (pid, containerId) => {
     alive: () => first.memberships() !== undefined,
     async kill() {
       first.kill();
-      // A frozen process takes the signal when it is thawed. The group is gone when the process was.
-      try {
-        if (first.memberships() !== undefined) group.thaw();
-      } catch {
-        // It ended in between.
-      }
-      await until(() => first.memberships() === undefined, KILL_LIMIT_MS);
+      // A frozen process takes the signal when it is thawed; a freeze that began just before may freeze it once more.
+      // The group is gone when the process was.
+      await until(() => {
+        if (first.memberships() === undefined) return true;
+        tryTo(group.thaw);
+        return false;
+      }, KILL_LIMIT_MS);
     },
   };
 };
 
-type Group = Pick<Cgroup, "freeze" | "thaw" | "usage" | "processes">;
+type Group = Pick<Cgroup, "freeze" | "thaw" | "frozen" | "usage" | "processes">;
 
 function firstProcess(pid: number, containerId: string) {
   // Of this container, and not a zombie: a zombie's cgroup still reads, but all that was inside is dead.
@@ -79,6 +81,7 @@ function unified(memberships: string): Group {
       await until(() => /^frozen 1$/m.test(read(`${directory}/cgroup.events`)), FREEZE_LIMIT_MS);
     },
     thaw: () => writeFileSync(`${directory}/cgroup.freeze`, "0"),
+    frozen: () => tryRead(`${directory}/cgroup.freeze`).trim() === "1",
     processes: () => numbers(read(`${directory}/cgroup.procs`)),
     usage: () => ({
       cpuUs: usageUsV2(read(`${directory}/cpu.stat`)),
@@ -103,6 +106,7 @@ function divided(memberships: string): Group {
       }, FREEZE_LIMIT_MS);
     },
     thaw: () => writeFileSync(freezer, "THAWED"),
+    frozen: () => /^(FROZEN|FREEZING)$/.test(tryRead(freezer).trim()),
     processes: () => numbers(read(`${group}/cgroup.procs`)),
     usage: () => ({
       cpuUs: Math.round(Number(read(cpu)) / 1_000),
@@ -129,6 +133,22 @@ function numbers(text: string): number[] {
 
 function read(path: string): string {
   return readFileSync(path, "utf8");
+}
+
+function tryTo(work: () => void): void {
+  try {
+    work();
+  } catch {
+    // It ended in between.
+  }
+}
+
+function tryRead(path: string): string {
+  try {
+    return read(path);
+  } catch {
+    return "";
+  }
 }
 
 async function until(done: () => boolean, limitMs: number): Promise<void> {

@@ -112,6 +112,14 @@ export const AgentConfig = Type.Object({
     maximum: 10_485_760,
     description: "Memory images from this size on are restored lazily, MiB",
   }),
+  diskReserveMb: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 1_073_741_824,
+      description:
+        "Sandboxes and snapshots leave this much of the disk free, MiB; 0 is no reserve. Default: the lesser of 2048 and a twentieth of the disk",
+    }),
+  ),
   snapshotQuotaMb: Type.Integer({
     default: 0,
     minimum: 0,

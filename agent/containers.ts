@@ -72,6 +72,8 @@ interface EngineFacts {
   readonly diskLimit: boolean;
   readonly seccomp: boolean;
   readonly runcVersion: string;
+  /** Where the engine keeps images and writable layers. */
+  readonly dataRoot: string;
 }
 
 export interface Containers {

@@ -168,6 +168,7 @@ async function readFacts(docker: Docker) {
       Driver === "btrfs" || Driver === "zfs" || (Driver === "overlay2" && (await hasProjectQuota(DockerRootDir))),
     seccomp: SecurityOptions.some((option) => option.includes("seccomp")),
     runcVersion: runc?.Version ?? "unknown",
+    dataRoot: DockerRootDir,
   };
 }
 

@@ -20,6 +20,8 @@ export interface NodeNow {
   readonly machine: Pick<NodeLoad, "cpuCount" | "cpuPercent" | "memoryTotalBytes" | "memoryUsedBytes" | "disks">;
   readonly pools: NodeLoad["pools"];
   readonly running: readonly Sandbox[];
+  /** It stands still for want of disk. */
+  readonly isHeld: (executionId: string) => boolean;
   readonly starting: number;
   readonly snapshots: Heartbeat["snapshots"];
 }
@@ -51,6 +53,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       address: container.slot.address,
       startedAt,
       endAt,
+      ...(node.isHeld(executionId) ? { held: true } : {}),
     })),
     snapshots: [...node.snapshots],
   };

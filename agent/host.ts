@@ -3,14 +3,16 @@
 import { join } from "node:path";
 import type { Log } from "../shared/log.ts";
 import { createSeal } from "../shared/seal.ts";
-import type { AgentDeps } from "./app.ts";
 import { envdProcesses } from "./builds/processes.ts";
 import { registryLogin } from "./builds/registry-login.ts";
 import { openFileLimit, probe } from "./capabilities.ts";
 import { openCgroup } from "./cgroup.ts";
 import { runCommand } from "./command.ts";
 import type { AgentConfig } from "./config.ts";
+import type { AgentDeps } from "./deps.ts";
+import { hostGrowth } from "./disk/growers.ts";
 import { findHole } from "./disk/holes.ts";
+import { readSpace } from "./disk/space.ts";
 import { diskUsage } from "./disk-usage.ts";
 import { dockerContainers } from "./docker.ts";
 import { caFor, loadAuthority } from "./egress/transform/authority.ts";
@@ -69,6 +71,8 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     machine: hostMachine([config.stateDir, "/var/lib/docker"]),
     diskUsage: diskUsage(runCommand),
     findHole,
+    readSpace,
+    growth: hostGrowth(runCommand),
     files: snapshotFiles(join(config.stateDir, "snapshots")),
     criu: hostCriu(runCommand),
     probe: () => probe(containers, (runc) => probeMemory(runCommand, runc, join(config.stateDir, "memory-probe.json"))),

@@ -3,9 +3,10 @@
 import { ConfigError, describeConfig, readConfig } from "../shared/config.ts";
 import { createLog } from "../shared/log.ts";
 import { run } from "../shared/run.ts";
-import { type AgentDeps, startAgent } from "./app.ts";
+import { startAgent } from "./app.ts";
 import { describeBuildGarbage, findBuildGarbage } from "./builds/garbage.ts";
 import { AgentConfig, FOREIGN_SETTINGS } from "./config.ts";
+import type { AgentDeps } from "./deps.ts";
 import { hostDeps } from "./host.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { describeGarbage, findGarbage } from "./snapshots/garbage.ts";

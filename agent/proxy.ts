@@ -50,6 +50,8 @@ export interface NodeRoute {
   readonly address: string;
   /** Authorises envd's internal routes. */
   readonly controlToken: string;
+  /** It stands still: it would take connections and never answer. */
+  readonly held?: boolean;
 }
 
 export interface NodeProxyDeps {
@@ -83,6 +85,10 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
     const route = deps.route(headerValue(rawHeaders, SANDBOX_LOWER) ?? "");
     if (route === undefined || route.executionId !== headerValue(rawHeaders, EXECUTION_LOWER)) {
       answer(client, "removed");
+      return;
+    }
+    if (route.held === true) {
+      answer(client, "held");
       return;
     }
     if (!Number.isInteger(port) || port < 1 || port > 65_535) {
@@ -179,9 +185,18 @@ function errorOf(failure: Failure): ProxyError {
   return failure.is === "unreachable" ? "closed" : failure.is;
 }
 
+const STATUS: Readonly<Record<ProxyError, number>> = {
+  closed: 502,
+  bad_response: 502,
+  unauthorized: 401,
+  removed: 421,
+  unforwardable: 501,
+  held: 507,
+};
+
 /** The edge turns these into what clients see; nobody else is meant to call. */
 function answer(client: Client, error: ProxyError): void {
-  const status = error === "unauthorized" ? 401 : error === "removed" ? 421 : error === "unforwardable" ? 501 : 502;
+  const status = STATUS[error];
   const headers = [PROXY_ERROR_HEADER, error, "Content-Length", "0"];
   client.answer((response) => answerAndClose(client.request, response, { status, reason: "", headers, body: "" }));
 }

@@ -14,6 +14,7 @@ import { createInLine } from "./in-line.ts";
 import type { Launched, LaunchSpec } from "./launch.ts";
 import type { LiveContainer } from "./live-container.ts";
 import type { ExecutionStore, OnTimeout } from "./store/executions.ts";
+import { whyNotStarted } from "./why-not-started.ts";
 
 /** A sandbox that runs, as everything else here sees it. */
 export interface Sandbox {
@@ -57,6 +58,8 @@ export interface SandboxesDeps {
   /** Its processes are dead. True: it is kept as a paused one, which is no exit. */
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
   readonly maxSandboxes: number;
+  /** The reason why nothing new can begin on the node's disk; undefined while there is room. */
+  readonly refusal: () => AppError | undefined;
   readonly startLimitMs: number;
   readonly now: () => number;
   readonly log: Log;
@@ -110,10 +113,13 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     routes.set(sandbox.sandboxId, sandbox);
   };
 
-  const admit = (executionId: string, { sandboxId }: StartBody) => {
+  const admit = (executionId: string, { sandboxId, origin }: StartBody) => {
     if (state.draining) throw new AppError("unavailable", "the node is shutting down");
     if (store.wasStopped(executionId)) throw new AppError("conflict", "this execution was stopped");
     if (entries.size >= deps.maxSandboxes) throw new AppError("node_busy", "the node runs as many sandboxes as it may");
+    // What is paused here has its disk already, and its owner may want to make room on it.
+    const refusal = origin?.is === "paused" ? undefined : deps.refusal();
+    if (refusal !== undefined) throw refusal;
     for (const entry of entries.values()) {
       if (sandboxOf(entry) === sandboxId && entry.is !== "stopping") {
         throw new AppError("conflict", "the sandbox already has another execution here");
@@ -135,7 +141,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
         return toStarted(sandbox);
       } catch (error) {
         if (entries.get(executionId)?.is === "starting") entries.delete(executionId);
-        throw refused(error, signal, cancel.signal);
+        throw whyNotStarted(error, signal, cancel.signal);
       } finally {
         onChange();
       }
@@ -351,11 +357,4 @@ function ignore(): void {
 function toStarted({ executionId, sandboxId, container, startedAt, warm, restored }: Sandbox): Started {
   const { address } = container.slot;
   return { executionId, sandboxId, address, envdVersion: ENVD_VERSION, startedAt, warm, restored };
-}
-
-// Whatever fails while the limit passes or the stop arrives is their fault, not its own.
-function refused(error: unknown, signal: AbortSignal, cancelled: AbortSignal): unknown {
-  if (cancelled.aborted) return cancelled.reason as unknown;
-  if (!signal.aborted) return error;
-  return new AppError("sandbox_create_failed", "the sandbox did not start in time", { cause: error });
 }

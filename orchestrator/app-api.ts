@@ -15,6 +15,7 @@ import { createConnecting } from "./connecting.ts";
 import { drains } from "./drain.ts";
 import { createForking } from "./forking.ts";
 import { createHealthHandlers } from "./health.ts";
+import { createHolding } from "./holding.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { createIdentity } from "./identity.ts";
 import { createKeyHandlers, createKeys, createTeamHandlers } from "./keys.ts";
@@ -193,6 +194,7 @@ export async function serveApi(
         routes,
         ending,
         pools,
+        holding: createHolding({ store, routes, log }),
         grace: { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs },
         now,
         log,

@@ -205,6 +205,7 @@ export const FOREIGN_SETTINGS: readonly string[] = [
   "STATE_DIR",
   "RUN_DIR",
   "ENVD_RUNTIME",
+  "DISK_RESERVE_MB",
   "DOCKER_SOCKET",
   "OCI_RUNTIME",
   "NETWORK_NAME",

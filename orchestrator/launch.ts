@@ -212,7 +212,8 @@ class Search {
         await this.#pause();
         return undefined;
       }
-      placed("failed");
+      // A disk that is short says nothing about the sandbox: another node may have room.
+      placed(isError(error, "no_space") ? "refused" : "failed");
       this.#deps.log.warn({ err: error, nodeId, executionId, sandboxId: sandbox.id }, "start failed on node");
       if (isError(error, "conflict")) throw error;
       this.#failure = error;
@@ -248,6 +249,7 @@ class Search {
       const refused = this.#refusals > 0 && count === 1 && this.#cut;
       return refused ? busy() : timedOut(count, error);
     }
+    if (error.code === "no_space") return new AppError("no_space", failed(error.message), { cause: error });
     const text = count === 1 ? error.message : `repeated create failures (${count}): ${error.message}`;
     return new AppError("sandbox_create_failed", failed(text), { cause: error });
   }

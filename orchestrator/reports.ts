@@ -5,6 +5,7 @@ import type { Handlers } from "../shared/contract.ts";
 import { AppError } from "../shared/errors.ts";
 import type { Log } from "../shared/log.ts";
 import type { Ending, EndReason } from "./ending.ts";
+import type { Holding } from "./holding.ts";
 import type { Nodes } from "./nodes.ts";
 import type { Pausing } from "./pausing.ts";
 import type { Pools } from "./pools.ts";
@@ -21,6 +22,7 @@ export interface ReportsDeps {
   readonly routes: Routes;
   readonly ending: Pick<Ending, "ended">;
   readonly pools: Pools;
+  readonly holding: Holding;
   readonly grace: Grace;
   readonly now: () => number;
   readonly log: Log;
@@ -98,6 +100,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       const plan = reconcile({ nodeId, reported, snapshots, wanted, records }, before, deps.grace, deps.now());
       suspicions.set(nodeId, plan.suspicions);
       await repair(plan, nodeId);
+      await deps.holding.heard(body, records);
       await missSnapshots(body);
       if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "node told to stop executions");
       deps.observe("stop", plan.stop.length);

@@ -17,6 +17,8 @@ export interface Routes extends EdgeRoutes {
   remove(sandboxId: string, executionId: string, reason: RemovalReason): Promise<void>;
   /** As `remove` for a pause: should it fail, `add` brings the same execution back. */
   suspend(sandboxId: string, executionId: string): Promise<void>;
+  /** It stands still, or goes on. Unknown or another execution: nothing. */
+  hold(sandboxId: string, executionId: string, held: boolean): void;
   /** A node is reached in another way than before. */
   refreshNode(nodeId: string): void;
   readonly size: number;
@@ -68,6 +70,11 @@ export function createRoutes(deps: RoutesDeps): Routes {
       await unroute(sandboxId, executionId, reason);
     },
     suspend: (sandboxId, executionId) => unroute(sandboxId, executionId, "paused"),
+    hold(sandboxId, executionId, held) {
+      const route = routes.get(sandboxId);
+      if (route === undefined || route.executionId !== executionId || route.held === held) return;
+      routes.set(sandboxId, { ...route, held });
+    },
     refreshNode(nodeId) {
       const place = deps.place(nodeId);
       if (place === undefined) return;
@@ -84,6 +91,7 @@ function toRoute(record: SandboxRecord, place: NodePlace, seed: string): EdgeRou
     sandboxId: record.id,
     executionId: record.executionId,
     state: record.state,
+    held: false,
     nodeId: record.nodeId,
     proxyUrl: place.proxyUrl,
     sameHost: place.sameHost,

@@ -144,8 +144,11 @@ export const ExitReport = Type.Object(
   {
     executionId: Type.String(),
     sandboxId: Type.String(),
-    /** `exited`: the container's first process ended; `oom`: killed for memory; `expired`: ended by the agent itself. */
-    reason: Type.Enum(["exited", "oom", "removed", "expired", "lost"]),
+    /**
+     * `exited`: the container's first process ended; `oom`: killed for memory; `expired`: ended by the agent itself;
+     * `disk_full`: ended by the agent, held for too long because the node's disk was short and it grew most on it.
+     */
+    reason: Type.Enum(["exited", "oom", "removed", "expired", "lost", "disk_full"]),
     exitCode: Type.Optional(Type.Integer()),
     at: time,
   },
@@ -221,6 +224,8 @@ export const LiveExecution = Type.Object(
     address: Type.String(),
     startedAt: time,
     endAt: time,
+    /** It stands still, because the node's disk is short and it grew most on it. Absent: it does not. */
+    held: Type.Optional(Type.Boolean()),
   },
   closed,
 );

@@ -19,6 +19,8 @@ export interface BuildsDeps {
   /** Image and snapshot of a build, as far as they exist. */
   readonly discard: (buildId: string, snapshotId: string | undefined) => Promise<void>;
   readonly turns: Turns;
+  /** The reason why none can begin on the node's disk; undefined while there is room. */
+  readonly refusal: () => AppError | undefined;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -28,6 +30,8 @@ export interface Builds {
   start(buildId: string, body: BuildBody): void;
   /** @throws {AppError} not_found */
   state(buildId: string, offset: number, limit: number): BuildState;
+  /** One under way fails with this reason; others do not notice. */
+  fail(buildId: string, reason: AppError): void;
   /** Nothing of it is left when it resolves. Unknown is success, and remembered. */
   delete(buildId: string): Promise<void>;
   /** No new ones; those under way fail with that reason. */
@@ -36,7 +40,8 @@ export interface Builds {
 
 const INTERRUPTED = "the build was interrupted: its node started anew";
 
-export function createBuilds({ store, build, discard, turns, now, log }: BuildsDeps): Builds {
+export function createBuilds(deps: BuildsDeps): Builds {
+  const { store, build, discard, turns, now, log } = deps;
   const under = new Map<string, { readonly cancel: AbortController; readonly done: Promise<void> }>();
   const state = { draining: false };
 
@@ -76,6 +81,8 @@ export function createBuilds({ store, build, discard, turns, now, log }: BuildsD
       if (known?.state === "deleted") throw new AppError("conflict", "this build was deleted");
       if (known !== undefined) return;
       if (state.draining) throw new AppError("unavailable", "the node is shutting down");
+      const refusal = deps.refusal();
+      if (refusal !== undefined) throw refusal;
       store.begin(buildId, body.templateId, now());
       const cancel = new AbortController();
       const done = run({ buildId, body }, cancel.signal)
@@ -83,6 +90,8 @@ export function createBuilds({ store, build, discard, turns, now, log }: BuildsD
         .finally(() => under.delete(buildId));
       under.set(buildId, { cancel, done });
     },
+
+    fail: (buildId, reason) => under.get(buildId)?.cancel.abort(reason),
 
     state(buildId, offset, limit) {
       const found = store.get(buildId);

@@ -1,6 +1,7 @@
 /** Puts the builder together. */
 
 import { anySignal } from "../../shared/any-signal.ts";
+import type { AppError } from "../../shared/errors.ts";
 import type { Log } from "../../shared/log.ts";
 import { loop } from "../../shared/loop.ts";
 import type { Teardown } from "../../shared/teardown.ts";
@@ -24,7 +25,7 @@ import { createLayers } from "./layers.ts";
 import type { Processes } from "./processes.ts";
 import type { Login } from "./registry-login.ts";
 import type { TemplateFiles } from "./template-files.ts";
-import { openWorkshop } from "./workshop.ts";
+import { openWorkshop, type Workshop } from "./workshop.ts";
 
 const MIB = 1024 * 1024;
 const GARBAGE_EVERY_MS = 600_000;
@@ -48,6 +49,8 @@ export interface StartBuildsDeps extends Omit<CaptureBuildDeps, "store" | "store
   readonly processes: Processes;
   readonly templateFiles: TemplateFiles;
   readonly login: Login;
+  /** The reason why no build can begin on the node's disk. */
+  readonly refusal: () => AppError | undefined;
   /** What a former agent has left is removed. */
   readonly cleared: Promise<unknown>;
   /** Other times for tests. */
@@ -58,6 +61,8 @@ export interface StartBuildsDeps extends Omit<CaptureBuildDeps, "store" | "store
 
 export interface BuildParts {
   readonly builds: Builds;
+  /** Containers that builds work in now. */
+  workshops(): readonly { readonly buildId: string; readonly container: LiveContainer }[];
 }
 
 export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildParts {
@@ -66,6 +71,11 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
   const capture = captureBuild({ ...deps, store });
   const layers = createLayers({ containers, store: stores.layers, now });
   const inLine = createInLine();
+  const workshops = new Map<LiveContainer, string>();
+  const watched = (workshop: Workshop, buildId: string): Workshop => {
+    workshops.set(workshop.container, buildId);
+    return { ...workshop, close: () => workshop.close().finally(() => workshops.delete(workshop.container)) };
+  };
   const forget = (snapshotId: string) => snapshots.delete(snapshotId);
   const discard = async (buildId: string, snapshotId: string | undefined) => {
     if (snapshotId !== undefined) await forget(snapshotId);
@@ -77,6 +87,7 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
     store,
     discard,
     turns: createTurns(config.buildConcurrency),
+    refusal: deps.refusal,
     build: (request, { log: lines, progress }, signal) => {
       const { templateId, resources } = request.body;
       return build(
@@ -93,11 +104,14 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
             localImages: config.buildLocalImages,
             registries: config.buildRegistries,
             files: deps.templateFiles,
-            open: (image, until) =>
-              openWorkshop(
-                { buildId: request.buildId, templateId, image, resources },
-                deps,
-                anySignal(until, AbortSignal.timeout(BOOT_LIMIT_MS)),
+            open: async (image, until) =>
+              watched(
+                await openWorkshop(
+                  { buildId: request.buildId, templateId, image, resources },
+                  deps,
+                  anySignal(until, AbortSignal.timeout(BOOT_LIMIT_MS)),
+                ),
+                request.buildId,
               ),
           },
           log: lines,
@@ -120,5 +134,8 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
     await removeBuildGarbage({ containers, stores, nodeId, budgetBytes: buildCacheMb * MIB });
   });
   teardown.add("build garbage", () => garbage.stop());
-  return { builds };
+  return {
+    builds,
+    workshops: () => [...workshops].map(([container, buildId]) => ({ container, buildId })),
+  };
 }

@@ -19,7 +19,7 @@ export interface CapturesDeps {
   /** Memory can be stored here. */
   readonly capable: () => boolean;
   /** @throws {AppError} no_space */
-  readonly admit: (sandbox: Sandbox, capture: Capture) => void;
+  readonly admit: (sandbox: Sandbox, capture: Capture, kind: Kind) => void;
   readonly onChange: () => void;
 }
 
@@ -55,7 +55,7 @@ export function createCaptures(deps: CapturesDeps): Captures {
     const sandbox = sandboxes.get(executionId);
     if (sandbox === undefined) throw new AppError("sandbox_not_found", "the execution does not run here");
     const capture = { snapshotId: body.snapshotId, memory: body.memory && capable() };
-    admit(sandbox, capture);
+    admit(sandbox, capture, kind);
     const work = async () => {
       // While it can still be reached.
       await deps.complete(sandbox);

@@ -69,6 +69,8 @@ interface CapturesOf {
   readonly sandboxes: Sandboxes;
   readonly capable: () => boolean;
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
+  /** The reason why nothing of this sandbox can be stored now. */
+  readonly snapshotRefusal: (executionId: string) => AppError | undefined;
   readonly onChange: () => void;
 }
 
@@ -103,12 +105,15 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
       origin.is === "paused" ? resume(spec, origin, resumeDeps, signal) : startCopy(spec, origin, resumeDeps, signal),
     copy: (flavour, snapshot, signal) => pooledCopy(flavour, snapshot, resumeDeps, signal),
     rescue,
-    captures: ({ sandboxes, capable, beforeEnd, onChange }) =>
+    captures: ({ sandboxes, capable, beforeEnd, snapshotRefusal, onChange }) =>
       createCaptures({
         sandboxes,
         snapshots: stores.snapshots,
         capable,
-        admit: (sandbox, capture) => {
+        admit: (sandbox, capture, kind) => {
+          // A pause without memory writes nothing, and is how a sandbox that is held can be kept.
+          const refusal = capture.memory || kind === "checkpoint" ? snapshotRefusal(sandbox.executionId) : undefined;
+          if (refusal !== undefined) throw refusal;
           if (!capture.memory || config.snapshotQuotaMb === 0) return;
           const stored = stores.snapshots.all().reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
           const expected = sandbox.container.cgroup.usage().memory;

@@ -12,6 +12,7 @@ export type Refusal =
   | { readonly is: "internal_route"; readonly sandboxId: string; readonly path: string }
   | { readonly is: "too_many_connections"; readonly sandboxId: string; readonly connectionLimit: number }
   | { readonly is: "resume_denied"; readonly sandboxId: string; readonly message: string }
+  | { readonly is: "held"; readonly sandboxId: string }
   | { readonly is: "transitioning"; readonly sandboxId: string }
   | { readonly is: "limited"; readonly sandboxId: string; readonly message: string }
   | { readonly is: "invalid_signature" }
@@ -181,6 +182,17 @@ function describe(refusal: WithSandbox): Described {
           title: "Sandbox Is Changing State",
           what: "The sandbox is being paused or resumed.",
           advice: "Try again in a few seconds.",
+        },
+      };
+    case "held":
+      return {
+        status: 507,
+        message:
+          "The sandbox stands still: its node's disk is short and it grew most on it. It goes on when there is room again, or is killed after five minutes",
+        page: {
+          title: "Sandbox Stands Still",
+          what: "The disk of the sandbox's machine is short, and this sandbox grew most on it.",
+          advice: "It goes on when there is room again, or is killed after five minutes.",
         },
       };
     case "limited":

@@ -8,6 +8,8 @@ export interface EdgeRoute {
   readonly sandboxId: string;
   readonly executionId: string;
   readonly state: SandboxState;
+  /** It stands still: it would take connections and never answer. */
+  readonly held?: boolean;
   readonly nodeId: string;
   /** The node's proxy, e.g. `http://10.0.0.5:5011`. */
   readonly proxyUrl: string;

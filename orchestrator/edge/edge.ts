@@ -166,7 +166,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
 
   function visitRoute(visit: Visit, route: EdgeRoute, port: number): void {
     const { client, visitor } = visit;
-    const refusal = admission(route, port, visitor) ?? limit(route);
+    const refusal = admission(route, port, visitor) ?? standing(route) ?? limit(route);
     if (refusal !== undefined) refuse(client, refusal);
     else forwarder.forward(planFor(visit, route, port), client);
   }
@@ -208,6 +208,9 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
         else refuse(client, { is: "not_found", sandboxId });
         return;
       }
+      case "held":
+        refuse(client, { is: "held", sandboxId });
+        return;
       case "closed":
         refuse(client, { is: "closed_port", sandboxId, port });
         return;
@@ -262,6 +265,10 @@ function admission(route: EdgeRoute, port: number, visitor: Visitor): Refusal | 
   }
   // After the token: a stranger learns nothing about ports.
   return port < 1 || port > MAX_PORT ? { is: "closed_port", sandboxId, port } : undefined;
+}
+
+function standing({ held, sandboxId }: EdgeRoute): Refusal | undefined {
+  return held === true ? { is: "held", sandboxId } : undefined;
 }
 
 /** A refusal that a preflight never sees: the browser has to be let through to read the real answer. */

@@ -50,6 +50,20 @@ export function eventStore(db: Database, now: () => number) {
         .execute();
     },
 
+    /** Of these executions, those whose last event of the two kinds is `held`. */
+    async heldExecutions(executionIds: readonly string[]): Promise<string[]> {
+      if (executionIds.length === 0) return [];
+      const rows = await db
+        .selectFrom("events")
+        .select(["execution_id", "type"])
+        .where("execution_id", "in", executionIds)
+        .where("type", "in", ["sandbox.lifecycle.held", "sandbox.lifecycle.released"])
+        .orderBy("sequence", "asc")
+        .execute();
+      const last = new Map(rows.map((row) => [row.execution_id, row.type]));
+      return [...last].filter(([, type]) => type === "sandbox.lifecycle.held").map(([id]) => id);
+    },
+
     async forget(before: number): Promise<void> {
       await db.deleteFrom("events").where("created_at", "<", before).execute();
     },

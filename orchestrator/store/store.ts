@@ -65,6 +65,11 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
       });
     },
 
+    /** An event of something that changes no state. */
+    async tell(record: SandboxRecord, told: Told): Promise<void> {
+      await db.transaction().execute((session) => events.add(session, told.type, record, told.data));
+    },
+
     /** A move to `snapshotting` and the build that the capture will be; neither without the other. */
     async beginCapture(move: Move, capture: NewCapture): Promise<SandboxRecord | undefined> {
       return db.transaction().execute(async (session) => {

@@ -4,7 +4,17 @@ import { type Static, Type } from "typebox";
 import { contract } from "../contract.ts";
 import { bySandbox, INT32, nullable, Timestamp } from "./common.ts";
 
-const EVENT_TYPES = ["created", "updated", "paused", "resumed", "killed", "checkpointed"] as const;
+const EVENT_TYPES = [
+  "created",
+  "updated",
+  "paused",
+  "resumed",
+  "killed",
+  "checkpointed",
+  // Ours: it stands still because its node's disk is short, and goes on.
+  "held",
+  "released",
+] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
 export const SandboxEvent = Type.Object({

@@ -22,7 +22,7 @@ const metadataFilter = Type.Optional(
 
 const one = { tag: "Sandboxes", access: "project", params: bySandbox } as const;
 const many = { tag: "Sandboxes", access: "project" } as const;
-const placementErrors = [400, 401, 404, 429, 500, 503, 504] as const;
+const placementErrors = [400, 401, 404, 429, 500, 503, 504, 507] as const;
 
 export const sandboxApi = contract({
   listRunning: {

@@ -13,7 +13,7 @@ export const TLS_HEADER = "Svc-Upstream-Tls";
 /** On answers the node proxy makes itself; never let through from a sandbox. */
 export const PROXY_ERROR_HEADER = "svc-proxy-error";
 
-const PROXY_ERRORS = ["closed", "bad_response", "removed", "unauthorized", "unforwardable"] as const;
+const PROXY_ERRORS = ["closed", "bad_response", "removed", "unauthorized", "unforwardable", "held"] as const;
 export type ProxyError = (typeof PROXY_ERRORS)[number];
 
 export function isProxyError(value: string): value is ProxyError {

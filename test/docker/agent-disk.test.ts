@@ -1,9 +1,14 @@
-/** What a sandbox can do to the disk of its node: space from nothing, by a reservation or by a copy of a hole. */
+/** What sandboxes can do to the disk of their node: space from nothing, by a reservation or a copy of a hole, and too much. */
 
 import { randomUUID } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Started } from "../../shared/agent-api.ts";
 import type { BuildState } from "../../shared/build-shapes.ts";
-import { command } from "../support/envd-commands.ts";
+import { isError } from "../../shared/errors.ts";
+import { background, command } from "../support/envd-commands.ts";
 import { RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
 
 const SLOW = { timeout: 60_000, interval: 100 };
@@ -38,71 +43,215 @@ os.posix_fallocate(file, 0, 1 << 20)
 print("written", os.fstat(file).st_size, os.fstat(file).st_blocks >= 2048)
 `;
 
-let agent: RealAgent;
-beforeAll(async () => {
-  agent = await realAgent();
-});
-afterAll(() => agent.close());
+/** Holds a lease on /etc/hosts, so that opening it for writing waits, and makes it large. */
+const LEASE = `
+import fcntl, os, signal, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+file = os.open("/etc/hosts", os.O_RDWR)
+fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+os.ftruncate(file, 8 << 20)
+open("/tmp/leased", "w").write(str(os.fstat(file).st_size))
+time.sleep(600)
+`;
 
-test("space is not reserved from inside, and a program that asks the C library for it gets it by writing", async () => {
-  const { address, executionId } = await agent.start();
-  const { output } = await command(address, `python3 -c '${RESERVE}'`, root);
-  expect(output.split("\n")).toEqual([
-    "mode 0 95 0",
-    "mode 1 95 0",
-    "mode 16 95 0",
-    "0x40305828 1 0",
-    "0x4030582a 1 0",
-    "0x40305839 1 0",
-    "written 1048576 True",
-  ]);
-  await agent.stop(executionId);
-});
+describe("an agent of its own", () => {
+  let agent: RealAgent;
+  beforeAll(async () => {
+    agent = await realAgent({ SVC_BUILD_LOCAL_IMAGES: "*" });
+  });
+  afterAll(() => agent.close());
 
-describe("a sparse file of 6 GiB", () => {
-  const NAMED = /\/home\/user\/hole\.img .*6144 MiB long .*delete it/;
-  const hole = (address: string) => command(address, "truncate -s 6G /home/user/hole.img", root);
-  const checkpoint = (executionId: string) =>
-    agent.call.checkpointExecution({ params: { executionId }, body: { snapshotId: randomUUID(), memory: true } });
-
-  test("is not copied into a fork: the refusal names it, the sandbox goes on, and the next one works without it", async () => {
+  test("space is not reserved from inside, and a program that asks the C library for it gets it by writing", async () => {
     const { address, executionId } = await agent.start();
-    await hole(address);
-    await expect(checkpoint(executionId)).rejects.toMatchObject({ code: "failed_precondition", message: NAMED });
-    expect((await command(address, "echo runs; rm /home/user/hole.img", root)).output).toBe("runs");
-    const { snapshotId, diskBytes } = await checkpoint(executionId);
-    expect(diskBytes).toBeLessThan(2 ** 30);
+    const { output } = await command(address, `python3 -c '${RESERVE}'`, root);
+    expect(output.split("\n")).toEqual([
+      "mode 0 95 0",
+      "mode 1 95 0",
+      "mode 16 95 0",
+      "0x40305828 1 0",
+      "0x4030582a 1 0",
+      "0x40305839 1 0",
+      "written 1048576 True",
+    ]);
     await agent.stop(executionId);
-    await agent.call.deleteSnapshot({ params: { snapshotId } });
   });
 
-  test("stays a hole in a pause, which copies no disk", async () => {
-    const { address, executionId, sandboxId } = await agent.start();
-    await hole(address);
+  test("the engine's files that are mounted inside do not grow, whatever is held on them, and still name the host", async () => {
+    const { address, executionId } = await agent.start();
+    const size = async () => Number((await command(address, "stat -c %s /etc/hosts", root)).output);
+    expect((await command(address, "head -c 8M /dev/zero >> /etc/hosts", root)).code).toBe(0);
+    await expect.poll(size, SLOW).toBe(2 ** 20);
+    expect((await command(address, "getent hosts sandbox", root)).output).toContain("127.0.1.1");
+
+    const pid = await background(address, `exec python3 -c '${LEASE}'`, root);
+    await expect.poll(async () => (await command(address, "cat /tmp/leased", root)).output, SLOW).toBe("8388608");
+    // The agent waits for nobody: what it does otherwise goes on.
+    const other = await agent.start();
+    expect((await command(other.address, "echo works")).output).toBe("works");
+    await command(address, `kill ${pid}`, root);
+    await expect.poll(size, SLOW).toBe(2 ** 20);
+    await Promise.all([agent.stop(executionId), agent.stop(other.executionId)]);
+  });
+
+  describe("a sparse file of 6 GiB", () => {
+    const NAMED = /\/home\/user\/hole\.img .*6144 MiB long .*delete it/;
+    const hole = (address: string) => command(address, "truncate -s 6G /home/user/hole.img", root);
+    const checkpoint = (executionId: string) =>
+      agent.call.checkpointExecution({ params: { executionId }, body: { snapshotId: randomUUID(), memory: true } });
+
+    test("is not copied into a fork: the refusal names it, the sandbox goes on, and the next one works without it", async () => {
+      const { address, executionId } = await agent.start();
+      await hole(address);
+      await expect(checkpoint(executionId)).rejects.toMatchObject({ code: "failed_precondition", message: NAMED });
+      expect((await command(address, "echo runs; rm /home/user/hole.img", root)).output).toBe("runs");
+      const { snapshotId, diskBytes } = await checkpoint(executionId);
+      expect(diskBytes).toBeLessThan(2 ** 30);
+      await agent.stop(executionId);
+      await agent.call.deleteSnapshot({ params: { snapshotId } });
+    });
+
+    test("stays a hole in a pause, which copies no disk", async () => {
+      const { address, executionId, sandboxId } = await agent.start();
+      await hole(address);
+      const snapshotId = randomUUID();
+      await agent.call.pauseExecution({ params: { executionId }, body: { snapshotId, memory: true } });
+      const again = await agent.start({ sandboxId, origin: { is: "paused", snapshotId, memory: true } });
+      expect((await command(again.address, "du -k /home/user/hole.img | cut -f1", root)).output).toBe("0");
+      await agent.stop(again.executionId);
+    });
+
+    test("fails a build by its name", async () => {
+      const buildId = randomUUID();
+      await agent.call.startBuild({
+        params: { buildId },
+        body: {
+          templateId: "t1",
+          resources: RESOURCES,
+          from: { is: "image", image: "svc/base:latest" },
+          steps: [{ type: "RUN", number: 1, force: true, command: "truncate -s 6G /home/user/hole.img" }],
+          force: false,
+          limitMs: 120_000,
+        },
+      });
+      const state = (): Promise<BuildState> =>
+        agent.call.buildState({ params: { buildId }, query: { offset: 0, limit: 100 } });
+      await expect.poll(async () => (await state()).status, SLOW).toBe("error");
+      expect((await state()).reason?.message).toMatch(NAMED);
+      await agent.call.deleteBuild({ params: { buildId } });
+    });
+  });
+});
+
+describe("a disk that is short", () => {
+  let agent: RealAgent;
+  let directory: string;
+  const free = (mb: number) => writeFile(join(directory, "free"), String(mb));
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), "svc-disk-"));
+    await free(50_000);
+    agent = await realAgent(
+      { SVC_BUILD_LOCAL_IMAGES: "*", SVC_DISK_RESERVE_MB: "1000", SVC_TEST_FREE_MB: join(directory, "free") },
+      new URL("../support/agent-on-a-disk.ts", import.meta.url),
+    );
+  });
+  afterAll(async () => {
+    await agent.close();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  /** The agent looks twice a second: what it refused a moment ago it may take now. */
+  const started = async (): Promise<Started> => {
+    await free(50_000);
+    for (;;) {
+      try {
+        return await agent.start();
+      } catch (error) {
+        if (!isError(error, "no_space")) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    }
+  };
+  const held = () => (agent.heartbeats.at(-1)?.executions ?? []).filter((one) => one.held === true);
+  const build = (command: string) => ({
+    templateId: "t1",
+    resources: RESOURCES,
+    from: { is: "image" as const, image: "svc/base:latest" },
+    steps: [{ type: "RUN" as const, number: 1, force: true, command }],
+    force: false,
+    limitMs: 120_000,
+  });
+  /** Without end, and never more than 40 MiB: the free space is what the test says. */
+  const WRITER = "while :; do dd if=/dev/zero of=/home/user/grown bs=1M count=40 conv=fsync status=none; done";
+  const SHORT = { code: "no_space", message: expect.stringMatching(/SVC_DISK_RESERVE_MB/) as unknown };
+
+  test("holds the sandbox that grows and no other, takes on nothing new, and lets it go on when there is room", async () => {
+    const [quiet, greedy] = await Promise.all([started(), started()]);
+    await background(greedy.address, WRITER);
+    await free(900);
+    await expect.poll(held, SLOW).toMatchObject([{ executionId: greedy.executionId }]);
+
+    await expect(agent.start()).rejects.toMatchObject(SHORT);
+    const buildId = randomUUID();
+    await expect(agent.call.startBuild({ params: { buildId }, body: build("true") })).rejects.toMatchObject(SHORT);
+    const body = () => ({ snapshotId: randomUUID(), memory: true });
+    for (const { executionId } of [quiet, greedy]) {
+      const params = { executionId };
+      await expect(agent.call.pauseExecution({ params, body: body() })).rejects.toMatchObject(SHORT);
+      await expect(agent.call.checkpointExecution({ params, body: body() })).rejects.toMatchObject(SHORT);
+    }
+    expect((await command(quiet.address, "echo works")).output).toBe("works");
+
+    await free(50_000);
+    await expect.poll(held, SLOW).toEqual([]);
+    expect((await command(greedy.address, "pkill dd; echo works")).output).toBe("works");
+    await Promise.all([agent.stop(quiet.executionId), agent.stop(greedy.executionId)]);
+  });
+
+  test("a held sandbox can be stopped, and paused without its memory, which writes nothing", async () => {
+    const first = await started();
+    await background(first.address, WRITER);
+    await free(900);
+    await expect.poll(held, SLOW).toHaveLength(1);
+    await agent.stop(first.executionId);
+    const second = await started();
+    await background(second.address, WRITER);
+    await free(900);
+    await expect.poll(held, SLOW).toHaveLength(1);
     const snapshotId = randomUUID();
-    await agent.call.pauseExecution({ params: { executionId }, body: { snapshotId, memory: true } });
-    const again = await agent.start({ sandboxId, origin: { is: "paused", snapshotId, memory: true } });
-    expect((await command(again.address, "du -k /home/user/hole.img | cut -f1", root)).output).toBe("0");
+    const params = { executionId: second.executionId };
+    await agent.call.pauseExecution({ params, body: { snapshotId, memory: false } });
+    const origin = { is: "paused" as const, snapshotId, memory: false };
+    const again = await agent.start({ sandboxId: second.sandboxId, origin });
+    expect((await command(again.address, "stat -c %s /home/user/grown")).output).not.toBe("");
+    await free(50_000);
     await agent.stop(again.executionId);
   });
 
-  test("fails a build by its name", async () => {
+  test("a held sandbox stays so over the death of the agent, and the next one lets it go on", async () => {
+    const { address, executionId } = await started();
+    await background(address, WRITER);
+    await free(900);
+    await expect.poll(held, SLOW).toHaveLength(1);
+    await agent.crash();
+    agent.heartbeats.length = 0;
+    await agent.launch();
+    await expect.poll(held, SLOW).toMatchObject([{ executionId }]);
+    await free(50_000);
+    await expect.poll(() => agent.heartbeats.at(-1)?.executions.map((one) => one.held), SLOW).toEqual([undefined]);
+    expect((await command(address, "echo works")).output).toBe("works");
+    await agent.stop(executionId);
+  });
+
+  test("a build that grows fails with that reason", async () => {
+    await agent.stop((await started()).executionId);
     const buildId = randomUUID();
-    await agent.call.startBuild({
-      params: { buildId },
-      body: {
-        templateId: "t1",
-        resources: RESOURCES,
-        from: { is: "image", image: "svc/base:latest" },
-        steps: [{ type: "RUN", number: 1, force: true, command: "truncate -s 6G /home/user/hole.img" }],
-        force: false,
-        limitMs: 120_000,
-      },
-    });
-    const state = (): Promise<BuildState> =>
-      agent.call.buildState({ params: { buildId }, query: { offset: 0, limit: 100 } });
+    await agent.call.startBuild({ params: { buildId }, body: build(WRITER) });
+    const state = () => agent.call.buildState({ params: { buildId }, query: { offset: 0, limit: 100 } });
+    await expect.poll(async () => JSON.stringify((await state()).entries), SLOW).toContain("RUN");
+    await free(900);
     await expect.poll(async () => (await state()).status, SLOW).toBe("error");
-    expect((await state()).reason?.message).toMatch(NAMED);
+    expect((await state()).reason?.message).toMatch(/the node's disk is short/);
+    await free(50_000);
     await agent.call.deleteBuild({ params: { buildId } });
   });
 });

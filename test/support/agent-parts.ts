@@ -146,11 +146,13 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     maxSandboxes: options.maxSandboxes ?? 100,
     ...START_LIMIT,
     ...options.limits,
+    refusal: () => undefined,
   });
   const captures = storing.captures({
     sandboxes,
     capable: () => true,
     beforeEnd: () => Promise.resolve(),
+    snapshotRefusal: () => undefined,
     onChange: () => undefined,
   });
   for (const sandbox of before?.sandboxes ?? []) sandboxes.adopt(sandbox);

@@ -25,9 +25,9 @@ import type { LogEntry } from "../../shared/sandbox-log.ts";
 import { serve } from "../../shared/serve.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
 import { createFakeBuilds, type FakeBuilds } from "./fake-agent-builds.ts";
-import { fakeHeartbeat } from "./fake-heartbeat.ts";
+import { fakeHeartbeat, type Standing } from "./fake-heartbeat.ts";
 
-interface Started {
+interface Started extends Standing {
   readonly executionId: string;
   readonly body: StartBody;
   /** Of its start, or as it was replaced since. */

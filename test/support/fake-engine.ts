@@ -3,9 +3,9 @@
  * that made it, so a test can let one agent go and look what the next one makes of what is left.
  */
 
-import type { AgentDeps } from "../../agent/app.ts";
 import type { Cgroup } from "../../agent/cgroup.ts";
 import type { ContainerEvent, ContainerSpec, Containers } from "../../agent/containers.ts";
+import type { AgentDeps } from "../../agent/deps.ts";
 import type { SandboxEgress } from "../../agent/egress/messages.ts";
 import type { Envd, EnvdInit } from "../../agent/envd.ts";
 import { type Plan, planNetwork } from "../../agent/network/addresses.ts";
@@ -13,7 +13,7 @@ import type { SlotPolicy } from "../../agent/network/firewall-rules.ts";
 import type { Links } from "../../agent/network/links.ts";
 import { AppError } from "../../shared/errors.ts";
 import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
-import { fakeMachine } from "./fake-machine.ts";
+import { fakeDisk, fakeFacts, fakeMachine } from "./fake-machine.ts";
 import { fakeNetwork } from "./fake-network.ts";
 import { fakeSnapshots } from "./fake-snapshots.ts";
 
@@ -65,8 +65,7 @@ export interface FakeEngine {
     | "envd"
     | "runtime"
     | "machine"
-    | "diskUsage"
-    | "findHole"
+    | keyof typeof fakeDisk
     | "files"
     | "criu"
     | "processes"
@@ -173,8 +172,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     },
     ...stored.images,
     ...built.images,
-    facts: () =>
-      Promise.resolve({ version: "0", storageDriver: "fake", diskLimit: false, seccomp: true, runcVersion: "0" }),
+    facts: () => Promise.resolve(fakeFacts),
   };
 
   const links: Links = {
@@ -244,6 +242,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       steps.push("thaw");
       container.frozen = false;
     },
+    frozen: () => container.frozen,
     alive: () => container.running && container.pid === pid,
     async kill() {
       await step("signal");
@@ -312,8 +311,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       envd,
       runtime: () => Promise.resolve({ directory: runtime, command: ["/svc/tini"] }),
       machine: fakeMachine(() => state.free),
-      diskUsage: () => Promise.resolve(4_096),
-      findHole: () => Promise.resolve(undefined),
+      ...fakeDisk,
       files: stored.files,
       criu: stored.criu,
       processes: built.processes,

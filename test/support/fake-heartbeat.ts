@@ -4,7 +4,13 @@ import type { Heartbeat, LiveExecution, NodeFacts, StartBody, StoredSnapshot } f
 
 const MIB = 1024 * 1024;
 
-interface Live {
+/** Of a sandbox that runs. */
+export interface Standing {
+  /** It stands still for want of disk. */
+  held?: boolean;
+}
+
+interface Live extends Standing {
   readonly executionId: string;
   readonly body: StartBody;
   readonly startedAt: number;
@@ -28,12 +34,13 @@ export function fakeHeartbeat(facts: {
   readonly snapshots: readonly StoredSnapshot[];
 }): Heartbeat {
   const { nodeId, url, serviceInstanceId, address, options, live, snapshots } = facts;
-  const executions: LiveExecution[] = live.map(({ executionId, body, startedAt, endAt }) => ({
+  const executions: LiveExecution[] = live.map(({ executionId, body, startedAt, endAt, held }) => ({
     executionId,
     sandboxId: body.sandboxId,
     address,
     startedAt,
     endAt,
+    ...(held === true ? { held } : {}),
   }));
   return {
     node: {

@@ -11,3 +11,21 @@ export function fakeMachine(freeMemory: () => number): Machine {
     freeMemory,
   };
 }
+
+export const fakeFacts = {
+  version: "0",
+  storageDriver: "fake",
+  diskLimit: false,
+  seccomp: true,
+  runcVersion: "0",
+  dataRoot: "/layers",
+};
+
+/** A disk with room for everything, and sandboxes that write nothing. */
+export const fakeDisk = {
+  diskUsage: () => Promise.resolve(4_096),
+  findHole: () => Promise.resolve(undefined),
+  readSpace: () =>
+    Promise.resolve({ freeBytes: 2 ** 40, totalBytes: 2 ** 41, freeInodes: 2 ** 30, totalInodes: 2 ** 31 }),
+  growth: { written: () => 0, countFiles: () => Promise.resolve(0) },
+};

@@ -63,7 +63,11 @@ export interface RealAgent {
   close(): Promise<void>;
 }
 
-export async function realAgent(settings: Readonly<Record<string, string>> = {}): Promise<RealAgent> {
+/** @param program another main file than the agent's own */
+export async function realAgent(
+  settings: Readonly<Record<string, string>> = {},
+  program = new URL("../../agent/main.ts", import.meta.url),
+): Promise<RealAgent> {
   const directory = await mkdtemp(join(tmpdir(), "svc-agent-"));
   const exits: ExitReport[] = [];
   const heartbeats: Heartbeat[] = [];
@@ -126,7 +130,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {})
   });
 
   const launch = async () => {
-    const main = new URL("../../agent/main.ts", import.meta.url).pathname;
+    const main = program.pathname;
     const child = spawn(process.execPath, ["--import", "tsx", main], {
       env: environment,
       stdio: ["ignore", "pipe", "inherit"],

@@ -32,6 +32,8 @@ export type Failure =
   | { readonly is: "bad_response" }
   /** The execution is gone, or is not the one this hop knows. */
   | { readonly is: "removed" }
+  /** The sandbox stands still, because its node's disk is short. */
+  | { readonly is: "held" }
   | { readonly is: "unforwardable"; readonly message: string };
 
 export interface ForwardPlan {

@@ -81,6 +81,7 @@ async function world(engine = fakeEngine(), buildLocalImages = "local/*"): Promi
       },
       origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
       capable: () => true,
+      refusal: () => undefined,
       templateFiles: () => Promise.resolve(Readable.from([bytes])),
       cleared: found.cleared,
       readyEveryMs: 5,

@@ -331,6 +331,22 @@ describe("the node's proxy", () => {
     }
   });
 
+  test.each([
+    ["the edge knows", { held: true }, {}],
+    ["only the node knows", { sameHost: false }, { held: true }],
+  ])("a sandbox that stands still, as %s, answers 507 and says why", async (_who, ofEdge, ofNode) => {
+    const still = door.add(ofEdge);
+    const { executionId, address } = still;
+    door.nodeRoutes.set(still.sandboxId, { executionId, address, controlToken: "c", ...ofNode });
+    const answer = await fetch(url(), { headers: routed(still, 8080) });
+    expect(answer.status).toBe(507);
+    expect(await answer.json()).toMatchObject({
+      sandboxId: still.sandboxId,
+      code: 507,
+      message: expect.stringMatching(/stands still: its node's disk is short/) as unknown,
+    });
+  });
+
   test("refuses an execution it does not have, and the edge looks again", async () => {
     const stale = door.add({ sameHost: false });
     const backend = await httpBackend(stale.address, (_request, response) => response.end("new"));

@@ -42,6 +42,7 @@ function setup({ everyMs = 5 } = {}) {
         freeze: () => Promise.resolve(),
         processes: () => [],
         thaw: () => undefined,
+        frozen: () => false,
         alive: () => true,
         kill: () => Promise.resolve(),
         usage() {

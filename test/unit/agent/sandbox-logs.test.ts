@@ -37,6 +37,7 @@ const sandbox: Sandbox = {
       freeze: () => Promise.resolve(),
       processes: () => [],
       thaw: () => undefined,
+      frozen: () => false,
       alive: () => true,
       kill: () => Promise.resolve(),
       usage: () => ({ cpuUs: 0, memory: 0, cache: 0 }),

@@ -1,0 +1,53 @@
+/** What the agent uses of the machine it runs on: of the real one from host.ts, in tests of another. */
+
+import type { Log } from "../shared/log.ts";
+import type { Seal } from "../shared/seal.ts";
+import type { Processes } from "./builds/processes.ts";
+import type { Login } from "./builds/registry-login.ts";
+import type { OpenCgroup } from "./cgroup.ts";
+import type { Containers } from "./containers.ts";
+import type { HostGrowth } from "./disk/growers.ts";
+import type { FindHole } from "./disk/holes.ts";
+import type { ReadSpace } from "./disk/space.ts";
+import type { EgressProcess, OnDecisions } from "./egress-process.ts";
+import type { CaFor, Envd } from "./envd.ts";
+import type { EnvdRuntime } from "./envd-runtime.ts";
+import type { NodeIdentity } from "./heartbeat.ts";
+import type { Machine } from "./machine.ts";
+import type { Marks } from "./marks.ts";
+import type { Plan } from "./network/addresses.ts";
+import type { Firewall } from "./network/firewall.ts";
+import type { Links } from "./network/links.ts";
+import type { Criu } from "./snapshots/criu.ts";
+import type { SnapshotFiles } from "./snapshots/files.ts";
+
+export interface AgentDeps {
+  readonly log: Log;
+  readonly plan: Plan;
+  readonly containers: Containers;
+  readonly openCgroup: OpenCgroup;
+  readonly links: Links;
+  readonly firewall: Firewall;
+  readonly marks: Marks;
+  readonly envd: Envd;
+  /** Programs inside, as clients run them. */
+  readonly processes: Processes;
+  /** To registries of images. */
+  readonly login: Login;
+  readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
+  readonly machine: Machine;
+  readonly files: SnapshotFiles;
+  readonly criu: Criu;
+  readonly diskUsage: (directory: string) => Promise<number | undefined>;
+  readonly findHole: FindHole;
+  readonly readSpace: ReadSpace;
+  readonly growth: HostGrowth;
+  readonly probe: () => Promise<NodeIdentity["capabilities"]>;
+  readonly egress: (onDecisions: OnDecisions) => EgressProcess;
+  readonly caFor: CaFor;
+  readonly lockPath: string;
+  readonly databasePath: string;
+  /** Of what the database must not hold in the clear; makes its key when there is none. */
+  readonly sealing: () => Seal;
+  readonly now: () => number;
+}

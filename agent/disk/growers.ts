@@ -1,0 +1,82 @@
+/** What writes to the node's disk, as the reserve sees it: running sandboxes, and containers that builds work in. */
+
+import { readFileSync } from "node:fs";
+import type { RunCommand } from "../command.ts";
+import type { LiveContainer } from "../live-container.ts";
+import type { Held } from "./reserve.ts";
+
+const MIB = 1024 ** 2;
+const WALK_LIMIT_MS = 2_000;
+
+export interface HostGrowth {
+  /** Bytes that a process has written to disks since it began, and those of its children that it has waited for. */
+  readonly written: (pid: number) => number;
+  /** How many files a directory tree holds; undefined when counting them takes too long. */
+  readonly countFiles: (directory: string) => Promise<number | undefined>;
+}
+
+export function hostGrowth(run: RunCommand): HostGrowth {
+  return {
+    written(pid) {
+      try {
+        const text = readFileSync(`/proc/${pid}/io`, "utf8");
+        const field = (name: string) => Number(new RegExp(`^${name}: (\\d+)$`, "m").exec(text)?.[1] ?? 0);
+        return Math.max(0, field("write_bytes") - field("cancelled_write_bytes"));
+      } catch {
+        // It has just ended.
+        return 0;
+      }
+    },
+    async countFiles(directory) {
+      try {
+        const text = await run("nice", ["-n", "19", "du", "-sx", "--inodes", "--", directory], {
+          timeoutMs: WALK_LIMIT_MS,
+        });
+        const count = Number(text.split("\t", 1)[0]);
+        return Number.isSafeInteger(count) ? count : undefined;
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+export interface GrowerDeps {
+  readonly growth: HostGrowth;
+  readonly diskUsage: (directory: string) => Promise<number | undefined>;
+  /** Bytes of its writable layer as last measured; 0 when it was not yet. */
+  readonly lastUsed: (id: string) => number;
+}
+
+export interface Holding {
+  /** Of its execution or build. */
+  readonly id: string;
+  readonly container: LiveContainer;
+  /** Instead of standing still. */
+  readonly hold?: () => void;
+  readonly end: () => Promise<void>;
+}
+
+export function growerOf({ id, container, hold, end }: Holding, deps: GrowerDeps): Held {
+  const { cgroup, upperDirectory, resources } = container;
+  const tried = (read: () => number): number => {
+    try {
+      return read();
+    } catch {
+      // Its cgroup is gone: it has just ended.
+      return 0;
+    }
+  };
+  return {
+    id,
+    written: () => tried(() => cgroup.processes().reduce((sum, pid) => sum + deps.growth.written(pid), 0)),
+    cpuUs: () => tried(() => cgroup.usage().cpuUs),
+    usedBefore: () => deps.lastUsed(id) || undefined,
+    over: () => (resources.diskSizeMB === 0 ? 0 : Math.max(0, deps.lastUsed(id) - resources.diskSizeMB * MIB)),
+    used: async () => (upperDirectory === undefined ? undefined : deps.diskUsage(upperDirectory)),
+    files: async () => (upperDirectory === undefined ? 0 : deps.growth.countFiles(upperDirectory)),
+    hold: async () => (hold === undefined ? cgroup.freeze() : hold()),
+    release: () => cgroup.thaw(),
+    end,
+  };
+}

@@ -1,0 +1,107 @@
+/** Which sandbox makes the disk fuller. Three ways to tell, the cheap and certain one first. */
+
+/** Something that writes to the node's disk and can be made to stand still. */
+export interface Grower {
+  /** Of its execution or build. */
+  readonly id: string;
+  /** Bytes that its processes have written since they began; of some that have ended it is not known. */
+  written(): number;
+  /** Microseconds of processor time since it began. */
+  cpuUs(): number;
+  /** Bytes of its disk as last measured. */
+  usedBefore(): number | undefined;
+  /** Bytes above the disk size it was promised, as last measured; 0 when it is within. */
+  over(): number;
+  /** Walks its disk; undefined when that takes too long. */
+  used(): Promise<number | undefined>;
+  files(): Promise<number | undefined>;
+}
+
+interface Sample {
+  readonly written: number;
+  readonly cpuUs: number;
+}
+
+/** Less than this between two looks is what every sandbox writes now and then. */
+const LEAST_BYTES = 1024 ** 2;
+const LEAST_FILES = 10_000;
+/** Walking disks costs the disk: so long between two times. */
+const WALK_EVERY_MS = 5_000;
+
+export interface Growth {
+  /** Remembers what each has written so far. */
+  look(growers: readonly Grower[]): void;
+  /**
+   * The one to hold now; undefined when none can be told. Those over their promised disk size come first, then the one
+   * that has written most since the last look. Programs can end so that their writing is counted nowhere: then disks
+   * are walked, and when that tells nothing and it is urgent, the one that worked most is taken.
+   */
+  choose(growers: readonly Grower[], short: Short): Promise<Grower | undefined>;
+}
+
+interface Short {
+  readonly of: "bytes" | "inodes";
+  readonly urgent: boolean;
+}
+
+export function createGrowth(now: () => number): Growth {
+  const state = {
+    seen: new Map<string, Sample>(),
+    disks: new Map<string, number>(),
+    walkedAt: Number.NEGATIVE_INFINITY,
+  };
+
+  const since = (grower: Grower, what: keyof Sample): number => {
+    const before = state.seen.get(grower.id);
+    return before === undefined ? 0 : grower[what]() - before[what];
+  };
+
+  const walk = async (growers: readonly Grower[], of: Short["of"]): Promise<Grower | undefined> => {
+    if (now() - state.walkedAt < WALK_EVERY_MS) return undefined;
+    const found: (readonly [Grower, number])[] = [];
+    const disks = new Map<string, number>();
+    for (const grower of growers) {
+      if (of === "inodes") {
+        found.push([grower, (await grower.files()) ?? Number.POSITIVE_INFINITY]);
+        continue;
+      }
+      const before = state.disks.get(grower.id) ?? grower.usedBefore();
+      const used = (await grower.used()) ?? before;
+      if (used !== undefined) disks.set(grower.id, used);
+      // Of one that was never measured it is known the next time.
+      if (before !== undefined && used !== undefined) found.push([grower, used - before]);
+    }
+    state.disks = disks;
+    // From its end: with many disks it takes a while itself.
+    state.walkedAt = now();
+    return most(found, of === "inodes" ? LEAST_FILES : LEAST_BYTES);
+  };
+
+  const look = (growers: readonly Grower[]) => {
+    state.seen = new Map(
+      growers.map((grower) => [grower.id, { written: grower.written(), cpuUs: grower.cpuUs() }] as const),
+    );
+  };
+
+  return {
+    look,
+    async choose(growers, { of, urgent }) {
+      const writing = growers.map((grower) => [grower, since(grower, "written")] as const);
+      const working = growers.map((grower) => [grower, since(grower, "cpuUs")] as const);
+      look(growers);
+      const active = writing.filter(([, bytes]) => bytes >= LEAST_BYTES).map(([grower]) => grower);
+      const greedy = most(
+        active.map((grower) => [grower, grower.over()] as const),
+        1,
+      );
+      const writer = of === "bytes" ? (greedy ?? most(writing, LEAST_BYTES)) : undefined;
+      return writer ?? (await walk(growers, of)) ?? (urgent ? most(working, 1) : undefined);
+    },
+  };
+}
+
+/** The one with the largest number, if that is large enough. */
+function most(of: readonly (readonly [Grower, number])[], least: number): Grower | undefined {
+  const first = [...of].sort(([, a], [, b]) => b - a)[0];
+  return first !== undefined && first[1] >= least ? first[0] : undefined;
+}

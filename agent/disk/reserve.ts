@@ -1,0 +1,186 @@
+/**
+ * Keeps a reserve of the node's disk free of sandboxes: the one that grows most is held (it stands still and keeps all it
+ * has), nothing new is taken on, and when there is room again it goes on. One that is held for too long is ended.
+ */
+
+import { AppError } from "../../shared/errors.ts";
+import type { Log } from "../../shared/log.ts";
+import { type Loop, loop } from "../../shared/loop.ts";
+import { createGrowth, type Grower } from "./growth.ts";
+import {
+  type Level,
+  levelOf,
+  mayRelease,
+  type ReadSpace,
+  type Reserve,
+  reserveOf,
+  type Space,
+  shortage,
+} from "./space.ts";
+
+const EVERY_MS = 500;
+/** Between the first two looks at who writes, where there was none before. */
+const FIRST_LOOK_MS = 100;
+/** There has been room for this long before anything is released. */
+const ROOM_FOR_MS = 5_000;
+const HELD_AT_MOST_MS = 300_000;
+/** After one was ended, before the next is: its disk is given back meanwhile. */
+const BETWEEN_ENDS_MS = 30_000;
+
+export interface Held extends Grower {
+  /** Whatever it does stands still; repeating it is harmless. */
+  hold(): Promise<void>;
+  release(): void;
+  /** For having been held too long. */
+  end(): Promise<void>;
+}
+
+export interface ReserveDeps {
+  readonly configuredMb: number | undefined;
+  /** What sandboxes write to. */
+  readonly dataRoot: () => Promise<string>;
+  /** Where memory is stored. */
+  readonly snapshots: string;
+  readonly readSpace: ReadSpace;
+  readonly growers: () => readonly Held[];
+  /** Which are held has changed. */
+  readonly onChange: () => void;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export interface DiskReserve {
+  /** The reason why no sandbox or build can begin now; undefined while there is room. */
+  refusal(): AppError | undefined;
+  /** The reason why no snapshot of this sandbox can be written now. */
+  snapshotRefusal(id: string): AppError | undefined;
+  isHeld(id: string): boolean;
+  /** It stands still already, from an agent before this one. */
+  adopt(id: string): void;
+  /** From now on the disk is watched; before that there is room. */
+  begin(): void;
+  /** What is held stays so: the next agent adopts it. */
+  stop(): Promise<void>;
+}
+
+interface Seen {
+  readonly space: Space;
+  readonly reserve: Reserve;
+  readonly level: Level;
+}
+
+export function createReserve(deps: ReserveDeps): DiskReserve {
+  const { configuredMb, dataRoot, snapshots, growers, onChange, now, log } = deps;
+  const growth = createGrowth(now);
+  const held = new Map<string, number>();
+  const state = {
+    sandboxes: undefined as Seen | undefined,
+    snapshots: undefined as Seen | undefined,
+    roomSince: undefined as number | undefined,
+    /** What was free when the last one was held. */
+    freeAtHold: Number.POSITIVE_INFINITY,
+    endedAt: Number.NEGATIVE_INFINITY,
+    looked: false,
+  };
+
+  const look = async (directory: string): Promise<Seen> => {
+    const space = await deps.readSpace(directory);
+    const reserve = reserveOf(space, configuredMb);
+    return { space, reserve, level: levelOf(space, reserve) };
+  };
+
+  const hold = async (grower: Held, free: number) => {
+    state.freeAtHold = free;
+    held.set(grower.id, now());
+    log.warn({ id: grower.id, free }, "held: the node's disk is short and this grows most on it");
+    await attempt(grower, () => grower.hold());
+    onChange();
+  };
+
+  const attempt = async (grower: Held, work: () => Promise<void> | void) => {
+    try {
+      await work();
+    } catch (error) {
+      log.warn({ err: error, id: grower.id }, "what is held could not be changed; it is tried again");
+    }
+  };
+
+  const onShort = async ({ space, level }: Seen) => {
+    state.roomSince = undefined;
+    if (level.is !== "short") return;
+    const others = growers().filter(({ id }) => !held.has(id));
+    if (!state.looked) {
+      growth.look(others);
+      await new Promise((resolve) => setTimeout(resolve, FIRST_LOOK_MS));
+    }
+    state.looked = true;
+    const free = level.of === "bytes" ? space.freeBytes : space.freeInodes;
+    // One at a time: whether the right one was held is seen by whether less becomes free.
+    const grower = held.size > 0 && free >= state.freeAtHold ? undefined : await growth.choose(others, level);
+    const chosen = others.find(({ id }) => id === grower?.id);
+    if (chosen !== undefined) await hold(chosen, free);
+    for (const one of growers().filter(({ id }) => held.has(id))) await attempt(one, () => one.hold());
+    await endLongest();
+  };
+
+  const endLongest = async () => {
+    const [longest] = [...held].sort(([, a], [, b]) => a - b);
+    if (longest === undefined || now() - longest[1] < HELD_AT_MOST_MS || now() - state.endedAt < BETWEEN_ENDS_MS)
+      return;
+    const grower = growers().find(({ id }) => id === longest[0]);
+    if (grower === undefined) return;
+    state.endedAt = now();
+    log.warn({ id: grower.id }, "ended: held for too long, and the node's disk is still short");
+    await attempt(grower, () => grower.end());
+  };
+
+  const onRoom = async (seen: Seen) => {
+    state.freeAtHold = Number.POSITIVE_INFINITY;
+    if (seen.level.is === "near") growth.look(growers());
+    state.looked = seen.level.is === "near";
+    if (held.size === 0) return;
+    state.roomSince = mayRelease(seen.space, seen.reserve) ? (state.roomSince ?? now()) : undefined;
+    if (state.roomSince === undefined || now() - state.roomSince < ROOM_FOR_MS) return;
+    for (const grower of growers().filter(({ id }) => held.has(id))) {
+      held.delete(grower.id);
+      log.info({ id: grower.id }, "released: there is room on the node's disk again");
+      await attempt(grower, () => grower.release());
+    }
+    onChange();
+  };
+
+  const round = async () => {
+    const before = state.sandboxes?.level.is;
+    const root = await dataRoot();
+    state.snapshots = await look(snapshots);
+    const seen = await look(root);
+    state.sandboxes = seen;
+    if (seen.level.is === "short" && before !== "short")
+      log.warn({ ...seen.space, ...seen.reserve, directory: root }, "the node's disk is short: SVC_DISK_RESERVE_MB");
+    const there = new Set(growers().map(({ id }) => id));
+    for (const id of held.keys()) if (!there.has(id)) held.delete(id);
+    await (seen.level.is === "short" ? onShort(seen) : onRoom(seen));
+  };
+  let rounds: Loop | undefined;
+
+  return {
+    refusal: () => refused(state.sandboxes),
+    snapshotRefusal: (id) =>
+      refused(state.sandboxes) ?? refused(state.snapshots) ?? (held.has(id) ? standsStill() : undefined),
+    isHeld: (id) => held.has(id),
+    adopt: (id) => void held.set(id, now()),
+    begin: () => void (rounds ??= loop({ name: "disk reserve", everyMs: EVERY_MS, log }, round)),
+    stop: async () => rounds?.stop(),
+  };
+}
+
+function standsStill(): AppError {
+  return new AppError(
+    "no_space",
+    "the sandbox stands still: the node's disk was short and it grew most on it; try again",
+  );
+}
+
+function refused(seen: Seen | undefined): AppError | undefined {
+  return seen?.level.is === "short" ? shortage(seen.space, seen.reserve, seen.level.of) : undefined;
+}

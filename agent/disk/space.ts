@@ -1,0 +1,78 @@
+/** How much room a file system has, and how much of it is never given to sandboxes. */
+
+import { statfs } from "node:fs/promises";
+import { AppError } from "../../shared/errors.ts";
+
+const MIB = 1024 ** 2;
+const MOST_RESERVED = 2048 * MIB;
+const RESERVED_SHARE = 0.05;
+const MOST_INODES_RESERVED = 100_000;
+const INODES_SHARE = 0.02;
+/** A sandbox that was held goes on when this much more than the reserve is free, so that it is not held again at once. */
+const MARGIN = 1.1;
+/** From here on it is worth knowing who writes how much. */
+const NEAR = 2;
+/** Below this share of the reserve a sandbox is held that only may be the one that grows. */
+const URGENT = 0.5;
+
+export interface Space {
+  /** What programs without root's privilege may still take. */
+  readonly freeBytes: number;
+  readonly totalBytes: number;
+  readonly freeInodes: number;
+  /** 0: the file system makes them as they are needed. */
+  readonly totalInodes: number;
+}
+
+/** Of the file system that a directory is on. */
+export type ReadSpace = (directory: string) => Promise<Space>;
+
+export const readSpace: ReadSpace = async (directory) => {
+  const { bavail, bsize, blocks, ffree, files } = await statfs(directory);
+  return { freeBytes: bavail * bsize, totalBytes: blocks * bsize, freeInodes: ffree, totalInodes: files };
+};
+
+/** What a node keeps free. */
+export interface Reserve {
+  readonly bytes: number;
+  readonly inodes: number;
+}
+
+/** @param configuredMb of SVC_DISK_RESERVE_MB; without it the lesser of 2 GiB and a twentieth of the disk */
+export function reserveOf({ totalBytes, totalInodes }: Space, configuredMb: number | undefined): Reserve {
+  return {
+    bytes: configuredMb === undefined ? Math.min(MOST_RESERVED, totalBytes * RESERVED_SHARE) : configuredMb * MIB,
+    inodes: configuredMb === 0 ? 0 : Math.min(MOST_INODES_RESERVED, totalInodes * INODES_SHARE),
+  };
+}
+
+/** `short` of what, and how badly; `near` and `enough` of both. */
+export type Level =
+  | { readonly is: "short"; readonly of: "bytes" | "inodes"; readonly urgent: boolean }
+  | { readonly is: "near" | "enough" };
+
+/** Pure. */
+export function levelOf({ freeBytes, freeInodes }: Space, reserve: Reserve): Level {
+  if (freeBytes < reserve.bytes) return { is: "short", of: "bytes", urgent: freeBytes < reserve.bytes * URGENT };
+  if (freeInodes < reserve.inodes) return { is: "short", of: "inodes", urgent: freeInodes < reserve.inodes * URGENT };
+  const times = (factor: number) => freeBytes < reserve.bytes * factor || freeInodes < reserve.inodes * factor;
+  if (times(MARGIN) || times(NEAR)) return { is: "near" };
+  return { is: "enough" };
+}
+
+/** There is room again for what was held. Pure. */
+export function mayRelease({ freeBytes, freeInodes }: Space, reserve: Reserve): boolean {
+  return freeBytes >= reserve.bytes * MARGIN && freeInodes >= reserve.inodes * MARGIN;
+}
+
+/** What a caller is answered while there is too little: names the reserve, its setting and who can help. */
+export function shortage({ freeBytes, freeInodes }: Space, reserve: Reserve, of: "bytes" | "inodes"): AppError {
+  const room =
+    of === "bytes"
+      ? `${Math.floor(freeBytes / MIB)} MiB free and keeps ${Math.ceil(reserve.bytes / MIB)} MiB in reserve`
+      : `room for ${freeInodes} files and keeps room for ${Math.ceil(reserve.inodes)} in reserve`;
+  return new AppError(
+    "no_space",
+    `the node's disk has ${room} (SVC_DISK_RESERVE_MB): nothing new is started or stored there until sandboxes or snapshots are deleted or its operator makes room`,
+  );
+}

@@ -1,0 +1,240 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { createReserve, type DiskReserve, type Held } from "../../../../agent/disk/reserve.ts";
+import type { Space } from "../../../../agent/disk/space.ts";
+import { createLog } from "../../../../shared/log.ts";
+
+const MIB = 1024 ** 2;
+const log = createLog({ component: "test", level: "silent" });
+
+interface Fake extends Held {
+  bytes: number;
+  cpu: number;
+  measured: number | undefined;
+  disk: number | undefined;
+  count: number | undefined;
+  above: number;
+  readonly told: string[];
+}
+
+const space = { sandboxes: {} as Space, snapshots: {} as Space };
+let growers: Fake[];
+let changes: number;
+let reserve: DiskReserve;
+
+function grower(id: string): Fake {
+  const fake: Fake = {
+    id,
+    bytes: 0,
+    cpu: 0,
+    measured: undefined,
+    disk: 0,
+    count: 1,
+    above: 0,
+    told: [],
+    written: () => fake.bytes,
+    cpuUs: () => fake.cpu,
+    usedBefore: () => fake.measured,
+    over: () => fake.above,
+    used: () => Promise.resolve(fake.disk),
+    files: () => Promise.resolve(fake.count),
+    hold: () => Promise.resolve(void fake.told.push("hold")),
+    release: () => void fake.told.push("release"),
+    async end() {
+      fake.told.push("end");
+      growers = growers.filter((one) => one !== fake);
+    },
+  };
+  return fake;
+}
+
+const room = (freeMb: number, more: Partial<Space> = {}): Space => ({
+  freeBytes: freeMb * MIB,
+  totalBytes: 100_000 * MIB,
+  freeInodes: 10_000_000,
+  totalInodes: 10_000_000,
+  ...more,
+});
+const free = (mb: number) => void (space.sandboxes = room(mb));
+const rounds = (count: number) => vi.advanceTimersByTimeAsync(count * 600);
+
+let a: Fake;
+let b: Fake;
+beforeEach(() => {
+  vi.useFakeTimers({ now: 1_000_000 });
+  a = grower("a");
+  b = grower("b");
+  growers = [a, b];
+  changes = 0;
+  free(50_000);
+  space.snapshots = room(50_000);
+  reserve = createReserve({
+    configuredMb: 1_000,
+    dataRoot: () => Promise.resolve("/data"),
+    snapshots: "/state",
+    readSpace: (directory) => Promise.resolve(directory === "/data" ? space.sandboxes : space.snapshots),
+    growers: () => growers,
+    onChange: () => void changes++,
+    now: () => Date.now(),
+    log,
+  });
+  reserve.begin();
+});
+afterEach(async () => {
+  await reserve.stop();
+  vi.useRealTimers();
+});
+
+/** Both write, the first one more. */
+const writing = () => {
+  const timer = setInterval(() => {
+    if (!reserve.isHeld("a")) a.bytes += 50 * MIB;
+    if (!reserve.isHeld("b")) b.bytes += 5 * MIB;
+  }, 20);
+  return () => clearInterval(timer);
+};
+
+test("nothing happens while there is room, however much is written", async () => {
+  const stop = writing();
+  await rounds(20);
+  expect([reserve.refusal(), reserve.snapshotRefusal("a"), a.told, b.told]).toEqual([undefined, undefined, [], []]);
+  stop();
+});
+
+test("below the reserve the one that writes most is held, and nothing new is taken on, with the reserve and its setting in the reason", async () => {
+  await rounds(2);
+  const stop = writing();
+  free(900);
+  await rounds(3);
+  stop();
+  expect(reserve.isHeld("a")).toBe(true);
+  expect(a.told).toContain("hold");
+  expect(b.told).toEqual([]);
+  expect(changes).toBe(1);
+  expect(reserve.refusal()).toMatchObject({
+    code: "no_space",
+    message: expect.stringMatching(/900 MiB free and keeps 1000 MiB in reserve \(SVC_DISK_RESERVE_MB\)/) as unknown,
+  });
+  expect(reserve.snapshotRefusal("b")).toMatchObject({ code: "no_space" });
+});
+
+test("the next one is held only when less becomes free all the same", async () => {
+  const stop = writing();
+  free(900);
+  await rounds(10);
+  expect(b.told).toEqual([]);
+  free(890);
+  await rounds(3);
+  expect(reserve.isHeld("b")).toBe(true);
+  stop();
+});
+
+test("one over its own disk size is held before one within it that writes more", async () => {
+  b.above = 10 * MIB;
+  const stop = writing();
+  free(900);
+  await rounds(3);
+  stop();
+  expect([reserve.isHeld("a"), reserve.isHeld("b")]).toEqual([false, true]);
+});
+
+test("nobody is held while the disk is short and nobody writes", async () => {
+  a.bytes = 1_000 * MIB;
+  free(900);
+  await rounds(20);
+  expect([a.told, b.told]).toEqual([[], []]);
+});
+
+test("a sandbox whose writing is counted nowhere is found by its disk", async () => {
+  b.measured = 100 * MIB;
+  b.disk = 400 * MIB;
+  free(900);
+  await rounds(2);
+  expect([reserve.isHeld("a"), reserve.isHeld("b")]).toEqual([false, true]);
+});
+
+test("of a disk that was never measured it is known the second time", async () => {
+  b.disk = 400 * MIB;
+  free(900);
+  await rounds(2);
+  expect([a.told, b.told]).toEqual([[], []]);
+  b.disk = 500 * MIB;
+  await rounds(10);
+  expect([reserve.isHeld("a"), reserve.isHeld("b")]).toEqual([false, true]);
+});
+
+test("when no disk tells either, and half of the reserve is gone, the one that works most is held", async () => {
+  const timer = setInterval(() => void (b.cpu += 10_000), 20);
+  free(900);
+  await rounds(5);
+  expect(b.told).toEqual([]);
+  free(400);
+  await rounds(3);
+  clearInterval(timer);
+  expect([reserve.isHeld("a"), reserve.isHeld("b")]).toEqual([false, true]);
+});
+
+test("too few inodes hold the one with most files, and one whose files cannot be counted in time first of all", async () => {
+  a.bytes = 1_000 * MIB;
+  b.count = 5_000_000;
+  space.sandboxes = room(50_000, { freeInodes: 90_000 });
+  await rounds(2);
+  expect([reserve.isHeld("a"), reserve.isHeld("b")]).toEqual([false, true]);
+  expect(reserve.refusal()?.message).toMatch(/room for 90000 files and keeps room for 100000/);
+  a.count = undefined;
+  space.sandboxes = room(50_000, { freeInodes: 80_000 });
+  await rounds(12);
+  expect(reserve.isHeld("a")).toBe(true);
+});
+
+test("with room again for five seconds it goes on, and not before", async () => {
+  const stop = writing();
+  free(900);
+  await rounds(3);
+  stop();
+  free(1_050);
+  await rounds(20);
+  expect([reserve.isHeld("a"), reserve.refusal()]).toEqual([true, undefined]);
+  expect(reserve.snapshotRefusal("a")?.message).toMatch(/stands still/);
+  free(5_000);
+  await rounds(5);
+  expect(reserve.isHeld("a")).toBe(true);
+  await rounds(10);
+  expect([reserve.isHeld("a"), a.told.at(-1), changes]).toEqual([false, "release", 2]);
+});
+
+test("one that is held for five minutes is ended, one at a time", async () => {
+  const stop = writing();
+  free(900);
+  await rounds(3);
+  free(890);
+  await rounds(3);
+  expect([reserve.isHeld("a"), reserve.isHeld("b")]).toEqual([true, true]);
+  await vi.advanceTimersByTimeAsync(290_000);
+  expect([...a.told, ...b.told]).not.toContain("end");
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(a.told).toContain("end");
+  expect(b.told).not.toContain("end");
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(b.told).toContain("end");
+  stop();
+});
+
+test("what an agent before this one held is released too, and is held on while the disk is short", async () => {
+  reserve.adopt("b");
+  free(900);
+  await rounds(4);
+  expect(reserve.isHeld("b")).toBe(true);
+  free(5_000);
+  await rounds(15);
+  expect([reserve.isHeld("b"), b.told.at(-1)]).toEqual([false, "release"]);
+});
+
+test("a short disk of snapshots refuses those, and holds nobody", async () => {
+  const stop = writing();
+  space.snapshots = room(10);
+  await rounds(5);
+  stop();
+  expect(reserve.refusal()).toBeUndefined();
+  expect(reserve.snapshotRefusal("a")).toMatchObject({ code: "no_space" });
+  expect([a.told, b.told]).toEqual([[], []]);
+});
