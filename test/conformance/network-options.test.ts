@@ -88,7 +88,7 @@ describe("refused", () => {
 });
 
 describe("accepted and read back as written", () => {
-  const headers = { Authorization: "Bearer ${e2b.secrets.KEY}" };
+  const headers = { Authorization: "Bearer of the test" };
 
   test.each<[string, SandboxNetworkOpts, object]>([
     ["nothing", {}, {}],
