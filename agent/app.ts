@@ -44,6 +44,8 @@ import { startSupply } from "./supply.ts";
 
 /** Of the process's descriptors; the node proxy in the same process takes two for a request. */
 const API_SHARE = 1 / 8;
+/** Each of its connections has another one towards a sandbox. */
+const PROXY_SHARE = 3 / 8;
 
 export interface Agent {
   /** Where the agent API and the node proxy listen. */
@@ -139,10 +141,13 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   });
   for (const sandbox of found.sandboxes) sandboxes.adopt(sandbox);
   const running = () => sandboxes.running();
+  const proxyRoom = roomFor(PROXY_SHARE, { total: 0, perAddress: 0 });
   const proxy = await startNodeProxy(
     { host: config.proxyHost, port: config.proxyPort, nodeToken: config.orchestratorToken },
     {
       log,
+      // The edge's address has most of them, and shows the node's token on each: a limit by address would be the edge's.
+      connections: connectionLimits({ ...proxyRoom, perAddress: proxyRoom.total, name: "proxy", log }),
       route: (sandboxId) => {
         const route = sandboxes.route(sandboxId);
         return route === undefined ? undefined : { ...route, held: disk.isHeld(route.executionId) };

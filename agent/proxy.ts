@@ -4,6 +4,7 @@
  */
 
 import type { Socket } from "node:net";
+import { type ConnectionLimits, promote } from "../shared/connection-limits.ts";
 import { sameSecret } from "../shared/ids.ts";
 import type { Log } from "../shared/log.ts";
 import {
@@ -56,6 +57,8 @@ export interface NodeRoute {
 
 export interface NodeProxyDeps {
   readonly log: Log;
+  /** How many connections; absent: as many as there are descriptors. */
+  readonly connections?: ConnectionLimits;
   route(sandboxId: string): NodeRoute | undefined;
 }
 
@@ -72,6 +75,7 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
   const inbound = await listen(config.host, config.port, {
     refusalHeaders: "",
     handle: serve,
+    admits: (socket) => deps.connections?.admit(socket) ?? true,
   });
   deps.log.info({ host: config.host, port: inbound.port }, "node proxy listening");
 
@@ -81,6 +85,7 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
       answer(client, "unauthorized");
       return;
     }
+    promote(client.request.socket, "ours");
     const port = Number(headerValue(rawHeaders, PORT_LOWER));
     const route = deps.route(headerValue(rawHeaders, SANDBOX_LOWER) ?? "");
     if (route === undefined || route.executionId !== headerValue(rawHeaders, EXECUTION_LOWER)) {

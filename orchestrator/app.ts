@@ -1,5 +1,8 @@
 /** Puts the orchestrator together: the only file here that constructs things. */
 
+import { addressList } from "../shared/client-address.ts";
+import { connectionLimits } from "../shared/connection-limits.ts";
+import { roomFor } from "../shared/descriptors.ts";
 import { nodeToken } from "../shared/node-tokens.ts";
 import { createSeal } from "../shared/seal.ts";
 import { Teardown } from "../shared/teardown.ts";
@@ -20,6 +23,9 @@ import { createSnapshotRemover } from "./snapshots-on-nodes.ts";
 import { openDatabase } from "./store/database.ts";
 import { createStore } from "./store/store.ts";
 import { createTransitions } from "./transitions.ts";
+
+/** Each of its connections has another one towards a sandbox or a node; the API has an eighth. */
+const EDGE_SHARE = 3 / 8;
 
 export interface Orchestrator {
   readonly url: string;
@@ -125,6 +131,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     await sleep.capturing.sweep(now());
   });
 
+  const edgeLog = log.child({ part: "edge" });
   const edge = await startEdge(
     {
       host: config.edgeHost,
@@ -133,7 +140,13 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
     },
     {
-      log: log.child({ part: "edge" }),
+      log: edgeLog,
+      connections: connectionLimits({
+        ...roomFor(EDGE_SHARE, { total: config.edgeConnections, perAddress: config.edgeConnectionsPerAddress }),
+        name: "edge",
+        isShared: addressList("SVC_TRUSTED_PROXIES", config.trustedProxies),
+        log: edgeLog,
+      }),
       routes,
       wake: sleep.waking.wake,
       sleepers: () => sleep.waking.sleepers(),

@@ -123,7 +123,8 @@ export const OrchestratorConfig = Type.Object({
   trustedProxies: Type.String({
     default: "",
     maxLength: 4096,
-    description: "Proxies in front of the API whose X-Forwarded-For is believed: addresses and CIDR, comma-separated",
+    description:
+      "Proxies in front of the API or the edge whose X-Forwarded-For is believed: addresses and CIDR, comma-separated",
   }),
   apiConnections: connections("Connections to the platform API at a time"),
   apiConnectionsPerAddress: connections("Of those, from one address"),
@@ -179,6 +180,8 @@ export const OrchestratorConfig = Type.Object({
     maximum: 1_000_000,
     description: "Open connections per sandbox through the edge",
   }),
+  edgeConnections: connections("Connections to the edge at a time"),
+  edgeConnectionsPerAddress: connections("Of those, from one address"),
 });
 export type OrchestratorConfig = Static<typeof OrchestratorConfig>;
 

@@ -4,7 +4,7 @@
  */
 
 import { STATUS_CODES } from "node:http";
-import { sameSecret } from "../../shared/ids.ts";
+import { type ConnectionLimits, promote } from "../../shared/connection-limits.ts";
 import type { Log } from "../../shared/log.ts";
 import type { StreamError } from "../../shared/proxy/connect-envelope.ts";
 import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
@@ -15,6 +15,7 @@ import { announcesBody, headerValue } from "../../shared/proxy/raw-headers.ts";
 import type { Failure, ForwardPlan } from "../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
 import { shownState } from "../../shared/sandbox-state.ts";
+import { admission, standing } from "./admission.ts";
 import { type Answer, answerFor, CORS_LINES, preflightAnswer, type Refusal } from "./answers.ts";
 import type { EdgeRoute, EdgeRoutes, RemovalReason, Sleeper, Wake, WakeTokens } from "./edge-routes.ts";
 import { isInternalRoute } from "./internal-routes.ts";
@@ -26,7 +27,6 @@ import { WayPlanner } from "./way-planner.ts";
 
 /** How long a cut stream waits for the news that its sandbox is gone: an exit report takes a few milliseconds. */
 const LOSS_GRACE_MS = 500;
-const MAX_PORT = 65_535;
 
 const STOPPING: StreamError = { code: "unavailable", message: "The edge is restarting; try again." };
 
@@ -43,6 +43,8 @@ export interface EdgeConfig {
 export interface EdgeDeps {
   readonly log: Log;
   readonly routes: EdgeRoutes;
+  /** How many connections of clients; absent: as many as there are descriptors. */
+  readonly connections?: ConnectionLimits;
   /** Absent: paused sandboxes stay paused. */
   readonly wake?: Wake;
   /** Those that a signed URL may wake. */
@@ -80,7 +82,11 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   const { log, routes } = deps;
   const forwarder = new Forwarder({ lossGraceMs: LOSS_GRACE_MS });
   const planner = new WayPlanner(config.nodeToken);
-  const inbound = await listen(config.host, config.port, { refusalHeaders: CORS_LINES, handle });
+  const inbound = await listen(config.host, config.port, {
+    refusalHeaders: CORS_LINES,
+    handle,
+    admits: (socket) => deps.connections?.admit(socket) ?? true,
+  });
   const forget = routes.onRemove((executionId, _sandboxId, reason) => forwarder.close(executionId, endingOf(reason)));
   log.info({ host: config.host, port: inbound.port }, "edge listening");
 
@@ -167,8 +173,12 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   function visitRoute(visit: Visit, route: EdgeRoute, port: number): void {
     const { client, visitor } = visit;
     const refusal = admission(route, port, visitor) ?? standing(route) ?? limit(route);
-    if (refusal !== undefined) refuse(client, refusal);
-    else forwarder.forward(planFor(visit, route, port), client);
+    if (refusal !== undefined) {
+      refuse(client, refusal);
+      return;
+    }
+    promote(client.request.socket, "known");
+    forwarder.forward(planFor(visit, route, port), client);
   }
 
   function limit(route: EdgeRoute): Refusal | undefined {
@@ -251,24 +261,6 @@ function endingOf(reason: RemovalReason | undefined): StreamError {
       ? "The sandbox was paused while the request was in flight."
       : "The sandbox was killed or reached its end of life while the request was in flight.";
   return { code: "unavailable", message };
-}
-
-/** Whether this visitor may reach this port; undefined when it may. Pure. */
-function admission(route: EdgeRoute, port: number, visitor: Visitor): Refusal | undefined {
-  const { sandboxId } = route;
-  if (port !== ENVD_PORT && !route.allowPublicTraffic) {
-    const given = visitor.trafficTokens[0];
-    if (given === undefined) return { is: "token_missing", sandboxId };
-    const expected = route.trafficAccessToken ?? "";
-    const valid = expected !== "" && visitor.trafficTokens.some(({ value }) => sameSecret(value, expected));
-    if (!valid) return { is: "token_invalid", sandboxId, header: given.header };
-  }
-  // After the token: a stranger learns nothing about ports.
-  return port < 1 || port > MAX_PORT ? { is: "closed_port", sandboxId, port } : undefined;
-}
-
-function standing({ held, sandboxId }: EdgeRoute): Refusal | undefined {
-  return held === true ? { is: "held", sandboxId } : undefined;
 }
 
 /** A refusal that a preflight never sees: the browser has to be let through to read the real answer. */

@@ -12,6 +12,7 @@ import {
 import { type NodeRoute, startNodeProxy } from "../../../agent/proxy.ts";
 import { type Edge, startEdge } from "../../../orchestrator/edge/edge.ts";
 import type { EdgeRoute, RemovalListener, RemovalReason, Wake } from "../../../orchestrator/edge/edge-routes.ts";
+import { connectionLimits, type Room } from "../../../shared/connection-limits.ts";
 import { createLog } from "../../../shared/log.ts";
 import { Teardown } from "../../../shared/teardown.ts";
 
@@ -24,6 +25,8 @@ export interface FrontDoorOptions {
   readonly sameHost?: boolean;
   readonly wake?: Wake;
   readonly maxConnectionsPerSandbox?: number;
+  /** Of the edge and of the node's proxy, each; absent: no limit. */
+  readonly room?: Room;
 }
 
 export interface FrontDoor {
@@ -48,9 +51,11 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
   const routes = new Map<string, EdgeRoute>();
   const nodeRoutes = new Map<string, NodeRoute>();
   const listeners = new Set<RemovalListener>();
+  const { room } = options;
+  const limits = () => (room === undefined ? {} : { connections: connectionLimits({ ...room, name: "test", log }) });
   const proxy = await startNodeProxy(
     { host: "127.0.0.1", port: 0, nodeToken: NODE_TOKEN },
-    { log, route: (sandboxId) => nodeRoutes.get(sandboxId) },
+    { log, ...limits(), route: (sandboxId) => nodeRoutes.get(sandboxId) },
   );
   teardown.add("proxy", () => proxy.stop());
   const edge = await startEdge(
@@ -62,6 +67,7 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
     },
     {
       log,
+      ...limits(),
       routes: {
         lookup: (sandboxId) => routes.get(sandboxId),
         running: () => routes.values(),
