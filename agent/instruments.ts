@@ -2,7 +2,7 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { NodeLoad } from "../shared/agent-api.ts";
-import { VERSION } from "../shared/version.ts";
+import { COMMIT, VERSION } from "../shared/version.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
@@ -41,8 +41,8 @@ export function createInstruments(sources: InstrumentSources): Instruments {
       },
     });
 
-  gauge("svc_build_info", "Version", ["version", "node"], (one) =>
-    one.set({ version: VERSION, node: sources.nodeId }, 1),
+  gauge("svc_build_info", "Version and commit", ["version", "commit", "node"], (one) =>
+    one.set({ version: VERSION, commit: COMMIT, node: sources.nodeId }, 1),
   );
   gauge("svc_sandboxes", "Sandboxes on this node", ["state"], (one) => {
     one.set({ state: "running" }, sources.running());

@@ -3,6 +3,7 @@
 import { ConfigError, describeConfig, readConfig } from "../shared/config.ts";
 import { createLog } from "../shared/log.ts";
 import { run } from "../shared/run.ts";
+import { COMMIT, VERSION } from "../shared/version.ts";
 import { startAgent } from "./app.ts";
 import { describeBuildGarbage, findBuildGarbage } from "./builds/garbage.ts";
 import { AgentConfig, FOREIGN_SETTINGS } from "./config.ts";
@@ -13,8 +14,13 @@ import { describeGarbage, findGarbage } from "./snapshots/garbage.ts";
 import { openStores } from "./store/stores.ts";
 
 function main(): Promise<void> {
+  if (process.argv.includes("--version")) {
+    console.log(`${VERSION} (${COMMIT})`);
+    return Promise.resolve();
+  }
   if (process.argv.includes("--help")) {
     console.log(`svc agent: runs sandboxes on this machine. Options:
+  --version  only print the version and the commit
   --check    only check the settings
   --garbage  only say which stored memory and images belong to nobody; the agent removes them when they are old enough
 Settings (environment):\n${describeConfig(AgentConfig)}`);

@@ -2,7 +2,7 @@
 
 import type { healthApi } from "../shared/api/health.ts";
 import type { Handlers } from "../shared/contract.ts";
-import { ENVD_VERSION, VERSION } from "../shared/version.ts";
+import { COMMIT, ENVD_VERSION, VERSION } from "../shared/version.ts";
 import type { Nodes } from "./nodes.ts";
 
 export interface HealthDeps {
@@ -26,7 +26,7 @@ export function createHealthHandlers(deps: HealthDeps): Handlers<typeof healthAp
   return {
     health: () => undefined,
     live: () => undefined,
-    version: () => ({ version: VERSION, envdVersion: ENVD_VERSION }),
+    version: () => ({ version: VERSION, commit: COMMIT, envdVersion: ENVD_VERSION }),
     async ready({ query }, { status }) {
       const ready = deps.nodes.list().filter((node) => node.status === "ready").length;
       const checks = {

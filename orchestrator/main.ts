@@ -7,13 +7,17 @@ import { ConfigError, describeConfig, readConfig } from "../shared/config.ts";
 import { createLog } from "../shared/log.ts";
 import { nodeToken } from "../shared/node-tokens.ts";
 import { run } from "../shared/run.ts";
+import { COMMIT, VERSION } from "../shared/version.ts";
 import { startOrchestrator } from "./app.ts";
 import { FOREIGN_SETTINGS, OrchestratorConfig } from "./config.ts";
 import { readAllowed } from "./network/proxy.ts";
 
-if (process.argv.includes("--help")) {
+if (process.argv.includes("--version")) {
+  process.stdout.write(`${VERSION} (${COMMIT})\n`);
+} else if (process.argv.includes("--help")) {
   process.stdout.write(
     `orchestrator: settings are read from the environment. Options:
+  --version            only print the version and the commit
   --check              only check the settings
   --node-tokens NODE   only print the two tokens of a node, as settings of its agent; reads SVC_NODE_KEY
 \n${describeConfig(OrchestratorConfig)}\n`,

@@ -2,7 +2,7 @@
 
 import type { FastifyInstance } from "fastify";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { VERSION } from "../shared/version.ts";
+import { COMMIT, VERSION } from "../shared/version.ts";
 import type { NodeView } from "./nodes.ts";
 
 export interface Metrics {
@@ -31,10 +31,12 @@ export function createMetrics(sources: MetricsSources): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  new Gauge({ name: "svc_build_info", help: "Version", labelNames: ["version", "component"], registers }).set(
-    { version: VERSION, component: "orchestrator" },
-    1,
-  );
+  new Gauge({
+    name: "svc_build_info",
+    help: "Version and commit",
+    labelNames: ["version", "commit", "component"],
+    registers,
+  }).set({ version: VERSION, commit: COMMIT, component: "orchestrator" }, 1);
   const create = new Histogram({
     name: "svc_sandbox_create_duration_seconds",
     help: "From the request being valid to the sandbox running",

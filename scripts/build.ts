@@ -19,6 +19,19 @@ const addonFiles = /^([^/]+\.js|package\.json|lib\/.*\.js|build\/Release\/better
 // The native client of pg, which is used only where it is asked for.
 const absent = ["cpu-features", "./crypto/build/Release/sshcrypto.node", "pg-native"];
 
+/** Of the checkout; a copy without its history has none. */
+function commit(): string {
+  try {
+    return execFileSync("git", ["rev-parse", "HEAD"], {
+      cwd: root,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    }).trim();
+  } catch {
+    return "unknown";
+  }
+}
+
 const common: BuildOptions = {
   absWorkingDir: root,
   bundle: true,
@@ -37,6 +50,7 @@ async function bundleProgram(name: string, folder = name): Promise<void> {
     sourcemap: "linked",
     sourcesContent: false,
     external: [...addons, ...absent],
+    define: { SVC_COMMIT: JSON.stringify(commit()) },
     banner: {
       js: [
         'import { createRequire as __createRequire } from "node:module";',

@@ -22,6 +22,6 @@ export const healthApi = contract({
     path: "/version",
     summary: "Versions of the platform and of envd",
     status: 200,
-    reply: Type.Object({ version: Type.String(), envdVersion: Type.String() }),
+    reply: Type.Object({ version: Type.String(), commit: Type.String(), envdVersion: Type.String() }),
   },
 });
