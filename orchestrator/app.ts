@@ -131,6 +131,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     await sleep.capturing.sweep(now());
   });
 
+  const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
   const edgeLog = log.child({ part: "edge" });
   const edge = await startEdge(
     {
@@ -144,9 +145,10 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       connections: connectionLimits({
         ...roomFor(EDGE_SHARE, { total: config.edgeConnections, perAddress: config.edgeConnectionsPerAddress }),
         name: "edge",
-        isShared: addressList("SVC_TRUSTED_PROXIES", config.trustedProxies),
+        isShared: isProxy,
         log: edgeLog,
       }),
+      isProxy,
       routes,
       wake: sleep.waking.wake,
       sleepers: () => sleep.waking.sleepers(),

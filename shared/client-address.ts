@@ -1,5 +1,6 @@
 /** Which client an address stands for. Pure. */
 
+import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
 import { ConfigError } from "./config.ts";
 
@@ -27,6 +28,23 @@ export function plainAddress(address: string): string {
 /** The address under which programs of one machine reach each other; not all of 127.0.0.0/8. */
 export function isLoopback(address: string): boolean {
   return address === "127.0.0.1" || address === "::1";
+}
+
+/**
+ * Reads which client a request is of, as limits count it: the last address of `X-Forwarded-For` that is no trusted proxy,
+ * when a trusted one brought the request, otherwise the connection's own.
+ */
+export function addressReader(isProxy: (address: string) => boolean = () => false) {
+  return ({ socket, headers }: IncomingMessage): string => {
+    const given = [headers["x-forwarded-for"] ?? []].flat().join(",").split(",");
+    let address = plainAddress(socket.remoteAddress ?? "");
+    while (isProxy(address)) {
+      const before = plainAddress(given.pop()?.trim() ?? "");
+      if (isIP(before) === 0) break;
+      address = before;
+    }
+    return clientOf(address);
+  };
 }
 
 /** The setting `variable`, addresses and ranges (CIDR) with commas, as a check of an address; ConfigError for what is neither. */

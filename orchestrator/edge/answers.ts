@@ -16,6 +16,7 @@ export type Refusal =
   | { readonly is: "transitioning"; readonly sandboxId: string }
   | { readonly is: "limited"; readonly sandboxId: string; readonly message: string }
   | { readonly is: "invalid_signature" }
+  | { readonly is: "too_many_wrong_signatures"; readonly retryAfterSeconds: number }
   | { readonly is: "text"; readonly status: number; readonly message: string };
 
 export interface Answer {
@@ -38,6 +39,10 @@ export const CORS_LINES = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expo
 export function answerFor(refusal: Refusal, html: boolean): Answer {
   if (refusal.is === "text") return answer(refusal.status, "text/plain; charset=utf-8", refusal.message);
   if (refusal.is === "invalid_signature") return json(401, { code: 401, message: "invalid signature" });
+  if (refusal.is === "too_many_wrong_signatures") {
+    const message = "Too many wrong signatures came from this address";
+    return json(429, { code: 429, message }, ["Retry-After", String(refusal.retryAfterSeconds)]);
+  }
   const { status, message, page, more } = describe(refusal);
   if (!html) return json(status, { sandboxId: refusal.sandboxId, message, ...more, code: status });
   const text = renderPage({ ...page, sandboxId: refusal.sandboxId, status });
@@ -67,8 +72,8 @@ export function preflightAnswer(requestedHeaders: string | undefined): Answer {
   };
 }
 
-function json(status: number, body: object): Answer {
-  return answer(status, "application/json; charset=utf-8", JSON.stringify(body));
+function json(status: number, body: object, more: readonly string[] = []): Answer {
+  return answer(status, "application/json; charset=utf-8", JSON.stringify(body), more);
 }
 
 function answer(status: number, type: string, body: string, more: readonly string[] = []): Answer {
@@ -94,7 +99,7 @@ interface Described {
   readonly page: Pick<Page, "title" | "what" | "advice">;
 }
 
-type WithSandbox = Exclude<Refusal, { is: "text" } | { is: "invalid_signature" }>;
+type WithSandbox = Extract<Refusal, { readonly sandboxId: string }>;
 
 function describe(refusal: WithSandbox): Described {
   switch (refusal.is) {

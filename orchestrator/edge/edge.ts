@@ -4,6 +4,7 @@
  */
 
 import { STATUS_CODES } from "node:http";
+import { addressReader } from "../../shared/client-address.ts";
 import { type ConnectionLimits, promote } from "../../shared/connection-limits.ts";
 import type { Log } from "../../shared/log.ts";
 import type { StreamError } from "../../shared/proxy/connect-envelope.ts";
@@ -20,7 +21,8 @@ import { type Answer, answerFor, CORS_LINES, preflightAnswer, type Refusal } fro
 import type { EdgeRoute, EdgeRoutes, RemovalReason, Sleeper, Wake, WakeTokens } from "./edge-routes.ts";
 import { isInternalRoute } from "./internal-routes.ts";
 import { isNavigation, isPreflight } from "./navigation.ts";
-import { findSigner, readSigned, type Signed } from "./signed-url.ts";
+import { readSigned, type Signed } from "./signed-url.ts";
+import { createSigners } from "./signers.ts";
 import { targetOf } from "./target.ts";
 import { readVisitor, type Visitor } from "./visitor.ts";
 import { WayPlanner } from "./way-planner.ts";
@@ -45,6 +47,8 @@ export interface EdgeDeps {
   readonly routes: EdgeRoutes;
   /** How many connections of clients; absent: as many as there are descriptors. */
   readonly connections?: ConnectionLimits;
+  /** Proxies whose `X-Forwarded-For` is believed; absent: none. */
+  readonly isProxy?: (address: string) => boolean;
   /** Absent: paused sandboxes stay paused. */
   readonly wake?: Wake;
   /** Those that a signed URL may wake. */
@@ -67,11 +71,6 @@ export interface Edge {
   stop(): Promise<void>;
 }
 
-interface Wakers {
-  readonly wake: Wake;
-  readonly sleepers: () => Promise<readonly Sleeper[]>;
-}
-
 /** One request on its way through the checks. */
 interface Visit {
   readonly client: Client;
@@ -82,6 +81,8 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   const { log, routes } = deps;
   const forwarder = new Forwarder({ lossGraceMs: LOSS_GRACE_MS });
   const planner = new WayPlanner(config.nodeToken);
+  const clientAddress = addressReader(deps.isProxy);
+  const signers = createSigners({ routes, sleepers: async () => (await deps.sleepers?.()) ?? [], now: Date.now });
   const inbound = await listen(config.host, config.port, {
     refusalHeaders: CORS_LINES,
     handle,
@@ -118,22 +119,22 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
       refuse(client, { is: "text", status: 400, message });
       return;
     }
-    const route = findSigner(signed, routes.running());
-    if (route !== undefined) visitRoute(visit, route, ENVD_PORT);
-    else if (deps.wake === undefined || deps.sleepers === undefined) refuse(client, { is: "invalid_signature" });
-    else void wakeSigner(visit, signed, { wake: deps.wake, sleepers: deps.sleepers });
+    // It carries no secret that is needed for the answer, and the method that was not signed.
+    if (isPreflight(client.request.method, client.request.rawHeaders)) refuse(client, { is: "invalid_signature" });
+    else void visitSigner(visit, signed);
   }
 
-  async function wakeSigner(visit: Visit, signed: Signed, { wake, sleepers }: Wakers): Promise<void> {
+  async function visitSigner(visit: Visit, signed: Signed): Promise<void> {
     const { client } = visit;
-    try {
-      const sleeper = findSigner(signed, await sleepers());
-      if (sleeper !== undefined) await wakeAndVisit(visit, sleeper.sandboxId, { port: ENVD_PORT, wake });
-      else if (!client.gone) refuse(client, { is: "invalid_signature" });
-    } catch (error) {
+    const found = await signers.find(signed, clientAddress(client.request)).catch((error: unknown) => {
       log.warn({ err: error }, "sleeping sandboxes could not be read");
-      if (!client.gone) refuse(client, { is: "invalid_signature" });
-    }
+      return { is: "wrong" } as const;
+    });
+    if (client.gone) return;
+    if (found.is === "running") visitRoute(visit, found.route, ENVD_PORT);
+    else if (found.is === "later") refuse(client, { ...found, is: "too_many_wrong_signatures" });
+    else if (found.is === "wrong" || deps.wake === undefined) refuse(client, { is: "invalid_signature" });
+    else await wakeAndVisit(visit, found.sandboxId, { port: ENVD_PORT, wake: deps.wake });
   }
 
   function visitSandbox(visit: Visit, sandboxId: string, port: number): void {

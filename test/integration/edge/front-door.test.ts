@@ -89,6 +89,27 @@ describe("finding the sandbox", () => {
     expect([wrong.status, await wrong.json()]).toEqual([401, { code: 401, message: "invalid signature" }]);
   });
 
+  test("but an address with too many wrong signatures has to wait, except for one that was right before", async () => {
+    const own = await openFrontDoor();
+    onTestFinished(() => own.stop());
+    own.routes.set(route.sandboxId, route);
+    const of = (token: string, path: string) => {
+      const signature = fileSignature({ path, operation: "read", username: "", token });
+      return `http://127.0.0.1:${own.port}/files?${new URLSearchParams({ path, signature }).toString()}`;
+    };
+    expect((await fetch(of(route.envdAccessToken, "x"))).status).toBe(200);
+    let refused: Response | undefined;
+    // Some come back while they are asked.
+    for (let index = 0; index < 2_000 && refused === undefined; index += 20) {
+      const answers = await Promise.all(Array.from({ length: 20 }, (_, at) => fetch(of("wrong", `${index + at}`))));
+      refused = answers.find(({ status }) => status === 429);
+      expect(answers.every(({ status }) => status === 401 || status === 429)).toBe(true);
+    }
+    expect(Number(refused?.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await refused?.json()).toEqual({ code: 429, message: "Too many wrong signatures came from this address" });
+    expect((await fetch(of(route.envdAccessToken, "x"))).status).toBe(200);
+  });
+
   test.each([
     ["", 400, "missing header"],
     ["E2b-Sandbox-Port: 80\r\n", 400, "missing header"],

@@ -1,9 +1,10 @@
 /** Who gets a connection when there is little room, and by what clients are told apart. */
 
 import { EventEmitter } from "node:events";
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { addressList, clientOf } from "../../../shared/client-address.ts";
+import { addressList, addressReader, clientOf } from "../../../shared/client-address.ts";
 import { ConfigError } from "../../../shared/config.ts";
 import { connectionLimits, promote } from "../../../shared/connection-limits.ts";
 import { descriptorLimit, roomFor } from "../../../shared/descriptors.ts";
@@ -134,6 +135,18 @@ test("a list of proxies has addresses and ranges, and nothing else", () => {
   for (const wrong of ["host", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/x"]) {
     expect(() => addressList("SVC_TRUSTED_PROXIES", wrong), wrong).toThrow(ConfigError);
   }
+});
+
+test.each([
+  ["198.51.100.7", "192.0.2.9", "198.51.100.7"],
+  ["::ffff:10.0.0.1", "192.0.2.9", "192.0.2.9"],
+  ["10.0.0.1", "203.0.113.1, 192.0.2.9, 10.0.0.2", "192.0.2.9"],
+  ["10.0.0.1", "not an address", "10.0.0.1"],
+  ["10.0.0.1", undefined, "10.0.0.1"],
+])("a request from %s for %s is of %s when proxies are in 10.0.0.0/8", (remoteAddress, forwarded, client) => {
+  const read = addressReader(addressList("SVC_TRUSTED_PROXIES", "10.0.0.0/8"));
+  const request = { socket: { remoteAddress }, headers: { "x-forwarded-for": forwarded } };
+  expect(read(request as unknown as IncomingMessage)).toBe(client);
 });
 
 test("room follows from the limit of open files, unless an operator wants another", () => {

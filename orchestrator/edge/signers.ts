@@ -1,0 +1,111 @@
+/**
+ * Whose signature a file URL without a sandbox carries. To find out costs a hash for each sandbox, so what was found is
+ * remembered, and one address may be wrong only so often.
+ */
+
+import type { Sleeper } from "./edge-routes.ts";
+import { findSigner, type Signed } from "./signed-url.ts";
+
+/** Signatures remembered; about 150 bytes each. */
+const REMEMBERED = 10_000;
+/** Addresses whose wrong signatures are counted. */
+const ADDRESSES = 20_000;
+/** Wrong signatures of one address at once, and those that it gets back in a second. */
+const WRONG_AT_ONCE = 60;
+const WRONG_PER_SECOND = 1;
+
+type Found<Route> =
+  | { readonly is: "running"; readonly route: Route }
+  | { readonly is: "asleep"; readonly sandboxId: string }
+  | { readonly is: "wrong" }
+  /** The address was wrong too often, and this signature was never seen to be right. */
+  | { readonly is: "later"; readonly retryAfterSeconds: number };
+
+export interface SignersDeps<Route> {
+  readonly routes: { lookup(sandboxId: string): Route | undefined; running(): Iterable<Route> };
+  readonly sleepers: () => Promise<readonly Sleeper[]>;
+  /** Milliseconds. */
+  readonly now: () => number;
+}
+
+interface Signers<Route> {
+  /** @param address of the client, as limits count it (`clientOf`) */
+  readonly find: (signed: Signed, address: string) => Promise<Found<Route>>;
+}
+
+const WRONG = { is: "wrong" } as const;
+
+export function createSigners<Route extends Sleeper>(deps: SignersDeps<Route>): Signers<Route> {
+  const { routes, sleepers, now } = deps;
+  /** Sandbox by signature, in the order of last use. */
+  const signers = new Map<string, string>();
+  const { wait, wrong } = wrongOnes(now);
+
+  const remember = (signature: string, sandboxId: string) => {
+    signers.delete(signature);
+    signers.set(signature, sandboxId);
+    dropOldest(signers, REMEMBERED);
+  };
+
+  async function recall(signed: Signed, sandboxId: string): Promise<Found<Route>> {
+    remember(signed.signature, sandboxId);
+    const route = routes.lookup(sandboxId);
+    if (route !== undefined) return findSigner(signed, [route]) === undefined ? WRONG : { is: "running", route };
+    const asleep = (await sleepers()).filter((sleeper) => sleeper.sandboxId === sandboxId);
+    return findSigner(signed, asleep) === undefined ? WRONG : { is: "asleep", sandboxId };
+  }
+
+  async function search(signed: Signed, address: string): Promise<Found<Route>> {
+    const route = findSigner(signed, routes.running());
+    if (route !== undefined) {
+      remember(signed.signature, route.sandboxId);
+      return { is: "running", route };
+    }
+    const sleeper = findSigner(signed, await sleepers().catch((reason: unknown) => fail(reason, address)));
+    if (sleeper === undefined) {
+      wrong(address);
+      return WRONG;
+    }
+    remember(signed.signature, sleeper.sandboxId);
+    return { is: "asleep", sandboxId: sleeper.sandboxId };
+  }
+
+  function fail(reason: unknown, address: string): never {
+    wrong(address);
+    throw reason;
+  }
+
+  return {
+    async find(signed, address) {
+      const known = signers.get(signed.signature);
+      // It is that sandbox's or, with another path or user, no one's: one hash says which.
+      if (known !== undefined) return recall(signed, known);
+      const retryAfterSeconds = wait(address);
+      return retryAfterSeconds > 0 ? { is: "later", retryAfterSeconds } : search(signed, address);
+    },
+  };
+}
+
+/** How often each address was wrong lately. Requests under way at once may make debts, which are paid off like the rest. */
+function wrongOnes(now: () => number) {
+  const counted = new Map<string, { readonly count: number; readonly at: number }>();
+  const countOf = (address: string) => {
+    const { count, at } = counted.get(address) ?? { count: 0, at: 0 };
+    return Math.max(0, count - (Math.max(0, now() - at) / 1000) * WRONG_PER_SECOND);
+  };
+  return {
+    /** Seconds until the address may be wrong again; 0: it may. */
+    wait: (address: string) => Math.max(0, Math.ceil((countOf(address) + 1 - WRONG_AT_ONCE) / WRONG_PER_SECOND)),
+    wrong: (address: string) => {
+      const count = Math.min(2 * WRONG_AT_ONCE, countOf(address) + 1);
+      counted.delete(address);
+      counted.set(address, { count, at: now() });
+      dropOldest(counted, ADDRESSES);
+    },
+  };
+}
+
+function dropOldest(map: Map<string, unknown>, most: number): void {
+  const oldest = map.size > most ? map.keys().next().value : undefined;
+  if (oldest !== undefined) map.delete(oldest);
+}

@@ -1,0 +1,90 @@
+import { expect, test } from "vitest";
+import type { Sleeper } from "../../../orchestrator/edge/edge-routes.ts";
+import { readSigned, type Signed } from "../../../orchestrator/edge/signed-url.ts";
+import { createSigners } from "../../../orchestrator/edge/signers.ts";
+import { fileSignature } from "../../../shared/ids.ts";
+
+const AT_ONCE = 60;
+const STRANGER = "198.51.100.7";
+
+function setUp() {
+  const clock = { now: 1_000_000 };
+  const running = new Map(["one", "two", "three"].map((id) => [id, { sandboxId: id, envdAccessToken: `token-${id}` }]));
+  const asleep: Sleeper[] = [{ sandboxId: "resting", envdAccessToken: "token-resting" }];
+  const counts = { searches: 0 };
+  const signers = createSigners({
+    routes: {
+      lookup: (id) => running.get(id),
+      running() {
+        counts.searches += 1;
+        return running.values();
+      },
+    },
+    sleepers: () => Promise.resolve(asleep),
+    now: () => clock.now,
+  });
+  return { clock, running, asleep, counts, find: signers.find };
+}
+
+function signed(sandboxId: string, path = "a.txt"): Signed {
+  const signature = fileSignature({ path, operation: "read", username: "", token: `token-${sandboxId}` });
+  const found = readSigned("GET", `/files?${new URLSearchParams({ path, signature }).toString()}`);
+  if (found === undefined) throw new Error("not signed");
+  return found;
+}
+
+test("a signature that was right is looked up without a search, running or asleep", async () => {
+  const { counts, find, running, asleep } = setUp();
+  for (let round = 0; round < 3; round++) {
+    expect(await find(signed("two"), STRANGER)).toMatchObject({ is: "running", route: { sandboxId: "two" } });
+    expect(await find(signed("resting"), STRANGER)).toEqual({ is: "asleep", sandboxId: "resting" });
+  }
+  expect(counts.searches).toBe(2);
+  running.delete("two");
+  expect(await find(signed("two"), STRANGER)).toEqual({ is: "wrong" });
+  asleep.push({ sandboxId: "two", envdAccessToken: "token-two" });
+  expect(await find(signed("two"), STRANGER)).toEqual({ is: "asleep", sandboxId: "two" });
+});
+
+test("a right signature on another path is wrong, before and after it is remembered", async () => {
+  const { find, counts } = setUp();
+  const moved = { ...signed("two"), path: "b.txt" };
+  expect(await find(moved, STRANGER)).toEqual({ is: "wrong" });
+  await find(signed("two"), STRANGER);
+  expect(await find(moved, STRANGER)).toEqual({ is: "wrong" });
+  expect(counts.searches).toBe(2);
+});
+
+test("an address that was wrong too often waits; others, and what was right before, do not", async () => {
+  const { clock, find, counts } = setUp();
+  await find(signed("two"), STRANGER);
+  for (let round = 0; round < AT_ONCE; round++) {
+    expect(await find(signed("nobody", `${round}`), STRANGER)).toEqual({ is: "wrong" });
+  }
+  const searches = counts.searches;
+  expect(await find(signed("nobody"), STRANGER)).toEqual({ is: "later", retryAfterSeconds: 1 });
+  expect(await find(signed("two"), STRANGER)).toMatchObject({ is: "running" });
+  expect(counts.searches).toBe(searches);
+  expect(await find(signed("nobody"), "198.51.100.8")).toEqual({ is: "wrong" });
+  clock.now += 1_000;
+  expect(await find(signed("nobody"), STRANGER)).toEqual({ is: "wrong" });
+  expect(await find(signed("nobody"), STRANGER)).toMatchObject({ is: "later" });
+  clock.now += 1_000;
+  expect(await find(signed("three"), STRANGER)).toMatchObject({ is: "running" });
+  expect(await find(signed("one"), STRANGER)).toMatchObject({ is: "running" });
+});
+
+test("those that are asked at once count as well", async () => {
+  const { find } = setUp();
+  const all = Array.from({ length: 3 * AT_ONCE }, (_, index) => find(signed("nobody", `${index}`), STRANGER));
+  await Promise.all(all);
+  expect(await find(signed("nobody"), STRANGER)).toMatchObject({ is: "later" });
+});
+
+test("right ones are never counted", async () => {
+  const { find } = setUp();
+  for (let round = 0; round < 3 * AT_ONCE; round++) {
+    expect(await find(signed("two", `${round}`), STRANGER)).toMatchObject({ is: "running" });
+    expect(await find(signed("resting", `${round}`), STRANGER)).toMatchObject({ is: "asleep" });
+  }
+});
