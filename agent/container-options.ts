@@ -17,19 +17,35 @@ const CAPABILITIES = [
   "SETUID",
 ] as const;
 
+/** The engine's own list, which this one replaces, and more facts about the host's memory, kernel and devices. */
 const MASKED_PATHS = [
   "/proc/acpi",
   "/proc/asound",
+  "/proc/buddyinfo",
   "/proc/interrupts",
+  "/proc/iomem",
+  "/proc/ioports",
+  "/proc/kallsyms",
   "/proc/kcore",
   "/proc/keys",
+  "/proc/kpagecgroup",
+  "/proc/kpagecount",
+  "/proc/kpageflags",
   "/proc/latency_stats",
+  "/proc/modules",
+  "/proc/pagetypeinfo",
   "/proc/sched_debug",
+  "/proc/schedstat",
   "/proc/scsi",
+  "/proc/slabinfo",
+  "/proc/softirqs",
   "/proc/timer_list",
   "/proc/timer_stats",
+  "/proc/vmallocinfo",
+  "/proc/zoneinfo",
   "/sys/devices/virtual/powercap",
   "/sys/firmware",
+  "/sys/kernel/slab",
   // Not /sys/kernel/debug, security and tracing: file systems of their own, which are not mounted in a container, and
   // each masked directory is a tmpfs that costs every dump and restore three milliseconds.
 ] as const;
