@@ -1,7 +1,7 @@
 /** Settings of the agent. One schema; every name carries its unit. */
 
 import { type Static, Type } from "typebox";
-import { LOG_LEVELS } from "../shared/log.ts";
+import { LOG_LEVELS } from "../shared/program/log.ts";
 
 const port = (fallback: number, description: string) =>
   Type.Integer({ default: fallback, minimum: 0, maximum: 65_535, description });

@@ -1,25 +1,25 @@
 /** What the agent uses of the machine it runs on: of the real one from host.ts, in tests of another. */
 
-import type { Log } from "../shared/log.ts";
-import type { Seal } from "../shared/seal.ts";
-import type { Processes } from "./builds/processes.ts";
-import type { Login } from "./builds/registry-login.ts";
-import type { OpenCgroup } from "./cgroup.ts";
-import type { Containers } from "./containers.ts";
+import type { Log } from "../shared/program/log.ts";
+import type { Seal } from "../shared/program/seal.ts";
+import type { NodeIdentity } from "./api/heartbeat.ts";
+import type { Login } from "./builds/images/registry-login.ts";
+import type { Processes } from "./builds/steps/processes.ts";
+import type { Marks } from "./containers/annotations.ts";
+import type { OpenCgroup } from "./containers/cgroup.ts";
+import type { Containers } from "./containers/containers.ts";
+import type { CaFor, Envd } from "./containers/envd.ts";
+import type { EnvdRuntime } from "./containers/envd-runtime.ts";
 import type { HostGrowth } from "./disk/growers.ts";
 import type { FindHole } from "./disk/holes.ts";
 import type { ReadSpace } from "./disk/space.ts";
-import type { EgressProcess, OnDecisions } from "./egress-process.ts";
-import type { CaFor, Envd } from "./envd.ts";
-import type { EnvdRuntime } from "./envd-runtime.ts";
-import type { NodeIdentity } from "./heartbeat.ts";
-import type { Machine } from "./machine.ts";
-import type { Marks } from "./marks.ts";
+import type { EgressProcess, OnDecisions } from "./egress-supervisor/process.ts";
+import type { Machine } from "./host/machine.ts";
 import type { Plan } from "./network/addresses.ts";
 import type { Firewall } from "./network/firewall.ts";
 import type { Links } from "./network/links.ts";
 import type { Criu } from "./snapshots/criu.ts";
-import type { SnapshotFiles } from "./snapshots/files.ts";
+import type { SnapshotFiles } from "./snapshots/store/files.ts";
 
 export interface AgentDeps {
   readonly log: Log;

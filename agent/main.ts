@@ -1,16 +1,16 @@
 /** The agent as a program: environment → configuration → log → run. */
 
-import { ConfigError, describeConfig, readConfig } from "../shared/config.ts";
-import { createLog } from "../shared/log.ts";
-import { run } from "../shared/run.ts";
+import { ConfigError, describeConfig, readConfig } from "../shared/program/config.ts";
+import { createLog } from "../shared/program/log.ts";
+import { run } from "../shared/program/run.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
 import { startAgent } from "./app.ts";
-import { describeBuildGarbage, findBuildGarbage } from "./builds/garbage.ts";
+import { describeBuildGarbage, findBuildGarbage } from "./builds/images/garbage.ts";
 import { AgentConfig, FOREIGN_SETTINGS } from "./config.ts";
 import type { AgentDeps } from "./deps.ts";
-import { hostDeps } from "./host.ts";
+import { hostDeps } from "./host/host.ts";
 import { planNetwork } from "./network/addresses.ts";
-import { describeGarbage, findGarbage } from "./snapshots/garbage.ts";
+import { describeGarbage, findGarbage } from "./snapshots/store/garbage.ts";
 import { openStores } from "./store/stores.ts";
 
 function main(): Promise<void> {

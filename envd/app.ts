@@ -4,21 +4,21 @@ import { setMaxListeners } from "node:events";
 import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { AppError } from "../shared/errors.ts";
+import { AppError } from "../shared/http/errors.ts";
 import { WatchHub } from "./filesystem/watch-hub.ts";
 import { Access } from "./http/access.ts";
 import { createRoutes } from "./http/routes.ts";
 import { createHttpServer } from "./http/server.ts";
-import { collectGarbage, heapBytes, IdleMemory } from "./idle-memory.ts";
-import { Initialiser } from "./init.ts";
-import { Journal } from "./journal.ts";
+import { Initialiser } from "./init/init.ts";
+import { NO_SETTINGS, Session } from "./init/session.ts";
+import { warmUp } from "./init/warm.ts";
 import { Metrics } from "./metrics/metrics.ts";
-import { childLimits } from "./own-limits.ts";
 import { ProcessTable } from "./process/process-table.ts";
-import { NO_SETTINGS, Session } from "./session.ts";
+import { collectGarbage, heapBytes, IdleMemory } from "./runtime/idle-memory.ts";
+import { Journal } from "./runtime/journal.ts";
+import { childLimits } from "./runtime/own-limits.ts";
 import { System } from "./system/system.ts";
-import { Users } from "./users.ts";
-import { warmUp } from "./warm.ts";
+import { Users } from "./system/users.ts";
 
 export interface EnvdConfig {
   /** 0 takes any free one. */
@@ -63,7 +63,7 @@ export async function startEnvd(config: EnvdConfig): Promise<Envd> {
   );
   const access = new Access(session, config.controlToken, now);
   const rpc = once(async () => {
-    const { createRpcHandler } = await import("./rpc.ts");
+    const { createRpcHandler } = await import("./rpc/rpc.ts");
     return createRpcHandler({ session, users, system, table, hub, journal, now, shutdown: shutdown.signal });
   });
   const warm = async () => {

@@ -1,6 +1,6 @@
 /** envd, the agent inside a sandbox: reads its few settings, starts, ends at a signal. */
 
-import "./small-builtins.ts";
+import "./runtime/small-builtins.ts";
 import { dirname, join } from "node:path";
 import { startEnvd } from "./app.ts";
 

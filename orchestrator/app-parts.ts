@@ -1,20 +1,20 @@
 /** What the first half of `app.ts` hands to the second. */
 
-import type { Log } from "../shared/log.ts";
-import type { Seal } from "../shared/seal.ts";
+import type { Log } from "../shared/program/log.ts";
+import type { Seal } from "../shared/program/seal.ts";
+import type { Metrics } from "./api/prometheus.ts";
 import type { createBackground } from "./background.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import type { Edge } from "./edge/edge.ts";
-import type { createEnding } from "./ending.ts";
-import type { Expiry } from "./expiry.ts";
-import type { Metrics } from "./metrics.ts";
-import type { Nodes } from "./nodes.ts";
-import type { createRoutes } from "./routes.ts";
-import type { Sleep } from "./sleep.ts";
-import type { SnapshotRemover } from "./snapshots-on-nodes.ts";
+import type { Nodes } from "./nodes/nodes.ts";
+import type { createRoutes } from "./routing-table.ts";
+import type { Expiry } from "./sandboxes/lifecycle/expiry.ts";
+import type { createEnding } from "./sandboxes/lifecycle/kill.ts";
+import type { createTransitions } from "./sandboxes/lifecycle/transitions.ts";
+import type { Sleep } from "./sandboxes/lifecycle/wire.ts";
+import type { SnapshotRemover } from "./snapshots/removal.ts";
 import type { Project } from "./store/projects.ts";
 import type { Store } from "./store/store.ts";
-import type { createTransitions } from "./transitions.ts";
 
 export interface OrchestratorDeps {
   readonly log: Log;

@@ -1,28 +1,28 @@
 /** Puts the orchestrator together: the only file here that constructs things. */
 
-import { addressList } from "../shared/client-address.ts";
-import { connectionLimits } from "../shared/connection-limits.ts";
-import { roomFor } from "../shared/descriptors.ts";
-import { nodeToken } from "../shared/node-tokens.ts";
-import { createSeal } from "../shared/seal.ts";
-import { Teardown } from "../shared/teardown.ts";
+import { nodeToken } from "../shared/agent-api/node-tokens.ts";
+import { addressList } from "../shared/http/client-address.ts";
+import { connectionLimits } from "../shared/http/connection-limits.ts";
+import { roomFor } from "../shared/program/descriptors.ts";
+import { createSeal } from "../shared/program/seal.ts";
+import { Teardown } from "../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../shared/version.ts";
+import { createMetrics } from "./api/prometheus.ts";
 import { serveApi } from "./app-api.ts";
 import type { Limits, OrchestratorDeps } from "./app-parts.ts";
 import { createBackground } from "./background.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { startEdge } from "./edge/edge.ts";
-import { createEnding } from "./ending.ts";
-import { startExpiry } from "./expiry.ts";
-import { finishAbandoned } from "./housekeeping.ts";
-import { createMetrics } from "./metrics.ts";
-import { openNodes } from "./nodes.ts";
-import { createRoutes } from "./routes.ts";
-import { createSleep } from "./sleep.ts";
-import { createSnapshotRemover } from "./snapshots-on-nodes.ts";
+import { finishAbandoned } from "./nodes/housekeeping.ts";
+import { openNodes } from "./nodes/nodes.ts";
+import { createRoutes } from "./routing-table.ts";
+import { startExpiry } from "./sandboxes/lifecycle/expiry.ts";
+import { createEnding } from "./sandboxes/lifecycle/kill.ts";
+import { createTransitions } from "./sandboxes/lifecycle/transitions.ts";
+import { createSleep } from "./sandboxes/lifecycle/wire.ts";
+import { createSnapshotRemover } from "./snapshots/removal.ts";
 import { openDatabase } from "./store/database.ts";
 import { createStore } from "./store/store.ts";
-import { createTransitions } from "./transitions.ts";
 
 /** Each of its connections has another one towards a sandbox or a node; the API has an eighth. */
 const EDGE_SHARE = 3 / 8;

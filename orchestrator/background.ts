@@ -1,6 +1,6 @@
 /** Work that outlives the request that caused it. Nothing is lost at shutdown: `settled` waits for all of it. */
 
-import type { Log } from "../shared/log.ts";
+import type { Log } from "../shared/program/log.ts";
 
 export interface Background {
   /** Runs it now; a failure is logged under `name` and otherwise of no consequence. */

@@ -2,11 +2,11 @@
 
 import { readFileSync } from "node:fs";
 import { Type } from "typebox";
-import { addressList } from "../shared/client-address.ts";
-import { ConfigError, describeConfig, readConfig } from "../shared/config.ts";
-import { createLog } from "../shared/log.ts";
-import { nodeToken } from "../shared/node-tokens.ts";
-import { run } from "../shared/run.ts";
+import { nodeToken } from "../shared/agent-api/node-tokens.ts";
+import { addressList } from "../shared/http/client-address.ts";
+import { ConfigError, describeConfig, readConfig } from "../shared/program/config.ts";
+import { createLog } from "../shared/program/log.ts";
+import { run } from "../shared/program/run.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
 import { startOrchestrator } from "./app.ts";
 import { FOREIGN_SETTINGS, OrchestratorConfig } from "./config.ts";

@@ -92,7 +92,7 @@ async function bundleEnvd(): Promise<void> {
     cwd: join(root, "envd/exec"),
     stdio: "inherit",
   });
-  const { launchArgs } = await import("../envd/launch.ts");
+  const { launchArgs } = await import("../envd/runtime/launch.ts");
   writeFileSync(join(directory, "launch.json"), `${JSON.stringify({ args: launchArgs, version: ENVD_VERSION })}\n`);
   writeFileSync(join(directory, "package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
 }

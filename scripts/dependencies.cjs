@@ -7,6 +7,17 @@ const only = (name, library, owners) => ({
   to: { path: `node_modules/${library}/` },
 });
 
+/** A folder that imports nothing else of its program; `shared` may import within itself by the rule's own list. */
+const inside = (name, folder, also = folder) => {
+  const program = folder.split("/")[0];
+  return {
+    name,
+    severity: "error",
+    from: { path: `^${folder}/` },
+    to: { path: `^${program}/`, pathNot: `^(${folder}/|${also})` },
+  };
+};
+
 module.exports = {
   forbidden: [
     { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
@@ -35,12 +46,18 @@ module.exports = {
       from: { path: "^envd/" },
       to: { path: "node_modules/(fastify|pino|typebox|dockerode|better-sqlite3|kysely|undici|http-proxy)/" },
     },
-    only("dockerode-has-one-owner", "dockerode", "^agent/docker(-builds|-images)?\\.ts$"),
+    only("dockerode-has-one-owner", "dockerode", "^agent/containers/docker(-builds|-images)?\\.ts$"),
     only("sqlite-has-its-owners", "better-sqlite3", "^(orchestrator/store|agent/store)/"),
     only("pg-has-one-owner", "pg", "^orchestrator/store/postgres\\.ts$"),
     only("http-proxy-has-one-owner", "http-proxy", "^shared/proxy/sending/"),
-    only("pino-has-one-owner", "pino", "^shared/log\\.ts$"),
+    only("pino-has-one-owner", "pino", "^shared/program/log\\.ts$"),
     only("socks-has-one-owner", "socks", "^agent/egress/"),
+    inside("orchestrator-store-imports-no-handler", "orchestrator/store"),
+    inside("edge-imports-nothing-of-the-control-plane", "orchestrator/edge"),
+    inside("agent-store-is-a-leaf", "agent/store", "agent/sandboxes/live-container"),
+    inside("egress-is-a-program-of-its-own", "agent/egress"),
+    inside("policy-is-pure", "shared/policy"),
+    inside("states-are-pure", "shared/states"),
     { name: "resolvable", severity: "error", from: {}, to: { couldNotResolve: true } },
   ],
   options: {

@@ -2,7 +2,7 @@
 
 import { readFile, writeFile } from "node:fs/promises";
 import { publicApi } from "../shared/api/public.ts";
-import { toOpenApi } from "../shared/openapi.ts";
+import { toOpenApi } from "../shared/http/openapi.ts";
 
 const file = new URL("../shared/openapi.json", import.meta.url);
 const wanted = `${JSON.stringify(toOpenApi(publicApi), null, 2)}\n`;

@@ -1,6 +1,6 @@
 /** The log of one build: entries as they come, cut to size, written in groups. */
 
-import type { BuildLogEntry } from "../../shared/build-shapes.ts";
+import type { BuildLogEntry } from "../../shared/agent-api/build-shapes.ts";
 import type { BuildStore } from "../store/builds.ts";
 
 const LONGEST_LINE = 8_192;

@@ -1,19 +1,19 @@
 /** One build from its base to what sandboxes start from. Whatever way it ends, nothing of it is left but its result. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { BuildBody, BuildSettings } from "../../shared/build-shapes.ts";
-import type { Log } from "../../shared/log.ts";
-import { Teardown } from "../../shared/teardown.ts";
+import type { BuildBody, BuildSettings } from "../../shared/agent-api/build-shapes.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { Teardown } from "../../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
-import type { Containers } from "../containers.ts";
+import type { Containers } from "../containers/containers.ts";
 import type { BuildResult } from "../store/builds.ts";
-import { BASE_STEP, type Base, type BaseDeps, prepareBase, pulledName } from "./base.ts";
 import type { BuildLog } from "./build-log.ts";
-import type { Context } from "./context.ts";
 import { FINAL_STEP, type FinishDeps, startAndWait, startOf } from "./finish.ts";
-import { cachedSteps, type PlannedStep, planSteps } from "./layer-key.ts";
-import { doStep, type StepDeps, stepPrefix, told, touchesDisk } from "./steps.ts";
-import type { Workshop } from "./workshop.ts";
+import { BASE_STEP, type Base, type BaseDeps, prepareBase, pulledName } from "./images/base.ts";
+import { cachedSteps, type PlannedStep, planSteps } from "./images/layer-key.ts";
+import type { Workshop } from "./steps/build-container.ts";
+import type { Context } from "./steps/context.ts";
+import { doStep, type StepDeps, stepPrefix, told, touchesDisk } from "./steps/steps.ts";
 
 /** A container that has grown by more than this is left for a new one on its layer: a commit copies all that it holds. */
 const CARRY_ON_BYTES = 16 * 1024 ** 2;

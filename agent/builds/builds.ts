@@ -1,11 +1,11 @@
 /** Builds by id: started once, so many at a time, followed, cancelled, removed; and what a former agent left of them. */
 
-import { anySignal } from "../../shared/any-signal.ts";
-import type { BuildBody, BuildState } from "../../shared/build-shapes.ts";
-import { AppError } from "../../shared/errors.ts";
-import type { Log } from "../../shared/log.ts";
+import type { BuildBody, BuildState } from "../../shared/agent-api/build-shapes.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { anySignal } from "../../shared/program/any-signal.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Turns } from "../../shared/program/semaphore.ts";
 import type { BuildResult, BuildStore } from "../store/builds.ts";
-import type { Turns } from "../turns.ts";
 import type { BuildRequest, Progress } from "./build.ts";
 import { type BuildLog, createBuildLog } from "./build-log.ts";
 

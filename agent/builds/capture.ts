@@ -1,12 +1,12 @@
 /** A workshop with its start command running → the snapshot that sandboxes of the template start from. */
 
 import { randomUUID } from "node:crypto";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { OPEN } from "../../shared/policy/egress-policy.ts";
-import { type CheckpointDeps, checkpoint } from "../snapshots/checkpoint.ts";
+import { type CheckpointDeps, checkpoint } from "../snapshots/take/checkpoint.ts";
 import type { BuildStore } from "../store/builds.ts";
 import type { Captured } from "./build.ts";
-import { type Workshop, workshopId } from "./workshop.ts";
+import { type Workshop, workshopId } from "./steps/build-container.ts";
 
 export interface CaptureBuildDeps extends Omit<CheckpointDeps, "diskBytes"> {
   readonly store: Pick<BuildStore, "intendSnapshot">;

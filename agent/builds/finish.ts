@@ -1,15 +1,15 @@
 /** The end of a build: the start command runs until the template is ready, and is captured (wire-contract.md §4.2). */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { anySignal } from "../../shared/any-signal.ts";
-import type { BuildBody, BuildSettings } from "../../shared/build-shapes.ts";
-import { AppError } from "../../shared/errors.ts";
+import type { BuildBody, BuildSettings } from "../../shared/agent-api/build-shapes.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { anySignal } from "../../shared/program/any-signal.ts";
 import type { BuildLog } from "./build-log.ts";
-import type { Context } from "./context.ts";
-import type { Ended } from "./processes.ts";
-import { RpcError } from "./processes.ts";
-import { tried } from "./steps.ts";
-import { loginShell, type Workshop } from "./workshop.ts";
+import { loginShell, type Workshop } from "./steps/build-container.ts";
+import type { Context } from "./steps/context.ts";
+import type { Ended } from "./steps/processes.ts";
+import { RpcError } from "./steps/processes.ts";
+import { tried } from "./steps/steps.ts";
 
 export const FINAL_STEP = "finalize";
 /** Between two runs of the ready command, and at most. */

@@ -1,9 +1,9 @@
 /** Sandboxes of templates with memory from the pool: what the pool makes of such a template, and who may take it. */
 
-import type { Log } from "../../shared/log.ts";
-import { claim, type LaunchDeps, type Launched, type LaunchSpec } from "../launch.ts";
-import type { Flavour, LiveContainer } from "../live-container.ts";
-import type { Pool } from "../pool.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { claim, type LaunchDeps, type Launched, type LaunchSpec } from "../sandboxes/launch.ts";
+import type { Flavour, LiveContainer } from "../sandboxes/live-container.ts";
+import type { Pool } from "../sandboxes/pool.ts";
 import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 

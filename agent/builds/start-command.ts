@@ -1,14 +1,14 @@
 /** The start command of a template whose memory could not be kept, or was not asked for: run in each sandbox that boots. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { StartBody } from "../../shared/agent-api.ts";
-import { anySignal } from "../../shared/any-signal.ts";
-import type { Log } from "../../shared/log.ts";
-import type { Launched } from "../launch.ts";
+import type { StartBody } from "../../shared/agent-api/routes.ts";
+import { anySignal } from "../../shared/program/any-signal.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Launched } from "../sandboxes/launch.ts";
 import type { BuildStore } from "../store/builds.ts";
 import { START_TAG, startContextOf } from "./finish.ts";
-import type { Processes, Running } from "./processes.ts";
-import { loginShell } from "./workshop.ts";
+import { loginShell } from "./steps/build-container.ts";
+import type { Processes, Running } from "./steps/processes.ts";
 
 /** A start must not wait for a sandbox that is slow to begin a command. */
 const LIMIT_MS = 5_000;

@@ -1,8 +1,8 @@
 /** What writes to the node's disk, as the reserve sees it: running sandboxes, and containers that builds work in. */
 
 import { readFileSync } from "node:fs";
-import type { RunCommand } from "../command.ts";
-import type { LiveContainer } from "../live-container.ts";
+import type { RunCommand } from "../host/command.ts";
+import type { LiveContainer } from "../sandboxes/live-container.ts";
 import type { Held } from "./reserve.ts";
 
 const MIB = 1024 ** 2;

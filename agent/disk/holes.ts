@@ -1,7 +1,7 @@
 /** Files whose size is mostly hole: an engine that copies a disk writes zeros for it, so a copy takes gigabytes from nothing. */
 
 import { spawn } from "node:child_process";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 
 const MIB = 1024 ** 2;
 /** Of one file. */

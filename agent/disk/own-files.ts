@@ -6,8 +6,8 @@
 import { constants } from "node:fs";
 import { lstat, open } from "node:fs/promises";
 import { join } from "node:path";
-import type { Log } from "../../shared/log.ts";
-import { type Loop, loop } from "../../shared/loop.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { type Loop, loop } from "../../shared/program/loop.ts";
 
 const NAMES = ["hosts", "resolv.conf", "hostname"] as const;
 const MOST_BYTES = 1024 ** 2;

@@ -3,9 +3,9 @@
  * has), nothing new is taken on, and when there is room again it goes on. One that is held for too long is ended.
  */
 
-import { AppError } from "../../shared/errors.ts";
-import type { Log } from "../../shared/log.ts";
-import { type Loop, loop } from "../../shared/loop.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { type Loop, loop } from "../../shared/program/loop.ts";
 import { createGrowth, type Grower } from "./growth.ts";
 import {
   type Level,

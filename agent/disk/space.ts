@@ -1,7 +1,7 @@
 /** How much room a file system has, and how much of it is never given to sandboxes. */
 
 import { statfs } from "node:fs/promises";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 
 const MIB = 1024 ** 2;
 const MOST_RESERVED = 2048 * MIB;

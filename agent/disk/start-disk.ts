@@ -1,13 +1,13 @@
 /** Wires the reserve to what it holds: sandboxes stand still, builds fail. */
 
-import { AppError } from "../../shared/errors.ts";
-import type { Log } from "../../shared/log.ts";
-import type { Teardown } from "../../shared/teardown.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Teardown } from "../../shared/program/teardown.ts";
 import type { BuildParts } from "../builds/start-builds.ts";
 import type { AgentConfig } from "../config.ts";
-import type { Containers } from "../containers.ts";
-import type { Metrics } from "../metrics.ts";
-import type { Sandbox, Sandboxes } from "../sandboxes.ts";
+import type { Containers } from "../containers/containers.ts";
+import type { Sandbox, Sandboxes } from "../sandboxes/sandboxes.ts";
+import type { Metrics } from "../sandboxes/usage.ts";
 import { type GrowerDeps, growerOf } from "./growers.ts";
 import { watchOwnFiles } from "./own-files.ts";
 import { createReserve, type DiskReserve } from "./reserve.ts";

@@ -4,19 +4,19 @@
  */
 
 import type { Socket } from "node:net";
-import { descriptorLimit } from "../../shared/descriptors.ts";
-import type { Log } from "../../shared/log.ts";
-import { Teardown } from "../../shared/teardown.ts";
+import { descriptorLimit } from "../../shared/program/descriptors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { Teardown } from "../../shared/program/teardown.ts";
 import type { Transform } from "./carried.ts";
 import { check } from "./check.ts";
-import { startDns } from "./dns.ts";
-import { upstreams } from "./dns-upstreams.ts";
+import { ownAddresses } from "./connect/own-addresses.ts";
+import { openNames } from "./dns/names.ts";
+import { startDns } from "./dns/resolver.ts";
+import { upstreams } from "./dns/upstreams.ts";
 import { largeBuffers } from "./intake.ts";
 import { listen } from "./listener.ts";
 import type { Begin, FromEgress, SandboxEgress, ToEgress } from "./messages.ts";
-import { openNames } from "./names.ts";
-import { ownAddresses } from "./own-addresses.ts";
-import { pendingValues } from "./pending-values.ts";
+import { pendingValues } from "./rewrite/pending-values.ts";
 import { openSandbox, type Sandbox } from "./sandbox.ts";
 import { openShares, roomOfEgress } from "./shares.ts";
 

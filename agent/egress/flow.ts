@@ -1,16 +1,16 @@
 /** One connection of a sandbox: its name, its decision, its way; decided again whenever the policy changes. */
 
 import type { Socket } from "node:net";
-import type { Log } from "../../shared/log.ts";
 import type { Flow as Asked, Decision } from "../../shared/policy/decide.ts";
 import { type EgressPolicy, needsEgressProcess } from "../../shared/policy/egress-policy.ts";
 import { addressNumber } from "../../shared/policy/ranges.ts";
+import type { Log } from "../../shared/program/log.ts";
 import type { Bytes, Carried, Transform, TransformOptions } from "./carried.ts";
+import { type DialDeps, dial } from "./connect/dial.ts";
 import type { Noted } from "./decisions.ts";
-import { type DialDeps, dial } from "./dial.ts";
 import type { LargeBuffers } from "./intake.ts";
 import { relay } from "./relay.ts";
-import { manner, sniff } from "./sniff.ts";
+import { manner, sniff } from "./sniff/sniff.ts";
 import { decideHere, findTarget, mayBeAnywhere, type Target } from "./target.ts";
 
 /** A connection that is still open then is in the log before its end, with the bytes so far. */

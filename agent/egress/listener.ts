@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
-import type { Log } from "../../shared/log.ts";
+import type { Log } from "../../shared/program/log.ts";
 
 const KEEP_ALIVE_MS = 60_000;
 const WAITING_CONNECTIONS = 4_096;

@@ -3,10 +3,10 @@
  * Exit codes: 0 stopped, 1 anything that makes it useless; the agent starts another one.
  */
 
-import { createLog, LOG_LEVELS, type LogLevel } from "../../shared/log.ts";
+import { createLog, LOG_LEVELS, type LogLevel } from "../../shared/program/log.ts";
 import { openEgress } from "./egress.ts";
 import type { FromEgress, ToEgress } from "./messages.ts";
-import { transform } from "./transform/transform.ts";
+import { transform } from "./rewrite/transform.ts";
 
 const STOP_LIMIT_MS = 2_000;
 

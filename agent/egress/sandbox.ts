@@ -3,7 +3,7 @@
 import type { Socket } from "node:net";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { decisionBatches, type Noted, type SayDecisions } from "./decisions.ts";
-import type { Asker } from "./dns-policy.ts";
+import type { Asker } from "./dns/policy.ts";
 import { type Flow, type FlowDeps, startFlow } from "./flow.ts";
 import type { SandboxEgress } from "./messages.ts";
 import type { Shares } from "./shares.ts";

@@ -3,7 +3,7 @@
  * others: a sandbox that has little gets more while there is any, one that has much only out of what nobody needs.
  */
 
-import type { Log } from "../../shared/log.ts";
+import type { Log } from "../../shared/program/log.ts";
 
 export interface SharedRoom {
   /** At a time, of all sandboxes. */

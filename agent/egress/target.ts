@@ -2,7 +2,7 @@
 
 import { allowedByName, type Decision, decide, type Flow } from "../../shared/policy/decide.ts";
 import type { EgressPolicy, EgressProxy } from "../../shared/policy/egress-policy.ts";
-import type { Names } from "./names.ts";
+import type { Names } from "./dns/names.ts";
 
 export type Target =
   | { readonly is: "direct"; readonly addresses: readonly string[] }

@@ -5,7 +5,7 @@
 
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { kernelPolicy } from "../../shared/policy/egress-policy.ts";
-import type { RunCommand } from "../command.ts";
+import type { RunCommand } from "../host/command.ts";
 import type { Plan, Slot } from "./addresses.ts";
 import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
 import { type KernelFlow, parseFlows, parseUntold, type Told } from "./kernel-flows.ts";

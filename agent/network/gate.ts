@@ -3,11 +3,11 @@
  * nothing is let through that it forbids.
  */
 
-import { AppError } from "../../shared/errors.ts";
-import type { Log } from "../../shared/log.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { type EgressPolicy, needsEgressProcess } from "../../shared/policy/egress-policy.ts";
+import type { Log } from "../../shared/program/log.ts";
 import type { SandboxEgress } from "../egress/messages.ts";
-import type { EgressProcess } from "../egress-process.ts";
+import type { EgressProcess } from "../egress-supervisor/process.ts";
 import type { Slot } from "./addresses.ts";
 import type { Firewall } from "./firewall.ts";
 

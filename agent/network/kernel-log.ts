@@ -1,10 +1,10 @@
 /** What the kernel decided about flows, read from it every second and written to the log in the words of the decision. */
 
-import type { NetworkLogEntry } from "../../shared/agent-api.ts";
-import type { Log } from "../../shared/log.ts";
-import { type Loop, loop } from "../../shared/loop.ts";
+import type { NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import { decide } from "../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { NetworkLogStore } from "../store/network-log.ts";
 import type { Firewall } from "./firewall.ts";
 import type { Gate } from "./gate.ts";

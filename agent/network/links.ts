@@ -4,7 +4,7 @@
  */
 
 import { readdir, readFile, writeFile } from "node:fs/promises";
-import type { RunCommand } from "../command.ts";
+import type { RunCommand } from "../host/command.ts";
 import type { Plan, Slot } from "./addresses.ts";
 
 export interface Links {

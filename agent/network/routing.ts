@@ -5,7 +5,7 @@
  */
 
 import { addressNumber } from "../../shared/policy/ranges.ts";
-import type { RunCommand } from "../command.ts";
+import type { RunCommand } from "../host/command.ts";
 import type { Plan } from "./addresses.ts";
 
 /** The table saw this packet, and it came with its own address from its own link. */

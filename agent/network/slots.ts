@@ -3,8 +3,8 @@
  * that a late packet or a pooled socket of the last sandbox never meets the next one.
  */
 
-import { AppError } from "../../shared/errors.ts";
-import type { Log } from "../../shared/log.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
 import { FIRST_SLOT, type Plan, type Slot } from "./addresses.ts";
 import type { Firewall } from "./firewall.ts";
 import type { Links } from "./links.ts";

@@ -4,9 +4,9 @@ import { spawn } from "node:child_process";
 import { readdir, readFile, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { AppError } from "../../shared/errors.ts";
-import type { RunCommand } from "../command.ts";
-import { explainDump } from "./dump-log.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { RunCommand } from "../host/command.ts";
+import { explainDump } from "./take/dump-log.ts";
 
 /** Less than this is no room for a snapshot: CRIU writes a mebibyte at a time. */
 const FULL_BYTES = 1024 * 1024;

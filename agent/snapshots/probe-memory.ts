@@ -9,9 +9,9 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { release, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { RunCommand } from "../command.ts";
+import type { RunCommand } from "../host/command.ts";
 import { CRIU_PATH } from "./criu.ts";
-import { explainDump } from "./dump-log.ts";
+import { explainDump } from "./take/dump-log.ts";
 
 const LIMIT_MS = 15_000;
 const STARTED_LIMIT_MS = 1_000;

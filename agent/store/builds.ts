@@ -1,6 +1,6 @@
 /** Builds of templates on this node and what they said. The only SQL on those tables. */
 
-import type { BuildLogEntry, BuildState } from "../../shared/build-shapes.ts";
+import type { BuildLogEntry, BuildState } from "../../shared/agent-api/build-shapes.ts";
 import type { Sqlite } from "./database.ts";
 
 export type BuildResult = NonNullable<BuildState["result"]>;

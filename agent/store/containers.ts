@@ -1,7 +1,7 @@
 /** The containers this agent started and still owns. The only SQL on that table. */
 
-import type { BuildReference, Resources } from "../../shared/agent-api.ts";
-import type { LiveContainer } from "../live-container.ts";
+import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
+import type { LiveContainer } from "../sandboxes/live-container.ts";
 import type { Sqlite } from "./database.ts";
 
 /** What is needed to take a container over after a restart. */

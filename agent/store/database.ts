@@ -1,7 +1,7 @@
 /** The agent's SQLite file: schema, pragmas. Together with store/ the only importer of better-sqlite3. */
 
 import Database from "better-sqlite3";
-import { isSealed, type Seal } from "../../shared/seal.ts";
+import { isSealed, type Seal } from "../../shared/program/seal.ts";
 
 export type Sqlite = Database.Database;
 

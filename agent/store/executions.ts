@@ -1,8 +1,8 @@
 /** Executions, the memory of stopped ones, and exits the orchestrator has not heard of. The only SQL on those tables. */
 
-import type { ExitReport } from "../../shared/agent-api.ts";
+import type { ExitReport } from "../../shared/agent-api/routes.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
-import type { Seal } from "../../shared/seal.ts";
+import type { Seal } from "../../shared/program/seal.ts";
 import { egressContext, type Sqlite } from "./database.ts";
 
 export interface Execution {

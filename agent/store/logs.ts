@@ -1,6 +1,6 @@
 /** Log entries of sandboxes, bounded per sandbox, kept some hours after its end. The only SQL on that table. */
 
-import { LOG_LEVELS, type LogEntry } from "../../shared/sandbox-log.ts";
+import { LOG_LEVELS, type LogEntry } from "../../shared/agent-api/sandbox-log.ts";
 import type { Sqlite } from "./database.ts";
 
 /** Oldest go first. */

@@ -3,7 +3,7 @@
  * they are there after a pause, too. The only SQL on those tables.
  */
 
-import type { NetworkLog, NetworkLogEntry } from "../../shared/agent-api.ts";
+import type { NetworkLog, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import type { Sqlite } from "./database.ts";
 
 /** Oldest go first. */

@@ -1,6 +1,6 @@
 /** Metric samples of sandboxes, kept for some hours. The only SQL on that table. */
 
-import type { MetricSample } from "../../shared/agent-api.ts";
+import type { MetricSample } from "../../shared/agent-api/routes.ts";
 import type { Sqlite } from "./database.ts";
 
 export interface SampleStore {

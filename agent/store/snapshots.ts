@@ -1,6 +1,6 @@
 /** Snapshots of this node: what was begun, what is durable, which container or image is its disk. The only SQL on that table. */
 
-import type { BuildReference, Resources } from "../../shared/agent-api.ts";
+import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
 import type { Sqlite } from "./database.ts";
 
 /** What a container needs to run again, besides an address. */

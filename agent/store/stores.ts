@@ -1,6 +1,6 @@
 /** All tables of one file, opened and closed together. */
 
-import type { Seal } from "../../shared/seal.ts";
+import type { Seal } from "../../shared/program/seal.ts";
 import { type BuildStore, buildStore } from "./builds.ts";
 import { type ContainerStore, containerStore } from "./containers.ts";
 import { openDatabase } from "./database.ts";

@@ -1,6 +1,6 @@
 /** Pure: file metadata that comes with an upload as `X-Metadata-<key>` headers (wire-contract.md §3.2.1). */
 
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import type { Attributes } from "../system/system.ts";
 
 const HEADER = "x-metadata-";

@@ -1,6 +1,6 @@
 /** Pure: multipart/form-data read part by part as it arrives; holds no more than a chunk and a part's headers. */
 
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import type { Pieces } from "../http/arriving.ts";
 
 export interface Part {

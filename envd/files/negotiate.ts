@@ -1,6 +1,6 @@
 /** Pure: which content encoding a download gets. */
 
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 
 export type ContentEncoding = "identity" | "gzip";
 

@@ -1,7 +1,7 @@
 /** Pure: signed file URLs (wire-contract.md §2.7). */
 
-import { AppError } from "../../shared/errors.ts";
-import { lateCrypto } from "../late-builtins.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { lateCrypto } from "../runtime/late-builtins.ts";
 
 export type FileOperation = "read" | "write";
 

@@ -2,13 +2,13 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { posix } from "node:path";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import type { Pieces } from "../http/arriving.ts";
 import { decodedBody } from "../http/body.ts";
 import { sendJson } from "../http/reply.ts";
-import type { Session } from "../session.ts";
+import type { Session } from "../init/session.ts";
 import type { Attributes, System } from "../system/system.ts";
-import type { User } from "../users.ts";
+import type { User } from "../system/users.ts";
 import { metadataOf } from "./metadata-headers.ts";
 import { boundaryOf, readParts } from "./multipart.ts";
 import { writeFileFrom } from "./write-file.ts";

@@ -3,15 +3,15 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, readlink, rm } from "node:fs/promises";
 import { posix } from "node:path";
-import { AppError } from "../../shared/errors.ts";
-import { errnoOf, fileError } from "../errno.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { openFollowed } from "../filesystem/followed.ts";
 import { endOf, refuseForeign } from "../filesystem/place.ts";
 import { makeDirectories } from "../filesystem/tree.ts";
 import type { Pieces } from "../http/arriving.ts";
+import { errnoOf, fileError } from "../system/errno.ts";
 import type { Attributes, System } from "../system/system.ts";
 import { SystemError } from "../system/system.ts";
-import type { User } from "../users.ts";
+import type { User } from "../system/users.ts";
 
 export interface FileTarget {
   /** Absolute. */

@@ -4,11 +4,11 @@ import { type BigIntStats, lstatSync } from "node:fs";
 import { lstat, realpath, stat } from "node:fs/promises";
 import { posix } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { AppError } from "../../shared/errors.ts";
-import { errnoOf, fileError } from "../errno.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { type EntryInfoSchema, FileType } from "../gen/filesystem_pb.js";
+import { errnoOf, fileError } from "../system/errno.ts";
 import type { Attributes, System } from "../system/system.ts";
-import type { Users } from "../users.ts";
+import type { Users } from "../system/users.ts";
 import { permissionBits, permissionString } from "./permissions.ts";
 
 export type Entry = MessageInitShape<typeof EntryInfoSchema>;

@@ -1,7 +1,7 @@
 /** Events between a watch and its client: bounded; what does not fit is not dropped silently but ends as a failure. */
 
-import { AppError } from "../../shared/errors.ts";
-import { Wakeup } from "../wakeup.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { Wakeup } from "../runtime/wakeup.ts";
 import type { WatchEvent, WatchSink } from "./directory-watch.ts";
 
 /** A client that is further behind is told so, and has to watch again. */

@@ -4,7 +4,7 @@
  */
 
 import { type FileHandle, open, realpath } from "node:fs/promises";
-import { errnoOf } from "../errno.ts";
+import { errnoOf } from "../system/errno.ts";
 
 /** As `open` of Node. @throws ErrnoException of the first attempt when following by hand does not help either */
 export async function openFollowed(path: string, flags: number, mode?: number): Promise<FileHandle> {

@@ -15,11 +15,11 @@ import {
   symlink,
 } from "node:fs/promises";
 import { posix } from "node:path";
-import { AppError } from "../../shared/errors.ts";
-import { errnoOf, fileError } from "../errno.ts";
-import { randomName } from "../late-builtins.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { randomName } from "../runtime/late-builtins.ts";
+import { errnoOf, fileError } from "../system/errno.ts";
 import type { System } from "../system/system.ts";
-import type { User } from "../users.ts";
+import type { User } from "../system/users.ts";
 import { makeDirectories } from "./tree.ts";
 
 export interface Move {

@@ -6,7 +6,7 @@
 
 import { type FileHandle, lstat, readlink, stat } from "node:fs/promises";
 import { posix } from "node:path";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 
 const ROOT = 0;
 /** As many as the kernel follows. */

@@ -3,9 +3,9 @@
 import { constants } from "node:fs";
 import { mkdir, open, opendir, realpath, rm, rmdir, stat } from "node:fs/promises";
 import { posix } from "node:path";
-import { AppError } from "../../shared/errors.ts";
-import { errnoOf, fileError } from "../errno.ts";
-import type { User } from "../users.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { errnoOf, fileError } from "../system/errno.ts";
+import type { User } from "../system/users.ts";
 import { refuseForeign } from "./place.ts";
 
 const DIRECTORY_MODE = 0o755;

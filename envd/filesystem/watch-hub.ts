@@ -1,7 +1,7 @@
 /** All directory watches of the sandbox on one inotify instance: who is told of which watch descriptor. */
 
-import { AppError } from "../../shared/errors.ts";
-import { errnoOf, fileError } from "../errno.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { errnoOf, fileError } from "../system/errno.ts";
 import type { System } from "../system/system.ts";
 import { SharedLock } from "./shared-lock.ts";
 import { In, NESTED_MASK, ROOT_MASK } from "./watch-mask.ts";

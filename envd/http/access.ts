@@ -1,9 +1,9 @@
 /** Who may call what: the sandbox's token for clients, the node's for the platform (wire-contract.md §3.1). */
 
 import type { IncomingMessage } from "node:http";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { checkSignature, equalText, type FileOperation } from "../files/signature.ts";
-import type { Session } from "../session.ts";
+import type { Session } from "../init/session.ts";
 
 const UNAUTHORIZED = "unauthorized access, please provide a valid access token or method signing if supported";
 

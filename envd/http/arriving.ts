@@ -1,7 +1,7 @@
 /** A stream's bytes in handfuls: many small pieces at a time, within a bound, so that large bodies cost few turns of the event loop. */
 
 import type { Readable } from "node:stream";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 
 /** What came together. */
 export type Pieces = readonly Buffer[];

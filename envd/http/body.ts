@@ -1,8 +1,8 @@
 /** Request bodies: a small JSON document read whole, or bytes in whatever encoding they come. */
 
 import type { IncomingMessage } from "node:http";
-import { AppError } from "../../shared/errors.ts";
-import { lateZlib } from "../late-builtins.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { lateZlib } from "../runtime/late-builtins.ts";
 import { arriving, type Pieces } from "./arriving.ts";
 
 /** An empty body is an empty object. @throws {AppError} payload_too_large, bad_request when it is not a JSON object */

@@ -1,7 +1,7 @@
 /** How envd's REST side answers: JSON, nothing, or the error body of wire-contract.md §3.1. */
 
 import type { ServerResponse } from "node:http";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   const bytes = Buffer.from(JSON.stringify(body));

@@ -1,17 +1,17 @@
 /** Every request that is not an RPC: which route it is, who may call it, what answers (wire-contract.md §3.2). */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { EnvdPath } from "../../shared/envd-routes.ts";
-import { AppError } from "../../shared/errors.ts";
+import type { EnvdPath } from "../../shared/agent-api/envd-routes.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { composeFiles } from "../files/compose.ts";
 import { downloadFile } from "../files/download.ts";
 import { uploadFiles } from "../files/upload.ts";
 import type { WatchHub } from "../filesystem/watch-hub.ts";
-import type { Initialiser } from "../init.ts";
-import { parseInit, parseTrust } from "../init-request.ts";
-import type { Journal } from "../journal.ts";
+import type { Initialiser } from "../init/init.ts";
+import { parseInit, parseTrust } from "../init/init-request.ts";
+import type { Session } from "../init/session.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import type { Session } from "../session.ts";
+import type { Journal } from "../runtime/journal.ts";
 import type { System } from "../system/system.ts";
 import type { Access } from "./access.ts";
 import { readJson } from "./body.ts";

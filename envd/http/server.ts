@@ -3,15 +3,15 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { AppError } from "../../shared/errors.ts";
-import type { IdleMemory } from "../idle-memory.ts";
-import type { Journal } from "../journal.ts";
-import type { RpcHandler } from "../rpc.ts";
-import { openTunnel } from "../tunnel.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { RpcHandler } from "../rpc/rpc.ts";
+import type { IdleMemory } from "../runtime/idle-memory.ts";
+import type { Journal } from "../runtime/journal.ts";
 import type { Access } from "./access.ts";
 import { allowOrigins, answerPreflight } from "./cors.ts";
 import { sendError } from "./reply.ts";
 import { callRoute, type Routes } from "./routes.ts";
+import { openTunnel } from "./tunnel.ts";
 
 /** Longer than the proxies in front keep a connection, so that it is never ours that closes under a request. */
 const IDLE_CONNECTION_MS = 640_000;

@@ -1,6 +1,6 @@
 /** A process's output as log entries, line by line, within a budget: a command that prints gigabytes must not cost the CPU twice. */
 
-import type { Journal } from "../journal.ts";
+import type { Journal } from "../runtime/journal.ts";
 import type { Stream } from "./subscription.ts";
 
 const LONGEST_LINE_BYTES = 4096;

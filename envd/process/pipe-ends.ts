@@ -2,7 +2,7 @@
 
 import { closeSync, constants, openSync, readSync } from "node:fs";
 import { Socket } from "node:net";
-import { errnoOf } from "../errno.ts";
+import { errnoOf } from "../system/errno.ts";
 import type { Spawned } from "../system/system.ts";
 import { type InputEnd, inputEnd } from "./input-end.ts";
 import type { Stream } from "./subscription.ts";

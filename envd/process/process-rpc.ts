@@ -1,11 +1,11 @@
 /** The `process.Process` service (wire-contract.md §3.4): messages in, the process table's answers out. */
 
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
-import { AppError } from "../../shared/errors.ts";
-import { callerName } from "../caller.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { type ProcessInput, type ProcessSelector, type Process as ProcessService, Signal } from "../gen/process_pb.js";
-import { keepaliveMs } from "../keepalive.ts";
-import type { Session } from "../session.ts";
+import type { Session } from "../init/session.ts";
+import { callerName } from "../rpc/caller.ts";
+import { keepaliveMs } from "../rpc/keepalive.ts";
 import type { Process } from "./process.ts";
 import { endEvent, processEvents, startEvent } from "./process-events.ts";
 import { hasEnded, type ProcessTable, processNotFound, type Selector } from "./process-table.ts";

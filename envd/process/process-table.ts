@@ -1,7 +1,7 @@
 /** The processes started here: live ones, and for a while how the others ended. */
 
-import { AppError } from "../../shared/errors.ts";
-import type { Journal } from "../journal.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Journal } from "../runtime/journal.ts";
 import { type Spawned, type System, SystemError } from "../system/system.ts";
 import { outputJournal } from "./output-journal.ts";
 import { type Ending, type Follower, Process } from "./process.ts";

@@ -1,6 +1,6 @@
 /** One child: its output to every follower, its input, its end. Output nobody follows is read and dropped. */
 
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import type { Spawned, System, WaitStatus } from "../system/system.ts";
 import { describeExit, type ExitReport } from "./exit-status.ts";
 import type { InputEnd } from "./input-end.ts";

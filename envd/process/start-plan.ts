@@ -1,9 +1,9 @@
 /** Pure: a request to start a process, checked and turned into what svc-exec needs; and what its refusals mean. */
 
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import type { SpawnPlan } from "../system/system.ts";
 import { SystemError } from "../system/system.ts";
-import type { User } from "../users.ts";
+import type { User } from "../system/users.ts";
 import type { ProcessConfig } from "./process.ts";
 
 export interface StartRequest {

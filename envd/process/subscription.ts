@@ -1,6 +1,6 @@
 /** One follower of a process: output queued in order, bounded by asking the source to wait, ended by the process or the follower. */
 
-import { Wakeup } from "../wakeup.ts";
+import { Wakeup } from "../runtime/wakeup.ts";
 
 export type Stream = "stdout" | "stderr" | "pty";
 

@@ -4,8 +4,8 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
-import { AppError } from "../../shared/errors.ts";
-import { lateChildProcess } from "../late-builtins.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { lateChildProcess } from "../runtime/late-builtins.ts";
 import {
   Answer,
   type AnswerFrame,

@@ -4,7 +4,7 @@
  */
 
 import { constants } from "node:os";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { type AnswerReader, Request } from "./frames.ts";
 import { Helper } from "./helper.ts";
 

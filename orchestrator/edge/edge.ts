@@ -4,9 +4,9 @@
  */
 
 import { STATUS_CODES } from "node:http";
-import { addressReader } from "../../shared/client-address.ts";
-import { type ConnectionLimits, promote } from "../../shared/connection-limits.ts";
-import type { Log } from "../../shared/log.ts";
+import { addressReader } from "../../shared/http/client-address.ts";
+import { type ConnectionLimits, promote } from "../../shared/http/connection-limits.ts";
+import type { Log } from "../../shared/program/log.ts";
 import type { StreamError } from "../../shared/proxy/connect-envelope.ts";
 import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
 import { answerAndClose } from "../../shared/proxy/listening/answer.ts";
@@ -15,17 +15,17 @@ import { listen } from "../../shared/proxy/listening/listen.ts";
 import { announcesBody, headerValue } from "../../shared/proxy/raw-headers.ts";
 import type { Failure, ForwardPlan } from "../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
-import { shownState } from "../../shared/sandbox-state.ts";
+import { shownState } from "../../shared/states/sandbox-state.ts";
 import { admission, standing } from "./admission.ts";
 import { type Answer, answerFor, CORS_LINES, preflightAnswer, type Refusal } from "./answers.ts";
-import type { EdgeRoute, EdgeRoutes, RemovalReason, Sleeper, Wake, WakeTokens } from "./edge-routes.ts";
 import { isInternalRoute } from "./internal-routes.ts";
 import { isNavigation, isPreflight } from "./navigation.ts";
+import type { EdgeRoute, EdgeRoutes, RemovalReason, Sleeper, Wake, WakeTokens } from "./sandbox-lookup.ts";
 import { readSigned, type Signed } from "./signed-url.ts";
 import { createSigners } from "./signers.ts";
 import { targetOf } from "./target.ts";
+import { WayPlanner } from "./upstream-planner.ts";
 import { readVisitor, type Visitor } from "./visitor.ts";
-import { WayPlanner } from "./way-planner.ts";
 
 /** How long a cut stream waits for the news that its sandbox is gone: an exit report takes a few milliseconds. */
 const LOSS_GRACE_MS = 500;

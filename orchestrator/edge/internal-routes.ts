@@ -1,6 +1,6 @@
 /** envd's routes that belong to the platform: refused to everybody who comes through the edge. Pure. */
 
-import { INTERNAL_SEGMENTS } from "../../shared/envd-routes.ts";
+import { INTERNAL_SEGMENTS } from "../../shared/agent-api/envd-routes.ts";
 
 const MAX_DECODINGS = 3;
 

@@ -3,7 +3,7 @@
  * remembered, and one address may be wrong only so often.
  */
 
-import type { Sleeper } from "./edge-routes.ts";
+import type { Sleeper } from "./sandbox-lookup.ts";
 import { findSigner, type Signed } from "./signed-url.ts";
 
 /** Signatures remembered; about 150 bytes each. */

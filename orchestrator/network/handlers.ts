@@ -1,17 +1,17 @@
 /** Handlers of the routes about what a sandbox may reach. */
 
-import type { NetworkCheck, NetworkLogEntry } from "../../shared/agent-api.ts";
+import type { NetworkCheck, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import type { NetworkDecision, NetworkVerdict, sandboxNetworkApi } from "../../shared/api/sandbox-network.ts";
-import type { Handlers } from "../../shared/contract.ts";
-import { AppError, isError } from "../../shared/errors.ts";
-import type { Log } from "../../shared/log.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError, isError } from "../../shared/http/errors.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber } from "../../shared/policy/ranges.ts";
-import { shown } from "../asleep.ts";
-import type { Nodes } from "../nodes.ts";
-import { checkedId } from "../not-found.ts";
-import { iso } from "../sandbox-view.ts";
-import { visibleSandbox } from "../sandboxes.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import { visibleSandbox } from "../sandboxes/handlers.ts";
+import { shown } from "../sandboxes/lifecycle/paused.ts";
+import { checkedId } from "../sandboxes/not-found.ts";
+import { iso } from "../sandboxes/view.ts";
 import type { Project } from "../store/projects.ts";
 import type { Store } from "../store/store.ts";
 import { type NetworkLimits, readEgress } from "./options.ts";

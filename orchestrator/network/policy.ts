@@ -1,7 +1,7 @@
 /** Network options as a caller wrote them → the policy that a node is told (wire-contract.md §1.2.1, design.md §7). Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { type EgressPolicy, EVERYTHING } from "../../shared/policy/egress-policy.ts";
 import { readDestination } from "./destinations.ts";
 import { readEndpoint } from "./proxy.ts";

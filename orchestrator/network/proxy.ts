@@ -1,10 +1,10 @@
 /** `network.egressProxy`: the SOCKS5 endpoint and its credentials (behaviours.md §2.6). Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
-import { ConfigError } from "../../shared/config.ts";
 import type { EgressProxy } from "../../shared/policy/egress-policy.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber, alwaysDenied, contains, parseRange, type Range } from "../../shared/policy/ranges.ts";
+import { ConfigError } from "../../shared/program/config.ts";
 import { quoted, refuse } from "./refuse.ts";
 
 type Asked = NonNullable<NetworkOptions["egressProxy"]>;

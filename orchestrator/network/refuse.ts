@@ -1,6 +1,6 @@
 /** Refusals of network options. Pure. */
 
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 
 export function refuse(message: string): never {
   throw new AppError("bad_request", message);

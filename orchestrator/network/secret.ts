@@ -1,7 +1,7 @@
 /** The egress proxy's password: kept apart from the options, which are read back, and sealed. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
-import type { Seal } from "../../shared/seal.ts";
+import type { Seal } from "../../shared/program/seal.ts";
 
 interface Apart {
   readonly network: NetworkOptions | undefined;

@@ -10,19 +10,19 @@
  * the options of the record again, in case it is somewhere between, and the caller has the node's words.
  */
 
-import type { EgressReplaced } from "../../shared/agent-api.ts";
+import type { EgressReplaced } from "../../shared/agent-api/routes.ts";
 import type { NetworkOptions } from "../../shared/api/network.ts";
-import { AppError, isError } from "../../shared/errors.ts";
-import type { Log } from "../../shared/log.ts";
-import type { Seal } from "../../shared/seal.ts";
-import { asked } from "../asked.ts";
-import { shown } from "../asleep.ts";
-import type { Nodes } from "../nodes.ts";
-import { notFound } from "../not-found.ts";
+import { AppError, isError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Seal } from "../../shared/program/seal.ts";
+import { asked } from "../nodes/calls.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import { shown } from "../sandboxes/lifecycle/paused.ts";
+import type { Transitions } from "../sandboxes/lifecycle/transitions.ts";
+import { notFound } from "../sandboxes/not-found.ts";
 import type { Project } from "../store/projects.ts";
-import type { SandboxRecord } from "../store/sandbox-record.ts";
+import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
-import type { Transitions } from "../transitions.ts";
 import { type NetworkWish, toPolicy } from "./policy.ts";
 import { openPassword, sealPassword } from "./secret.ts";
 

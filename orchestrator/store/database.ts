@@ -1,9 +1,9 @@
 /** Opens the store: dialect, migrations, close. Everything else sees only Kysely. */
 
 import { HandleEmptyInListsPlugin, Kysely, Migrator, replaceWithNoncontingentExpression, sql } from "kysely";
-import { AppError } from "../../shared/errors.ts";
-import type { Seal } from "../../shared/seal.ts";
-import { migrations } from "./migrations.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Seal } from "../../shared/program/seal.ts";
+import { migrations } from "./migrations/migrations.ts";
 import { openPostgres } from "./postgres.ts";
 import { openSqlite } from "./sqlite.ts";
 import type { Database, Tables } from "./tables.ts";

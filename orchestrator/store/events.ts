@@ -2,7 +2,7 @@
 
 import type { EventType } from "../../shared/api/events.ts";
 import { newUuid } from "../../shared/ids.ts";
-import type { SandboxRecord } from "./sandbox-record.ts";
+import type { SandboxRecord } from "./sandboxes/record.ts";
 import type { Database, EventRow, Session } from "./tables.ts";
 
 export interface EventPage {

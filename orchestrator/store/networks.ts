@@ -3,10 +3,10 @@
  * place when it has them: every step is conditional on the version, so that of two that meet one wins whole.
  */
 
-import type { SandboxState } from "../../shared/sandbox-state.ts";
-import type { Seal } from "../../shared/seal.ts";
-import type { NetworkColumns, SandboxRecord } from "./sandbox-record.ts";
-import { sealNetwork, toRecord } from "./sandbox-record.ts";
+import type { Seal } from "../../shared/program/seal.ts";
+import type { SandboxState } from "../../shared/states/sandbox-state.ts";
+import type { NetworkColumns, SandboxRecord } from "./sandboxes/record.ts";
+import { sealNetwork, toRecord } from "./sandboxes/record.ts";
 import type { Database, Session } from "./tables.ts";
 
 const LIVE_OR_ASLEEP: readonly SandboxState[] = ["running", "pausing", "paused", "snapshotting"];

@@ -1,6 +1,6 @@
 /** What nodes last said about themselves, so that a restarted orchestrator knows them. The only SQL on nodes. */
 
-import type { NodeFacts, NodeLoad } from "../../shared/agent-api.ts";
+import type { NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
 import type { Database, NodeRow } from "./tables.ts";
 
 export interface NodeRecord {

@@ -2,7 +2,7 @@
 
 import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
 import { Pool, type PoolClient, types } from "pg";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 
 export interface OpenedPostgres {
   readonly dialect: Dialect;

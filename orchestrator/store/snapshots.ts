@@ -1,8 +1,8 @@
 /** Snapshots as the API knows them: templates of kind `snapshot`, a build for each capture. The only SQL on those. */
 
 import { newTemplateId } from "../../shared/ids.ts";
-import { NOT_BUILT } from "./build-row.ts";
-import type { SandboxRecord } from "./sandbox-record.ts";
+import { NOT_BUILT } from "./builds/row.ts";
+import type { SandboxRecord } from "./sandboxes/record.ts";
 import type { BuildRow, Database, Session } from "./tables.ts";
 import { type Build, type Template, toBuild, toTemplate } from "./templates.ts";
 

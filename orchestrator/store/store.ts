@@ -1,20 +1,20 @@
 /** The tables together, and the one write that spans two of them: a move and the event that tells of it. */
 
 import type { EventType } from "../../shared/api/events.ts";
-import { AppError } from "../../shared/errors.ts";
-import type { SandboxState } from "../../shared/sandbox-state.ts";
-import type { Seal } from "../../shared/seal.ts";
-import { buildLeftovers } from "./build-leftovers.ts";
-import { buildLogStore } from "./build-logs.ts";
-import { buildStore } from "./builds.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Seal } from "../../shared/program/seal.ts";
+import type { SandboxState } from "../../shared/states/sandbox-state.ts";
+import { buildStore } from "./builds/builds.ts";
+import { buildLeftovers } from "./builds/leftovers.ts";
+import { buildLogStore } from "./builds/logs.ts";
 import { eventStore } from "./events.ts";
 import { keyStore } from "./keys.ts";
 import { networkStore } from "./networks.ts";
 import { nodeStore } from "./nodes.ts";
 import { projectStore } from "./projects.ts";
-import type { MoveSet, NetworkColumns, SandboxRecord } from "./sandbox-record.ts";
-import { type MoveIf, sandboxStore } from "./sandboxes.ts";
-import { sleeperStore } from "./sleepers.ts";
+import { sleeperStore } from "./sandboxes/paused.ts";
+import type { MoveSet, NetworkColumns, SandboxRecord } from "./sandboxes/record.ts";
+import { type MoveIf, sandboxStore } from "./sandboxes/sandboxes.ts";
 import { type NewCapture, snapshotStore } from "./snapshots.ts";
 import type { Database } from "./tables.ts";
 import { tagStore } from "./tags.ts";

@@ -1,7 +1,7 @@
 /** The columns of every table, as Kysely sees them. Times are unix milliseconds, JSON is text, booleans are 0 and 1. */
 
 import type { Kysely, Transaction } from "kysely";
-import type { SandboxState } from "../../shared/sandbox-state.ts";
+import type { SandboxState } from "../../shared/states/sandbox-state.ts";
 
 export interface ProjectRow {
   readonly id: string;
@@ -140,7 +140,7 @@ export interface SandboxRow {
   readonly disk_mb: number;
   readonly envd_version: string;
   readonly metadata: string;
-  /** Sealed (shared/seal.ts). */
+  /** Sealed (shared/program/seal.ts). */
   readonly envs: string;
   /** Sealed: headers of its rules may be secrets. */
   readonly network: string | null;

@@ -1,7 +1,7 @@
 /** Templates, their builds, aliases and tags. The only SQL on them. */
 
 import { newTemplateId, newUuid } from "../../shared/ids.ts";
-import { NOT_BUILT } from "./build-row.ts";
+import { NOT_BUILT } from "./builds/row.ts";
 import type { BuildRow, Database, Session, TemplateRow } from "./tables.ts";
 
 export interface Build {

@@ -1,7 +1,7 @@
 /** Operators' routes: rows 45–46 of wire-contract.md §1.1, and projects, which the wire contract leaves to us. */
 
 import { type Static, Type } from "typebox";
-import { contract } from "../contract.ts";
+import { contract } from "../http/contract.ts";
 import { nullable, Timestamp } from "./common.ts";
 import { byTeam, CreatedTeamApiKey, DisplayName, KeyName } from "./teams.ts";
 import { BuildStatus } from "./templates.ts";

@@ -1,7 +1,7 @@
 /** Template builds on the public API: rows 25, 27, 33–36 of wire-contract.md §1.1, and the removed first generation. */
 
 import { Type } from "typebox";
-import { contract } from "../contract.ts";
+import { contract } from "../http/contract.ts";
 import { cpuCount, INT32, LogLevel, logQuery, memoryMB, TeamId, TemplateReference, Timestamp } from "./common.ts";
 import { BuildStatus } from "./templates.ts";
 

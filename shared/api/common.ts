@@ -1,7 +1,7 @@
 /** Pieces of schemas that several nouns of the public API use. Public objects stay open: SDKs are newer than we are. */
 
 import { type Static, type TSchema, Type } from "typebox";
-import { MESSAGES } from "../validate.ts";
+import { MESSAGES } from "../http/validate.ts";
 
 /** Largest value of the wire's int32. */
 export const INT32 = 2_147_483_647;

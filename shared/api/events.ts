@@ -1,7 +1,7 @@
 /** Lifecycle events and webhooks: row 47 of wire-contract.md §1.1, shapes of §5.9. */
 
 import { type Static, Type } from "typebox";
-import { contract } from "../contract.ts";
+import { contract } from "../http/contract.ts";
 import { bySandbox, INT32, nullable, Timestamp } from "./common.ts";
 
 const EVENT_TYPES = [

@@ -1,7 +1,7 @@
 /** What operators' tools ask: row 1 of wire-contract.md §1.1, and liveness, readiness, version. */
 
 import { Type } from "typebox";
-import { contract } from "../contract.ts";
+import { contract } from "../http/contract.ts";
 
 const common = { tag: "Operations", access: "none", method: "GET" } as const;
 

@@ -1,6 +1,6 @@
 /** The whole public API, in the order of the documentation. */
 
-import type { Contract } from "../contract.ts";
+import type { Contract } from "../http/contract.ts";
 import { adminApi, nodesApi } from "./admin.ts";
 import { buildApi, removedApi } from "./builds.ts";
 import { eventApi, webhookApi } from "./events.ts";

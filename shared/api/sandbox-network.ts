@@ -1,7 +1,7 @@
 /** What a running sandbox may reach: replaced, explained, looked up (wire-contract.md §1.4, design.md §7). */
 
 import { type Static, Type } from "typebox";
-import { contract } from "../contract.ts";
+import { contract } from "../http/contract.ts";
 import { bySandbox, Timestamp } from "./common.ts";
 import { NetworkUpdate } from "./network.ts";
 

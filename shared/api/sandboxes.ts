@@ -1,8 +1,8 @@
 /** Sandboxes on the public API: rows 5–22 of wire-contract.md §1.1. */
 
 import { Type } from "typebox";
-import { contract } from "../contract.ts";
-import { LogEntry } from "../sandbox-log.ts";
+import { LogEntry } from "../agent-api/sandbox-log.ts";
+import { contract } from "../http/contract.ts";
 import { bySandbox, int32, LogLevel, logQuery, page, Timestamp, UnixSeconds } from "./common.ts";
 import {
   ConnectBody,

@@ -1,7 +1,7 @@
 /** Secrets on the public API: row 42 of wire-contract.md §1.1. A value is never read back. */
 
 import { Type } from "typebox";
-import { contract } from "../contract.ts";
+import { contract } from "../http/contract.ts";
 import { map, page, Timestamp } from "./common.ts";
 
 const SecretMetadata = map(Type.String({ maxLength: 1024 }), {

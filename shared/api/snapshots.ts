@@ -1,7 +1,7 @@
 /** Snapshots on the public API: rows 23–24 of wire-contract.md §1.1. */
 
 import { Type } from "typebox";
-import { contract } from "../contract.ts";
+import { contract } from "../http/contract.ts";
 import { bySandbox, page, SandboxId } from "./common.ts";
 
 const SnapshotInfo = Type.Object({ snapshotID: Type.String(), names: Type.Array(Type.String()) });

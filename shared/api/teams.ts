@@ -1,7 +1,7 @@
 /** Teams (projects) and API keys on the public API: rows 2–4 and 43 of wire-contract.md §1.1. */
 
 import { type Static, Type } from "typebox";
-import { contract } from "../contract.ts";
+import { contract } from "../http/contract.ts";
 import { nullable, TeamId, Timestamp, UnixSeconds } from "./common.ts";
 
 export const byTeam = Type.Object({ teamID: TeamId });

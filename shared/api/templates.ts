@@ -1,7 +1,7 @@
 /** Templates and their tags on the public API, without builds: rows 26, 28–32 and 37–40 of wire-contract.md §1.1. */
 
 import { type Static, Type } from "typebox";
-import { contract } from "../contract.ts";
+import { contract } from "../http/contract.ts";
 import { byTemplate, nullable, page, TeamId, TemplateReference, Timestamp } from "./common.ts";
 
 export const BuildStatus = Type.Enum(["waiting", "building", "ready", "error"]);

@@ -1,7 +1,7 @@
 /** Volumes on the public API: row 41 of wire-contract.md §1.1. */
 
 import { Type } from "typebox";
-import { contract } from "../contract.ts";
+import { contract } from "../http/contract.ts";
 import { messages } from "./common.ts";
 
 const VolumeWithToken = Type.Object({

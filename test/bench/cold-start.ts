@@ -1,8 +1,8 @@
 /** A start that no pool can serve, beside `docker run -d` with the same limits. */
 
 import { randomUUID } from "node:crypto";
-import { agentApi } from "../../shared/agent-api.ts";
-import { connect } from "../../shared/client.ts";
+import { agentApi } from "../../shared/agent-api/routes.ts";
+import { connect } from "../../shared/http/client.ts";
 import { OPEN } from "../../shared/policy/egress-policy.ts";
 import { api } from "../support/platform.ts";
 import { settingOf } from "../support/programs.ts";

@@ -11,7 +11,7 @@ import { type Row, row, summarise } from "./numbers.ts";
 
 const PORT = 8000;
 const SERVER = `exec python3 -m http.server ${PORT} --directory /usr/share`;
-/** Creates within five minutes that make a build worth a pool (orchestrator/pools.ts). */
+/** Creates within five minutes that make a build worth a pool (orchestrator/nodes/warm-pools.ts). */
 const POPULAR = 3;
 const POLL_MS = 5;
 

@@ -84,7 +84,7 @@ async function survives(one: Case): Promise<void> {
   try {
     const kept = await fillMemory(sandbox, 16);
     await named(sandbox);
-    // A container that is being made when the engine dies is nobody's; it is removed after some minutes (agent/janitor.ts).
+    // A container that is being made when the engine dies is nobody's; it is removed after some minutes (agent/recovery/janitor.ts).
     if (victim === "dockerd") await poolAtRest();
     if (during === "resume") {
       await sandbox.pause();

@@ -9,7 +9,7 @@ import { visit } from "../support/sleeping.ts";
 import { buildTemplate, fresh } from "../support/templates.ts";
 
 const platform = openPlatform();
-/** Creates within five minutes that make a build worth a pool (orchestrator/pools.ts). */
+/** Creates within five minutes that make a build worth a pool (orchestrator/nodes/warm-pools.ts). */
 const POPULAR = 3;
 const SLOW = { timeout: 90_000, interval: 200 };
 

@@ -6,7 +6,7 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import type { BuildBody, BuildState } from "../../shared/build-shapes.ts";
+import type { BuildBody, BuildState } from "../../shared/agent-api/build-shapes.ts";
 import { debianRegistry } from "../support/debian-registry.ts";
 import { command } from "../support/envd-commands.ts";
 import { run } from "../support/programs.ts";

@@ -7,7 +7,13 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { type Header, pack } from "tar-stream";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { BuildBody, BuildLogEntry, BuildState, BuildStep, RegistryAccess } from "../../shared/build-shapes.ts";
+import type {
+  BuildBody,
+  BuildLogEntry,
+  BuildState,
+  BuildStep,
+  RegistryAccess,
+} from "../../shared/agent-api/build-shapes.ts";
 import { command } from "../support/envd-commands.ts";
 import { containers, NODE_ID, RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
 import { registryWith } from "../support/registry.ts";

@@ -5,9 +5,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Started } from "../../shared/agent-api.ts";
-import type { BuildState } from "../../shared/build-shapes.ts";
-import { isError } from "../../shared/errors.ts";
+import type { BuildState } from "../../shared/agent-api/build-shapes.ts";
+import type { Started } from "../../shared/agent-api/routes.ts";
+import { isError } from "../../shared/http/errors.ts";
 import { background, command } from "../support/envd-commands.ts";
 import { RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
 

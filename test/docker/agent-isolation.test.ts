@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Started } from "../../shared/agent-api.ts";
+import type { Started } from "../../shared/agent-api/routes.ts";
 import { CLOSED } from "../../shared/policy/egress-policy.ts";
 import { GATEWAY, inside, NETWORK, type RealAgent, realAgent } from "../support/real-agent.ts";
 

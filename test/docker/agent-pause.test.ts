@@ -8,7 +8,7 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Started } from "../../shared/agent-api.ts";
+import type { Started } from "../../shared/agent-api/routes.ts";
 import { background, command, createWatcher, watchedNames } from "../support/envd-commands.ts";
 import { containers, type RealAgent, realAgent } from "../support/real-agent.ts";
 

@@ -4,7 +4,7 @@ import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Started } from "../../shared/agent-api.ts";
+import type { Started } from "../../shared/agent-api/routes.ts";
 import { CLOSED, type EgressPolicy, OPEN } from "../../shared/policy/egress-policy.ts";
 import { inside, type RealAgent, realAgent } from "../support/real-agent.ts";
 

@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readdir } from "node:fs/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Started } from "../../shared/agent-api.ts";
+import type { Started } from "../../shared/agent-api/routes.ts";
 import { background, command } from "../support/envd-commands.ts";
 import { containers, type RealAgent, realAgent } from "../support/real-agent.ts";
 

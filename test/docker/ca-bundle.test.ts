@@ -5,7 +5,7 @@ import { readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { makeAuthority, makeLeaf, readSigner } from "../../agent/egress/transform/certificates.ts";
+import { makeAuthority, makeLeaf, readSigner } from "../../agent/egress/rewrite/certificates.ts";
 import { toEnd } from "../integration/envd/following.ts";
 import { as, clientsOf } from "../integration/envd/running-envd.ts";
 

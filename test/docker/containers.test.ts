@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { dockerContainers } from "../../agent/docker.ts";
+import { dockerContainers } from "../../agent/containers/docker.ts";
 import { BASE, NODE_ID, RESOURCES } from "../support/real-agent.ts";
 
 const ROUNDS = 40;

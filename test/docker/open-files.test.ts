@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Started } from "../../shared/agent-api.ts";
+import type { Started } from "../../shared/agent-api/routes.ts";
 import { background, command } from "../support/envd-commands.ts";
 import { DATABASE, DATABASE_IN_COPY, holder, OPEN_FILES, type OpenFiles } from "../support/open-files.ts";
 import { containers, type RealAgent, realAgent } from "../support/real-agent.ts";

@@ -1,6 +1,6 @@
 /** A reader of untrusted bytes as the fuzzer sees it, and the loop that feeds one. */
 
-import { AppError, type ErrorCode } from "../../shared/errors.ts";
+import { AppError, type ErrorCode } from "../../shared/http/errors.ts";
 import { mutate } from "./mutate.ts";
 import { createRandom, type Random } from "./random.ts";
 

@@ -6,10 +6,10 @@
 import { readFile } from "node:fs/promises";
 import { startAgent } from "../../agent/app.ts";
 import { AgentConfig } from "../../agent/config.ts";
-import { hostDeps } from "../../agent/host.ts";
-import { readConfig } from "../../shared/config.ts";
-import { createLog } from "../../shared/log.ts";
-import { run } from "../../shared/run.ts";
+import { hostDeps } from "../../agent/host/host.ts";
+import { readConfig } from "../../shared/program/config.ts";
+import { createLog } from "../../shared/program/log.ts";
+import { run } from "../../shared/program/run.ts";
 
 const MIB = 1024 ** 2;
 const PLENTY = 2 ** 40;

@@ -1,24 +1,24 @@
 /** The agent's live set on a fake machine, put together as app.ts does, without servers and loops. */
 
-import { boot } from "../../agent/boot.ts";
-import { createDisposal } from "../../agent/disposal.ts";
-import { launch } from "../../agent/launch.ts";
+import { boot } from "../../agent/containers/boot.ts";
 import { createGate, type Gate } from "../../agent/network/gate.ts";
 import { createSlots } from "../../agent/network/slots.ts";
-import { createPool } from "../../agent/pool.ts";
-import { createProvision } from "../../agent/provision.ts";
-import type { Recovered } from "../../agent/recovery.ts";
-import { createSandboxes } from "../../agent/sandboxes.ts";
-import type { Captures } from "../../agent/snapshots/captures.ts";
-import type { Snapshots } from "../../agent/snapshots/snapshots.ts";
+import type { Recovered } from "../../agent/recovery/apply.ts";
+import { createDisposal } from "../../agent/sandboxes/disposal.ts";
+import { launch } from "../../agent/sandboxes/launch.ts";
+import { createPool } from "../../agent/sandboxes/pool.ts";
+import { createProvision } from "../../agent/sandboxes/provision.ts";
+import { createSandboxes } from "../../agent/sandboxes/sandboxes.ts";
 import { type SnapshotParts, startSnapshots } from "../../agent/snapshots/start-snapshots.ts";
+import type { Snapshots } from "../../agent/snapshots/store/snapshots.ts";
+import type { Captures } from "../../agent/snapshots/take/captures.ts";
 import { openStores, type Stores } from "../../agent/store/stores.ts";
-import { createTurns, shareOf } from "../../agent/turns.ts";
-import type { PoolTarget, StartBody } from "../../shared/agent-api.ts";
+import type { PoolTarget, StartBody } from "../../shared/agent-api/routes.ts";
 import { newSandboxId } from "../../shared/ids.ts";
-import { createLog } from "../../shared/log.ts";
 import { OPEN } from "../../shared/policy/egress-policy.ts";
-import { Teardown } from "../../shared/teardown.ts";
+import { createLog } from "../../shared/program/log.ts";
+import { createTurns, shareOf } from "../../shared/program/semaphore.ts";
+import { Teardown } from "../../shared/program/teardown.ts";
 import type { FakeEngine } from "./fake-engine.ts";
 import { testSeal } from "./test-seal.ts";
 

@@ -5,10 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Orchestrator, startOrchestrator } from "../../orchestrator/app.ts";
 import { OrchestratorConfig } from "../../orchestrator/config.ts";
-import { readConfig } from "../../shared/config.ts";
-
-import { createLog, type Log, type LogLevel } from "../../shared/log.ts";
-import { nodeToken } from "../../shared/node-tokens.ts";
+import { nodeToken } from "../../shared/agent-api/node-tokens.ts";
+import { readConfig } from "../../shared/program/config.ts";
+import { createLog, type Log, type LogLevel } from "../../shared/program/log.ts";
 import { newDatabase, type TestDatabase } from "./databases.ts";
 import { type FakeAgent, type FakeAgentOptions, startFakeAgent } from "./fake-agent.ts";
 

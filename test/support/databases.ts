@@ -8,7 +8,7 @@ import { Kysely } from "kysely";
 import { Client } from "pg";
 import { type OpenedDatabase, openDatabase, openDialect } from "../../orchestrator/store/database.ts";
 import type { Tables } from "../../orchestrator/store/tables.ts";
-import type { Seal } from "../../shared/seal.ts";
+import type { Seal } from "../../shared/program/seal.ts";
 import { testSeal } from "./test-seal.ts";
 
 type Rows = Record<string, unknown>[];

@@ -1,10 +1,10 @@
 /** Builds of the fake agent: nothing is built, but everything is said of it that a node says. */
 
 import { randomUUID } from "node:crypto";
-import type { agentApi, StoredSnapshot } from "../../shared/agent-api.ts";
-import type { BuildBody, BuildLogEntry, BuildSettings, BuildState } from "../../shared/build-shapes.ts";
-import type { Handlers } from "../../shared/contract.ts";
-import { AppError } from "../../shared/errors.ts";
+import type { BuildBody, BuildLogEntry, BuildSettings, BuildState } from "../../shared/agent-api/build-shapes.ts";
+import type { agentApi, StoredSnapshot } from "../../shared/agent-api/routes.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
 
 export interface FakeBuild {

@@ -15,14 +15,14 @@ import {
   type PoolTarget,
   type StartBody,
   type StoredSnapshot,
-} from "../../shared/agent-api.ts";
-import { connect } from "../../shared/client.ts";
-import { AppError, isError } from "../../shared/errors.ts";
-import { createServer } from "../../shared/http-server.ts";
-import { createLog } from "../../shared/log.ts";
+} from "../../shared/agent-api/routes.ts";
+import type { LogEntry } from "../../shared/agent-api/sandbox-log.ts";
+import { connect } from "../../shared/http/client.ts";
+import { AppError, isError } from "../../shared/http/errors.ts";
+import { serve } from "../../shared/http/serve.ts";
+import { createServer } from "../../shared/http/server.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
-import type { LogEntry } from "../../shared/sandbox-log.ts";
-import { serve } from "../../shared/serve.ts";
+import { createLog } from "../../shared/program/log.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
 import { createFakeBuilds, type FakeBuilds } from "./fake-agent-builds.ts";
 import { fakeHeartbeat, type Standing } from "./fake-heartbeat.ts";

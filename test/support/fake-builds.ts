@@ -1,8 +1,8 @@
 /** Images of builds and programs in their containers, of the machine in memory. */
 
 import { buffer } from "node:stream/consumers";
-import { type Ended, type Processes, RpcError } from "../../agent/builds/processes.ts";
-import type { Containers, FoundImage } from "../../agent/containers.ts";
+import { type Ended, type Processes, RpcError } from "../../agent/builds/steps/processes.ts";
+import type { Containers, FoundImage } from "../../agent/containers/containers.ts";
 import { untarred } from "./untarred.ts";
 
 type BuildImages = Pick<Containers, "image" | "pull" | "load" | "tag" | "untag" | "commitLayer" | "buildImages">;

@@ -3,15 +3,15 @@
  * that made it, so a test can let one agent go and look what the next one makes of what is left.
  */
 
-import type { Cgroup } from "../../agent/cgroup.ts";
-import type { ContainerEvent, ContainerSpec, Containers } from "../../agent/containers.ts";
+import type { Cgroup } from "../../agent/containers/cgroup.ts";
+import type { ContainerEvent, ContainerSpec, Containers } from "../../agent/containers/containers.ts";
+import type { Envd, EnvdInit } from "../../agent/containers/envd.ts";
 import type { AgentDeps } from "../../agent/deps.ts";
 import type { SandboxEgress } from "../../agent/egress/messages.ts";
-import type { Envd, EnvdInit } from "../../agent/envd.ts";
 import { type Plan, planNetwork } from "../../agent/network/addresses.ts";
 import type { SlotPolicy } from "../../agent/network/firewall-rules.ts";
 import type { Links } from "../../agent/network/links.ts";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
 import { fakeDisk, fakeFacts, fakeMachine } from "./fake-machine.ts";
 import { fakeNetwork } from "./fake-network.ts";

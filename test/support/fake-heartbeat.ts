@@ -1,6 +1,6 @@
 /** What a fake agent reports: a big, idle machine, and what was started on it. */
 
-import type { Heartbeat, LiveExecution, NodeFacts, StartBody, StoredSnapshot } from "../../shared/agent-api.ts";
+import type { Heartbeat, LiveExecution, NodeFacts, StartBody, StoredSnapshot } from "../../shared/agent-api/routes.ts";
 
 const MIB = 1024 * 1024;
 

@@ -1,6 +1,6 @@
 /** A machine with room for everything, unless a test says how much is free. */
 
-import type { Machine } from "../../agent/machine.ts";
+import type { Machine } from "../../agent/host/machine.ts";
 
 export function fakeMachine(freeMemory: () => number): Machine {
   return {

@@ -1,10 +1,10 @@
 /** The kernel's and the egress process's part of the machine in memory. */
 
 import type { SandboxEgress } from "../../agent/egress/messages.ts";
-import type { EgressProcess } from "../../agent/egress-process.ts";
+import type { EgressProcess } from "../../agent/egress-supervisor/process.ts";
 import type { Firewall } from "../../agent/network/firewall.ts";
 import type { SlotPolicy } from "../../agent/network/firewall-rules.ts";
-import { AppError } from "../../shared/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { type EgressPolicy, kernelPolicy } from "../../shared/policy/egress-policy.ts";
 
 export function fakeNetwork(step: (name: string) => Promise<void>) {

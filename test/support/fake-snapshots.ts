@@ -1,9 +1,9 @@
 /** Memory images of the machine in memory: a name for each, and the manifest. */
 
-import type { Containers } from "../../agent/containers.ts";
+import type { Containers } from "../../agent/containers/containers.ts";
 import type { Criu } from "../../agent/snapshots/criu.ts";
-import type { SnapshotFiles } from "../../agent/snapshots/files.ts";
-import { type Manifest, missing } from "../../agent/snapshots/manifest.ts";
+import type { SnapshotFiles } from "../../agent/snapshots/store/files.ts";
+import { type Manifest, missing } from "../../agent/snapshots/store/manifest.ts";
 
 type EngineImages = Pick<Containers, "commit" | "layers" | "flatten" | "removeImage" | "snapshotImages">;
 

@@ -8,13 +8,13 @@ import { rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runCommand } from "../../agent/command.ts";
-import { nativeProgram } from "../../agent/native-program.ts";
+import { runCommand } from "../../agent/host/command.ts";
+import { nativeProgram } from "../../agent/host/native-program.ts";
 import { planNetwork } from "../../agent/network/addresses.ts";
 import { type Firewall, hostFirewall } from "../../agent/network/firewall.ts";
 import { hostLinks } from "../../agent/network/links.ts";
-import { createLog } from "../../shared/log.ts";
-import { type Loop, loop } from "../../shared/loop.ts";
+import { createLog } from "../../shared/program/log.ts";
+import { type Loop, loop } from "../../shared/program/loop.ts";
 import { CONNECTIONS, EGRESS_PORT, NETWORK, type Order, SUBNET } from "./firewall-orders.ts";
 
 const plan = planNetwork(NETWORK, SUBNET);

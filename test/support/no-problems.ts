@@ -9,7 +9,7 @@ const told = new Set<string>();
 
 /**
  * Waits until the host is in order.
- * @param limitMs longer than what is left over takes to be noticed (agent/janitor.ts)
+ * @param limitMs longer than what is left over takes to be noticed (agent/recovery/janitor.ts)
  */
 export async function expectNoProblems(platform: Platform, limitMs = 90_000): Promise<void> {
   const problems = { now: [] as readonly string[] };

@@ -15,13 +15,13 @@ import {
   type PoolTarget,
   type StartBody,
   type Started,
-} from "../../shared/agent-api.ts";
-import { type Connection, connect } from "../../shared/client.ts";
-import { createServer } from "../../shared/http-server.ts";
+} from "../../shared/agent-api/routes.ts";
+import { type Connection, connect } from "../../shared/http/client.ts";
+import { serve } from "../../shared/http/serve.ts";
+import { createServer } from "../../shared/http/server.ts";
 import { newSandboxId } from "../../shared/ids.ts";
-import { createLog } from "../../shared/log.ts";
 import { OPEN } from "../../shared/policy/egress-policy.ts";
-import { serve } from "../../shared/serve.ts";
+import { createLog } from "../../shared/program/log.ts";
 
 const run = promisify(execFile);
 

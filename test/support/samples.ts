@@ -1,7 +1,7 @@
 /** From a schema: a value that passes, and values that must not. What the table of bad inputs is made of. */
 
-import type { Route } from "../../shared/contract.ts";
-import { MESSAGES } from "../../shared/validate.ts";
+import type { Route } from "../../shared/http/contract.ts";
+import { MESSAGES } from "../../shared/http/validate.ts";
 
 interface Schema {
   readonly type?: string;

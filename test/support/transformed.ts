@@ -5,9 +5,9 @@ import { createServer as createHttps } from "node:https";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { createSecureContext, type SecureContext, connect as tlsConnect } from "node:tls";
 import { onTestFinished } from "vitest";
-import type { Authority } from "../../agent/egress/transform/certificates.ts";
-import { makeAuthority, makeLeaf, readSigner } from "../../agent/egress/transform/certificates.ts";
-import { type Ended, type Transformed, transform } from "../../agent/egress/transform/transform.ts";
+import type { Authority } from "../../agent/egress/rewrite/certificates.ts";
+import { makeAuthority, makeLeaf, readSigner } from "../../agent/egress/rewrite/certificates.ts";
+import { type Ended, type Transformed, transform } from "../../agent/egress/rewrite/transform.ts";
 
 const DAY_MS = 86_400_000;
 const period = () => ({ from: Date.now() - DAY_MS, until: Date.now() + DAY_MS });

@@ -1,7 +1,7 @@
 /** DNS messages: questions of sandboxes, and answers of resolvers. */
 
 import { decode } from "dns-packet";
-import { answers, failure, isQuestion, withId } from "../../../agent/egress/dns-message.ts";
+import { answers, failure, isQuestion, withId } from "../../../agent/egress/dns/message.ts";
 import {
   ask,
   CODE,
@@ -10,7 +10,7 @@ import {
   respond,
   respondAddresses,
   respondAlias,
-} from "../../../agent/egress/dns-question.ts";
+} from "../../../agent/egress/dns/question.ts";
 import { hostName } from "../../../shared/policy/names.ts";
 import { must, type Reader } from "../reader.ts";
 

@@ -1,7 +1,7 @@
 /** What the egress process reads of a connection's first bytes to learn which name it is for. */
 
-import { type Glimpse, glimpseServerName } from "../../../agent/egress/client-hello.ts";
-import { glimpseHost } from "../../../agent/egress/request-head.ts";
+import { type Glimpse, glimpseServerName } from "../../../agent/egress/sniff/client-hello.ts";
+import { glimpseHost } from "../../../agent/egress/sniff/request-head.ts";
 import { hostName, hostOfHeader } from "../../../shared/policy/names.ts";
 import { clientHello, handMade, inRecords, serverNames } from "../../support/egress/hello.ts";
 import { hostSeenByNode, nameSeenByOpenssl } from "../other-readers.ts";

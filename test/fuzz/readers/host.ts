@@ -2,8 +2,8 @@
 
 import { parseFlows, parseUntold, type Told } from "../../../agent/network/kernel-flows.ts";
 import { missingElements } from "../../../agent/network/table-check.ts";
-import { explainDump } from "../../../agent/snapshots/dump-log.ts";
-import { MANIFEST_FORMAT, parseManifest } from "../../../agent/snapshots/manifest.ts";
+import { MANIFEST_FORMAT, parseManifest } from "../../../agent/snapshots/store/manifest.ts";
+import { explainDump } from "../../../agent/snapshots/take/dump-log.ts";
 import { must, type Reader, unlessRefused } from "../reader.ts";
 
 const FLOWS = [

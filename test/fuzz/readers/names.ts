@@ -1,14 +1,14 @@
 /** Names and references that people and programs write: hosts, ranges, images, templates, page tokens, signed URLs. */
 
-import { expand } from "../../../agent/builds/expand.ts";
-import { isBaseName, parseImageName } from "../../../agent/builds/image-name.ts";
+import { isBaseName, parseImageName } from "../../../agent/builds/images/image-name.ts";
+import { expand } from "../../../agent/builds/steps/substitute.ts";
+import { readImage } from "../../../orchestrator/builds/image-reference.ts";
+import { checkUploadUrl, uploadUrl } from "../../../orchestrator/builds/uploads/url.ts";
 import { isInternalRoute } from "../../../orchestrator/edge/internal-routes.ts";
 import { readSigned } from "../../../orchestrator/edge/signed-url.ts";
 import { targetOf } from "../../../orchestrator/edge/target.ts";
-import { checkUploadUrl, uploadUrl } from "../../../orchestrator/files/upload-url.ts";
-import { readImage } from "../../../orchestrator/image-reference.ts";
-import { fromToken, toToken } from "../../../orchestrator/sandbox-lists.ts";
-import { parseTag, parseTemplateReference } from "../../../orchestrator/template-reference.ts";
+import { fromToken, toToken } from "../../../orchestrator/sandboxes/lists.ts";
+import { parseTag, parseTemplateReference } from "../../../orchestrator/templates/reference.ts";
 import { parseSandboxId } from "../../../shared/ids.ts";
 import { hostName, hostOfHeader } from "../../../shared/policy/names.ts";
 import { addressText, parseRange } from "../../../shared/policy/ranges.ts";

@@ -4,10 +4,10 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { createEgressProcess, type EgressProcess } from "../../../agent/egress-process.ts";
-import type { NetworkLogEntry } from "../../../shared/agent-api.ts";
-import { createLog } from "../../../shared/log.ts";
+import { createEgressProcess, type EgressProcess } from "../../../agent/egress-supervisor/process.ts";
+import type { NetworkLogEntry } from "../../../shared/agent-api/routes.ts";
 import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
+import { createLog } from "../../../shared/program/log.ts";
 
 const program = new URL("../../support/fake-egress.ts", import.meta.url).pathname;
 const log = createLog({ component: "test", level: "silent" });

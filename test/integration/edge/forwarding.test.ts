@@ -4,7 +4,7 @@ import { request as httpRequest } from "node:http";
 import type { Socket } from "node:net";
 import { Agent, fetch } from "undici";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { EdgeRoute } from "../../../orchestrator/edge/edge-routes.ts";
+import type { EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
 import {
   ask,
   type Backend,

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { EdgeRoute, WakeResult } from "../../../orchestrator/edge/edge-routes.ts";
+import type { EdgeRoute, WakeResult } from "../../../orchestrator/edge/sandbox-lookup.ts";
 import { fileSignature } from "../../../shared/ids.ts";
 import {
   ask,

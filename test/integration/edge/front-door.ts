@@ -9,12 +9,12 @@ import {
   type Socket,
   type Server as TcpServer,
 } from "node:net";
-import { type NodeRoute, startNodeProxy } from "../../../agent/proxy.ts";
+import { type NodeRoute, startNodeProxy } from "../../../agent/proxy/node-proxy.ts";
 import { type Edge, startEdge } from "../../../orchestrator/edge/edge.ts";
-import type { EdgeRoute, RemovalListener, RemovalReason, Wake } from "../../../orchestrator/edge/edge-routes.ts";
-import { connectionLimits, type Room } from "../../../shared/connection-limits.ts";
-import { createLog } from "../../../shared/log.ts";
-import { Teardown } from "../../../shared/teardown.ts";
+import type { EdgeRoute, RemovalListener, RemovalReason, Wake } from "../../../orchestrator/edge/sandbox-lookup.ts";
+import { connectionLimits, type Room } from "../../../shared/http/connection-limits.ts";
+import { createLog } from "../../../shared/program/log.ts";
+import { Teardown } from "../../../shared/program/teardown.ts";
 
 export const ENVD_PORT = 49_983;
 const NODE_TOKEN = "node-token-of-these-tests";

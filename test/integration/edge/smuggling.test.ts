@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { EdgeRoute } from "../../../orchestrator/edge/edge-routes.ts";
+import type { EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
 import {
   type Backend,
   ENVD_PORT,

@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import type { EdgeRoute } from "../../../orchestrator/edge/edge-routes.ts";
+import type { EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
 import {
   ask,
   type FrontDoor,

@@ -5,12 +5,12 @@ import { Resolver } from "node:dns/promises";
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { type DnsOptions, startDns } from "../../../agent/egress/dns.ts";
-import type { Asker } from "../../../agent/egress/dns-policy.ts";
-import { openNames } from "../../../agent/egress/names.ts";
+import { openNames } from "../../../agent/egress/dns/names.ts";
+import type { Asker } from "../../../agent/egress/dns/policy.ts";
+import { type DnsOptions, startDns } from "../../../agent/egress/dns/resolver.ts";
 import { roomOfEgress } from "../../../agent/egress/shares.ts";
-import { createLog } from "../../../shared/log.ts";
 import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
+import { createLog } from "../../../shared/program/log.ts";
 
 const ROOM = roomOfEgress(20_000, 1_000);
 const log = createLog({ component: "test", level: "silent" });

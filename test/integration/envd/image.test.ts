@@ -16,9 +16,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { makeAuthority } from "../../../agent/egress/transform/certificates.ts";
-import { CA_FILE, installCertificate } from "../../../envd/ca-bundle.ts";
-import { Users } from "../../../envd/users.ts";
+import { makeAuthority } from "../../../agent/egress/rewrite/certificates.ts";
+import { CA_FILE, installCertificate } from "../../../envd/init/ca-bundle.ts";
+import { Users } from "../../../envd/system/users.ts";
 
 const OURS = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----";
 const OTHER = "-----BEGIN CERTIFICATE-----\nother\n-----END CERTIFICATE-----";

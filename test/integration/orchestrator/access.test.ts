@@ -2,9 +2,9 @@
 
 import { connect as openSocket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { nodeApi } from "../../../shared/agent-api.ts";
+import { nodeApi } from "../../../shared/agent-api/routes.ts";
 import { publicApi } from "../../../shared/api/public.ts";
-import type { Route } from "../../../shared/contract.ts";
+import type { Route } from "../../../shared/http/contract.ts";
 import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/cluster.ts";
 import { good, pathOf } from "../../support/samples.ts";
 

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { AppError } from "../../../shared/errors.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import { buildingOn, messageOf, type Requested } from "../../support/building.ts";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster.ts";
 import { type FakeBuild, storedOf } from "../../support/fake-agent-builds.ts";

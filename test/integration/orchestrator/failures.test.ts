@@ -1,7 +1,7 @@
 /** Starts that fail in every way leave nothing: no execution, no record that claims to run, the reason for the caller. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { AppError } from "../../../shared/errors.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import { type Answer, type Cluster, startCluster } from "../../support/cluster.ts";
 import type { FakeAgent } from "../../support/fake-agent.ts";
 

@@ -5,7 +5,7 @@
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { publicApi } from "../../../shared/api/public.ts";
-import type { Route } from "../../../shared/contract.ts";
+import type { Route } from "../../../shared/http/contract.ts";
 import { buildingOn } from "../../support/building.ts";
 import { type Answer, type Cluster, startCluster } from "../../support/cluster.ts";
 import { good } from "../../support/samples.ts";

@@ -1,7 +1,7 @@
 /** Sandboxes that stand still because their node's disk is short, as clients see them. */
 
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { AppError } from "../../../shared/errors.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import { type Cluster, startCluster } from "../../support/cluster.ts";
 
 let cluster: Cluster;

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
-import { AppError } from "../../../shared/errors.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import { CLOSED, type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
 import { type Answer, type Cluster, startCluster } from "../../support/cluster.ts";
 

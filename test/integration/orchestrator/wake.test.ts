@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
-import { AppError } from "../../../shared/errors.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import { fileSignature } from "../../../shared/ids.ts";
 import { type Cluster, startCluster } from "../../support/cluster.ts";
 

@@ -3,11 +3,11 @@
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { Type } from "typebox";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
-import type { Contract } from "../../../shared/contract.ts";
-import { AppError } from "../../../shared/errors.ts";
-import { createServer, type ServerLimits } from "../../../shared/http-server.ts";
-import { createLog } from "../../../shared/log.ts";
-import { serve } from "../../../shared/serve.ts";
+import type { Contract } from "../../../shared/http/contract.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { serve } from "../../../shared/http/serve.ts";
+import { createServer, type ServerLimits } from "../../../shared/http/server.ts";
+import { createLog } from "../../../shared/program/log.ts";
 
 const contract = {
   put: {

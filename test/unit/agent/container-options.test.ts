@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { containerOptions } from "../../../agent/container-options.ts";
+import { containerOptions } from "../../../agent/containers/options.ts";
 import { build, resources } from "../../support/agent-parts.ts";
 
 const spec = {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { followHashes, sha256 } from "../../../agent/snapshots/hashes.ts";
+import { followHashes, sha256 } from "../../../agent/snapshots/store/hashes.ts";
 
 const MIB = 1024 * 1024;
 let directory: string;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createSweep } from "../../../agent/janitor.ts";
+import { createSweep } from "../../../agent/recovery/janitor.ts";
 import { openStores } from "../../../agent/store/stores.ts";
-import { createLog } from "../../../shared/log.ts";
+import { createLog } from "../../../shared/program/log.ts";
 import { agentParts, startBody } from "../../support/agent-parts.ts";
 import { fakeEngine } from "../../support/fake-engine.ts";
 import { testSeal } from "../../support/test-seal.ts";

@@ -1,11 +1,11 @@
 import { afterEach, expect, test } from "vitest";
-import { memoryV1, memoryV2, usageUsV2 } from "../../../agent/cgroup-files.ts";
-import { type Metrics, startMetrics } from "../../../agent/metrics.ts";
+import { memoryV1, memoryV2, usageUsV2 } from "../../../agent/containers/cgroup-files.ts";
 import { planNetwork } from "../../../agent/network/addresses.ts";
-import type { Sandbox } from "../../../agent/sandboxes.ts";
+import type { Sandbox } from "../../../agent/sandboxes/sandboxes.ts";
+import { type Metrics, startMetrics } from "../../../agent/sandboxes/usage.ts";
 import { openStores } from "../../../agent/store/stores.ts";
-import { createLog } from "../../../shared/log.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
+import { createLog } from "../../../shared/program/log.ts";
 import { build, resources } from "../../support/agent-parts.ts";
 import { testSeal } from "../../support/test-seal.ts";
 

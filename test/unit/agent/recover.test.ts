@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { planRecovery, type Remains } from "../../../agent/recover.ts";
+import { planRecovery, type Remains } from "../../../agent/recovery/plan.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { build, resources } from "../../support/agent-parts.ts";
 

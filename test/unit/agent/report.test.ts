@@ -1,12 +1,12 @@
 import { afterEach, expect, test } from "vitest";
-import type { ContainerEvent } from "../../../agent/containers.ts";
-import { watchEngine } from "../../../agent/engine-watch.ts";
-import { type Expiry, startExpiry } from "../../../agent/expiry.ts";
-import { parseLabels } from "../../../agent/heartbeat.ts";
-import { type Report, startReport } from "../../../agent/report.ts";
-import type { ExitReport, Heartbeat, HeartbeatReply } from "../../../shared/agent-api.ts";
-import { AppError } from "../../../shared/errors.ts";
-import { createLog } from "../../../shared/log.ts";
+import { parseLabels } from "../../../agent/api/heartbeat.ts";
+import { type Report, startReport } from "../../../agent/api/report.ts";
+import type { ContainerEvent } from "../../../agent/containers/containers.ts";
+import { watchEngine } from "../../../agent/containers/engine-watch.ts";
+import { type Expiry, startExpiry } from "../../../agent/sandboxes/expiry.ts";
+import type { ExitReport, Heartbeat, HeartbeatReply } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { createLog } from "../../../shared/program/log.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 const stops: (() => unknown)[] = [];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { explainRestore } from "../../../agent/snapshots/restore-reason.ts";
+import { explainRestore } from "../../../agent/snapshots/restore/reason.ts";
 
 const said = (reason: string) => new Error("the container could not be started", { cause: engineError(reason) });
 const engineError = (reason: string) =>

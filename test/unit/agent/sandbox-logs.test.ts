@@ -1,10 +1,10 @@
 import { afterEach, expect, test } from "vitest";
 import { planNetwork } from "../../../agent/network/addresses.ts";
-import { type SandboxLogs, startSandboxLogs } from "../../../agent/sandbox-logs.ts";
-import type { Sandbox } from "../../../agent/sandboxes.ts";
+import { type SandboxLogs, startSandboxLogs } from "../../../agent/sandboxes/logs.ts";
+import type { Sandbox } from "../../../agent/sandboxes/sandboxes.ts";
 import { openStores } from "../../../agent/store/stores.ts";
-import { createLog } from "../../../shared/log.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
+import { createLog } from "../../../shared/program/log.ts";
 import { build, resources } from "../../support/agent-parts.ts";
 import { testSeal } from "../../support/test-seal.ts";
 

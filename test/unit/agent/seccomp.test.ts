@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { seccompProfile } from "../../../agent/seccomp.ts";
+import { seccompProfile } from "../../../agent/containers/seccomp.ts";
 
 const profile = seccompProfile("x64");
 

@@ -1,10 +1,10 @@
 /** The decisions about snapshots: what a stored one must be like, which frozen one goes, what belongs to nobody. */
 
 import { describe, expect, test } from "vitest";
-import { explainDump } from "../../../agent/snapshots/dump-log.ts";
-import { planGarbage } from "../../../agent/snapshots/garbage-plan.ts";
-import { planHot } from "../../../agent/snapshots/hot-plan.ts";
-import { checkOrigins, checkSizes, type Manifest, parseManifest } from "../../../agent/snapshots/manifest.ts";
+import { planHot } from "../../../agent/snapshots/frozen/frozen-plan.ts";
+import { planGarbage } from "../../../agent/snapshots/store/garbage-plan.ts";
+import { checkOrigins, checkSizes, type Manifest, parseManifest } from "../../../agent/snapshots/store/manifest.ts";
+import { explainDump } from "../../../agent/snapshots/take/dump-log.ts";
 import { build, resources } from "../../support/agent-parts.ts";
 
 const origins = { kernel: "6", architecture: "x86_64", cpuFlags: "sse2 avx", criu: "4.2", runc: "1.1", envd: "0.6" };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createTurns, shareOf } from "../../../agent/turns.ts";
+import { createTurns, shareOf } from "../../../shared/program/semaphore.ts";
 
 const never = () => new AbortController().signal;
 

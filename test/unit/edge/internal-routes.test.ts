@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { isInternalRoute } from "../../../orchestrator/edge/internal-routes.ts";
-import { ENVD_ROUTES } from "../../../shared/envd-routes.ts";
+import { ENVD_ROUTES } from "../../../shared/agent-api/envd-routes.ts";
 
 test.each(Object.entries(ENVD_ROUTES))("envd's %s is reached as the list says: %s", (path, who) => {
   expect(isInternalRoute(path)).toBe(who === "internal");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Sleeper } from "../../../orchestrator/edge/edge-routes.ts";
+import type { Sleeper } from "../../../orchestrator/edge/sandbox-lookup.ts";
 import { readSigned, type Signed } from "../../../orchestrator/edge/signed-url.ts";
 import { createSigners } from "../../../orchestrator/edge/signers.ts";
 import { fileSignature } from "../../../shared/ids.ts";

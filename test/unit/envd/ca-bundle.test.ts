@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { withCertificate } from "../../../envd/ca-bundle.ts";
+import { withCertificate } from "../../../envd/init/ca-bundle.ts";
 
 const OURS = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----";
 const OTHER = "-----BEGIN CERTIFICATE-----\nother\n-----END CERTIFICATE-----";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { IdleMemory } from "../../../envd/idle-memory.ts";
+import { IdleMemory } from "../../../envd/runtime/idle-memory.ts";
 
 const MB = 1024 * 1024;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseInit } from "../../../envd/init-request.ts";
+import { parseInit } from "../../../envd/init/init-request.ts";
 
 test("everything is optional, and unknown fields are ignored", () => {
   expect(parseInit({ lifecycleID: "x", volumeMounts: [] })).toEqual({

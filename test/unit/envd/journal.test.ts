@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { Journal } from "../../../envd/journal.ts";
 import { outputJournal } from "../../../envd/process/output-journal.ts";
+import { Journal } from "../../../envd/runtime/journal.ts";
 
 const lines = (journal: Journal) => journal.read(0, 10_000).entries.map(({ message }) => message);
 

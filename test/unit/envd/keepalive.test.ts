@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { keepaliveMs } from "../../../envd/keepalive.ts";
+import { keepaliveMs } from "../../../envd/rpc/keepalive.ts";
 
 test.each([
   [null, 90_000],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { resolvePath } from "../../../envd/paths.ts";
+import { resolvePath } from "../../../envd/system/paths.ts";
 
 const user = { name: "user", uid: 1000, gid: 1000, home: "/home/user", groups: [] };
 

@@ -6,7 +6,7 @@ import {
   readMachineCpuTime,
   readMemory,
 } from "../../../envd/metrics/resources.ts";
-import { childLimits } from "../../../envd/own-limits.ts";
+import { childLimits } from "../../../envd/runtime/own-limits.ts";
 
 const MEMINFO = "MemTotal:        1000 kB\nMemFree: 100 kB\nMemAvailable: 600 kB\nCached: 300 kB\n";
 

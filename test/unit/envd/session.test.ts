@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { NO_SETTINGS, Session } from "../../../envd/session.ts";
-import { findUser, parsePasswd, Users } from "../../../envd/users.ts";
+import { NO_SETTINGS, Session } from "../../../envd/init/session.ts";
+import { findUser, parsePasswd, Users } from "../../../envd/system/users.ts";
 
 const BASE = "root:x:0:0::/root:/bin/sh\n";
 

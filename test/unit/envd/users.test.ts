@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { findUser, parseGroup, parsePasswd } from "../../../envd/users.ts";
+import { findUser, parseGroup, parsePasswd } from "../../../envd/system/users.ts";
 
 const PASSWD = [
   "root:x:0:0:root:/root:/bin/bash",

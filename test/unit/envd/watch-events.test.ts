@@ -3,7 +3,7 @@ import { EventBuffer } from "../../../envd/filesystem/event-buffer.ts";
 import { eventTypes } from "../../../envd/filesystem/event-types.ts";
 import { In } from "../../../envd/filesystem/watch-mask.ts";
 import { EventType } from "../../../envd/gen/filesystem_pb.js";
-import { AppError } from "../../../shared/errors.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 
 test("one event of the kernel may be several, in a fixed order", () => {
   const mask = In.DELETE | In.MODIFY | In.ATTRIB | In.MOVED_FROM | In.CREATE;

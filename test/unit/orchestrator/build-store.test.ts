@@ -3,7 +3,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { createStore } from "../../../orchestrator/store/store.ts";
-import { type BuildStatus, mayBecome } from "../../../shared/build-status.ts";
+import { type BuildStatus, mayBecome } from "../../../shared/states/build-status.ts";
 import { openTestDatabase, tries } from "../../support/databases.ts";
 import { testSeal } from "../../support/test-seal.ts";
 

@@ -3,11 +3,11 @@
 import { gzipSync } from "node:zlib";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { filesOf, readSteps } from "../../../orchestrator/build-steps.ts";
-import { archiveKind } from "../../../orchestrator/files/archive-head.ts";
-import { checkUploadUrl, uploadUrl } from "../../../orchestrator/files/upload-url.ts";
-import { readTemplateRequest, type TemplateAsk } from "../../../orchestrator/template-request.ts";
-import { type BuildStatus, isFinished, mayBecome, statusesBefore } from "../../../shared/build-status.ts";
+import { filesOf, readSteps } from "../../../orchestrator/builds/steps.ts";
+import { archiveKind } from "../../../orchestrator/builds/uploads/archive-head.ts";
+import { checkUploadUrl, uploadUrl } from "../../../orchestrator/builds/uploads/url.ts";
+import { readTemplateRequest, type TemplateAsk } from "../../../orchestrator/templates/request.ts";
+import { type BuildStatus, isFinished, mayBecome, statusesBefore } from "../../../shared/states/build-status.ts";
 import { tarOf } from "../../support/tar.ts";
 
 const project = {

@@ -2,7 +2,7 @@
 
 import { Migrator, sql } from "kysely";
 import { expect, test } from "vitest";
-import { migrations } from "../../../orchestrator/store/migrations.ts";
+import { migrations } from "../../../orchestrator/store/migrations/migrations.ts";
 import { createStore } from "../../../orchestrator/store/store.ts";
 
 import { emptyTestDatabase } from "../../support/databases.ts";

@@ -6,11 +6,11 @@ import { type NetworkWish, toPolicy } from "../../../orchestrator/network/policy
 import { readAllowed } from "../../../orchestrator/network/proxy.ts";
 import { apart, openPassword, sealPassword } from "../../../orchestrator/network/secret.ts";
 import { NetworkOptions } from "../../../shared/api/network.ts";
-import { ConfigError } from "../../../shared/config.ts";
-import { AppError } from "../../../shared/errors.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { check } from "../../../shared/http/validate.ts";
 import { CLOSED, OPEN } from "../../../shared/policy/egress-policy.ts";
-import { createSeal } from "../../../shared/seal.ts";
-import { check } from "../../../shared/validate.ts";
+import { ConfigError } from "../../../shared/program/config.ts";
+import { createSeal } from "../../../shared/program/seal.ts";
 
 const ALL = "0.0.0.0/0";
 const schema = check(NetworkOptions, "body");

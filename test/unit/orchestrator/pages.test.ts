@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { page } from "../../../orchestrator/pages.ts";
+import { page } from "../../../orchestrator/api/pagination.ts";
 
 interface Item {
   readonly at: number;

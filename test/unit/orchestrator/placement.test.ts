@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Candidate, choose, type Demand, score } from "../../../orchestrator/placement.ts";
+import { type Candidate, choose, type Demand, score } from "../../../orchestrator/nodes/placement.ts";
 
 const GIB = 1024 ** 3;
 const policy = { cpuOvercommit: 4, memoryOvercommit: 2 };

@@ -2,12 +2,12 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { busiest, canBePooled, createPools } from "../../../orchestrator/pools.ts";
-import { createRateLimiter } from "../../../orchestrator/rate-limit.ts";
-import { fromToken, parseMetadata, toToken } from "../../../orchestrator/sandbox-lists.ts";
+import { createRateLimiter } from "../../../orchestrator/api/rate-limit.ts";
+import { busiest, canBePooled, createPools } from "../../../orchestrator/nodes/warm-pools.ts";
+import { fromToken, parseMetadata, toToken } from "../../../orchestrator/sandboxes/lists.ts";
 import type { Build } from "../../../orchestrator/store/templates.ts";
-import { parseTemplateReference } from "../../../orchestrator/template-reference.ts";
-import { createSeal } from "../../../shared/seal.ts";
+import { parseTemplateReference } from "../../../orchestrator/templates/reference.ts";
+import { createSeal } from "../../../shared/program/seal.ts";
 
 describe("template references", () => {
   test.each([

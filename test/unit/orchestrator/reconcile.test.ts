@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { noSuspicions, reconcile, type Suspicions } from "../../../orchestrator/reconcile.ts";
-import type { SandboxRecord } from "../../../orchestrator/store/sandbox-record.ts";
-import type { LiveExecution, StoredSnapshot } from "../../../shared/agent-api.ts";
+import { noSuspicions, reconcile, type Suspicions } from "../../../orchestrator/nodes/reconcile.ts";
+import type { SandboxRecord } from "../../../orchestrator/store/sandboxes/record.ts";
+import type { LiveExecution, StoredSnapshot } from "../../../shared/agent-api/routes.ts";
 
 const grace = { orphanMs: 60_000, missingMs: 10_000 };
 

@@ -1,7 +1,7 @@
 /** A node with the containers and snapshots of one sandbox, whose calls may be refused or their answers lost. */
 
-import type { StartBody, StoredSnapshot } from "../../../shared/agent-api.ts";
-import { AppError } from "../../../shared/errors.ts";
+import type { StartBody, StoredSnapshot } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 
 export const ID = "isandbox";

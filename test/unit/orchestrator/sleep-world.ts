@@ -4,25 +4,25 @@
  */
 
 import { createBackground } from "../../../orchestrator/background.ts";
-import { createCapturing } from "../../../orchestrator/capturing.ts";
-import { createEnding, type Ending } from "../../../orchestrator/ending.ts";
-import { finishAbandoned } from "../../../orchestrator/housekeeping.ts";
 import { createNetworkUpdating, type NewEgress } from "../../../orchestrator/network/updating.ts";
-import type { Nodes } from "../../../orchestrator/nodes.ts";
-import { createPausing } from "../../../orchestrator/pausing.ts";
-import { noSuspicions, reconcile } from "../../../orchestrator/reconcile.ts";
-import { createResuming } from "../../../orchestrator/resuming.ts";
-import { createRoutes, type Routes } from "../../../orchestrator/routes.ts";
-import { createSnapshotRemover } from "../../../orchestrator/snapshots-on-nodes.ts";
+import { finishAbandoned } from "../../../orchestrator/nodes/housekeeping.ts";
+import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
+import { noSuspicions, reconcile } from "../../../orchestrator/nodes/reconcile.ts";
+import { createRoutes, type Routes } from "../../../orchestrator/routing-table.ts";
+import { createCapturing } from "../../../orchestrator/sandboxes/lifecycle/checkpoint.ts";
+import { createEnding, type Ending } from "../../../orchestrator/sandboxes/lifecycle/kill.ts";
+import { createPausing } from "../../../orchestrator/sandboxes/lifecycle/pause.ts";
+import { createResuming } from "../../../orchestrator/sandboxes/lifecycle/resume.ts";
+import { createTransitions } from "../../../orchestrator/sandboxes/lifecycle/transitions.ts";
+import { createSnapshotRemover } from "../../../orchestrator/snapshots/removal.ts";
 import type { Project } from "../../../orchestrator/store/projects.ts";
 import { createStore, type Store } from "../../../orchestrator/store/store.ts";
-import { createTransitions } from "../../../orchestrator/transitions.ts";
-import type { StoredSnapshot } from "../../../shared/agent-api.ts";
+import type { StoredSnapshot } from "../../../shared/agent-api/routes.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
-import { createLog } from "../../../shared/log.ts";
 import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
+import { createLog } from "../../../shared/program/log.ts";
 
-import { createSeal } from "../../../shared/seal.ts";
+import { createSeal } from "../../../shared/program/seal.ts";
 import { openTestDatabase } from "../../support/databases.ts";
 
 import { guarded } from "./mortal.ts";

@@ -8,7 +8,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toPolicy } from "../../../orchestrator/network/policy.ts";
 import { openPassword } from "../../../orchestrator/network/secret.ts";
-import { AppError } from "../../../shared/errors.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import { tries } from "../../support/databases.ts";
 import { ID } from "./sleep-node.ts";
 import { type Operation, type SleepWorld, sealing, sleepWorld } from "./sleep-world.ts";

@@ -2,17 +2,21 @@
 
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createEnding, type Ending } from "../../../orchestrator/ending.ts";
-import type { Nodes } from "../../../orchestrator/nodes.ts";
-import { createRoutes, type Routes } from "../../../orchestrator/routes.ts";
+import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
+import { createRoutes, type Routes } from "../../../orchestrator/routing-table.ts";
+import { createEnding, type Ending } from "../../../orchestrator/sandboxes/lifecycle/kill.ts";
+import {
+  type Aim,
+  createTransitions,
+  type Transitions,
+} from "../../../orchestrator/sandboxes/lifecycle/transitions.ts";
 import type { OpenedDatabase } from "../../../orchestrator/store/database.ts";
-import type { NewSandbox } from "../../../orchestrator/store/sandbox-record.ts";
+import type { NewSandbox } from "../../../orchestrator/store/sandboxes/record.ts";
 import { createStore, type Store } from "../../../orchestrator/store/store.ts";
-import { type Aim, createTransitions, type Transitions } from "../../../orchestrator/transitions.ts";
-import { isError } from "../../../shared/errors.ts";
+import { isError } from "../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
-import { createLog } from "../../../shared/log.ts";
-import type { SandboxState } from "../../../shared/sandbox-state.ts";
+import { createLog } from "../../../shared/program/log.ts";
+import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 import { openTestDatabase, tries } from "../../support/databases.ts";
 import { testSeal } from "../../support/test-seal.ts";
 

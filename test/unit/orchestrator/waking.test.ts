@@ -1,10 +1,10 @@
 /** Who may wake what, and for how long. */
 
 import { describe, expect, test } from "vitest";
-import type { WakeTokens } from "../../../orchestrator/edge/edge-routes.ts";
-import { denial, mayWake, secondsFor } from "../../../orchestrator/waking.ts";
+import type { WakeTokens } from "../../../orchestrator/edge/sandbox-lookup.ts";
+import { denial, mayWake, secondsFor } from "../../../orchestrator/sandboxes/lifecycle/auto-resume.ts";
 import { envdToken, fileSignature, trafficToken } from "../../../shared/ids.ts";
-import type { SandboxState } from "../../../shared/sandbox-state.ts";
+import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 
 const seed = "seed";
 const id = "i1";

@@ -4,11 +4,11 @@ import { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { addressList, addressReader, clientOf } from "../../../shared/client-address.ts";
-import { ConfigError } from "../../../shared/config.ts";
-import { connectionLimits, promote } from "../../../shared/connection-limits.ts";
-import { descriptorLimit, roomFor } from "../../../shared/descriptors.ts";
-import { createLog } from "../../../shared/log.ts";
+import { addressList, addressReader, clientOf } from "../../../shared/http/client-address.ts";
+import { connectionLimits, promote } from "../../../shared/http/connection-limits.ts";
+import { ConfigError } from "../../../shared/program/config.ts";
+import { descriptorLimit, roomFor } from "../../../shared/program/descriptors.ts";
+import { createLog } from "../../../shared/program/log.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 

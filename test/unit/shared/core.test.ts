@@ -6,15 +6,15 @@ import { describe, expect, test } from "vitest";
 import { OrchestratorConfig } from "../../../orchestrator/config.ts";
 import { map, messages, nullable } from "../../../shared/api/common.ts";
 import { publicApi } from "../../../shared/api/public.ts";
-import { ConfigError, readConfig } from "../../../shared/config.ts";
-import { AppError, catalogue, fromBody, toBody } from "../../../shared/errors.ts";
+import { AppError, catalogue, fromBody, toBody } from "../../../shared/http/errors.ts";
+import { toOpenApi } from "../../../shared/http/openapi.ts";
+import { fromUrl } from "../../../shared/http/url-values.ts";
+import { check } from "../../../shared/http/validate.ts";
 import { envdToken, fileSignature, hashApiKey, isApiKey, newApiKey, parseSandboxId } from "../../../shared/ids.ts";
-import { createLog } from "../../../shared/log.ts";
-import { toOpenApi } from "../../../shared/openapi.ts";
-import { mayMove, type SandboxState, statesBefore } from "../../../shared/sandbox-state.ts";
-import { Teardown } from "../../../shared/teardown.ts";
-import { fromUrl } from "../../../shared/url-values.ts";
-import { check } from "../../../shared/validate.ts";
+import { ConfigError, readConfig } from "../../../shared/program/config.ts";
+import { createLog } from "../../../shared/program/log.ts";
+import { Teardown } from "../../../shared/program/teardown.ts";
+import { mayMove, type SandboxState, statesBefore } from "../../../shared/states/sandbox-state.ts";
 
 describe("checks name the field", () => {
   const schema = Type.Object({

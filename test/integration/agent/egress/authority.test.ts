@@ -3,8 +3,8 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { caFor, loadAuthority } from "../../../../agent/egress/transform/authority.ts";
-import { createLeaves } from "../../../../agent/egress/transform/leaves.ts";
+import { caFor, loadAuthority } from "../../../../agent/egress/rewrite/authority.ts";
+import { createLeaves } from "../../../../agent/egress/rewrite/leaves.ts";
 import { OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { leafOf, nodeAuthority } from "../../../support/transformed.ts";
 

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { array, asyncProperty, boolean, assert as check, integer, nat, oneof, record } from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
-import { type DialDeps, dial } from "../../../../agent/egress/dial.ts";
+import { type DialDeps, dial } from "../../../../agent/egress/connect/dial.ts";
 import { type LargeBuffers, largeBuffers } from "../../../../agent/egress/intake.ts";
 import { relay } from "../../../../agent/egress/relay.ts";
 import { exchangeRaw, listening, listenTransformed, dial as reach } from "../../../support/transformed.ts";

@@ -3,7 +3,7 @@
 import { createServer } from "node:net";
 import { connect as tlsConnect } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
-import { AppError } from "../../../../shared/errors.ts";
+import { AppError } from "../../../../shared/http/errors.ts";
 import {
   dial,
   exchangeRaw,

@@ -5,8 +5,8 @@
 
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { createInterface } from "node:readline";
-import { makeAuthority } from "../../../../agent/egress/transform/certificates.ts";
-import { transform } from "../../../../agent/egress/transform/transform.ts";
+import { makeAuthority } from "../../../../agent/egress/rewrite/certificates.ts";
+import { transform } from "../../../../agent/egress/rewrite/transform.ts";
 
 const [hostname = "", destination = ""] = process.argv.slice(2);
 const authority = await makeAuthority("test node", { from: Date.now() - 60_000, until: Date.now() + 3_600_000 });

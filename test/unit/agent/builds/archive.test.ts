@@ -4,13 +4,13 @@ import { gzipSync } from "node:zlib";
 import * as fc from "fast-check";
 import { extract, type Header, pack } from "tar-stream";
 import { expect, test } from "vitest";
-import { cleanArchive } from "../../../../agent/builds/archive.ts";
+import { cleanArchive } from "../../../../agent/builds/steps/archive.ts";
 import {
   ARCHIVE_LIMITS,
   type ArchiveLimits,
   createArchiveCheck,
   type GivenEntry,
-} from "../../../../agent/builds/archive-rules.ts";
+} from "../../../../agent/builds/steps/archive-rules.ts";
 
 type Entry = Partial<Header> & { readonly name: string; readonly content?: string };
 

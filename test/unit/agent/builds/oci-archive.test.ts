@@ -6,7 +6,7 @@ import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { type Header, pack } from "tar-stream";
 import { expect, test } from "vitest";
-import { engineArchive, IMAGE_LIMITS } from "../../../../agent/builds/oci-archive.ts";
+import { engineArchive, IMAGE_LIMITS } from "../../../../agent/builds/images/oci-archive.ts";
 import { archiveOf, type Layout, layoutOf } from "../../../support/saved-image.ts";
 import { tarOf } from "../../../support/tar.ts";
 import { untarred } from "../../../support/untarred.ts";

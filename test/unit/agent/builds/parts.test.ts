@@ -2,13 +2,13 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { createLines } from "../../../../agent/builds/build-log.ts";
-import { splitSource } from "../../../../agent/builds/copy-script.ts";
-import { ecrPassword, signedHeaders } from "../../../../agent/builds/ecr.ts";
 import { startOf } from "../../../../agent/builds/finish.ts";
-import { planBuildGarbage } from "../../../../agent/builds/garbage.ts";
-import { registryLogin } from "../../../../agent/builds/registry-login.ts";
-import { createPullLog } from "../../../../agent/pull-log.ts";
-import type { BuildSettings } from "../../../../shared/build-shapes.ts";
+import { ecrPassword, signedHeaders } from "../../../../agent/builds/images/ecr.ts";
+import { planBuildGarbage } from "../../../../agent/builds/images/garbage.ts";
+import { createPullLog } from "../../../../agent/builds/images/pull-log.ts";
+import { registryLogin } from "../../../../agent/builds/images/registry-login.ts";
+import { splitSource } from "../../../../agent/builds/steps/copy-script.ts";
+import type { BuildSettings } from "../../../../shared/agent-api/build-shapes.ts";
 
 test("output is told in whole lines, however it arrives, and a rewritten line as it ends", () => {
   const lines = createLines();

@@ -1,9 +1,9 @@
 /** The start command of a template in a sandbox that boots: run, and waited for as the template says. */
 
 import { expect, test } from "vitest";
-import type { Ended, Processes } from "../../../../agent/builds/processes.ts";
 import { startCommand } from "../../../../agent/builds/start-command.ts";
-import { createLog } from "../../../../shared/log.ts";
+import type { Ended, Processes } from "../../../../agent/builds/steps/processes.ts";
+import { createLog } from "../../../../shared/program/log.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 const FOREVER = new Promise<Ended>(() => undefined);

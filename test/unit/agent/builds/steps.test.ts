@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Context, contextAfter, contextOf, resolveStep } from "../../../../agent/builds/context.ts";
-import { expand } from "../../../../agent/builds/expand.ts";
-import { isBaseName, matchesAny, parseImageName } from "../../../../agent/builds/image-name.ts";
-import { cachedSteps, type Definition, planSteps } from "../../../../agent/builds/layer-key.ts";
-import type { BuildStep } from "../../../../shared/build-shapes.ts";
+import { isBaseName, matchesAny, parseImageName } from "../../../../agent/builds/images/image-name.ts";
+import { cachedSteps, type Definition, planSteps } from "../../../../agent/builds/images/layer-key.ts";
+import { type Context, contextAfter, contextOf, resolveStep } from "../../../../agent/builds/steps/context.ts";
+import { expand } from "../../../../agent/builds/steps/substitute.ts";
+import type { BuildStep } from "../../../../shared/agent-api/build-shapes.ts";
 
 const common = { number: 1, force: false };
 const env = (...variables: [string, string][]): BuildStep => ({ ...common, type: "ENV", variables });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { cutFile, watchOwnFiles } from "../../../../agent/disk/own-files.ts";
-import { createLog } from "../../../../shared/log.ts";
+import { createLog } from "../../../../shared/program/log.ts";
 
 const MIB = 1024 ** 2;
 const log = createLog({ component: "test", level: "silent" });

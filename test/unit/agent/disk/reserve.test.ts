@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createReserve, type DiskReserve, type Held } from "../../../../agent/disk/reserve.ts";
 import type { Space } from "../../../../agent/disk/space.ts";
-import { createLog } from "../../../../shared/log.ts";
+import { createLog } from "../../../../shared/program/log.ts";
 
 const MIB = 1024 ** 2;
 const log = createLog({ component: "test", level: "silent" });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { answers, failure, isQuestion, withId } from "../../../../agent/egress/dns-message.ts";
-import { parseResolvConf, parseUpstreams } from "../../../../agent/egress/dns-upstreams.ts";
+import { answers, failure, isQuestion, withId } from "../../../../agent/egress/dns/message.ts";
+import { parseResolvConf, parseUpstreams } from "../../../../agent/egress/dns/upstreams.ts";
 
 const NAME = Buffer.from("\x07example\x03com\x00\x00\x01\x00\x01", "latin1");
 

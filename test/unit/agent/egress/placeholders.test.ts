@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { placeholdersIn, resolveHeaders, UnresolvedError } from "../../../../agent/egress/transform/placeholders.ts";
+import { placeholdersIn, resolveHeaders, UnresolvedError } from "../../../../agent/egress/rewrite/placeholders.ts";
 import { canBeSet } from "../../../../shared/policy/rule-headers.ts";
 
 const known = (values: Record<string, string>) => (placeholder: string) => Promise.resolve(values[placeholder]);

@@ -6,7 +6,7 @@ import {
   outgoingHeaders,
   Refusal,
   valuesOf,
-} from "../../../../agent/egress/transform/request-head.ts";
+} from "../../../../agent/egress/rewrite/request-head.ts";
 
 const destination = { hostname: "api.example.test", port: 443, tls: true };
 const name = fc.constantFrom(

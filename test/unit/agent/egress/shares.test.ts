@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { openShares, roomOfEgress } from "../../../../agent/egress/shares.ts";
-import { createLog } from "../../../../shared/log.ts";
+import { createLog } from "../../../../shared/program/log.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 

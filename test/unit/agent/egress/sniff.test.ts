@@ -2,8 +2,8 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Glimpse, glimpseServerName } from "../../../../agent/egress/client-hello.ts";
-import { glimpseHost } from "../../../../agent/egress/request-head.ts";
+import { type Glimpse, glimpseServerName } from "../../../../agent/egress/sniff/client-hello.ts";
+import { glimpseHost } from "../../../../agent/egress/sniff/request-head.ts";
 import { clientHello, handMade, inRecords, serverNames } from "../../../support/egress/hello.ts";
 
 type Look = (bytes: Buffer) => Glimpse;

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { openDatabase } from "../../../../agent/store/database.ts";
 import { executionStore } from "../../../../agent/store/executions.ts";
 import { networkLogStore } from "../../../../agent/store/network-log.ts";
-import type { NetworkLogEntry } from "../../../../shared/agent-api.ts";
+import type { NetworkLogEntry } from "../../../../shared/agent-api/routes.ts";
 import { CLOSED, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { testSeal } from "../../../support/test-seal.ts";
 

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { sealKey } from "../../../../agent/store/seal-key.ts";
 import { openStores } from "../../../../agent/store/stores.ts";
 import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
-import { createSeal } from "../../../../shared/seal.ts";
+import { createSeal } from "../../../../shared/program/seal.ts";
 import { filesWith } from "../../../support/files-with.ts";
 import { testSeal } from "../../../support/test-seal.ts";
 

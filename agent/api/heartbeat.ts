@@ -1,0 +1,66 @@
+/** What the agent tells the orchestrator about itself, put together from what it knows. Pure. */
+
+import type { Heartbeat, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
+import { VERSION } from "../../shared/version.ts";
+import type { AgentConfig } from "../config.ts";
+import { promised } from "../sandboxes/pool-plan.ts";
+import type { Sandbox } from "../sandboxes/sandboxes.ts";
+
+/** What is fixed while one agent process runs. */
+export interface NodeIdentity {
+  readonly serviceInstanceId: string;
+  readonly capabilities: NodeFacts["capabilities"];
+  readonly machine: NodeFacts["machine"];
+  readonly machineId: string;
+  readonly apiUrl: string;
+  readonly proxyUrl: string;
+}
+
+export interface NodeNow {
+  readonly machine: Pick<NodeLoad, "cpuCount" | "cpuPercent" | "memoryTotalBytes" | "memoryUsedBytes" | "disks">;
+  readonly pools: NodeLoad["pools"];
+  readonly running: readonly Sandbox[];
+  /** It stands still for want of disk. */
+  readonly isHeld: (executionId: string) => boolean;
+  readonly starting: number;
+  readonly snapshots: Heartbeat["snapshots"];
+}
+
+type Configured = Pick<AgentConfig, "nodeId" | "labels" | "maxSandboxes">;
+
+export function describeNode(config: Configured, identity: NodeIdentity, node: NodeNow): Omit<Heartbeat, "exits"> {
+  const { cpu, memoryBytes } = promised(node.running.map(({ container }) => container.resources));
+  return {
+    node: {
+      nodeId: config.nodeId,
+      version: VERSION,
+      commit: "",
+      labels: parseLabels(config.labels),
+      maxSandboxes: config.maxSandboxes,
+      ...identity,
+    },
+    load: {
+      ...node.machine,
+      allocatedCpu: cpu,
+      allocatedMemoryBytes: memoryBytes,
+      sandboxCount: node.running.length,
+      sandboxStartingCount: node.starting,
+      pools: node.pools,
+    },
+    executions: node.running.map(({ executionId, sandboxId, container, startedAt, endAt }) => ({
+      executionId,
+      sandboxId,
+      address: container.slot.address,
+      startedAt,
+      endAt,
+      ...(node.isHeld(executionId) ? { held: true } : {}),
+    })),
+    snapshots: [...node.snapshots],
+  };
+}
+
+/** `key=value,key=value`; what is not of that form is left out. */
+export function parseLabels(text: string): Record<string, string> {
+  const pairs = text.split(",").map((pair) => pair.trim().split("="));
+  return Object.fromEntries(pairs.filter((pair) => pair.length === 2 && pair[0] !== "") as [string, string][]);
+}

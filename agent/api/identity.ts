@@ -1,0 +1,21 @@
+/** Who this run of the agent is to the orchestrator. */
+
+import { randomUUID } from "node:crypto";
+import type { AgentConfig } from "../config.ts";
+import type { Machine } from "../host/machine.ts";
+import type { NodeIdentity } from "./heartbeat.ts";
+
+export function identify(
+  config: AgentConfig,
+  deps: { readonly machine: Pick<Machine, "facts" | "id"> },
+  reached: Pick<NodeIdentity, "apiUrl" | "proxyUrl" | "capabilities">,
+): NodeIdentity {
+  return {
+    serviceInstanceId: randomUUID(),
+    capabilities: reached.capabilities,
+    machine: deps.machine.facts,
+    machineId: deps.machine.id,
+    apiUrl: config.agentUrl ?? reached.apiUrl,
+    proxyUrl: config.proxyUrl ?? reached.proxyUrl,
+  };
+}

@@ -1,0 +1,96 @@
+/** Prometheus metrics of the agent: names of field.md §5.4, base units, few labels, never a sandbox id. */
+
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { NodeLoad } from "../../shared/agent-api/routes.ts";
+import { COMMIT, VERSION } from "../../shared/version.ts";
+
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+export interface InstrumentSources {
+  readonly nodeId: string;
+  readonly running: () => number;
+  readonly starting: () => number;
+  readonly pools: () => NodeLoad["pools"];
+  readonly slots: () => number;
+  readonly pendingRemovals: () => number;
+  readonly orchestratorReached: () => boolean;
+}
+
+export interface Instruments {
+  readonly contentType: string;
+  text(): Promise<string>;
+  started(path: "warm" | "cold", seconds: number): void;
+  startFailed(): void;
+  stopped(seconds: number): void;
+  exited(reason: string): void;
+  firewallRepaired(): void;
+}
+
+export function createInstruments(sources: InstrumentSources): Instruments {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const gauge = (name: string, help: string, labelNames: string[], read: (gauge: Gauge) => void): Gauge =>
+    new Gauge({
+      name,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        read(this);
+      },
+    });
+
+  gauge("svc_build_info", "Version and commit", ["version", "commit", "node"], (one) =>
+    one.set({ version: VERSION, commit: COMMIT, node: sources.nodeId }, 1),
+  );
+  gauge("svc_sandboxes", "Sandboxes on this node", ["state"], (one) => {
+    one.set({ state: "running" }, sources.running());
+    one.set({ state: "starting" }, sources.starting());
+  });
+  gauge("svc_pool_size", "Warm containers by build", ["build", "state"], (one) => {
+    one.reset();
+    for (const { buildId, ready, wanted } of sources.pools()) {
+      one.set({ build: buildId, state: "ready" }, ready);
+      one.set({ build: buildId, state: "wanted" }, wanted);
+    }
+  });
+  gauge("svc_network_slots", "Addresses in use or resting", [], (one) => one.set(sources.slots()));
+  gauge("svc_orphans", "Dead containers not removed yet", [], (one) => one.set(sources.pendingRemovals()));
+  gauge("svc_orchestrator_reached", "1 while the orchestrator answers", [], (one) =>
+    one.set(Number(sources.orchestratorReached())),
+  );
+
+  const created = new Histogram({
+    name: "svc_sandbox_create_duration_seconds",
+    help: "Time of a start on this node",
+    labelNames: ["path"],
+    buckets: SECONDS,
+    registers,
+  });
+  const killed = new Histogram({
+    name: "svc_sandbox_stop_duration_seconds",
+    help: "Time of a kill on this node",
+    buckets: SECONDS,
+    registers,
+  });
+  const counter = (name: string, help: string, labelNames: string[] = []) =>
+    new Counter({ name, help, labelNames, registers });
+  const failures = counter("svc_sandbox_create_failures_total", "Starts that failed");
+  const claims = counter("svc_pool_claims_total", "Starts by whether the pool had one", ["result"]);
+  const exits = counter("svc_sandbox_exits_total", "Sandboxes that ended by themselves", ["reason"]);
+  const repairs = counter("svc_firewall_repairs_total", "Times the firewall had to be put back");
+
+  return {
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+    started(path, seconds) {
+      created.observe({ path }, seconds);
+      claims.inc({ result: path === "warm" ? "hit" : "miss" });
+    },
+    startFailed: () => failures.inc(),
+    stopped: (seconds) => killed.observe(seconds),
+    exited: (reason) => exits.inc({ reason }),
+    firewallRepaired: () => repairs.inc(),
+  };
+}

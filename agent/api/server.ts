@@ -1,0 +1,161 @@
+/** The agent's API: thin handlers over what does the work, and the pages for operators. */
+
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { agentApi } from "../../shared/agent-api/routes.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Authenticate } from "../../shared/http/serve.ts";
+import { sameSecret } from "../../shared/ids.ts";
+import { hostName } from "../../shared/policy/names.ts";
+import { addressNumber } from "../../shared/policy/ranges.ts";
+import type { Builds } from "../builds/builds.ts";
+import type { EgressProcess } from "../egress-supervisor/process.ts";
+import type { ReplaceEgress } from "../egress-supervisor/replace.ts";
+import type { SandboxLogs } from "../sandboxes/logs.ts";
+import type { Sandboxes } from "../sandboxes/sandboxes.ts";
+import type { Metrics } from "../sandboxes/usage.ts";
+import type { Snapshots } from "../snapshots/store/snapshots.ts";
+import type { Captures } from "../snapshots/take/captures.ts";
+import type { NetworkLogStore } from "../store/network-log.ts";
+import type { SampleStore } from "../store/samples.ts";
+import type { Instruments } from "./prometheus.ts";
+
+export interface ApiDeps {
+  readonly sandboxes: Sandboxes;
+  readonly captures: Pick<Captures, "pause" | "checkpoint">;
+  readonly snapshots: Pick<Snapshots, "delete">;
+  readonly builds: Pick<Builds, "start" | "state" | "delete">;
+  readonly metrics: Pick<Metrics, "latest">;
+  readonly samples: Pick<SampleStore, "between">;
+  readonly logs: Pick<SandboxLogs, "read">;
+  readonly networkLog: Pick<NetworkLogStore, "read">;
+  readonly replaceEgress: ReplaceEgress;
+  readonly egress: Pick<EgressProcess, "check">;
+  readonly instruments: Pick<Instruments, "started" | "startFailed" | "stopped">;
+}
+
+export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
+  const {
+    sandboxes,
+    captures,
+    snapshots,
+    builds,
+    metrics,
+    samples,
+    logs,
+    instruments,
+    egress,
+    networkLog,
+    replaceEgress,
+  } = deps;
+  return {
+    async startExecution({ params, body }) {
+      const begun = performance.now();
+      try {
+        const started = await sandboxes.start(params.executionId, body);
+        instruments.started(started.warm ? "warm" : "cold", seconds(begun));
+        return started;
+      } catch (error) {
+        instruments.startFailed();
+        throw error;
+      }
+    },
+    async stopExecution({ params }) {
+      const begun = performance.now();
+      await sandboxes.stop(params.executionId);
+      instruments.stopped(seconds(begun));
+    },
+    pauseExecution: ({ params, body }) => captures.pause(params.executionId, body),
+    checkpointExecution: ({ params, body }) => captures.checkpoint(params.executionId, body),
+    deleteSnapshot: ({ params }) => snapshots.delete(params.snapshotId),
+    updateExecution: ({ params, body }) => sandboxes.setEndAt(params.executionId, body.endAt),
+    replaceEgress: ({ params, body }) =>
+      sandboxes.changeEgress(params.executionId, body, {
+        enforce: (sandbox) => replaceEgress.enforce(sandbox, body),
+        after: (sandbox) => replaceEgress.trust(sandbox, body),
+      }),
+    checkNetwork({ params, query }) {
+      const sandbox = sandboxes.get(params.executionId);
+      if (sandbox === undefined) throw new AppError("sandbox_not_found", "the execution does not run here");
+      return egress.check(sandbox.container.slot.address, {
+        ...destination(query.host),
+        port: query.port,
+        protocol: query.protocol,
+      });
+    },
+    networkLog: ({ params, query }) => networkLog.read(params.sandboxId, query),
+    startBuild: ({ params, body }) => builds.start(params.buildId, body),
+    buildState: ({ params, query }) => builds.state(params.buildId, query.offset, query.limit),
+    deleteBuild: ({ params }) => builds.delete(params.buildId),
+    executionMetrics: ({ params, query }) =>
+      samples.between(params.executionId, query.start ?? 0, query.end ?? Number.MAX_SAFE_INTEGER),
+    latestMetrics: ({ body }) =>
+      Object.fromEntries(
+        body.executionIds.flatMap((id) => {
+          const sample = metrics.latest(id);
+          return sample === undefined ? [] : [[id, sample] as const];
+        }),
+      ),
+    executionLogs: ({ params, query }) => logs.read(params.executionId, sandboxes.get(params.executionId), query),
+  };
+}
+
+function destination(host: string): { address: string } | { hostname: string } {
+  if (addressNumber(host) !== undefined) return { address: host };
+  const hostname = hostName(host);
+  if (hostname === undefined) throw new AppError("bad_request", "host is neither a host name nor an IPv4 address");
+  return { hostname };
+}
+
+/** Everything on this API is for the orchestrator. */
+export function orchestratorOnly(token: string): Authenticate<undefined> {
+  return (_access, request) => {
+    if (!sameSecret(bearer(request), token)) {
+      throw new AppError("unauthorized", "the orchestrator's token is missing or wrong");
+    }
+    return undefined;
+  };
+}
+
+function bearer({ headers }: FastifyRequest): string {
+  return /^Bearer (.+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
+}
+
+/** Name of a check → undefined when it is well, else what is wrong. */
+type Checks = () => Readonly<Record<string, string | undefined>>;
+
+export interface OperatorDeps {
+  readonly instruments: Pick<Instruments, "contentType" | "text">;
+  readonly checks: Checks;
+  readonly metricsTokens: readonly string[];
+}
+
+/** Liveness and readiness, without a token: they say nothing about sandboxes. Metrics, for one of `metricsTokens`. */
+export function addOperatorRoutes(server: FastifyInstance, { instruments, checks, metricsTokens }: OperatorDeps): void {
+  server.get("/livez", (_request, reply) => reply.type("text/plain").send("ok\n"));
+  server.get("/readyz", (request, reply) => {
+    const found = Object.entries(checks());
+    const well = found.every(([, problem]) => problem === undefined);
+    const lines = found.map(
+      ([name, problem]) =>
+        `${problem === undefined ? "ok  " : "fail"} ${name}${problem === undefined ? "" : `: ${problem}`}`,
+    );
+    const verbose = Object.hasOwn(request.query as object, "verbose");
+    const text = verbose || !well ? lines.join("\n") : "ok";
+    return reply
+      .status(well ? 200 : 503)
+      .type("text/plain")
+      .send(`${text}\n`);
+  });
+  server.get("/metrics", async (request, reply) => {
+    const given = bearer(request);
+    if (!metricsTokens.some((token) => sameSecret(given, token))) {
+      throw new AppError("unauthorized", "send the metrics token: Authorization: Bearer <token>");
+    }
+    return reply.type(instruments.contentType).send(await instruments.text());
+  });
+}
+
+function seconds(begun: number): number {
+  return (performance.now() - begun) / 1_000;
+}

@@ -1,0 +1,195 @@
+/** What a build starts from: an image made fit for sandboxes, or the image of another build. */
+
+import type { BuildBody, BuildSettings } from "../../../shared/agent-api/build-shapes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { anySignal } from "../../../shared/program/any-signal.ts";
+import type { InLine } from "../../../shared/program/keyed-mutex.ts";
+import type { Containers } from "../../containers/containers.ts";
+import type { BuildLog } from "../build-log.ts";
+import { rootScript, type Workshop } from "../steps/build-container.ts";
+import { type Context, contextOf } from "../steps/context.ts";
+import { RpcError } from "../steps/processes.ts";
+import { type BaseArchiveDeps, type Fetched, fetchArchive } from "./base-archive.ts";
+import { type ImageName, isBaseName, matchesAny, parseImageName } from "./image-name.ts";
+import { baseKey } from "./layer-key.ts";
+import type { Layers } from "./layers.ts";
+import { CHECK_SCRIPT, PACKAGES_SCRIPT, PROVISIONING, USER_SCRIPT } from "./provision-script.ts";
+import type { Login } from "./registry-login.ts";
+
+export const BASE_STEP = "base";
+const PREFIX = "[base]";
+/** What cannot be reached must not use up the build's time. */
+const PACKAGES_LIMIT_MS = 300_000;
+
+export interface BaseDeps {
+  readonly containers: Pick<Containers, "image" | "pull" | "load" | "tag" | "untag">;
+  readonly layers: Layers;
+  readonly login: Login;
+  readonly archive: BaseArchiveDeps["archive"];
+  readonly open: (image: string, signal: AbortSignal) => Promise<Workshop>;
+  /** One build at a time on each name of a registry. */
+  readonly inLine: InLine;
+  readonly log: BuildLog;
+  readonly nodeId: string;
+  /** The node's own base image. */
+  readonly baseImage: string;
+  /** Patterns of images of this engine that may be used without a pull, and of registries. */
+  readonly localImages: string;
+  readonly registries: string;
+}
+
+export interface Base {
+  readonly image: string;
+  /** What layers on top are keyed by. */
+  readonly id: string;
+  readonly context: Context;
+  readonly settings: BuildSettings | undefined;
+}
+
+interface BaseRequest {
+  readonly buildId: string;
+  readonly from: BuildBody["from"];
+  readonly force: boolean;
+}
+
+export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: AbortSignal): Promise<Base> {
+  const { from, buildId, force } = request;
+  const { containers, log, baseImage } = deps;
+  const say = (message: string) => log.write("info", `${PREFIX} ${message}`, BASE_STEP);
+  if (from.is === "build") {
+    const found = await containers.image(from.build.image);
+    if (found === undefined)
+      throw new AppError("template_not_found", "this node does not have the base template's image");
+    say(`FROM template ${from.build.templateId}`);
+    const { envs, user, workdir } = from.settings;
+    return { image: from.build.image, id: found.id, context: { envs, user, workdir }, settings: from.settings };
+  }
+  if (from.is === "image" && isBaseName(from.image)) {
+    const found = await containers.image(baseImage);
+    if (found === undefined) throw new AppError("template_not_found", "this node does not have its base image");
+    say(`FROM ${from.image}`);
+    return { image: baseImage, id: found.id, context: contextOf(found.env), settings: undefined };
+  }
+  const { found, image, said } = await (from.is === "image"
+    ? fetchImage(from, buildId, deps, signal)
+    : fetchArchive(from, pulledName(deps.nodeId, buildId), { ...deps, say }, signal));
+  const context = contextOf(found.env);
+  // Templates and tests may say `svc/base` as well.
+  if (found.labels["svc.image"] === "base") return { image, id: found.id, context, settings: undefined };
+  const key = baseKey(found.id, PROVISIONING);
+  const cached = force ? undefined : await deps.layers.use(key);
+  if (cached !== undefined) {
+    log.write("info", `CACHED ${PREFIX} provisioned ${said}`, BASE_STEP);
+    return { image: cached, id: (await containers.image(cached))?.id ?? key, context, settings: undefined };
+  }
+  const workshop = await opened(image, deps, signal);
+  try {
+    await provision(workshop, deps, signal);
+    const layer = await deps.layers.keep(key, workshop);
+    const id = (await containers.image(layer.image))?.id ?? key;
+    return { image: layer.image, id, context, settings: undefined };
+  } finally {
+    await workshop.close();
+  }
+}
+
+type FromImage = Extract<BuildBody["from"], { is: "image" }>;
+
+/**
+ * An image that came from a registry is known to this build only, by a name of its own: another build has to ask the
+ * registry again, which says whether it may have it.
+ */
+function fetchImage(from: FromImage, buildId: string, deps: BaseDeps, signal: AbortSignal): Promise<Fetched> {
+  const named = parseImageName(from.image);
+  return deps.inLine(`image ${named.name}`, () => fetchNamed({ ...from, ...named, buildId }, deps, signal));
+}
+
+async function fetchNamed(
+  { name, registry, access, buildId }: Pick<FromImage, "access"> & ImageName & { readonly buildId: string },
+  { containers, login, log, nodeId, localImages, registries }: BaseDeps,
+  signal: AbortSignal,
+): Promise<Fetched> {
+  signal.throwIfAborted();
+  log.write("info", `${PREFIX} FROM ${name}`, BASE_STEP);
+  const local = access === undefined && matchesAny(localImages, name) ? await containers.image(name) : undefined;
+  // An id would be found as well, and so would what it names.
+  if (local?.names.includes(name) === true) return { found: local, image: name, said: name };
+  if (!matchesAny(registries, registry))
+    throw new AppError("bad_request", `this node pulls no images from ${registry}`);
+  const before = await containers.image(name);
+  const opener = access === undefined ? undefined : await login(access, registry, signal);
+  await containers.pull(name, opener, {
+    signal,
+    onProgress: (line) => log.write("info", `${PREFIX} ${line}`, BASE_STEP),
+  });
+  const pulled = await containers.image(name);
+  if (pulled === undefined) throw new AppError("internal", "the image was pulled and is gone");
+  const own = pulledName(nodeId, buildId);
+  await containers.tag(pulled.id, own);
+  if (before === undefined) await containers.untag(name);
+  return { found: pulled, image: own, said: name };
+}
+
+/** Taken away at the end of the build. */
+export function pulledName(nodeId: string, buildId: string): string {
+  return `svc/from:${nodeId}-${buildId}`;
+}
+
+async function opened(image: string, deps: BaseDeps, signal: AbortSignal): Promise<Workshop> {
+  try {
+    return await deps.open(image, signal);
+  } catch (cause) {
+    signal.throwIfAborted();
+    if (!(cause instanceof AppError) || cause.code !== "sandbox_create_failed") throw cause;
+    throw new AppError("bad_request", "no container of the image starts: is it one for another processor?", { cause });
+  }
+}
+
+async function provision(workshop: Workshop, deps: BaseDeps, signal: AbortSignal): Promise<void> {
+  const { log } = deps;
+  await part(CHECK_SCRIPT, workshop, deps, signal);
+  const packages = rootScript(PACKAGES_SCRIPT);
+  const output = log.output(PREFIX, BASE_STEP);
+  const limit = anySignal(signal, AbortSignal.timeout(PACKAGES_LIMIT_MS));
+  try {
+    const { exitCode } = await workshop.run(packages, output.push, limit);
+    output.end();
+    // envd brings all that commands, files and terminals need: such an image is poorer, not unusable.
+    if (exitCode !== 0)
+      log.write(
+        "warn",
+        `${PREFIX} Some programs could not be installed: ready helpers that use them will not work`,
+        BASE_STEP,
+      );
+  } catch (error) {
+    output.end();
+    if (signal.aborted || !limit.aborted) throw error;
+    log.write("warn", `${PREFIX} Installing the missing programs took too long and was left`, BASE_STEP);
+  }
+  await part(USER_SCRIPT, workshop, deps, signal);
+  log.write("info", `${PREFIX} The image is ready for sandboxes`, BASE_STEP);
+}
+
+async function part(text: string, workshop: Workshop, { log }: BaseDeps, signal: AbortSignal): Promise<void> {
+  const output = log.output(PREFIX, BASE_STEP);
+  let last = "";
+  try {
+    const { exitCode, status } = await workshop.run(
+      rootScript(text),
+      (stream, bytes) => {
+        output.push(stream, bytes);
+        last = (last + bytes.toString("utf8")).slice(-1_000);
+      },
+      signal,
+    );
+    if (exitCode !== 0)
+      throw new AppError("bad_request", `the image cannot be used: ${last.trim().split("\n").at(-1) || status}`);
+  } catch (cause) {
+    if (!(cause instanceof RpcError)) throw cause;
+    if (cause.code === "not_found" || cause.code === "invalid_argument")
+      throw new AppError("bad_request", "the image cannot be used: it has no shell (/bin/sh)", { cause });
+    throw new AppError("bad_request", `the image cannot be used: ${cause.message}`, { cause });
+  } finally {
+    output.end();
+  }
+}

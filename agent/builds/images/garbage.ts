@@ -1,0 +1,86 @@
+/** Images of builds that nobody needs: names without a build or a layer, and cached layers beyond their budget. */
+
+import type { Containers } from "../../containers/containers.ts";
+import type { Build, BuildStore } from "../../store/builds.ts";
+import type { Layer, LayerStore } from "../../store/layers.ts";
+
+export interface BuildGarbageDeps {
+  readonly containers: Pick<Containers, "buildImages" | "image" | "untag">;
+  readonly stores: { readonly builds: Pick<BuildStore, "all">; readonly layers: Pick<LayerStore, "all" | "remove"> };
+  readonly nodeId: string;
+  readonly budgetBytes: number;
+}
+
+export interface BuildGarbage {
+  /** Names to take away. */
+  readonly names: readonly string[];
+  readonly layers: readonly Layer[];
+}
+
+interface View {
+  /** Of this node: by label, or by the node's id in the name. */
+  readonly names: readonly string[];
+  readonly builds: readonly Pick<Build, "id" | "state">[];
+  readonly layers: readonly Layer[];
+  readonly budgetBytes: number;
+}
+
+/** Pure. What was used longest ago goes first; a layer that others stand on frees its room with the last of them. */
+export function planBuildGarbage({ names, builds, layers, budgetBytes }: View): BuildGarbage {
+  const kept = new Set(builds.filter(({ state }) => state === "ready").map(({ id }) => id));
+  const building = builds.filter(({ state }) => state === "building").map(({ id }) => id);
+  const cached = new Set(layers.map(({ image }) => image));
+  const needed = (name: string) => {
+    // Layers of a build under way get their row a moment after their name.
+    if (name.startsWith("svc/layer:")) return cached.has(name) || building.length > 0;
+    return building.some((id) => name.endsWith(id)) || kept.has(name.slice(name.lastIndexOf(":") + 1));
+  };
+  let bytes = 0;
+  const old = [...layers]
+    .sort((a, b) => b.usedAt - a.usedAt)
+    .filter((layer) => {
+      bytes += layer.bytes;
+      return bytes > budgetBytes;
+    });
+  return { names: names.filter((name) => !needed(name)), layers: building.length > 0 ? [] : old };
+}
+
+export async function findBuildGarbage({
+  containers,
+  stores,
+  nodeId,
+  budgetBytes,
+}: BuildGarbageDeps): Promise<BuildGarbage> {
+  const names: string[] = [];
+  for (const name of await containers.buildImages()) {
+    const pulled = new RegExp(`^svc/from:(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).exec(name)?.[1];
+    const own =
+      pulled === undefined ? (await containers.image(name))?.labels["svc.node"] === nodeId : pulled === nodeId;
+    if (own) names.push(name);
+  }
+  // After the list: what was begun meanwhile has its row by now.
+  return planBuildGarbage({ names, builds: stores.builds.all(), layers: stores.layers.all(), budgetBytes });
+}
+
+export async function removeBuildGarbage(deps: BuildGarbageDeps): Promise<void> {
+  const { names, layers } = await findBuildGarbage(deps);
+  for (const name of names) await deps.containers.untag(name);
+  const rest = new Set(
+    deps.stores.layers
+      .all()
+      .filter(({ key }) => !layers.some((layer) => layer.key === key))
+      .map(({ image }) => image),
+  );
+  for (const { key, image } of layers) {
+    deps.stores.layers.remove(key);
+    if (image.startsWith("svc/layer:") && !rest.has(image)) await deps.containers.untag(image);
+  }
+}
+
+export function describeBuildGarbage({ names, layers }: BuildGarbage): string {
+  const lines = [
+    ...names.map((name) => `image ${name}`),
+    ...layers.map(({ image, bytes }) => `cached layer ${image}: ${(bytes / 1024 ** 2).toFixed(1)} MiB`),
+  ];
+  return lines.join("\n");
+}

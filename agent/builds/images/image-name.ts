@@ -1,0 +1,56 @@
+/** Names of images as people write them. Pure. */
+
+import { AppError } from "../../../shared/http/errors.ts";
+
+export interface ImageName {
+  /** As the engine lists it: without what it leaves out, with the tag. */
+  readonly name: string;
+  /** Host and port of the registry. */
+  readonly registry: string;
+}
+
+const DOCKER_HUB = "docker.io";
+const PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*";
+const NAME = new RegExp(
+  `^(?:((?!-)(?:[A-Za-z0-9-]+(?:\\.[A-Za-z0-9-]+)+|localhost|[A-Za-z0-9-]+(?=:\\d))(?::\\d{1,5})?)/)?` +
+    `(${PART}(?:/${PART})*)(?::([\\w][\\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$`,
+);
+/** What the node's own image is called by clients: needs no registry. */
+const BASE_NAMES = new Set(["base", "base:latest", "e2bdev/base", "e2bdev/base:latest", "docker.io/e2bdev/base"]);
+/** Images of other people's templates and snapshots, which are on the same engine. */
+const OURS = /^svc\/(?:build|from|layer|snapshot)[:@]/;
+
+export function isBaseName(image: string): boolean {
+  return BASE_NAMES.has(image.trim());
+}
+
+/** @throws {AppError} bad_request */
+export function parseImageName(text: string): ImageName {
+  const found = NAME.exec(text.trim());
+  if (found === null) throw new AppError("bad_request", `'${text.slice(0, 200)}' is not the name of an image`);
+  const [, host, path = "", tag, digest] = found;
+  const registry = host === undefined || host === "index.docker.io" ? DOCKER_HUB : host;
+  const short = registry === DOCKER_HUB ? path.replace(/^library\/(?=[^/]+$)/, "") : `${registry}/${path}`;
+  // Without its own registry in front, the first part of the path would be read as the name of another one.
+  if (registry === DOCKER_HUB && /^(?:[^/]*\.[^/]*|localhost)\//.test(short))
+    throw new AppError(
+      "bad_request",
+      `'${text.slice(0, 200)}' names an image of ${DOCKER_HUB} as if of another registry`,
+    );
+  const name = digest === undefined ? `${short}:${tag ?? "latest"}` : `${short}@${digest}`;
+  if (OURS.test(name)) throw new AppError("bad_request", `the image ${name} belongs to the platform`);
+  return { name, registry };
+}
+
+/** Comma-separated names with `*`, as settings have them. */
+export function matchesAny(patterns: string, name: string): boolean {
+  return patterns
+    .split(",")
+    .map((pattern) => pattern.trim())
+    .filter((pattern) => pattern !== "")
+    .some((pattern) => new RegExp(`^${pattern.split("*").map(escaped).join(".*")}$`).test(name));
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[\\^$.|?+()[\]{}]/g, "\\$&");
+}

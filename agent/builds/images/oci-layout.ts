@@ -1,0 +1,148 @@
+/** Which image of an OCI layout is meant, and what it is made of. The layout is a client's and not trusted. Pure. */
+
+import { type Static, Type } from "typebox";
+import { AppError } from "../../../shared/http/errors.ts";
+import { type Check, check } from "../../../shared/http/validate.ts";
+
+/** A file of the layout whose content has the digest in its name. */
+export interface Blob {
+  readonly size: number;
+  /** How it begins. `other`: with a compression that not every engine unpacks. */
+  readonly packing: "none" | "gzip" | "other";
+  /** Digits of the sha256 of what it unpacks to. */
+  readonly unpacked: string;
+  /** Of small ones that may be JSON. */
+  readonly content: Buffer | undefined;
+}
+
+/** Blobs by the digits of their digest. */
+export type Blobs = ReadonlyMap<string, Blob>;
+
+/** Digits of digests: the configuration, and the layers from the lowest one on. */
+export interface LayoutImage {
+  readonly config: string;
+  readonly layers: readonly string[];
+}
+
+export interface Wanted {
+  /** Name of the image in the archive, where that holds several. */
+  readonly ref: string | undefined;
+  /** As images say it: `amd64`. */
+  readonly architecture: string;
+}
+
+const Descriptor = Type.Object({
+  mediaType: Type.Optional(Type.String({ maxLength: 255 })),
+  digest: Type.String({ maxLength: 255 }),
+  size: Type.Integer({ minimum: 0 }),
+  platform: Type.Optional(Type.Object({ os: Type.String(), architecture: Type.String() })),
+  annotations: Type.Optional(Type.Record(Type.String(), Type.String())),
+});
+type Descriptor = Static<typeof Descriptor>;
+
+const readIndex = check(Type.Object({ manifests: Type.Array(Descriptor, { maxItems: 256 }) }), "the archive's index");
+const readManifest = check(
+  Type.Object({ config: Descriptor, layers: Type.Array(Descriptor, { minItems: 1, maxItems: 127 }) }),
+  "the image's manifest",
+);
+const readConfig = check(
+  Type.Object({
+    os: Type.String(),
+    architecture: Type.String(),
+    rootfs: Type.Object({ diff_ids: Type.Array(Type.String(), { maxItems: 127 }) }),
+  }),
+  "the image's configuration",
+);
+
+const INDEXES = new Set([
+  "application/vnd.oci.image.index.v1+json",
+  "application/vnd.docker.distribution.manifest.list.v2+json",
+]);
+const NAMES = ["org.opencontainers.image.ref.name", "io.containerd.image.name"];
+/** Of an index in an index. */
+const DEEPEST = 3;
+const MOST_MANIFESTS = 256;
+
+/** `index`: of the file `index.json`. @throws {AppError} bad_request */
+export function chooseImage(index: Buffer, blobs: Blobs, { ref, architecture }: Wanted): LayoutImage {
+  const named = parsed(readIndex, index, "index").manifests.filter((one) => ref === undefined || isNamed(one, ref));
+  const names = () => (ref === undefined ? "" : ` called '${ref}'`);
+  if (named.length === 0) throw refused(`holds no image${names()}`);
+  const fitting = manifestsIn(named, blobs).filter(({ platform }) => fits(platform, architecture));
+  const [found, another] = [...new Map(fitting.map((one) => [one.digest, one])).values()];
+  if (found === undefined) throw refused(`holds no image${names()} for linux/${architecture}`);
+  if (another !== undefined) {
+    const known = named.flatMap(({ annotations = {} }) => NAMES.flatMap((name) => annotations[name] ?? []));
+    throw refused(
+      `holds several images (${[...new Set(known)].slice(0, 10).join(", ")}): say which one after its hash`,
+    );
+  }
+  const { config, layers } = parsed(readManifest, content(found, blobs), "manifest");
+  const about = parsed(readConfig, content(config, blobs), "configuration");
+  if (!fits(about, architecture)) throw refused(`has an image for ${about.os}/${about.architecture} only`);
+  checkLayers(layers, about.rootfs.diff_ids, blobs);
+  return { config: digits(config), layers: layers.map(digits) };
+}
+
+function manifestsIn(top: readonly Descriptor[], blobs: Blobs): Descriptor[] {
+  const found: Descriptor[] = [];
+  const visit = (one: Descriptor, depth: number) => {
+    if (!INDEXES.has(one.mediaType ?? "")) found.push(one);
+    else if (depth >= DEEPEST) throw refused("has an index in an index in an index");
+    else for (const inner of parsed(readIndex, content(one, blobs), "index").manifests) visit(inner, depth + 1);
+    if (found.length > MOST_MANIFESTS) throw refused("holds too many images");
+  };
+  for (const one of top) visit(one, 1);
+  return found;
+}
+
+// What nobody says the platform of is looked at when it is chosen.
+function fits(platform: Descriptor["platform"], architecture: string): boolean {
+  return platform === undefined || (platform.os === "linux" && platform.architecture === architecture);
+}
+
+function isNamed({ annotations = {} }: Descriptor, ref: string): boolean {
+  return NAMES.some((name) => annotations[name] === ref);
+}
+
+// The engine takes a layer that it has already by the name alone, whoever's it is: nobody may name what he does not have.
+function checkLayers(layers: readonly Descriptor[], names: readonly string[], blobs: Blobs): void {
+  const found = layers.map((layer) => blobOf(layer, blobs));
+  if (found.some(({ packing }) => packing === "other"))
+    throw refused("has a layer that is neither plain nor compressed with gzip");
+  if (names.length !== found.length || found.some(({ unpacked }, at) => names[at] !== `sha256:${unpacked}`))
+    throw refused("has other layers than the image's configuration names");
+}
+
+function content(descriptor: Descriptor, blobs: Blobs): Buffer {
+  const { content: found } = blobOf(descriptor, blobs);
+  if (found === undefined) throw refused(`has a description (${descriptor.digest}) that is too large or is no JSON`);
+  return found;
+}
+
+function blobOf(descriptor: Descriptor, blobs: Blobs): Blob {
+  const found = blobs.get(digits(descriptor));
+  if (found === undefined) throw refused(`lacks a part of the image (${descriptor.digest})`);
+  if (found.size !== descriptor.size) throw refused(`has a part of another size than it says (${descriptor.digest})`);
+  return found;
+}
+
+function digits({ digest }: Descriptor): string {
+  const found = /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1];
+  if (found === undefined) throw refused("names a part by something else than its sha256");
+  return found;
+}
+
+function parsed<S extends Parameters<typeof check>[0]>(read: Check<S>, bytes: Buffer, what: string): Static<S> {
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString("utf8"));
+  } catch (cause) {
+    throw new AppError("bad_request", `the archive of the image has an ${what} that is no JSON`, { cause });
+  }
+  return read.parse(value);
+}
+
+function refused(why: string): AppError {
+  return new AppError("bad_request", `the archive of the image ${why}`);
+}

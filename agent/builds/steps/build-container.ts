@@ -1,0 +1,150 @@
+/** The container a build works in: started like a sandbox, with the same limits, filter and network, and nobody's. */
+
+import { randomBytes, randomUUID } from "node:crypto";
+import type { Readable } from "node:stream";
+import type { Resources } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { OPEN } from "../../../shared/policy/egress-policy.ts";
+import type { BootSpec } from "../../containers/boot.ts";
+import type { Containers } from "../../containers/containers.ts";
+import type { Envd } from "../../containers/envd.ts";
+import { type FindHole, refuseHoles } from "../../disk/holes.ts";
+import type { Gate } from "../../network/gate.ts";
+import type { Disposal } from "../../sandboxes/disposal.ts";
+import type { LiveContainer } from "../../sandboxes/live-container.ts";
+import type { Context } from "./context.ts";
+import { type Ended, type EnvdUser, type Output, type Processes, RpcError, type Running } from "./processes.ts";
+
+export interface WorkshopDeps {
+  readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
+  readonly disposal: Pick<Disposal, "kill" | "remove">;
+  readonly gate: Pick<Gate, "open">;
+  readonly envd: Pick<Envd, "init">;
+  readonly containers: Pick<Containers, "inspect" | "commitLayer">;
+  readonly processes: Processes;
+  readonly findHole: FindHole;
+  readonly now: () => number;
+}
+
+export interface WorkshopSpec {
+  readonly buildId: string;
+  readonly templateId: string;
+  readonly image: string;
+  readonly resources: Resources;
+}
+
+export interface Workshop {
+  readonly container: LiveContainer;
+  readonly at: EnvdUser;
+  /** To its end. @throws {RpcError} when it does not start */
+  run(script: Script, onOutput: Output, signal: AbortSignal): Promise<Ended>;
+  start(script: Script, onOutput: Output, signal: AbortSignal): Promise<Running>;
+  /** A file of root's. */
+  upload(path: string, content: Readable, signal: AbortSignal): Promise<void>;
+  /** What its disk holds now, as an image of this name. Everything inside stands still meanwhile. */
+  commit(image: string): Promise<void>;
+  /** Dead when it resolves; removed in the background. Again is harmless. */
+  close(): Promise<void>;
+}
+
+export interface Script {
+  readonly cmd?: string;
+  readonly args: readonly string[];
+  readonly context: Context;
+  readonly tag?: string;
+}
+
+/** How the field runs a command: a login shell. */
+export function loginShell(command: string, context: Context): Script {
+  return { args: ["-l", "-c", command], context };
+}
+
+/** One of our own scripts, as root, before there is a bash. */
+export function rootScript(script: string, ...args: string[]): Script {
+  const envs = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
+  return {
+    cmd: "/bin/sh",
+    args: ["-c", script, "svc", ...args],
+    context: { user: "root", workdir: "/", envs },
+  };
+}
+
+/** Rejects with nothing left behind. */
+export async function openWorkshop(spec: WorkshopSpec, deps: WorkshopDeps, signal: AbortSignal): Promise<Workshop> {
+  const { buildId, templateId, image, resources } = spec;
+  const { disposal, envd, gate, processes, containers, now } = deps;
+  // The row of its container names the build: an agent that starts after a crash knows what it is (recover.ts).
+  const build = { templateId, buildId, image };
+  const container = await deps.boot({ name: `svc-build-${randomUUID().slice(0, 8)}`, build, resources }, signal);
+  let closing: Promise<void> | undefined;
+  const close = () =>
+    (closing ??= (async () => {
+      await disposal.kill(container);
+      disposal.remove(container);
+    })());
+  try {
+    const at = { address: container.slot.address, accessToken: randomBytes(24).toString("hex") };
+    await envd.init(
+      { address: at.address, controlToken: container.controlToken },
+      {
+        accessToken: at.accessToken,
+        // Each program gets what it is to have, and a start command of a template below nothing of this one.
+        envVars: {},
+        timestamp: new Date(now()).toISOString(),
+        sandboxId: workshopId(buildId),
+        templateId,
+        executionId: buildId,
+      },
+      signal,
+    );
+    await gate.open(container.slot, { executionId: buildId, sandboxId: workshopId(buildId) }, OPEN);
+    signal.throwIfAborted();
+
+    const start = (script: Script, onOutput: Output, until: AbortSignal) => {
+      const { cmd = "/bin/bash", args, context: where, tag } = script;
+      const program = { cmd, args, user: where.user, cwd: where.workdir, envs: where.envs };
+      return processes.start(at, tag === undefined ? program : { ...program, tag }, { onOutput, signal: until });
+    };
+    return {
+      container,
+      at,
+      start,
+      async run(script, onOutput, until) {
+        try {
+          const { ended } = await start(script, onOutput, until);
+          return await ended;
+        } catch (error) {
+          if (error instanceof RpcError && error.code === "unavailable")
+            throw await explained(container.id, deps, error);
+          throw error;
+        }
+      },
+      upload: (path, content, until) => processes.upload(at, path, content, until),
+      async commit(name) {
+        await container.cgroup.freeze();
+        try {
+          await refuseHoles(container.upperDirectory, deps.findHole);
+          await containers.commitLayer(container.id, name);
+        } finally {
+          container.cgroup.thaw();
+        }
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Looks like a sandbox's, and is none. */
+export function workshopId(buildId: string): string {
+  return `b${buildId.replaceAll("-", "")}`;
+}
+
+async function explained(id: string, { containers }: WorkshopDeps, cause: RpcError): Promise<unknown> {
+  const found = await containers.inspect(id).catch(() => undefined);
+  if (found === undefined || found.running) return cause;
+  const why = found.oomKilled ? "it ran out of memory" : "its first process ended";
+  return new AppError("sandbox_create_failed", `the build's container is gone: ${why}`, { cause });
+}

@@ -1,0 +1,94 @@
+/** Where a step finds itself: user, directory and variables, as the steps before it have left them. Pure. */
+
+import { posix } from "node:path";
+import type { BuildStep } from "../../../shared/agent-api/build-shapes.ts";
+import { expand } from "./substitute.ts";
+
+export interface Context {
+  readonly envs: Readonly<Record<string, string>>;
+  readonly user: string;
+  /** Absolute. */
+  readonly workdir: string;
+}
+
+/** What sandboxes have when no step says otherwise (wire-contract.md §4.2 "Defaults"). */
+const DEFAULT_USER = "user";
+const DEFAULT_WORKDIR = "/home/user";
+const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** Of an image: its own variables, without those of the platform. */
+export function contextOf(env: readonly string[]): Context {
+  const pairs = env.map((pair) => pair.split(/=(.*)/s)).map(([name = "", value = ""]) => [name, value] as const);
+  const envs = Object.fromEntries(pairs.filter(([name]) => name !== "" && !/^(SVC|E2B)_/.test(name)));
+  return { envs, user: DEFAULT_USER, workdir: DEFAULT_WORKDIR };
+}
+
+/** The step itself with its references replaced: what is run, logged and made a key of. */
+export function resolveStep<S extends BuildStep>(step: S, context: Context): S;
+export function resolveStep(step: BuildStep, context: Context): BuildStep {
+  const resolve = (text: string) => expand(text, lookUpIn(context));
+  switch (step.type) {
+    case "RUN":
+    case "ENV":
+      return step;
+    case "COPY":
+      return { ...step, destination: resolve(step.destination) };
+    case "WORKDIR":
+      return { ...step, path: posix.resolve(context.workdir, resolve(step.path)) };
+    case "USER":
+      return { ...step, user: userOf(resolve(step.user)) };
+  }
+}
+
+/** After the step, which must be resolved. */
+export function contextAfter(step: BuildStep, context: Context): Context {
+  switch (step.type) {
+    case "RUN":
+    case "COPY":
+      return context;
+    case "ENV":
+      return step.variables.reduce<Context>(
+        (before, [name, value]) => ({
+          ...before,
+          envs: { ...before.envs, [name]: expand(value, lookUpIn(before)) },
+        }),
+        context,
+      );
+    case "WORKDIR":
+      return { ...context, workdir: step.path };
+    case "USER":
+      return { ...context, user: step.user };
+  }
+}
+
+// An image that says nothing of PATH has the usual one all the same.
+function lookUpIn({ envs, user }: Context): (name: string) => string | undefined {
+  const always: Record<string, string> = {
+    PATH: DEFAULT_PATH,
+    USER: user,
+    HOME: user === "root" ? "/root" : `/home/${user}`,
+  };
+  return (name) => (Object.hasOwn(envs, name) ? envs[name] : Object.hasOwn(always, name) ? always[name] : undefined);
+}
+
+// `user:group`, as Dockerfiles may have it: a group beside the user's own ones is not kept.
+function userOf(text: string): string {
+  return text.split(":")[0] ?? "";
+}
+
+/** As a line of the log. */
+export function describeStep(step: BuildStep): string {
+  switch (step.type) {
+    case "RUN":
+      return `RUN ${step.command}`;
+    case "COPY":
+      return `COPY ${step.source} ${step.destination}`;
+    case "ENV":
+      // Names only: people do put secrets there, and logs are kept and shown.
+      return `ENV ${step.variables.map(([name]) => name).join(" ")}`;
+    case "WORKDIR":
+      return `WORKDIR ${step.path}`;
+    case "USER":
+      return `USER ${step.user}`;
+  }
+}

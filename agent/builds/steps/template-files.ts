@@ -1,0 +1,37 @@
+/** Archives of COPY steps, from the orchestrator that has them of clients. Their content is not trusted. */
+
+import type { Readable } from "node:stream";
+import { request } from "undici";
+import { AppError } from "../../../shared/http/errors.ts";
+
+const ANSWER_LIMIT_MS = 30_000;
+
+export type TemplateFiles = (templateId: string, hash: string, signal: AbortSignal) => Promise<Readable>;
+
+export function templateFiles({
+  orchestratorUrl,
+  nodeToken,
+}: {
+  readonly orchestratorUrl: string;
+  readonly nodeToken: string;
+}): TemplateFiles {
+  return async (templateId, hash, signal) => {
+    const path = `/internal/templates/${encodeURIComponent(templateId)}/files/${hash}`;
+    try {
+      const { statusCode, body } = await request(`${orchestratorUrl}${path}`, {
+        headers: { authorization: `Bearer ${nodeToken}` },
+        headersTimeout: ANSWER_LIMIT_MS,
+        signal,
+      });
+      if (statusCode === 200) return body;
+      body.destroy();
+      body.on("error", () => undefined);
+      if (statusCode === 404) throw new AppError("bad_request", "the files were not uploaded");
+      throw new AppError("unavailable", `the orchestrator did not give the files (status ${statusCode})`);
+    } catch (cause) {
+      signal.throwIfAborted();
+      if (cause instanceof AppError) throw cause;
+      throw new AppError("unavailable", "the orchestrator did not give the files", { cause });
+    }
+  };
+}

@@ -1,0 +1,131 @@
+/** One container up, from nothing to an envd that answers; each step with its undo. It has no identity yet. */
+
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { anySignal } from "../../shared/program/any-signal.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { Teardown } from "../../shared/program/teardown.ts";
+import type { Slots } from "../network/slots.ts";
+import type { LiveContainer } from "../sandboxes/live-container.ts";
+import type { ContainerStore } from "../store/containers.ts";
+import type { Marks } from "./annotations.ts";
+import type { Cgroup, OpenCgroup } from "./cgroup.ts";
+import type { Containers } from "./containers.ts";
+import type { Envd } from "./envd.ts";
+import type { EnvdRuntime } from "./envd-runtime.ts";
+
+const ALIVE_POLL_MS = 50;
+
+export interface BootSpec {
+  readonly name: string;
+  readonly build: BuildReference;
+  readonly resources: Resources;
+}
+
+export interface BootDeps {
+  readonly containers: Pick<Containers, "create" | "start" | "inspect" | "remove">;
+  readonly slots: Pick<Slots, "take" | "give">;
+  readonly marks: Pick<Marks, "joinNetwork" | "remove">;
+  readonly openCgroup: OpenCgroup;
+  readonly envd: Pick<Envd, "ready">;
+  readonly store: Pick<ContainerStore, "add" | "remove">;
+  readonly runtime: () => Promise<EnvdRuntime>;
+  /** Address of the node's own resolver. */
+  readonly resolver: string;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** Rejects with nothing left behind. The signal ends it at the next step. */
+export async function boot(spec: BootSpec, deps: BootDeps, signal: AbortSignal): Promise<LiveContainer> {
+  const teardown = new Teardown(deps.log);
+  try {
+    const container = await start(spec, deps, { teardown, signal });
+    signal.throwIfAborted();
+    teardown.release();
+    return container;
+  } catch (error) {
+    await teardown.run();
+    throw error;
+  }
+}
+
+async function start(
+  { name, build, resources }: BootSpec,
+  { containers, slots, marks, openCgroup, envd, store, runtime, resolver, now }: BootDeps,
+  { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
+): Promise<LiveContainer> {
+  const createdAt = now();
+  const { directory, command } = await runtime();
+  const controlToken = randomBytes(24).toString("hex");
+
+  const slot = await slots.take();
+  teardown.add("slot", () => slots.give(slot));
+  signal.throwIfAborted();
+
+  const id = await containers.create({
+    name,
+    build,
+    resources,
+    command,
+    env: [`SVC_ENVD_CONTROL=${controlToken}`],
+    runtimeDirectory: directory,
+    resolver,
+  });
+  teardown.add("container", () => containers.remove(id));
+  signal.throwIfAborted();
+
+  await marks.joinNetwork(id, slot.netnsPath);
+  teardown.add("mark", () => marks.remove(id));
+
+  // The address is pinned and denied everything before anything inside can send.
+  await containers.start(id);
+  signal.throwIfAborted();
+
+  const found = await containers.inspect(id);
+  if (found === undefined || found.pid === 0) throw ended();
+  const cgroup = openCgroup(found.pid, id);
+  await readyWhileAlive(cgroup, (limit) => envd.ready({ address: slot.address, controlToken }, limit), signal);
+
+  const container: LiveContainer = {
+    id,
+    pid: found.pid,
+    slot,
+    controlToken,
+    cgroup,
+    build,
+    resources,
+    runtime: directory,
+    upperDirectory: found.upperDirectory,
+    createdAt,
+  };
+  store.add(container);
+  teardown.add("row", () => store.remove(id));
+  return container;
+}
+
+// A container that dies at once (an image for another architecture, for one) must not cost the whole time limit.
+export async function readyWhileAlive(
+  cgroup: Pick<Cgroup, "alive">,
+  ready: (signal: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const done = new AbortController();
+  const either = anySignal(signal, done.signal);
+  const dead = (async () => {
+    while (cgroup.alive()) await delay(ALIVE_POLL_MS, undefined, { signal: either });
+    throw ended();
+  })();
+  try {
+    await Promise.race([ready(either), dead]);
+  } finally {
+    dead.catch(() => undefined);
+    done.abort();
+  }
+}
+
+function ended(): AppError {
+  return new AppError("sandbox_create_failed", "the sandbox's first process ended while it started");
+}

@@ -1,0 +1,115 @@
+/** Images of builds on Docker. */
+
+import type { Readable } from "node:stream";
+import type Docker from "dockerode";
+import { AppError } from "../../shared/http/errors.ts";
+import { anySignal } from "../../shared/program/any-signal.ts";
+import { createPullLog } from "../builds/images/pull-log.ts";
+import type { Containers } from "./containers.ts";
+import { orUndefined } from "./docker-errors.ts";
+
+type BuildImages = Pick<Containers, "image" | "pull" | "load" | "tag" | "untag" | "commitLayer" | "buildImages">;
+
+/** What the names of images of builds begin with: a build's result, a cached layer, an image while it is used. */
+const REPOSITORIES = ["svc/build", "svc/layer", "svc/from"];
+
+/** `unlimited` has no limit of time: a pull and a commit take as long as the image is large. */
+export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string): BuildImages {
+  const idOf = async (name: string) => (await orUndefined(docker.getImage(name).inspect(), 404))?.Id;
+  return {
+    async image(name) {
+      const found = await orUndefined(docker.getImage(name).inspect(), 404);
+      if (found === undefined) return undefined;
+      const { Id, RepoTags, RepoDigests, Config, Size } = found;
+      return {
+        id: Id,
+        names: [...(RepoTags ?? []), ...(RepoDigests ?? [])],
+        env: Config.Env ?? [],
+        labels: Config.Labels ?? {},
+        bytes: Size,
+      };
+    },
+
+    async pull(name, login, { onProgress, signal }) {
+      const authconfig =
+        login === undefined
+          ? undefined
+          : { username: login.username, password: login.password, serveraddress: login.registry };
+      const log = createPullLog(onProgress);
+      try {
+        const stream = (await unlimited.pull(name, authconfig === undefined ? {} : { authconfig })) as Readable;
+        const stop = () => stream.destroy();
+        signal.addEventListener("abort", stop, { once: true });
+        try {
+          for await (const chunk of stream) log.push(String(chunk));
+        } finally {
+          signal.removeEventListener("abort", stop);
+        }
+      } catch (cause) {
+        signal.throwIfAborted();
+        if (cause instanceof AppError) throw cause;
+        throw new AppError("bad_request", `the image ${name} cannot be pulled: ${said(cause)}`, { cause });
+      }
+      signal.throwIfAborted();
+      if (log.error !== undefined)
+        throw new AppError("bad_request", `the image ${name} cannot be pulled: ${log.error}`);
+    },
+
+    async load(archive, signal) {
+      const stop = new AbortController();
+      // Half an archive must not look like a whole one: the engine is left in the middle of it.
+      archive.once("error", () => stop.abort());
+      const log = createPullLog(() => undefined);
+      try {
+        const options = { abortSignal: anySignal(signal, stop.signal) };
+        const answer = (await unlimited.loadImage(archive, options)) as Readable;
+        for await (const chunk of answer) log.push(String(chunk));
+      } catch (cause) {
+        signal.throwIfAborted();
+        if (archive.errored !== null) throw archive.errored;
+        throw new AppError("bad_request", `the engine cannot load the image: ${said(cause)}`, { cause });
+      }
+      if (log.error !== undefined) throw new AppError("bad_request", `the engine cannot load the image: ${log.error}`);
+    },
+
+    async tag(image, name) {
+      const [repo, tag] = split(name);
+      await docker.getImage(image).tag({ repo, tag });
+    },
+
+    async untag(name) {
+      // 409: a container is made of it.
+      const outcome = await orUndefined(docker.getImage(name).remove(), 404, 409);
+      return outcome !== undefined || (await idOf(name)) === undefined;
+    },
+
+    async commitLayer(id, image) {
+      const before = await idOf(image);
+      const [repo, tag] = split(image);
+      // Not a snapshot, whatever it is based on; and the container's secret must not be read from an image.
+      const changes = [`LABEL svc.node=${nodeId}`, "LABEL svc.snapshot=", "ENV SVC_ENVD_CONTROL="].join("\n");
+      await unlimited.getContainer(id).commit({ repo, tag, pause: false, changes });
+      // 409: layers or containers stand on it.
+      if (before !== undefined) await orUndefined(docker.getImage(before).remove(), 404, 409);
+    },
+
+    async buildImages() {
+      const found = await docker.listImages({ filters: { reference: REPOSITORIES } });
+      return found
+        .flatMap(({ RepoTags }) => RepoTags ?? [])
+        .filter((name) => REPOSITORIES.some((repository) => name.startsWith(`${repository}:`)));
+    },
+  };
+}
+
+function split(name: string): [repo: string, tag: string] {
+  const at = name.lastIndexOf(":");
+  return [name.slice(0, at), name.slice(at + 1)];
+}
+
+// In the engine's own words, of which clients can make something; they never hold credentials.
+function said(error: unknown): string {
+  const { json } = (error ?? {}) as { json?: { message?: unknown } };
+  if (typeof json?.message === "string") return json.message.slice(0, 500);
+  return error instanceof Error ? error.message.slice(0, 500) : "the engine refused";
+}

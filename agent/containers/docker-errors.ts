@@ -1,0 +1,17 @@
+/** What the engine means by its status codes. */
+
+import { AppError } from "../../shared/http/errors.ts";
+
+export async function orUndefined<T>(answer: Promise<T>, ...expected: readonly number[]): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (expected.includes(statusOf(error) ?? 0)) return undefined;
+    throw new AppError("internal", "the container engine refused", { cause: error });
+  }
+}
+
+export function statusOf(error: unknown): number | undefined {
+  if (typeof error !== "object" || error === null || !("statusCode" in error)) return undefined;
+  return typeof error.statusCode === "number" ? error.statusCode : undefined;
+}

@@ -1,0 +1,202 @@
+/** Containers on Docker. Together with docker-images.ts the only file that imports dockerode. */
+
+import { readFile } from "node:fs/promises";
+import type { Readable } from "node:stream";
+import Docker from "dockerode";
+import { type Static, Type } from "typebox";
+import { AppError } from "../../shared/http/errors.ts";
+import { check } from "../../shared/http/validate.ts";
+import { createInLine } from "../../shared/program/keyed-mutex.ts";
+import type { ContainerEvent, Containers } from "./containers.ts";
+import { dockerBuilds } from "./docker-builds.ts";
+import { orUndefined, statusOf } from "./docker-errors.ts";
+import { dockerImages } from "./docker-images.ts";
+import { containerOptions, type NodeOptions } from "./options.ts";
+
+/** The slowest call, a start on a loaded machine, takes a few seconds. */
+const CALL_LIMIT_MS = 60_000;
+
+export interface DockerOptions extends Omit<NodeOptions, "diskLimit" | "sudo"> {
+  readonly socketPath: string;
+}
+
+export function dockerContainers(options: DockerOptions): Containers {
+  const engine = { socketPath: options.socketPath, version: "v1.41" };
+  // Without a limit a hanging engine would hold every start and stop for ever. Events are silent for as long as they like.
+  const docker = new Docker({ ...engine, timeout: CALL_LIMIT_MS });
+  const unlimited = new Docker(engine);
+  const mine = [`svc.node=${options.nodeId}`];
+  const facts = once(() => readFacts(docker));
+  // A container renamed while it is removed is written back by the engine, and listed as `removing` until that restarts.
+  const inLine = createInLine();
+  const sudo = perImage(async (image) => {
+    const { Config } = await docker.getImage(image).inspect();
+    return Config.Labels?.["svc.sudo"] !== "false";
+  });
+
+  return {
+    async create(spec) {
+      try {
+        const { diskLimit } = await facts();
+        const node: NodeOptions = { ...options, diskLimit, sudo: await sudo(spec.build.image) };
+        const container = await docker.createContainer(containerOptions(spec, node));
+        return container.id;
+      } catch (cause) {
+        if (statusOf(cause) === 404)
+          throw new AppError("template_not_found", "the node does not have the image", { cause });
+        throw new AppError("sandbox_create_failed", "the container could not be created", { cause });
+      }
+    },
+
+    async start(id) {
+      try {
+        await docker.getContainer(id).start();
+      } catch (cause) {
+        throw new AppError("sandbox_create_failed", "the container could not be started", { cause });
+      }
+    },
+
+    async inspect(id) {
+      const found = await orUndefined(docker.getContainer(id).inspect(), 404);
+      if (found === undefined) return undefined;
+      const { Running, Pid, ExitCode, OOMKilled } = found.State;
+      const upper: unknown = (found.GraphDriver?.Data as Record<string, unknown> | undefined)?.["UpperDir"];
+      return {
+        running: Running,
+        pid: Running ? Pid : 0,
+        exitCode: ExitCode,
+        oomKilled: OOMKilled,
+        upperDirectory: typeof upper === "string" ? upper : undefined,
+      };
+    },
+
+    async kill(id) {
+      // 409: it does not run.
+      await orUndefined(docker.getContainer(id).kill({ signal: "SIGKILL" }), 404, 409);
+    },
+
+    async remove(id) {
+      // 409: a removal is already under way.
+      await inLine(id, () => orUndefined(docker.getContainer(id).remove({ force: true, v: true }), 404, 409));
+    },
+
+    async rename(id, name) {
+      await inLine(id, () => docker.getContainer(id).rename({ name }));
+    },
+
+    async list() {
+      const found = await docker.listContainers({ all: true, filters: { label: mine } });
+      return found.map(({ Id, Names, State }) => ({
+        id: Id,
+        name: Names[0]?.slice(1) ?? "",
+        running: State === "running",
+      }));
+    },
+
+    async watch(since, onEvent, signal) {
+      const filters = { type: ["container"], event: ["die", "oom", "destroy"], label: mine };
+      // Seconds with a fraction, as the engine reads them.
+      const stream = await events(unlimited, { since: Number((since / 1_000).toFixed(3)), filters });
+      const stop = () => stream.destroy();
+      signal.addEventListener("abort", stop, { once: true });
+      try {
+        let rest = "";
+        for await (const chunk of stream) {
+          const lines = `${rest}${String(chunk)}`.split("\n");
+          rest = lines.pop() ?? "";
+          for (const event of lines.map(toEvent)) if (event !== undefined) onEvent(event);
+        }
+        if (!signal.aborted) throw new Error("the engine ended its event stream");
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      } finally {
+        signal.removeEventListener("abort", stop);
+        stop();
+      }
+    },
+
+    ...dockerImages(docker, unlimited, options.nodeId),
+    ...dockerBuilds(docker, unlimited, options.nodeId),
+    facts,
+  };
+}
+
+type EventFilter = { readonly since: number; readonly filters: Readonly<Record<string, string[]>> };
+
+async function events(docker: Docker, { since, filters }: EventFilter): Promise<Readable> {
+  const stream: NodeJS.ReadableStream = await docker.getEvents({ since, filters });
+  return stream as Readable;
+}
+
+const EventLine = Type.Object({
+  Action: Type.String(),
+  Actor: Type.Object({ ID: Type.String(), Attributes: Type.Optional(Type.Record(Type.String(), Type.Unknown())) }),
+});
+const eventLine = check(EventLine, "engine event");
+
+function toEvent(line: string): ContainerEvent | undefined {
+  let value: Static<typeof EventLine>;
+  try {
+    value = eventLine.parse(JSON.parse(line));
+  } catch {
+    return undefined;
+  }
+  const exitCode = Number(value.Actor.Attributes?.["exitCode"] ?? Number.NaN);
+  const kind = KINDS[value.Action];
+  if (kind === undefined) return undefined;
+  return { kind, id: value.Actor.ID, exitCode: Number.isInteger(exitCode) ? exitCode : undefined };
+}
+
+const KINDS: Readonly<Record<string, ContainerEvent["kind"]>> = { die: "died", oom: "oom", destroy: "removed" };
+
+async function readFacts(docker: Docker) {
+  const [info, version] = await Promise.all([docker.info(), docker.version()]);
+  const {
+    Driver,
+    DockerRootDir,
+    SecurityOptions = [],
+  } = info as {
+    Driver: string;
+    DockerRootDir: string;
+    SecurityOptions?: string[];
+  };
+  const runc = version.Components?.find(({ Name }) => Name === "runc");
+  return {
+    version: version.Version,
+    storageDriver: Driver,
+    diskLimit:
+      Driver === "btrfs" || Driver === "zfs" || (Driver === "overlay2" && (await hasProjectQuota(DockerRootDir))),
+    seccomp: SecurityOptions.some((option) => option.includes("seccomp")),
+    runcVersion: runc?.Version ?? "unknown",
+    dataRoot: DockerRootDir,
+  };
+}
+
+// overlay2 limits the size of a layer on xfs with project quotas only.
+async function hasProjectQuota(directory: string): Promise<boolean> {
+  const mounts = (await readFile("/proc/self/mounts", "utf8")).split("\n").map((line) => line.split(" "));
+  const [, , type, options = ""] = mounts
+    .filter(([, point = ""]) => point === "/" || directory === point || directory.startsWith(`${point}/`))
+    .reduce((best, mount) => ((mount[1]?.length ?? 0) >= (best[1]?.length ?? 0) ? mount : best), [""]);
+  return type === "xfs" && /(^|,)(prjquota|pquota)(,|$)/.test(options);
+}
+
+function once<T>(read: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | undefined;
+  return () => {
+    answer ??= read().catch((error: unknown) => {
+      answer = undefined;
+      throw error;
+    });
+    return answer;
+  };
+}
+
+function perImage<T>(read: (image: string) => Promise<T>): (image: string) => Promise<T> {
+  const known = new Map<string, () => Promise<T>>();
+  return (image) => {
+    const answer = known.get(image) ?? once(() => read(image));
+    known.set(image, answer);
+    return answer();
+  };
+}

@@ -1,0 +1,145 @@
+/** The agent's side of envd's internal routes. Whatever it answers is hostile: bounded, and checked by whoever uses it. */
+
+import { request } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { AppError } from "../../shared/http/errors.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import { anySignal } from "../../shared/program/any-signal.ts";
+
+const PORT = 49983;
+const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
+/** Between two questions whether it is up: short, because every start waits for it. */
+const POLL_MS = 4;
+const CONNECT_LIMIT_MS = 1_000;
+const WATCHES_LIMIT_MS = 2_000;
+
+export interface EnvdInit {
+  readonly accessToken: string;
+  readonly envVars: Readonly<Record<string, string>>;
+  readonly timestamp: string;
+  readonly sandboxId: string;
+  readonly templateId: string;
+  readonly executionId: string;
+  readonly defaultUser?: string;
+  readonly defaultWorkdir?: string;
+  /** PEM of what it trusts besides what its image does: `caFor`. Empty: nothing any more. Absent: as it is. */
+  readonly caBundle?: string;
+  /** From now on this one opens the internal routes. */
+  readonly controlToken?: string;
+}
+
+/** PEM of the node's authority for a policy with rules, else empty. */
+export type CaFor = (policy: EgressPolicy) => Promise<string>;
+
+/** Where an envd is and what opens its internal routes. */
+interface EnvdAddress {
+  readonly address: string;
+  readonly controlToken: string;
+}
+
+export interface Envd {
+  /** Waits until it answers; the signal is the limit. */
+  ready(at: EnvdAddress, signal: AbortSignal): Promise<void>;
+  /** Has it run its own code once, so that the first command after a thaw finds it compiled. */
+  warm(at: EnvdAddress, signal: AbortSignal): Promise<void>;
+  init(at: EnvdAddress, body: EnvdInit, signal: AbortSignal): Promise<void>;
+  /** For a running sandbox whose rules changed; as `EnvdInit.caBundle`. */
+  trust(at: EnvdAddress, caBundle: string, signal: AbortSignal): Promise<void>;
+  logs(at: EnvdAddress, after: number, signal: AbortSignal): Promise<unknown>;
+  /** Its own watches of files are in the way of a memory dump. Limited in time. */
+  suspendWatches(at: EnvdAddress): Promise<void>;
+  resumeWatches(at: EnvdAddress): Promise<void>;
+}
+
+export function httpEnvd(port = PORT): Envd {
+  const call = (at: EnvdAddress, method: string, path: string, rest: { body?: string; signal: AbortSignal }) =>
+    exchange({ ...at, port, method, path, ...rest });
+  return {
+    async ready(at, signal) {
+      for (;;) {
+        signal.throwIfAborted();
+        try {
+          await call(at, "GET", "/health", {
+            signal: anySignal(signal, AbortSignal.timeout(CONNECT_LIMIT_MS)),
+          });
+          return;
+        } catch {
+          await delay(POLL_MS, undefined, { signal });
+        }
+      }
+    },
+    async warm(at, signal) {
+      await call(at, "POST", "/warm", { signal });
+    },
+    async init(at, body, signal) {
+      await call(at, "POST", "/init", { body: JSON.stringify(body), signal });
+    },
+    async trust(at, caBundle, signal) {
+      await call(at, "PUT", "/ca-bundle", { body: JSON.stringify({ caBundle }), signal });
+    },
+    async suspendWatches(at) {
+      await call(at, "POST", "/watches/suspend", { signal: AbortSignal.timeout(WATCHES_LIMIT_MS) });
+    },
+    async resumeWatches(at) {
+      await call(at, "POST", "/watches/resume", { signal: AbortSignal.timeout(WATCHES_LIMIT_MS) });
+    },
+    async logs(at, after, signal) {
+      const text = await call(at, "GET", `/logs?after=${after}&limit=1000`, { signal });
+      try {
+        return JSON.parse(text) as unknown;
+      } catch (cause) {
+        throw new AppError("unavailable", "the sandbox answered with logs that are not JSON", { cause });
+      }
+    },
+  };
+}
+
+interface Exchange extends EnvdAddress {
+  readonly port: number;
+  readonly method: string;
+  readonly path: string;
+  readonly body?: string;
+  readonly signal: AbortSignal;
+}
+
+// A connection of its own for each call: an idle one would meet envd's expired timers after a thaw.
+function exchange({ address, port, controlToken, method, path, body, signal }: Exchange): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const fail = (cause: unknown) =>
+      reject(new AppError("unavailable", `the sandbox did not answer ${path}`, { cause }));
+    const call = request(
+      {
+        host: address,
+        port,
+        method,
+        path,
+        signal,
+        agent: false,
+        headers: {
+          "svc-node-token": controlToken,
+          connection: "close",
+          ...(body === undefined
+            ? {}
+            : { "content-type": "application/json", "content-length": Buffer.byteLength(body) }),
+        },
+      },
+      (response) => {
+        const chunks: Buffer[] = [];
+        let size = 0;
+        response.on("data", (chunk: Buffer) => {
+          size += chunk.length;
+          if (size > MAX_ANSWER_BYTES) call.destroy(new Error("the answer is too long"));
+          else chunks.push(chunk);
+        });
+        response.once("error", fail);
+        response.once("end", () => {
+          const status = response.statusCode ?? 0;
+          if (status >= 200 && status < 300) resolve(Buffer.concat(chunks).toString("utf8"));
+          else fail(new Error(`status ${status}`));
+        });
+      },
+    );
+    call.once("error", fail);
+    call.end(body);
+  });
+}

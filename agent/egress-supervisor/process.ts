@@ -1,0 +1,143 @@
+/**
+ * The egress process, supervised: started anew when it dies, told of every sandbox each time. While it is down no
+ * redirected connection and no name gets through, and no policy is replaced.
+ */
+
+import { setTimeout as delay } from "node:timers/promises";
+import type { NetworkCheck, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Begin, Check, SandboxEgress } from "../egress/messages.ts";
+import { type EgressChannel, openChannel } from "./channel.ts";
+
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 5_000;
+/** One that ran for so long may be started again at once. */
+const STEADY_MS = 10_000;
+
+export interface EgressProcess {
+  /** At start, with all that run. Resolves when connections are taken, or after the limit: then it comes later. */
+  begin(sandboxes: readonly SandboxEgress[], limitMs: number): Promise<void>;
+  /** In force when it resolves, and what it forbids is cut. It rejects while the process is down; then the next knows it. */
+  set(sandbox: SandboxEgress): Promise<void>;
+  /** Flows of the address end, and it is unknown; nobody waits for that. */
+  forget(address: string): void;
+  check(address: string, flow: Check["flow"]): Promise<NetworkCheck>;
+  /** Undefined when it serves. */
+  readonly problem: string | undefined;
+  stop(): Promise<void>;
+}
+
+/** Values for `${placeholder}` in headers. Undefined: there is none, and the request that needs it fails. */
+type ResolvePlaceholder = (executionId: string, placeholder: string) => Promise<string | undefined>;
+export type Authority = Begin["authority"];
+
+export interface EgressProcessOptions extends Omit<Begin, "is" | "authority" | "sandboxes"> {
+  /** The program with its arguments, found anew for each start. */
+  readonly command: () => Promise<readonly string[]>;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly authority: () => Promise<Authority>;
+  readonly resolve: ResolvePlaceholder;
+  readonly log: Log;
+}
+
+export type OnDecisions = (sandboxId: string, entries: readonly NetworkLogEntry[], suppressed: number) => void;
+
+export function createEgressProcess(options: EgressProcessOptions, onDecisions: OnDecisions): EgressProcess {
+  const { command, environment, authority, resolve, log, ...begin } = options;
+  const sandboxes = new Map<string, SandboxEgress>();
+  const state = {
+    channel: undefined as EgressChannel | undefined,
+    serves: false,
+    problem: "it was not started yet" as string,
+    running: undefined as Promise<void> | undefined,
+  };
+  const stopping = new AbortController();
+  const first = { ready: () => undefined as void };
+  const firstReady = new Promise<void>((resolve) => {
+    first.ready = resolve;
+  });
+
+  const once = async () => {
+    const channel = openChannel({
+      command: await command(),
+      environment,
+      begin: { is: "begin", ...begin, authority: await authority(), sandboxes: [...sandboxes.values()] },
+      log,
+      onMessage(message, reply) {
+        if (message.is === "decisions") onDecisions(message.sandboxId, message.entries, message.suppressed);
+        else if (message.is === "resolve") {
+          const { id, executionId, placeholder } = message;
+          resolve(executionId, placeholder)
+            .catch(() => undefined)
+            .then((value) => reply({ is: "resolved", id, ...(value === undefined ? {} : { value }) }))
+            .catch((error: unknown) => log.error({ err: error }, "placeholder not answered"));
+        }
+      },
+    });
+    // Set at once: what changes from here on is sent after `begin`, in order.
+    state.channel = channel;
+    try {
+      await channel.ready;
+      state.serves = true;
+      first.ready();
+      log.info({ sandboxes: sandboxes.size }, "egress process serves");
+      await channel.ended;
+      state.problem = "it ended and is started again";
+    } finally {
+      state.serves = false;
+      state.channel = undefined;
+    }
+  };
+
+  const supervise = async () => {
+    let pause = FIRST_PAUSE_MS;
+    while (!stopping.signal.aborted) {
+      const begun = Date.now();
+      try {
+        await once();
+      } catch (error) {
+        state.problem = error instanceof Error ? error.message : "it cannot be started";
+      }
+      if (stopping.signal.aborted) return;
+      log.error({ problem: state.problem }, "egress process is down: redirected connections and names are refused");
+      if (Date.now() - begun > STEADY_MS) pause = FIRST_PAUSE_MS;
+      await delay(pause, undefined, { signal: stopping.signal }).catch(() => undefined);
+      pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+    }
+  };
+
+  return {
+    async begin(all, limitMs) {
+      for (const sandbox of all) sandboxes.set(sandbox.address, sandbox);
+      state.running ??= supervise();
+      const limit = new AbortController();
+      await Promise.race([firstReady, delay(limitMs, undefined, { signal: limit.signal }).catch(() => undefined)]);
+      limit.abort();
+    },
+    async set(sandbox) {
+      sandboxes.set(sandbox.address, sandbox);
+      const { channel } = state;
+      if (channel === undefined) throw new AppError("unavailable", `the egress process is down: ${state.problem}`);
+      await channel.ask({ is: "set", sandbox });
+    },
+    forget(address) {
+      if (!sandboxes.delete(address)) return;
+      state.channel?.ask({ is: "forget", address }).catch(() => undefined);
+    },
+    async check(address, flow) {
+      if (state.channel === undefined) throw new AppError("unavailable", "the egress process is down");
+      const answer = await state.channel.ask({ is: "check", address, flow });
+      if (answer.is !== "checked") throw new AppError("internal", "the egress process answered something else");
+      return { ...answer.decision, addresses: [...answer.addresses] };
+    },
+    get problem() {
+      return state.serves ? undefined : state.problem;
+    },
+    async stop() {
+      stopping.abort();
+      await state.channel?.stop();
+      await state.running;
+    },
+  };
+}

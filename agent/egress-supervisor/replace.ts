@@ -1,0 +1,50 @@
+/**
+ * Another policy for a running sandbox, in two parts: what it may reach, which asks nothing of the sandbox, and then
+ * which certificates its programs trust, which only its own envd can change and the sandbox can therefore refuse.
+ */
+
+import type { EgressReplaced } from "../../shared/agent-api/routes.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { CaFor, Envd } from "../containers/envd.ts";
+import type { Gate } from "../network/gate.ts";
+import type { Sandbox } from "../sandboxes/sandboxes.ts";
+
+const TRUST_LIMIT_MS = 5_000;
+
+export interface ReplaceEgressDeps {
+  readonly gate: Pick<Gate, "replace">;
+  readonly envd: Pick<Envd, "trust">;
+  readonly caFor: CaFor;
+  readonly log: Log;
+}
+
+export interface ReplaceEgress {
+  /** Rejects with the old policy in force, or, when even that failed, with the sandbox closed; the error says which. */
+  enforce(sandbox: Sandbox, to: EgressPolicy): Promise<void>;
+  /** Once the policy is in force. Never rejects: a sandbox that does not answer changes nothing about its policy. */
+  trust(sandbox: Sandbox, to: EgressPolicy): Promise<EgressReplaced>;
+}
+
+export function createReplaceEgress({ gate, envd, caFor, log }: ReplaceEgressDeps): ReplaceEgress {
+  return {
+    enforce: ({ executionId, sandboxId, container, egress: from }, to) =>
+      gate.replace(container.slot, { executionId, sandboxId }, { from, to }),
+
+    async trust({ executionId, container, egress: from }, to) {
+      const [before, after] = [from.rules.length > 0, to.rules.length > 0];
+      if (!before && !after) return { trust: "as asked" };
+      const { slot, controlToken } = container;
+      try {
+        // Said again when there were rules before: then the last time may have failed.
+        const pem = await caFor(to);
+        await envd.trust({ address: slot.address, controlToken }, pem, AbortSignal.timeout(TRUST_LIMIT_MS));
+        return { trust: "as asked" };
+      } catch (error) {
+        log.warn({ err: error, executionId }, "the policy is in force, but the sandbox does not change what it trusts");
+        // A certificate too many is believed for no host any more: the rules are gone.
+        return { trust: after ? "not told" : "as asked" };
+      }
+    },
+  };
+}

@@ -1,0 +1,127 @@
+/** Connections to the internet, directly or through the sandbox's egress proxy; never directly instead of through it. */
+
+import { connect, type Socket } from "node:net";
+import type { EgressProxy } from "../../../shared/policy/egress-policy.ts";
+import { hostName } from "../../../shared/policy/names.ts";
+import { addressNumber, alwaysDenied, contains, parseRange } from "../../../shared/policy/ranges.ts";
+import type { Names } from "../dns/names.ts";
+import { type LargeBuffers, openIntake } from "../intake.ts";
+import type { Target } from "../target.ts";
+import { tunnel } from "./socks.ts";
+
+/** Of the whole way, names and proxy included. */
+const LIMIT_MS = 30_000;
+/** Of one address, where there is another one to try. */
+const ADDRESS_LIMIT_MS = 5_000;
+const KEEP_ALIVE_MS = 60_000;
+
+export interface DialDeps {
+  readonly names: Pick<Names, "addresses">;
+  readonly isOwn: (address: string) => boolean;
+  /** Where egress proxies may be although sandboxes never get there. */
+  readonly proxyAllowedRanges: readonly string[];
+}
+
+export interface DialOptions {
+  readonly port: number;
+  readonly signal: AbortSignal;
+  /** For a socket with an intake. Not where TLS will read from its handle. */
+  readonly buffers?: LargeBuffers;
+}
+
+/** What is to be dialled by whom, until when. */
+interface Attempt extends DialOptions {
+  /** Unix milliseconds */
+  readonly until: number;
+}
+
+/** Rejects when it cannot be reached; the message is for the log of decisions and names no proxy. */
+export async function dial(target: Target, options: DialOptions, deps: DialDeps): Promise<Socket> {
+  const until = Date.now() + LIMIT_MS;
+  switch (target.is) {
+    case "refused":
+      throw new Error("refused");
+    case "direct":
+      return dialAddresses(target.addresses, { ...options, until });
+    case "proxied": {
+      const { proxy, host } = target;
+      const signal = AbortSignal.any([options.signal, AbortSignal.timeout(LIMIT_MS)]);
+      const addresses = await proxyAddresses(proxy, deps);
+      const socket = await dialAddresses(addresses, { ...options, port: proxy.port, until });
+      return tunnel(socket, proxy, { host, port: options.port, signal });
+    }
+  }
+}
+
+/** An operator's network is not to be probed by naming it as a proxy. */
+async function proxyAddresses({ host }: EgressProxy, deps: DialDeps): Promise<readonly string[]> {
+  const addresses = addressNumber(host) === undefined ? await lookUp(host, deps) : [host];
+  const ranges = deps.proxyAllowedRanges.flatMap((text) => parseRange(text) ?? []);
+  const allowed = addresses.filter((address) => {
+    const number = addressNumber(address);
+    if (number === undefined) return false;
+    if (ranges.some((range) => contains(range, number))) return true;
+    return alwaysDenied(number) === undefined && !deps.isOwn(address);
+  });
+  if (allowed.length === 0) throw new Error("the egress proxy has no address that it may have");
+  return allowed;
+}
+
+async function lookUp(host: string, { names }: DialDeps): Promise<readonly string[]> {
+  const name = hostName(host);
+  return name === undefined ? [] : (await names.addresses(name)).addresses;
+}
+
+async function dialAddresses(addresses: readonly string[], options: Attempt): Promise<Socket> {
+  let failed: unknown = new Error("no address");
+  for (const [index, address] of addresses.entries()) {
+    const last = index === addresses.length - 1;
+    const until = last ? options.until : Math.min(options.until, Date.now() + ADDRESS_LIMIT_MS);
+    try {
+      return await dialAddress(address, { ...options, until });
+    } catch (error) {
+      failed = error;
+      if (options.signal.aborted || Date.now() >= options.until) break;
+    }
+  }
+  throw failed;
+}
+
+// A timer and one listener: signals made of signals are among the dear things that are done for a connection.
+function dialAddress(host: string, { port, signal, buffers, until }: Attempt): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason as Error);
+    const intake = buffers === undefined ? undefined : openIntake(buffers);
+    const socket = connect({
+      host,
+      port,
+      autoSelectFamily: false,
+      allowHalfOpen: true,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_MS,
+      ...(intake === undefined ? {} : { onread: intake.onread }),
+    });
+    const abort = () => socket.destroy(signal.reason as Error);
+    const late = () => socket.destroy(new Error("the destination did not answer in time"));
+    const timer = setTimeout(late, Math.max(until - Date.now(), 0));
+    const settled = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+      socket.off("error", fail);
+    };
+    const fail = (error: Error) => {
+      settled();
+      reject(error);
+    };
+    signal.addEventListener("abort", abort, { once: true });
+    socket.once("error", fail);
+    socket.once("connect", () => {
+      settled();
+      // Whoever carries it listens for more than this; until then a reset is no reason to end the process.
+      socket.on("error", () => undefined);
+      intake?.from(socket);
+      resolve(socket);
+    });
+  });
+}

@@ -1,0 +1,80 @@
+/** CONNECT through a SOCKS5 proxy (RFC 1928, 1929). The only user of `socks`, which checks neither names nor lengths. */
+
+import type { Socket } from "node:net";
+import { SocksClient } from "socks";
+import type { EgressProxy } from "../../../shared/policy/egress-policy.ts";
+import { hostName } from "../../../shared/policy/names.ts";
+import { addressNumber } from "../../../shared/policy/ranges.ts";
+
+const LIMIT_MS = 30_000;
+const MOST_CREDENTIAL_BYTES = 255;
+
+export interface Destination {
+  /** An IPv4 address, or a name in the spelling of `hostName`, which the proxy resolves. */
+  readonly host: string;
+  readonly port: number;
+  readonly signal: AbortSignal;
+}
+
+/** `socket` is connected to the proxy, and is the tunnel afterwards; destroyed when this rejects. */
+export async function tunnel(socket: Socket, proxy: EgressProxy, destination: Destination): Promise<Socket> {
+  const { host, port, signal } = destination;
+  const { username, password } = proxy;
+  const abort = () => socket.destroy();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    signal.throwIfAborted();
+    if (addressNumber(host) === undefined && hostName(host) !== host) throw new Error("not a name for a proxy");
+    if (tooLong(username) || tooLong(password)) throw new Error("credentials of the egress proxy are too long");
+    const established = SocksClient.createConnection({
+      command: "connect",
+      existing_socket: socket,
+      proxy: {
+        host: proxy.host,
+        port: proxy.port,
+        type: 5,
+        ...(username === undefined ? {} : { userId: username, password: password ?? "" }),
+      },
+      destination: { host, port },
+      timeout: LIMIT_MS,
+    });
+    await established.catch((error: unknown) => {
+      // The library's error holds the password.
+      throw new Error(`egress proxy: ${error instanceof Error ? error.message : "failed"}`);
+    });
+    await settled(socket);
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+/**
+ * The library hands over what came with the proxy's answer as an event, and lets the socket flow: both are undone
+ * before anybody else has it, so that no byte, and no end, passes unseen.
+ */
+function settled(socket: Socket): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const gone = () => reject(new Error("egress proxy: the connection closed"));
+    const early: Buffer[] = [];
+    const keep = (chunk: Buffer) => void early.push(chunk);
+    socket.once("close", gone);
+    socket.on("data", keep);
+    socket.once("resume", () => {
+      socket.pause();
+      socket.off("data", keep).off("close", gone);
+      if (early.length > 0) socket.unshift(Buffer.concat(early));
+      // Paused on purpose, it would stay so for an HTTP client; after this it is as one that nobody listened to yet.
+      const nothing = () => undefined;
+      socket.on("readable", nothing).off("readable", nothing);
+      setImmediate(resolve);
+    });
+  });
+}
+
+function tooLong(text: string | undefined): boolean {
+  return text !== undefined && Buffer.byteLength(text) > MOST_CREDENTIAL_BYTES;
+}

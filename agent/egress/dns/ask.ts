@@ -1,0 +1,86 @@
+/** One question to the machine's resolvers, one after the other, each with its own socket and time limit. */
+
+import { randomInt } from "node:crypto";
+import { createSocket } from "node:dgram";
+import { connect } from "node:net";
+import { answers, failure, withId } from "./message.ts";
+import type { Upstream } from "./upstreams.ts";
+
+const UDP_LIMIT_MS = 2_500;
+const TCP_LIMIT_MS = 5_000;
+
+type Ask = (question: Buffer, id: number, upstream: Upstream, signal: AbortSignal) => Promise<Buffer>;
+
+/** The answer under the question's own id; a failure when no resolver gave one. */
+export const askUdp = (question: Buffer, upstreams: readonly Upstream[], signal: AbortSignal) =>
+  ask(question, upstreams, signal, { once: overUdp, limitMs: UDP_LIMIT_MS });
+
+export const askTcp = (question: Buffer, upstreams: readonly Upstream[], signal: AbortSignal) =>
+  ask(question, upstreams, signal, { once: overTcp, limitMs: TCP_LIMIT_MS });
+
+async function ask(
+  question: Buffer,
+  upstreams: readonly Upstream[],
+  signal: AbortSignal,
+  { once, limitMs }: { once: Ask; limitMs: number },
+): Promise<Buffer> {
+  for (const upstream of upstreams) {
+    const id = randomInt(0x10000);
+    try {
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
+      const reply = await once(question, id, upstream, limit);
+      return withId(reply, question.readUInt16BE(0));
+    } catch {
+      if (signal.aborted) break;
+    }
+  }
+  return failure(question);
+}
+
+const overUdp: Ask = (question, id, { host, port }, signal) =>
+  new Promise((resolve, reject) => {
+    const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+    const finish = (settle: () => void) => {
+      signal.removeEventListener("abort", abort);
+      socket.close();
+      settle();
+    };
+    const fail = (error: Error) => finish(() => reject(error));
+    const abort = () => fail(signal.reason as Error);
+    signal.addEventListener("abort", abort, { once: true });
+    socket.once("error", fail);
+    socket.on("message", (reply) => {
+      if (answers(reply, question, id)) finish(() => resolve(reply));
+    });
+    // Connected, so that only this resolver's answers arrive; the port is the system's choice and therefore random.
+    socket.connect(port, host, () => {
+      socket.send(withId(question, id), (error) => {
+        if (error !== null) fail(error);
+      });
+    });
+  });
+
+const overTcp: Ask = (question, id, { host, port }, signal) =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ host, port, signal });
+    let received = Buffer.alloc(0);
+    const fail = (error: Error) => {
+      socket.destroy();
+      reject(error);
+    };
+    socket.once("error", fail);
+    socket.once("close", () => reject(new Error("the resolver closed the connection")));
+    socket.once("connect", () => {
+      const size = Buffer.alloc(2);
+      size.writeUInt16BE(question.length);
+      socket.write(Buffer.concat([size, withId(question, id)]));
+    });
+    socket.on("data", (chunk: Buffer) => {
+      received = Buffer.concat([received, chunk]);
+      if (received.length < 2 || received.length < 2 + received.readUInt16BE(0)) return;
+      const reply = received.subarray(2, 2 + received.readUInt16BE(0));
+      if (!answers(reply, question, id)) return fail(new Error("the resolver answered another question"));
+      resolve(reply);
+      socket.destroy();
+    });
+  });

@@ -1,0 +1,111 @@
+/**
+ * What names lead to, asked of the node's resolvers and remembered as long as the answer says, up to a minute. The
+ * same answers are given to sandboxes that may ask for listed names only, and dialled.
+ */
+
+import { decode, type Packet } from "dns-packet";
+import { hostName } from "../../../shared/policy/names.ts";
+import { addressNumber } from "../../../shared/policy/ranges.ts";
+import { askTcp, askUdp } from "./ask.ts";
+import { ask, CODE } from "./question.ts";
+import type { Upstream } from "./upstreams.ts";
+
+const LONGEST_MS = 60_000;
+const MOST_NAMES = 10_000;
+const MOST_ADDRESSES = 16;
+const LONGEST_CHAIN = 16;
+
+interface Answer {
+  /** Of `dns-question.CODE`, or another one of the resolver's. */
+  readonly code: number;
+  /** IPv4, in the order of the answer. */
+  readonly addresses: readonly string[];
+  /** Seconds. */
+  readonly ttl: number;
+}
+
+export interface Names {
+  /** Never throws: a resolver that cannot be asked is `CODE.failed`. */
+  addresses(name: string): Promise<Answer>;
+  /** What the name stands for, where it is an alias. */
+  alias(name: string): Promise<Answer & { readonly alias?: string }>;
+  stop(): void;
+}
+
+export function openNames(upstreams: () => Promise<readonly Upstream[]>, now = Date.now): Names {
+  const known = new Map<string, { readonly until: number; readonly answer: Promise<Answer> }>();
+  const stopping = new AbortController();
+
+  const asked = async (name: string, type: "A" | "CNAME"): Promise<Packet | undefined> => {
+    try {
+      const servers = await upstreams();
+      const question = ask(name, type);
+      const short = decode(await askUdp(question, servers, stopping.signal));
+      return short.flag_tc ? decode(await askTcp(question, servers, stopping.signal)) : short;
+    } catch {
+      return undefined;
+    }
+  };
+
+  const look = async (name: string): Promise<Answer> => {
+    const packet = await asked(name, "A");
+    const answer = packet === undefined ? { code: CODE.failed, addresses: [], ttl: 0 } : addressesIn(packet, name);
+    // Failures are not remembered.
+    if (answer.addresses.length === 0) known.delete(name);
+    else known.set(name, { until: now() + Math.min(answer.ttl * 1_000, LONGEST_MS), answer: Promise.resolve(answer) });
+    return answer;
+  };
+
+  return {
+    addresses(name) {
+      const found = known.get(name);
+      if (found !== undefined && found.until > now()) return found.answer;
+      if (known.size >= MOST_NAMES) forgetOldest(known);
+      const answer = look(name);
+      // Those who ask meanwhile wait for the same answer.
+      known.set(name, { until: now() + LONGEST_MS, answer });
+      return answer;
+    },
+    async alias(name) {
+      const packet = await asked(name, "CNAME");
+      if (packet === undefined) return { code: CODE.failed, addresses: [], ttl: 0 };
+      const record = (packet.answers ?? []).find(({ type, name: of }) => type === "CNAME" && hostName(of) === name);
+      const alias = record?.type === "CNAME" ? hostName(record.data) : undefined;
+      return { code: codeOf(packet), addresses: [], ttl: ttlOf(record), ...(alias === undefined ? {} : { alias }) };
+    },
+    stop: () => stopping.abort(),
+  };
+}
+
+/** Only records that the name leads to, whatever else is in the message. */
+function addressesIn(packet: Packet, name: string): Answer {
+  const records = packet.answers ?? [];
+  const ttls: number[] = [];
+  let owner: string | undefined = name;
+  for (let step = 0; step < LONGEST_CHAIN && owner !== undefined; step += 1) {
+    const of: string = owner;
+    const here = records.filter((record) => "name" in record && hostName(record.name) === of);
+    const addresses = here.flatMap((record) => (record.type === "A" ? [record] : []));
+    if (addresses.length > 0) {
+      ttls.push(...addresses.map(ttlOf));
+      const list = addresses.map(({ data }) => data).filter((address) => addressNumber(address) !== undefined);
+      return { code: codeOf(packet), addresses: [...new Set(list)].slice(0, MOST_ADDRESSES), ttl: Math.min(...ttls) };
+    }
+    const alias = here.find((record) => record.type === "CNAME");
+    if (alias?.type === "CNAME") ttls.push(ttlOf(alias));
+    owner = alias?.type === "CNAME" ? hostName(alias.data) : undefined;
+  }
+  return { code: codeOf(packet), addresses: [], ttl: 0 };
+}
+
+function codeOf(packet: Packet): number {
+  return (packet.flags ?? 0) & 0xf;
+}
+
+function ttlOf(record: object | undefined): number {
+  return record !== undefined && "ttl" in record && typeof record.ttl === "number" ? record.ttl : 0;
+}
+
+function forgetOldest(known: Map<string, unknown>): void {
+  for (const name of [...known.keys()].slice(0, MOST_NAMES / 10)) known.delete(name);
+}

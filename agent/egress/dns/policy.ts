@@ -1,0 +1,79 @@
+/**
+ * What a sandbox is told when it asks for a name. A question is a message to whoever serves the zone, and so is every
+ * bit of it that reaches them: where only listed names may be asked for, a question of our own is asked instead.
+ */
+
+import { decideName } from "../../../shared/policy/decide.ts";
+import { type EgressPolicy, onlyListedNames } from "../../../shared/policy/egress-policy.ts";
+import { hostName } from "../../../shared/policy/names.ts";
+import { addressNumber, alwaysDenied } from "../../../shared/policy/ranges.ts";
+import type { Names } from "./names.ts";
+import { CODE, type Question, respond, respondAddresses, respondAlias, TYPE } from "./question.ts";
+
+/** Who asks, found by the source address of the question. */
+export interface Asker {
+  readonly policy: EgressPolicy;
+  /** Takes one of the questions it may ask in a while. */
+  mayAsk(): boolean;
+  /** Something was asked for that is not answered, for the log of decisions. */
+  refused(name: string, rule: string): void;
+}
+
+export interface Answering {
+  readonly names: Names;
+  /** Asks the node's resolvers the question as it is. */
+  readonly forward: (message: Buffer) => Promise<Buffer>;
+}
+
+/** What a connection needs. Anything else only carries data, TXT above all, or undermines what is decided by names. */
+const ANSWERED: readonly number[] = [TYPE.A, TYPE.AAAA, TYPE.CNAME];
+/**
+ * HTTPS and SVCB records hold keys that hide the name of a connection (ECH) and addresses that bypass A records.
+ * Browsers ask for them before every connection: that is nothing to write down.
+ */
+const HINTS: readonly number[] = [TYPE.HTTPS, TYPE.SVCB, TYPE.ANY];
+/** Whole zones. */
+const TRANSFERS: readonly number[] = [TYPE.AXFR, TYPE.IXFR];
+
+export async function answer(message: Buffer, question: Question, asker: Asker, answering: Answering): Promise<Buffer> {
+  const { type } = question;
+  if (!question.internet || TRANSFERS.includes(type)) return respond(message, question, CODE.refused);
+  if (onlyListedNames(asker.policy)) return answerListed(message, question, asker, answering);
+  return ANSWERED.includes(type)
+    ? answering.forward(message)
+    : withoutRecords(message, question, asker, question.name ?? "");
+}
+
+/** "There is the name, but nothing of that type", whatever the policy: programs go on without, and do not ask again. */
+function withoutRecords(message: Buffer, question: Question, asker: Asker, name: string): Buffer {
+  if (!HINTS.includes(question.type)) asker.refused(name, `always type ${question.type}`);
+  return respond(message, question, CODE.ok);
+}
+
+async function answerListed(message: Buffer, question: Question, asker: Asker, { names }: Answering): Promise<Buffer> {
+  const { type } = question;
+  const name = question.name === undefined ? undefined : hostName(question.name);
+  const decision = name === undefined ? undefined : decideName(name, asker.policy);
+  if (name === undefined || decision?.verdict !== "allow") {
+    asker.refused(name ?? "", decision?.rule ?? "always name");
+    return respond(message, question, CODE.refused);
+  }
+  if (!ANSWERED.includes(type)) return withoutRecords(message, question, asker, name);
+  // There is no IPv6 in a sandbox.
+  if (type === TYPE.AAAA) return respond(message, question, CODE.ok);
+  if (type === TYPE.CNAME) {
+    const { code, alias, ttl } = await names.alias(name);
+    return alias === undefined ? respond(message, question, code) : respondAlias(message, question, { alias, ttl });
+  }
+  const { code, addresses, ttl } = await names.addresses(name);
+  const outside = addresses.filter((address) => denied(address) === undefined);
+  const [inside] = addresses.flatMap((address) => denied(address) ?? []);
+  if (inside !== undefined) asker.refused(name, `always ${inside}`);
+  if (outside.length === 0) return respond(message, question, code);
+  return respondAddresses(message, question, { addresses: outside, ttl });
+}
+
+function denied(address: string): string | undefined {
+  const number = addressNumber(address);
+  return number === undefined ? undefined : alwaysDenied(number);
+}

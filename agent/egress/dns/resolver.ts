@@ -1,0 +1,135 @@
+/**
+ * The resolver of a node: answers sandboxes' questions, over UDP and TCP, as the policy of the one that asks says, and
+ * nobody else's. Everything is bounded: questions at a time, of all and of one sandbox, their size and their time.
+ */
+
+import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
+import type { Log } from "../../../shared/program/log.ts";
+import { openShares, type SharedRoom } from "../shares.ts";
+import { askTcp, askUdp } from "./ask.ts";
+import { isQuestion } from "./message.ts";
+import type { Names } from "./names.ts";
+import { type Asker, answer } from "./policy.ts";
+import { fit, readQuestion } from "./question.ts";
+import type { Upstream } from "./upstreams.ts";
+
+const TCP_IDLE_MS = 10_000;
+
+export interface DnsOptions {
+  readonly address: string;
+  readonly port: number;
+  readonly upstreams: () => Promise<readonly Upstream[]>;
+  readonly names: Names;
+  /** Undefined: no sandbox has this address, and the question is not answered. */
+  readonly askerAt: (source: string) => Asker | undefined;
+  /** For questions under way, and for connections over which they come. */
+  readonly room: { readonly questions: SharedRoom; readonly dnsConnections: SharedRoom };
+  readonly log: Log;
+}
+
+export interface Dns {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+export async function startDns({ address, port, upstreams, names, askerAt, room, log }: DnsOptions): Promise<Dns> {
+  const inFlight = openShares(room.questions, "questions for names", log);
+  const connections = openShares(room.dnsConnections, "connections to the resolver", log);
+  const stopping = new AbortController();
+
+  /** Undefined: not worth an answer. */
+  const answerTo = async (message: Buffer, source: string, transport: "udp" | "tcp"): Promise<Buffer | undefined> => {
+    const question = isQuestion(message) ? readQuestion(message) : undefined;
+    const asker = question === undefined ? undefined : askerAt(source);
+    if (question === undefined || asker === undefined || !asker.mayAsk()) return undefined;
+    const once = transport === "udp" ? askUdp : askTcp;
+    const forward = async (message: Buffer) => once(message, await upstreams(), stopping.signal);
+    const reply = await answer(message, question, asker, { names, forward });
+    return transport === "udp" ? fit(reply, message, question) : reply;
+  };
+
+  const answerUdp = async (udp: UdpSocket, message: Buffer, from: RemoteInfo) => {
+    if (askerAt(from.address) === undefined || !inFlight.enter(from.address)) return;
+    try {
+      const reply = await answerTo(message, from.address, "udp");
+      if (reply !== undefined && !stopping.signal.aborted) udp.send(reply, from.port, from.address, () => undefined);
+    } finally {
+      inFlight.leave(from.address);
+    }
+  };
+
+  const udp = createSocket("udp4");
+  udp.on("message", (question, from) => {
+    answerUdp(udp, question, from).catch((error: unknown) => log.debug({ err: error }, "name not resolved"));
+  });
+  udp.bind(port, address);
+  await once(udp, "listening");
+  udp.on("error", (error) => log.warn({ err: error }, "resolver socket failed"));
+
+  const server = createServer((socket) => {
+    const source = socket.remoteAddress ?? "";
+    socket.on("error", () => socket.destroy());
+    if (askerAt(source) === undefined || !connections.enter(source)) return void socket.destroy();
+    socket.once("close", () => connections.leave(source));
+    socket.setTimeout(TCP_IDLE_MS, () => socket.destroy());
+    serveTcp(socket, (message) => answerTo(message, source, "tcp"));
+  });
+  const bound = udp.address().port;
+  server.listen(bound, address);
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    udp.close();
+    throw error;
+  }
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+
+  return {
+    port: bound,
+    async stop() {
+      stopping.abort();
+      for (const socket of sockets) socket.destroy();
+      const closed = [once(udp, "close"), once(server, "close")];
+      udp.close();
+      server.close();
+      await Promise.all(closed);
+    },
+  };
+}
+
+/** One question at a time on a connection; each is preceded by its length. */
+function serveTcp(socket: Socket, answer: (question: Buffer) => Promise<Buffer | undefined>): void {
+  let pending = Buffer.alloc(0);
+  const take = () => {
+    if (pending.length < 2) return;
+    const length = pending.readUInt16BE(0);
+    if (pending.length < 2 + length) return;
+    const question = pending.subarray(2, 2 + length);
+    pending = pending.subarray(2 + length);
+    socket.pause();
+    answer(question).then(
+      (reply) => {
+        if (reply === undefined || socket.destroyed) {
+          socket.destroy();
+          return;
+        }
+        const size = Buffer.alloc(2);
+        size.writeUInt16BE(reply.length);
+        socket.write(Buffer.concat([size, reply]));
+        socket.resume();
+        take();
+      },
+      () => socket.destroy(),
+    );
+  };
+  socket.on("data", (chunk: Buffer) => {
+    pending = Buffer.concat([pending, chunk]);
+    take();
+  });
+}

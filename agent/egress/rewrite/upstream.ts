@@ -1,0 +1,169 @@
+/** The one connection to the destination that a sandbox's connection has at a time: dialled when it is needed, kept. */
+
+import { Agent, type ClientRequestArgs } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Destination } from "./request-head.ts";
+
+const CONNECT_LIMIT_MS = 30_000;
+const HANDSHAKE_LIMIT_MS = 15_000;
+
+/** The message is for people in the sandbox. */
+export class UpstreamError extends Error {}
+
+export interface UpstreamOptions extends Destination {
+  /** A connected socket; its checks and limits are the caller's. */
+  connect(): Promise<Socket>;
+  readonly trust: SecureContext;
+}
+
+export class Upstream extends Agent {
+  readonly #options: UpstreamOptions;
+  readonly #sockets = new Set<Socket>();
+  readonly #usedUp = new WeakSet<Duplex>();
+  #ended = false;
+
+  constructor(options: UpstreamOptions) {
+    super({ keepAlive: true, maxSockets: 1, maxFreeSockets: 1 });
+    this.#options = options;
+  }
+
+  /** Called by Node for a request that finds no free connection. */
+  override createConnection(_: ClientRequestArgs, done?: (error: Error | null, stream: Duplex) => void): undefined {
+    // Node looks at one of the two.
+    const answer = done as ((error: Error | null, stream?: Duplex) => void) | undefined;
+    this.#dial().then(
+      (socket) => answer?.(null, socket),
+      (error: unknown) =>
+        answer?.(error instanceof UpstreamError ? error : new UpstreamError(`the destination failed: ${why(error)}`)),
+    );
+  }
+
+  /** This connection carries no request after the one that has it now. */
+  useOnce(socket: Duplex): void {
+    this.#usedUp.add(socket);
+  }
+
+  /** Called by Node when an answer is over. */
+  override keepSocketAlive(socket: Duplex): boolean {
+    if (this.#usedUp.has(socket)) return false;
+    // Its types do not say that it answers.
+    const kept: unknown = super.keepSocketAlive(socket);
+    return kept === true;
+  }
+
+  /** Also those that left the pool for an upgrade. */
+  override destroy(): void {
+    this.#ended = true;
+    super.destroy();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async #dial(): Promise<Socket> {
+    const { hostname, tls, trust } = this.#options;
+    const raw = this.#hold(await this.#open());
+    raw.setNoDelay(true);
+    if (raw.readableEnded) {
+      // A proxy may say so with its answer; whoever gets the socket now would wait for an end that has been.
+      raw.destroy();
+      throw new UpstreamError(`${hostname} closed the connection`);
+    }
+    if (!tls) return raw;
+    const secure = connectTls({
+      socket: raw,
+      servername: hostname,
+      secureContext: trust,
+      ALPNProtocols: ["http/1.1"],
+      rejectUnauthorized: true,
+    });
+    return this.#hold(await handshake(secure, hostname));
+  }
+
+  async #open(): Promise<Socket> {
+    const { hostname } = this.#options;
+    const dialled = this.#options.connect();
+    let timer: NodeJS.Timeout | undefined;
+    const limit = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new UpstreamError(`${hostname} did not answer in time`)), CONNECT_LIMIT_MS);
+    });
+    try {
+      return await Promise.race([dialled, limit]);
+    } catch (error) {
+      dialled.then(
+        (late) => late.destroy(),
+        () => undefined,
+      );
+      throw error instanceof UpstreamError ? error : new UpstreamError(`${hostname} cannot be reached: ${why(error)}`);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #hold<T extends Socket>(socket: T): T {
+    this.#sockets.add(socket);
+    socket.once("close", () => this.#sockets.delete(socket));
+    // While it is nobody's its end is no event.
+    socket.on("error", () => undefined);
+    // So that an upgraded connection can end in one direction.
+    socket.allowHalfOpen = true;
+    if (this.#ended) {
+      socket.destroy();
+      throw new UpstreamError("the connection ended meanwhile");
+    }
+    return socket;
+  }
+}
+
+function handshake(secure: TLSSocket, hostname: string): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const fail = (text: string) => {
+      clearTimeout(timer);
+      secure.on("error", () => undefined);
+      secure.destroy();
+      reject(new UpstreamError(text));
+    };
+    const timer = setTimeout(() => fail(`${hostname} did not finish the TLS handshake in time`), HANDSHAKE_LIMIT_MS);
+    const failed = (error: unknown) => fail(tlsText(hostname, error));
+    const closed = () => fail(`${hostname} closed the connection in the TLS handshake`);
+    secure.once("error", failed);
+    secure.once("close", closed);
+    secure.once("secureConnect", () => {
+      clearTimeout(timer);
+      secure.off("error", failed);
+      secure.off("close", closed);
+      resolve(secure);
+    });
+  });
+}
+
+/** OpenSSL's names of what is wrong with a certificate, as Node passes them on. */
+const CERTIFICATE =
+  /^(CERT_|CRL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|INVALID_CA|INVALID_PURPOSE|HOSTNAME_|PATH_LENGTH)/;
+
+function tlsText(hostname: string, error: unknown): string {
+  const { code = "", message = "" } = (error ?? {}) as { code?: string; message?: string };
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") return `the certificate of ${hostname} is for another name (${code})`;
+  if (CERTIFICATE.test(code)) return `the certificate of ${hostname} is not trusted: ${message} (${code})`;
+  return `the TLS handshake with ${hostname} failed: ${why(error)}`;
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection refused",
+  ECONNRESET: "the connection was reset",
+  EHOSTUNREACH: "no route to it",
+  ENETUNREACH: "no route to it",
+  ENOTFOUND: "the name does not exist",
+  EPIPE: "the connection was closed",
+  ETIMEDOUT: "it did not answer in time",
+};
+
+/** What a sandbox may know: the code, and messages that are meant for callers. Others may hold names of the host. */
+export function why(error: unknown): string {
+  if (error instanceof AppError || error instanceof UpstreamError) return error.message;
+  const code = (error as { code?: unknown } | null)?.code;
+  if (typeof code !== "string") return "it failed";
+  const words = WORDS[code];
+  return words === undefined ? code : `${words} (${code})`;
+}

@@ -1,0 +1,54 @@
+/** What this node can do, found out by asking rather than by version; told to the orchestrator and shown to operators. */
+
+import { existsSync, readFileSync } from "node:fs";
+import { release } from "node:os";
+import type { NodeFacts } from "../../shared/agent-api/routes.ts";
+import type { Containers } from "../containers/containers.ts";
+import type { MemoryProbe } from "../snapshots/probe-memory.ts";
+
+export async function probe(
+  containers: Pick<Containers, "facts">,
+  probeMemory: (runc: string) => Promise<MemoryProbe>,
+): Promise<NodeFacts["capabilities"]> {
+  const engine = await containers.facts();
+  const memory = await probeMemory(engine.runcVersion);
+  return {
+    memorySnapshots: memory.works,
+    diskLimit: engine.diskLimit,
+    detail: {
+      criu: memory.criu,
+      memorySnapshots: memory.detail,
+      diskLimit: engine.diskLimit
+        ? "enforced by the storage driver"
+        : "reported only: the storage driver cannot limit a writable layer",
+      cgroup: existsSync("/sys/fs/cgroup/cgroup.controllers") ? "v2" : "v1",
+      engine: engine.version,
+      storageDriver: engine.storageDriver,
+      runc: engine.runcVersion,
+      seccomp: engine.seccomp ? "own profile" : "the engine has no seccomp: sandboxes cannot start",
+      kernel: release(),
+    },
+  };
+}
+
+/**
+ * How many files a sandbox may open. The engine cannot give more than it has, unless it may raise limits
+ * (CAP_SYS_RESOURCE); its own limit is found through its pid file.
+ */
+export function openFileLimit(wanted = 65_536, pidFile = "/var/run/docker.pid"): number {
+  const pid = tryRead(pidFile)?.trim() ?? "self";
+  const status = tryRead(`/proc/${pid}/status`) ?? tryRead("/proc/self/status") ?? "";
+  const limits = tryRead(`/proc/${pid}/limits`) ?? tryRead("/proc/self/limits") ?? "";
+  const capabilities = BigInt(`0x${/^CapEff:\s+([0-9a-f]+)$/m.exec(status)?.[1] ?? "0"}`);
+  const mayRaise = ((capabilities >> 24n) & 1n) === 1n;
+  const hard = /^Max open files +\S+ +(\S+)/m.exec(limits)?.[1] ?? "1024";
+  return mayRaise || hard === "unlimited" ? wanted : Math.min(wanted, Number(hard));
+}
+
+function tryRead(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}

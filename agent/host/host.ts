@@ -1,0 +1,117 @@
+/** What the agent uses of the real machine: engine, kernel, network. Tests pass in another set. */
+
+import { join } from "node:path";
+import type { Log } from "../../shared/program/log.ts";
+import { createSeal } from "../../shared/program/seal.ts";
+import { registryLogin } from "../builds/images/registry-login.ts";
+import { envdProcesses } from "../builds/steps/processes.ts";
+import type { AgentConfig } from "../config.ts";
+import { hostMarks } from "../containers/annotations.ts";
+import { openCgroup } from "../containers/cgroup.ts";
+import { dockerContainers } from "../containers/docker.ts";
+import { httpEnvd } from "../containers/envd.ts";
+import { envdRuntimes } from "../containers/envd-runtime.ts";
+import { seccompProfile } from "../containers/seccomp.ts";
+import type { AgentDeps } from "../deps.ts";
+import { hostGrowth } from "../disk/growers.ts";
+import { findHole } from "../disk/holes.ts";
+import { readSpace } from "../disk/space.ts";
+import { caFor, loadAuthority } from "../egress/rewrite/authority.ts";
+import { type Authority, createEgressProcess } from "../egress-supervisor/process.ts";
+import { choosePort, egressProgram } from "../egress-supervisor/program.ts";
+import { planNetwork } from "../network/addresses.ts";
+import { hostFirewall } from "../network/firewall.ts";
+import { hostLinks } from "../network/links.ts";
+import { hostCriu } from "../snapshots/criu.ts";
+import { probeMemory } from "../snapshots/probe-memory.ts";
+import { snapshotFiles } from "../snapshots/store/files.ts";
+import { sealKey } from "../store/seal-key.ts";
+import { openFileLimit, probe } from "./capabilities.ts";
+import { runCommand } from "./command.ts";
+import { diskUsage } from "./disk-usage.ts";
+import { hostMachine } from "./machine.ts";
+import { nativeProgram } from "./native-program.ts";
+
+const DNS_PORT = 53;
+
+/** What of the agent's environment the egress process gets: no secret is among it. */
+const EGRESS_ENVIRONMENT = ["PATH", "NODE_EXTRA_CA_CERTS", "NODE_OPTIONS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+
+export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.ProcessEnv = {}): AgentDeps {
+  const plan = planNetwork(config.networkName, config.subnet);
+  const containers = dockerContainers({
+    socketPath: config.dockerSocket,
+    nodeId: config.nodeId,
+    runtime: config.ociRuntime,
+    seccomp: JSON.stringify(seccompProfile(process.arch)),
+    openFiles: openFileLimit(),
+  });
+  const keyFile = config.sealKeyFile ?? join(config.stateDir, "seal.key");
+  const chosen = { port: undefined as Promise<number> | undefined };
+  const loaded = { authority: undefined as Promise<Authority> | undefined };
+  // Always the same object: leaves are kept by it.
+  const authority = () => (loaded.authority ??= loadAuthority(config.stateDir, Date.now()));
+  const egressPort = () => (chosen.port ??= choosePort(config.egressPort, join(config.stateDir, "egress-port")));
+  return {
+    log,
+    plan,
+    containers,
+    openCgroup,
+    links: hostLinks(plan, runCommand),
+    firewall: hostFirewall(plan, runCommand, {
+      egressPort,
+      connections: config.egressConnections,
+      watcher: () => nativeProgram(runCommand, "network/svc-table-watch", config.runDir),
+    }),
+    marks: hostMarks(config.runDir),
+    envd: httpEnvd(),
+    processes: envdProcesses(),
+    login: registryLogin({ now: Date.now }),
+    runtime: envdRuntimes(config.envdRuntime),
+    machine: hostMachine([config.stateDir, "/var/lib/docker"]),
+    diskUsage: diskUsage(runCommand),
+    findHole,
+    readSpace,
+    growth: hostGrowth(runCommand),
+    files: snapshotFiles(join(config.stateDir, "snapshots")),
+    criu: hostCriu(runCommand),
+    probe: () => probe(containers, (runc) => probeMemory(runCommand, runc, join(config.stateDir, "memory-probe.json"))),
+    egress: (onDecisions) =>
+      createEgressProcess(
+        {
+          async command() {
+            const { launcher, program } = await egressProgram(runCommand, config.runDir);
+            return [launcher, plan.gateway, String(await egressPort()), ...program];
+          },
+          environment: {
+            ...Object.fromEntries(
+              EGRESS_ENVIRONMENT.map((name) => [name, environment[name] ?? ""]).filter(([, value]) => value !== ""),
+            ),
+            SVC_LOG_LEVEL: config.logLevel,
+          },
+          gateway: plan.gateway,
+          dnsPort: DNS_PORT,
+          dnsUpstream: config.dnsUpstream,
+          connectionsPerSandbox: config.egressConnections,
+          proxyAllowedRanges: config.egressProxyAllow
+            .split(",")
+            .map((text) => text.trim())
+            .filter(Boolean),
+          authority,
+          resolve: noPlaceholders,
+          log,
+        },
+        onDecisions,
+      ),
+    caFor: async (policy) => (policy.rules.length === 0 ? "" : caFor(policy, await authority())),
+    lockPath: join(config.stateDir, "agent.lock"),
+    databasePath: join(config.stateDir, "agent.db"),
+    sealing: () => createSeal(sealKey(keyFile), keyFile),
+    now: Date.now,
+  };
+}
+
+/** Nothing here knows a value yet: requests that need one fail. */
+function noPlaceholders(): Promise<undefined> {
+  return Promise.resolve(undefined);
+}

@@ -1,0 +1,207 @@
+/**
+ * The node's proxy: the edge's traffic to the sandboxes of this node. It is the hop that knows: it retries a server that
+ * is just starting, reaches servers on the sandbox's loopback, and says whether a port is closed or a sandbox is gone.
+ */
+
+import type { Socket } from "node:net";
+import { type ConnectionLimits, promote } from "../../shared/http/connection-limits.ts";
+import { sameSecret } from "../../shared/ids.ts";
+import type { Log } from "../../shared/program/log.ts";
+import {
+  ENVD_PORT,
+  EXECUTION_HEADER,
+  NODE_TOKEN_HEADER,
+  PORT_HEADER,
+  PROXY_ERROR_HEADER,
+  type ProxyError,
+  ROUTING_HEADERS,
+  SANDBOX_HEADER,
+  TLS_HEADER,
+} from "../../shared/proxy/hop-contract.ts";
+import { answerAndClose } from "../../shared/proxy/listening/answer.ts";
+import type { Client } from "../../shared/proxy/listening/client.ts";
+import { listen } from "../../shared/proxy/listening/listen.ts";
+import { headerValue } from "../../shared/proxy/raw-headers.ts";
+import { dialTcp, secure } from "../../shared/proxy/sending/dial.ts";
+import type { Failure, ForwardPlan, Way } from "../../shared/proxy/sending/forward-plan.ts";
+import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
+import { dialLoopback } from "./loopback-tunnel.ts";
+
+const DIAL_TIMEOUT_MS = 5_000;
+const TLS_TIMEOUT_MS = 5_000;
+/** Servers are asked for about when they start (wire-contract.md §2.3 step 9). */
+const RETRY_AFTER_MS = [100, 200, 300, 400] as const;
+/** envd is ours and keeps idle connections for longer. */
+const ENVD_IDLE_MS = 30_000;
+/** Users' servers: many close after five seconds. */
+const USER_IDLE_MS = 3_000;
+const CLOSED = { code: "unavailable", message: "The sandbox was killed or reached its end of life." };
+
+export interface NodeProxyConfig {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** Shared with the edge. */
+  readonly nodeToken: string;
+}
+
+/** A running sandbox, as its traffic sees it. */
+export interface NodeRoute {
+  readonly executionId: string;
+  readonly address: string;
+  /** Authorises envd's internal routes. */
+  readonly controlToken: string;
+  /** It stands still: it would take connections and never answer. */
+  readonly held?: boolean;
+}
+
+export interface NodeProxyDeps {
+  readonly log: Log;
+  /** How many connections; absent: as many as there are descriptors. */
+  readonly connections?: ConnectionLimits;
+  route(sandboxId: string): NodeRoute | undefined;
+}
+
+export interface NodeProxy {
+  readonly url: string;
+  /** Ends the traffic of an execution and forgets its connections; the caller has removed its route before. */
+  close(executionId: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDeps): Promise<NodeProxy> {
+  // The edge tells clients why a stream ended; here it is only cut.
+  const forwarder = new Forwarder({ lossGraceMs: 0 });
+  const inbound = await listen(config.host, config.port, {
+    refusalHeaders: "",
+    handle: serve,
+    admits: (socket) => deps.connections?.admit(socket) ?? true,
+  });
+  deps.log.info({ host: config.host, port: inbound.port }, "node proxy listening");
+
+  function serve(client: Client): void {
+    const { rawHeaders, url = "" } = client.request;
+    if (!sameSecret(headerValue(rawHeaders, NODE_TOKEN_LOWER) ?? "", config.nodeToken)) {
+      answer(client, "unauthorized");
+      return;
+    }
+    promote(client.request.socket, "ours");
+    const port = Number(headerValue(rawHeaders, PORT_LOWER));
+    const route = deps.route(headerValue(rawHeaders, SANDBOX_LOWER) ?? "");
+    if (route === undefined || route.executionId !== headerValue(rawHeaders, EXECUTION_LOWER)) {
+      answer(client, "removed");
+      return;
+    }
+    if (route.held === true) {
+      answer(client, "held");
+      return;
+    }
+    if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+      answer(client, "closed");
+      return;
+    }
+    const tlsName = headerValue(rawHeaders, TLS_LOWER);
+    forwarder.forward(planFor(route, port, tlsName, url), client);
+  }
+
+  return {
+    url: `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${inbound.port}`,
+    close: (executionId) => forwarder.close(executionId, CLOSED),
+    async stop() {
+      const closed = inbound.close();
+      await forwarder.stop(CLOSED);
+      inbound.destroy();
+      await closed;
+    },
+  };
+}
+
+const NODE_TOKEN_LOWER = NODE_TOKEN_HEADER.toLowerCase();
+const PORT_LOWER = PORT_HEADER.toLowerCase();
+const SANDBOX_LOWER = SANDBOX_HEADER.toLowerCase();
+const EXECUTION_LOWER = EXECUTION_HEADER.toLowerCase();
+const TLS_LOWER = TLS_HEADER.toLowerCase();
+
+function planFor(route: NodeRoute, port: number, tlsName: string | undefined, path: string): ForwardPlan {
+  const envd = port === ENVD_PORT;
+  const way: Way = {
+    key: tlsName === undefined ? `${port}` : `${port} tls ${tlsName}`,
+    dial: (signal) => dial(route, port, tlsName, signal),
+    added: [],
+    idleMs: envd ? ENVD_IDLE_MS : USER_IDLE_MS,
+    ours: envd,
+    proxied: false,
+  };
+  return {
+    executionId: route.executionId,
+    path,
+    edits: { drops: (name) => ROUTING_HEADERS.has(name) },
+    ways: [way],
+    // Ours alone: a sandbox that sets it would speak in our name.
+    keepsBack: (name) => name === PROXY_ERROR_HEADER,
+    framesErrors: false,
+    refuse: (client, failure) => answer(client, errorOf(failure)),
+  };
+}
+
+async function dial(route: NodeRoute, port: number, tlsName: string | undefined, signal: AbortSignal): Promise<Socket> {
+  const socket = await dialPort(route, port, signal);
+  return tlsName === undefined ? socket : secure(socket, tlsName, TLS_TIMEOUT_MS, signal);
+}
+
+async function dialPort(route: NodeRoute, port: number, signal: AbortSignal): Promise<Socket> {
+  const { address, controlToken } = route;
+  const direct = { host: address, port, timeoutMs: DIAL_TIMEOUT_MS };
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await dialTcp(direct, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+    }
+    try {
+      if (port !== ENVD_PORT) {
+        return await dialLoopback({ address, controlToken, port, timeoutMs: DIAL_TIMEOUT_MS }, signal);
+      }
+    } catch (error) {
+      if (signal.aborted) throw error;
+    }
+    const waitMs = RETRY_AFTER_MS[attempt];
+    if (waitMs === undefined) throw new Error(`nothing listens on port ${port}`);
+    await pause(waitMs, signal);
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer);
+      reject(new Error("gave up", { cause: signal.reason }));
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort, { once: true });
+  });
+}
+
+function errorOf(failure: Failure): ProxyError {
+  return failure.is === "unreachable" ? "closed" : failure.is;
+}
+
+const STATUS: Readonly<Record<ProxyError, number>> = {
+  closed: 502,
+  bad_response: 502,
+  unauthorized: 401,
+  removed: 421,
+  unforwardable: 501,
+  held: 507,
+};
+
+/** The edge turns these into what clients see; nobody else is meant to call. */
+function answer(client: Client, error: ProxyError): void {
+  const status = STATUS[error];
+  const headers = [PROXY_ERROR_HEADER, error, "Content-Length", "0"];
+  client.answer((response) => answerAndClose(client.request, response, { status, reason: "", headers, body: "" }));
+}

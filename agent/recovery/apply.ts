@@ -1,0 +1,161 @@
+/** Carries out the recovery plan. Firewall first: nothing that runs is without its rules, not even while this works. */
+
+import type { Log } from "../../shared/program/log.ts";
+import type { Marks } from "../containers/annotations.ts";
+import type { OpenCgroup } from "../containers/cgroup.ts";
+import type { Containers } from "../containers/containers.ts";
+import type { Envd } from "../containers/envd.ts";
+import type { Plan } from "../network/addresses.ts";
+import type { Firewall } from "../network/firewall.ts";
+import type { Links } from "../network/links.ts";
+import type { LiveContainer } from "../sandboxes/live-container.ts";
+import type { Sandbox } from "../sandboxes/sandboxes.ts";
+import type { Criu } from "../snapshots/criu.ts";
+import type { SnapshotFiles } from "../snapshots/store/files.ts";
+import { interruptedCaptures } from "../snapshots/take/interrupted.ts";
+import type { KnownContainer } from "../store/containers.ts";
+import type { Stores } from "../store/stores.ts";
+import { planRecovery } from "./plan.ts";
+
+export interface RecoveryDeps {
+  readonly plan: Plan;
+  readonly containers: Pick<Containers, "rename" | "list" | "remove" | "inspect" | "kill" | "removeImage">;
+  readonly openCgroup: OpenCgroup;
+  readonly links: Links;
+  readonly firewall: Pick<Firewall, "rebuild">;
+  readonly marks: Pick<Marks, "list" | "remove">;
+  readonly envd: Pick<Envd, "resumeWatches">;
+  readonly stores: Pick<Stores, "containers" | "executions" | "snapshots" | "builds">;
+  readonly files: SnapshotFiles;
+  readonly criu: Pick<Criu, "settled">;
+  readonly runtime: () => Promise<{ readonly directory: string }>;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export interface Recovered {
+  readonly sandboxes: readonly Sandbox[];
+  readonly pooled: readonly LiveContainer[];
+  /** Frozen containers of paused sandboxes. */
+  readonly hot: readonly { readonly container: LiveContainer; readonly snapshotId: string }[];
+  /** Slots that nobody owns; free once `cleared`. */
+  readonly leftoverSlots: readonly number[];
+  /** What is no longer wanted, removed in the background: nobody waits for it. */
+  readonly cleared: Promise<void>;
+}
+
+export async function recover(deps: RecoveryDeps): Promise<Recovered> {
+  const { plan, containers, links, firewall, marks, stores, now, log } = deps;
+  const goOn = await interruptedCaptures(deps);
+  const known = stores.containers.all();
+  const executions = stores.executions.all();
+  const policies = new Map(executions.filter(({ running }) => running).map((one) => [one.containerId, one.egress]));
+  await links.prepare();
+  await firewall.rebuild(
+    known.map(({ id, slot: number }) => {
+      const { link, address } = plan.slot(number);
+      return { link, address, policy: policies.get(id) };
+    }),
+  );
+
+  const [found, slots, marked, runtime] = await Promise.all([
+    containers.list(),
+    links.list(),
+    marks.list(),
+    deps.runtime().catch(() => ({ directory: "" })),
+  ]);
+  const cgroups = new Map(known.map((container) => [container.id, tryOpen(deps.openCgroup, container)]));
+  const steps = planRecovery({
+    known,
+    executions,
+    found,
+    slots,
+    marks: marked,
+    runtime: runtime.directory,
+    paused: new Map(
+      stores.snapshots
+        .all()
+        .filter(({ kind, state }) => kind === "pause" && state === "stored")
+        .map(({ id, disk }) => [disk.containerId, id]),
+    ),
+    building: new Set(
+      stores.builds
+        .all()
+        .filter(({ state }) => state === "building")
+        .map(({ id }) => id),
+    ),
+    alive: ({ id }) => cgroups.get(id)?.alive() === true,
+  });
+
+  const live = (container: KnownContainer): LiveContainer => {
+    const cgroup = cgroups.get(container.id);
+    if (cgroup === undefined) throw new Error("planned to keep a container that is not alive");
+    return { ...container, slot: plan.slot(container.slot), cgroup };
+  };
+  for (const { id, sandboxId, containerId } of steps.ended) {
+    const seen = await containers.inspect(containerId);
+    const reason = seen === undefined ? "lost" : seen.oomKilled ? "oom" : "exited";
+    const exitCode = seen === undefined ? {} : { exitCode: seen.exitCode };
+    stores.executions.exit({ executionId: id, sandboxId, reason, ...exitCode, at: now() });
+  }
+  for (const { id } of steps.unstarted) stores.executions.remove(id);
+  for (const id of goOn) {
+    const container = steps.sandboxes.find((one) => one.container.id === id)?.container;
+    if (container === undefined) continue;
+    const { cgroup, slot, controlToken } = live(container);
+    cgroup.thaw();
+    deps.envd
+      .resumeWatches({ address: slot.address, controlToken })
+      .catch((error: unknown) => log.warn({ err: error, containerId: id }, "watches not resumed"));
+  }
+
+  const clear = async () => {
+    for (const { id, name } of steps.rename)
+      await containers.rename(id, name).catch((error: unknown) => log.debug({ err: error }, "not renamed"));
+    for (const id of steps.quench) await (cgroups.get(id)?.kill() ?? containers.kill(id));
+    // One that stays is without a row from here on, and the janitor's.
+    for (const id of steps.removeContainers)
+      await containers
+        .remove(id)
+        .catch((error: unknown) => log.warn({ err: error, containerId: id }, "not removed yet"));
+    for (const id of steps.removeMarks) await marks.remove(id);
+    for (const id of steps.forgetContainers) stores.containers.remove(id);
+  };
+  const { sandboxes, pooled, hot, ended, removeContainers } = steps;
+  log.info(
+    {
+      sandboxes: sandboxes.length,
+      pooled: pooled.length,
+      hot: hot.length,
+      ended: ended.length,
+      removed: removeContainers.length,
+    },
+    "took over what runs here",
+  );
+  return {
+    sandboxes: sandboxes.map(({ container, execution }) => ({
+      executionId: execution.id,
+      sandboxId: execution.sandboxId,
+      container: live(container),
+      egress: execution.egress,
+      startedAt: execution.startedAt,
+      warm: execution.warm,
+      // Only the answer to the start says it, and that start is over.
+      restored: "nothing" as const,
+      onTimeout: execution.onTimeout,
+      endAt: execution.endAt,
+    })),
+    pooled: pooled.map(live),
+    hot: hot.map(({ container, snapshotId }) => ({ container: live(container), snapshotId })),
+    leftoverSlots: steps.removeSlots,
+    cleared: clear(),
+  };
+}
+
+function tryOpen(openCgroup: OpenCgroup, { pid, id }: KnownContainer) {
+  try {
+    return openCgroup(pid, id);
+  } catch {
+    return undefined;
+  }
+}

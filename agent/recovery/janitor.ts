@@ -1,0 +1,94 @@
+/** Slow rounds: what failed is tried again, what was flushed is put back, what is old is dropped. */
+
+import type { Log } from "../../shared/program/log.ts";
+import { loop } from "../../shared/program/loop.ts";
+import type { Instruments } from "../api/prometheus.ts";
+import type { AgentConfig } from "../config.ts";
+import type { Containers } from "../containers/containers.ts";
+import type { Firewall } from "../network/firewall.ts";
+import type { Disposal } from "../sandboxes/disposal.ts";
+import type { SnapshotFiles } from "../snapshots/store/files.ts";
+import { removeGarbage } from "../snapshots/store/garbage.ts";
+import type { Stores } from "../store/stores.ts";
+
+const HOUR_MS = 3_600_000;
+/** A stop is remembered, and an exit nobody asks for is kept, for so long. */
+const REMEMBER_MS = 24 * HOUR_MS;
+const RETRY_REMOVALS_MS = 10_000;
+const PRUNE_EVERY_MS = 600_000;
+const SWEEP_EVERY_MS = 120_000;
+/** Longer than any start: what is without a row for so long belongs to nobody. */
+const OWNERLESS_MS = 40_000;
+
+export interface JanitorDeps {
+  readonly config: Pick<AgentConfig, "firewallCheckMs" | "metricsKeepHours" | "logsKeepHours">;
+  readonly firewall: Pick<Firewall, "repair" | "watch">;
+  readonly disposal: Pick<Disposal, "retry">;
+  readonly stores: Pick<Stores, "samples" | "logs" | "networkLog" | "executions" | "containers" | "snapshots">;
+  readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage">;
+  readonly files: SnapshotFiles;
+  readonly instruments: Pick<Instruments, "firewallRepaired">;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export function startJanitor(deps: JanitorDeps) {
+  const { config, firewall, disposal, stores, instruments, now, log } = deps;
+  const sweep = loop({ name: "sweep", everyMs: SWEEP_EVERY_MS, log }, createSweep(deps));
+  const timers = { again: undefined as NodeJS.Timeout | undefined };
+  const repairs = loop({ name: "firewall", everyMs: config.firewallCheckMs, log }, async () => {
+    if (!(await firewall.repair())) return;
+    log.warn("the firewall was changed by somebody else and has been put back");
+    instruments.firewallRepaired();
+  });
+  firewall.watch(() => repairs.wake());
+  const rounds = [
+    repairs,
+    sweep,
+    loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, () => removeGarbage(deps)),
+    loop({ name: "removals", everyMs: RETRY_REMOVALS_MS, log }, () => disposal.retry()),
+    loop({ name: "prune", everyMs: PRUNE_EVERY_MS, log }, () => {
+      stores.samples.prune(now() - config.metricsKeepHours * HOUR_MS);
+      stores.logs.prune(now() - config.logsKeepHours * HOUR_MS);
+      stores.networkLog.prune(now() - config.logsKeepHours * HOUR_MS);
+      stores.executions.prune(now() - REMEMBER_MS);
+    }),
+  ];
+  return {
+    /** It may have made containers and not have said so: they are looked for now, and are gone soon. */
+    engineBack() {
+      sweep.wake();
+      clearTimeout(timers.again);
+      timers.again = setTimeout(() => sweep.wake(), OWNERLESS_MS + 1_000).unref();
+    },
+    async stop() {
+      clearTimeout(timers.again);
+      await Promise.all(rounds.map((round) => round.stop()));
+    },
+  };
+}
+
+type SweepDeps = Pick<JanitorDeps, "now" | "log"> & {
+  readonly containers: Pick<Containers, "list" | "remove">;
+  readonly stores: Pick<Stores, "containers" | "snapshots">;
+};
+
+/** Containers of this node that no row owns, for example because the engine's answer to a create was lost. */
+export function createSweep({ containers, stores, now, log }: SweepDeps) {
+  const suspects = new Map<string, number>();
+  return async () => {
+    const found = await containers.list();
+    // After the list: a container that was started meanwhile has its row by now, or is not in the list.
+    const disks = stores.snapshots.all().map(({ disk }) => disk.containerId);
+    const owned = new Set([...stores.containers.all().map(({ id }) => id), ...disks]);
+    const strangers = found.map(({ id }) => id).filter((id) => !owned.has(id));
+    for (const id of suspects.keys()) if (!strangers.includes(id)) suspects.delete(id);
+    for (const containerId of strangers) {
+      const since = suspects.get(containerId) ?? now();
+      suspects.set(containerId, since);
+      if (now() - since < OWNERLESS_MS) continue;
+      log.warn({ containerId }, "container without an owner removed");
+      await containers.remove(containerId);
+    }
+  };
+}

@@ -1,0 +1,85 @@
+/** At start: what was recorded and what the engine has, sorted into what is kept, ended and removed. Pure. */
+
+import type { FoundContainer } from "../containers/containers.ts";
+import type { KnownContainer } from "../store/containers.ts";
+import type { Execution } from "../store/executions.ts";
+
+export interface Remains {
+  readonly known: readonly KnownContainer[];
+  readonly executions: readonly Execution[];
+  readonly found: readonly FoundContainer[];
+  /** The process the record names is still the first one of that container. */
+  readonly alive: (container: KnownContainer) => boolean;
+  /** The envd runtime that new containers mount. */
+  readonly runtime: string;
+  /** Slots with a link or a namespace on this host. */
+  readonly slots: readonly number[];
+  /** Containers with a mark. */
+  readonly marks: readonly string[];
+  /** Containers of paused sandboxes, with their snapshot. */
+  readonly paused: ReadonlyMap<string, string>;
+  /** Builds of templates in which the former agent ended: what runs for them is nobody's. */
+  readonly building: ReadonlySet<string>;
+}
+
+export interface RecoveryPlan {
+  readonly sandboxes: readonly { readonly container: KnownContainer; readonly execution: Execution }[];
+  /** Frozen, unclaimed, and of the current runtime. */
+  readonly pooled: readonly KnownContainer[];
+  /** Paused sandboxes whose container is still there, frozen. */
+  readonly hot: readonly { readonly container: KnownContainer; readonly snapshotId: string }[];
+  /** Containers of paused sandboxes that run though nobody was told so: a resume that was cut off. */
+  readonly quench: readonly string[];
+  /** Sandboxes that ended while nobody looked. */
+  readonly ended: readonly Execution[];
+  /** Executions that never ran: nobody was told of them. */
+  readonly unstarted: readonly Execution[];
+  /** Claimed from the pool by an agent that did not come to naming them. */
+  readonly rename: readonly { readonly id: string; readonly name: string }[];
+  readonly removeContainers: readonly string[];
+  /** Rows whose container is gone or goes. */
+  readonly forgetContainers: readonly string[];
+  readonly removeSlots: readonly number[];
+  readonly removeMarks: readonly string[];
+}
+
+export function planRecovery(remains: Remains): RecoveryPlan {
+  const { known, executions, found, alive, runtime, slots, marks, paused, building } = remains;
+  const running = new Set(found.filter((container) => container.running).map(({ id }) => id));
+  const byContainer = new Map(executions.map((execution) => [execution.containerId, execution]));
+  const living = known.filter((container) => running.has(container.id) && alive(container));
+
+  const sandboxes = living.flatMap((container) => {
+    const execution = byContainer.get(container.id);
+    return execution?.running === true ? [{ container, execution }] : [];
+  });
+  const idle = living.filter((container) => !byContainer.has(container.id));
+  const pooled = idle.filter(
+    ({ id, build, runtime: mounted }) => !paused.has(id) && mounted === runtime && !building.has(build.buildId),
+  );
+  const hot = idle.flatMap((container) => {
+    const snapshotId = paused.get(container.id);
+    return snapshotId === undefined ? [] : [{ container, snapshotId }];
+  });
+
+  const claimed = [...sandboxes, ...hot].map(({ container }) => container);
+  const kept = new Map([...claimed, ...pooled].map((one) => [one.id, one]));
+  const keptExecutions = new Set(sandboxes.map(({ execution }) => execution.id));
+  const lost = executions.filter(({ id }) => !keptExecutions.has(id));
+  const keptSlots = new Set([...kept.values()].map(({ slot }) => slot));
+  return {
+    sandboxes,
+    pooled,
+    hot,
+    quench: [...running].filter((id) => paused.has(id) && !kept.has(id)),
+    ended: lost.filter((execution) => execution.running),
+    unstarted: lost.filter((execution) => !execution.running),
+    rename: sandboxes
+      .map(({ container, execution }) => ({ id: container.id, name: `svc-${execution.sandboxId}` }))
+      .filter(({ id, name }) => found.some((one) => one.id === id && one.name !== name)),
+    removeContainers: found.filter(({ id }) => !kept.has(id) && !paused.has(id)).map(({ id }) => id),
+    forgetContainers: known.filter(({ id }) => !kept.has(id)).map(({ id }) => id),
+    removeSlots: slots.filter((slot) => !keptSlots.has(slot)),
+    removeMarks: marks.filter((id) => !kept.has(id)),
+  };
+}

@@ -1,0 +1,92 @@
+/** Where containers for sandboxes come from: the warm pool and the cold line. */
+
+import { randomUUID } from "node:crypto";
+import type { Log } from "../../shared/program/log.ts";
+import { createTurns, shareOf } from "../../shared/program/semaphore.ts";
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { AgentConfig } from "../config.ts";
+import { type BootDeps, boot } from "../containers/boot.ts";
+import type { Envd } from "../containers/envd.ts";
+import type { Machine } from "../host/machine.ts";
+import type { Plan } from "../network/addresses.ts";
+import type { Slots } from "../network/slots.ts";
+import type { Recovered } from "../recovery/apply.ts";
+import type { Stores } from "../store/stores.ts";
+import type { Disposal } from "./disposal.ts";
+import type { Flavour, LiveContainer } from "./live-container.ts";
+import { createPool } from "./pool.ts";
+import { createProvision } from "./provision.ts";
+
+type Config = Pick<AgentConfig, "bootConcurrency" | "bootQueueMs" | "poolReservedMb">;
+
+interface SupplyDeps extends Omit<BootDeps, "slots" | "store" | "resolver" | "envd"> {
+  readonly plan: Plan;
+  readonly envd: Envd;
+  readonly machine: Pick<Machine, "freeMemory">;
+  readonly log: Log;
+}
+
+/** Undefined: an ordinary one. */
+type MakePooled = (flavour: Flavour, signal: AbortSignal) => Promise<LiveContainer> | undefined;
+
+interface Base {
+  readonly stores: Pick<Stores, "containers">;
+  readonly slots: Slots;
+  readonly disposal: Pick<Disposal, "kill" | "remove">;
+  readonly found: Pick<Recovered, "pooled">;
+}
+
+export function startSupply(config: Config, deps: SupplyDeps, base: Base, teardown: Teardown) {
+  const { plan, envd, runtime, machine, now, log } = deps;
+  const { stores, slots, disposal, found } = base;
+  const bootDeps = { ...deps, slots, store: stores.containers, resolver: plan.gateway };
+  const turns = createTurns(config.bootConcurrency, shareOf(config.bootConcurrency));
+  const foreground = { last: 0 };
+  const state = { special: (() => undefined) as MakePooled };
+  const pool = createPool({
+    boot: (flavour, signal) =>
+      state.special(flavour, signal) ??
+      boot({ ...flavour, name: `svc-pool-${randomUUID().slice(0, 8)}` }, bootDeps, signal),
+    dispose: async (container: LiveContainer) => {
+      await disposal.kill(container);
+      disposal.remove(container);
+    },
+    lastForeground: () => (turns.busy > 0 ? Number.POSITIVE_INFINITY : foreground.last),
+    freeMemory: () => machine.freeMemory(),
+    reservedMemory: config.poolReservedMb * 1024 * 1024,
+    envd,
+    runtime,
+    now,
+    log,
+  });
+  teardown.add("pool", () => pool.stop());
+  for (const container of found.pooled) pool.adopt(container);
+  const provision = createProvision({
+    boot: (spec, signal) => boot(spec, bootDeps, signal),
+    queueMs: config.bootQueueMs,
+    pool,
+    turns,
+    runtime,
+  });
+  return {
+    pool,
+    turns,
+    /** Some entries of the pool are not booted. */
+    makePooled(special: MakePooled) {
+      state.special = special;
+    },
+    /** Cold, and for no sandbox. */
+    boot: async (spec: Parameters<typeof boot>[0], signal: AbortSignal) => {
+      const giveBack = await turns.take(signal);
+      try {
+        return await boot(spec, bootDeps, signal);
+      } finally {
+        giveBack();
+      }
+    },
+    provision: (...request: Parameters<typeof provision>) => {
+      foreground.last = now();
+      return provision(...request);
+    },
+  };
+}

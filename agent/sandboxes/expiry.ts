@@ -1,0 +1,92 @@
+/**
+ * Ends or pauses sandboxes whose time is over while the orchestrator is away. While it answers, ending them is its business. One
+ * timer for the nearest deadline, none when there is nothing to wait for.
+ */
+
+import { randomUUID } from "node:crypto";
+import { isError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Captures } from "../snapshots/take/captures.ts";
+import type { Sandboxes } from "./sandboxes.ts";
+
+const MAX_TIMER_MS = 2 ** 31 - 1;
+const RETRY_MS = 5_000;
+
+export interface ExpiryDeps {
+  readonly running: () => readonly { readonly executionId: string; readonly endAt: number }[];
+  readonly end: (executionId: string) => Promise<void>;
+  /** Unix milliseconds of the orchestrator's last answer; the agent's start when there was none yet. */
+  readonly lastContact: () => number;
+  readonly graceMs: number;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export interface Expiry {
+  /** A sandbox began, ended, or changed its end. */
+  changed(): void;
+  stop(): void;
+}
+
+export function startExpiry({ running, end, lastContact, graceMs, now, log }: ExpiryDeps): Expiry {
+  const state = { timer: undefined as NodeJS.Timeout | undefined, at: Number.POSITIVE_INFINITY, stopped: false };
+
+  // Counted from the later of the two: an orchestrator that has just gone away had its chance until then.
+  const deadline = (endAt: number) => Math.max(endAt, lastContact()) + graceMs;
+
+  const arm = (at: number) => {
+    clearTimeout(state.timer);
+    state.at = at;
+    if (state.stopped || at === Number.POSITIVE_INFINITY) return;
+    state.timer = setTimeout(fire, Math.min(Math.max(at - now(), 1), MAX_TIMER_MS));
+    state.timer.unref();
+  };
+
+  const fire = () => {
+    let next = Number.POSITIVE_INFINITY;
+    for (const { executionId, endAt } of running()) {
+      const at = deadline(endAt);
+      if (at > now()) next = Math.min(next, at);
+      else {
+        next = Math.min(next, now() + RETRY_MS);
+        end(executionId).catch((error: unknown) => log.error({ err: error, executionId }, "expired sandbox not ended"));
+      }
+    }
+    arm(next);
+  };
+
+  return {
+    changed() {
+      const nearest = running().reduce(
+        (least, { endAt }) => Math.min(least, deadline(endAt)),
+        Number.POSITIVE_INFINITY,
+      );
+      if (nearest !== state.at) arm(nearest);
+    },
+    stop() {
+      state.stopped = true;
+      clearTimeout(state.timer);
+    },
+  };
+}
+
+interface EndDeps {
+  readonly sandboxes: Pick<Sandboxes, "get" | "end">;
+  readonly captures: Pick<Captures, "pause">;
+  readonly log: Log;
+}
+
+/** As its owner wished. What cannot be paused goes on: it is asked again in the next round, and nothing of it is lost. */
+export async function endExpired(executionId: string, { sandboxes, captures, log }: EndDeps): Promise<void> {
+  const sandbox = sandboxes.get(executionId);
+  if (sandbox === undefined) return;
+  const { does, memory } = sandbox.onTimeout;
+  if (does === "kill") return sandboxes.end(executionId, "expired");
+  try {
+    await captures.pause(executionId, { snapshotId: randomUUID(), memory });
+    log.info({ executionId }, "expired sandbox paused");
+  } catch (error) {
+    // It is being paused, stopped or copied at this moment.
+    if (!isError(error, "conflict") && !isError(error, "sandbox_not_found")) throw error;
+  }
+}

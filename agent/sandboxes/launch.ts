@@ -1,0 +1,128 @@
+/** From a container to a sandbox: recorded, thawed, told who it is, let onto the network. Nothing is left when it fails. */
+
+import type { StartBody, Started } from "../../shared/agent-api/routes.ts";
+import { anySignal } from "../../shared/program/any-signal.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { Teardown } from "../../shared/program/teardown.ts";
+import type { Containers } from "../containers/containers.ts";
+import type { CaFor, Envd } from "../containers/envd.ts";
+import type { Gate } from "../network/gate.ts";
+import type { ExecutionStore } from "../store/executions.ts";
+import type { Disposal } from "./disposal.ts";
+import type { LiveContainer } from "./live-container.ts";
+import type { Provision, Provisioned } from "./provision.ts";
+
+export interface LaunchSpec {
+  readonly executionId: string;
+  readonly body: StartBody;
+}
+
+export interface Launched {
+  readonly container: LiveContainer;
+  readonly startedAt: number;
+  readonly warm: boolean;
+  readonly restored: Started["restored"];
+}
+
+export interface LaunchDeps {
+  readonly provision: Provision;
+  readonly disposal: Pick<Disposal, "kill" | "remove">;
+  readonly gate: Pick<Gate, "open">;
+  readonly envd: Pick<Envd, "init">;
+  readonly store: Pick<ExecutionStore, "add" | "markRunning" | "remove">;
+  readonly containers: Pick<Containers, "rename">;
+  readonly caFor: CaFor;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** A pooled container that does not wake up within this is given up for another one. */
+const WARM_INIT_LIMIT_MS = 3_000;
+/** For people who look at `docker ps`; nothing depends on it, and the first command comes first. */
+const RENAME_AFTER_MS = 250;
+
+export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSignal): Promise<Launched> {
+  for (;;) {
+    const provisioned = await deps.provision(spec.body, signal);
+    try {
+      return await claim(spec, provisioned, deps, signal);
+    } catch (error) {
+      if (!provisioned.warm || signal.aborted) throw error;
+      deps.log.warn({ err: error, containerId: provisioned.container.id }, "pooled container not usable, next one");
+    }
+  }
+}
+
+/** Takes over a container that is nobody's. It is gone when this rejects. */
+export async function claim(
+  { executionId, body }: LaunchSpec,
+  { container, warm }: Provisioned,
+  { disposal, gate, envd, store, containers, caFor, now, log }: LaunchDeps,
+  signal: AbortSignal,
+): Promise<Launched> {
+  const teardown = new Teardown(log);
+  const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+  teardown.add("container", async () => {
+    await disposal.kill(container);
+    disposal.remove(container);
+  });
+  try {
+    signal.throwIfAborted();
+    const intended = {
+      id: executionId,
+      sandboxId,
+      containerId: container.id,
+      egress,
+      endAt,
+      warm,
+    };
+    const does = { does: onTimeout, memory: onTimeoutMemory };
+    store.add({ ...intended, onTimeout: does, startedAt: now(), running: false });
+    teardown.add("row", () => store.remove(executionId));
+
+    // A fresh container trusts what its image does; nothing is said where there is nothing to add.
+    const caBundle = egress.rules.length === 0 ? undefined : await caFor(egress);
+    if (warm) container.cgroup.thaw();
+    const limit = warm ? anySignal(signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)) : signal;
+    await Promise.all([
+      envd.init(
+        { address: container.slot.address, controlToken: container.controlToken },
+        toInit(executionId, body, now(), caBundle),
+        limit,
+      ),
+      gate.open(container.slot, { executionId, sandboxId }, egress),
+    ]);
+    signal.throwIfAborted();
+
+    const startedAt = now();
+    store.markRunning(executionId, startedAt);
+    teardown.release();
+    if (warm) {
+      setTimeout(() => {
+        containers
+          .rename(container.id, `svc-${sandboxId}`)
+          .catch((error: unknown) => log.debug({ err: error }, "not renamed"));
+      }, RENAME_AFTER_MS).unref();
+    }
+    return { container, startedAt, warm, restored: "nothing" };
+  } catch (error) {
+    await teardown.run();
+    throw error;
+  }
+}
+
+/** @param caBundle of `caFor`; nothing is said of it where it is absent */
+export function toInit(executionId: string, body: StartBody, now: number, caBundle?: string) {
+  const { sandboxId, build, envs, accessToken, defaultUser, defaultWorkdir } = body;
+  return {
+    accessToken,
+    envVars: envs,
+    timestamp: new Date(now).toISOString(),
+    sandboxId,
+    templateId: build.templateId,
+    executionId,
+    ...(caBundle === undefined ? {} : { caBundle }),
+    ...(defaultUser === undefined ? {} : { defaultUser }),
+    ...(defaultWorkdir === undefined ? {} : { defaultWorkdir }),
+  };
+}

@@ -1,0 +1,190 @@
+/**
+ * Started, warmed up and frozen containers, ready to become sandboxes. Refilled one at a time, behind the foreground.
+ * A container leaves by being claimed or dropped and never comes back.
+ */
+
+import type { NodeLoad, PoolTarget } from "../../shared/agent-api/routes.ts";
+import { anySignal } from "../../shared/program/any-signal.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { loop } from "../../shared/program/loop.ts";
+import type { Envd } from "../containers/envd.ts";
+import { type Flavour, flavourKey, type LiveContainer } from "./live-container.ts";
+import { planPool } from "./pool-plan.ts";
+
+const ROUND_MS = 1_000;
+const BOOT_LIMIT_MS = 30_000;
+const WARM_LIMIT_MS = 5_000;
+/** A refill begins after this much quiet, or at the latest after this long under continuous load. */
+const QUIET_MS = 120;
+const PATIENCE_MS = 1_500;
+const POLL_MS = 40;
+const MAX_RETRY_MS = 30_000;
+/** Failures that are longer ago are forgotten. */
+const FORGET_MS = 600_000;
+
+export interface PoolDeps {
+  readonly boot: (flavour: Flavour, signal: AbortSignal) => Promise<LiveContainer>;
+  readonly envd: Pick<Envd, "warm">;
+  readonly dispose: (container: LiveContainer) => Promise<void>;
+  readonly runtime: () => Promise<{ readonly directory: string }>;
+  readonly freeMemory: () => number;
+  readonly reservedMemory: number;
+  /** Unix milliseconds of the last foreground start; Infinity while one is under way. */
+  readonly lastForeground: () => number;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export interface Pool {
+  /** Synchronous, so that no two callers get the same one. It is frozen. */
+  take(flavour: Flavour): LiveContainer | undefined;
+  /** The next one that becomes ready, for a caller that waits in the cold line. */
+  next(flavour: Flavour, signal: AbortSignal): Promise<LiveContainer>;
+  setTargets(targets: readonly PoolTarget[]): void;
+  adopt(container: LiveContainer): void;
+  /** It ended by itself. True when it was one of the pool's. */
+  lost(containerId: string): boolean;
+  /** Containers that should run. */
+  ids(): string[];
+  load(): NodeLoad["pools"];
+  stop(): Promise<void>;
+}
+
+export function createPool(deps: PoolDeps): Pool {
+  const { boot, envd, dispose, runtime, freeMemory, reservedMemory, lastForeground, now, log } = deps;
+  const ready = new Map<string, LiveContainer[]>();
+  const waiting = new Map<string, ((container: LiveContainer) => void)[]>();
+  /** What could not be started, by key; the others are filled all the same. */
+  const failing = new Map<string, { readonly count: number; readonly retryAt: number }>();
+  const state = { targets: [] as readonly PoolTarget[] };
+
+  const put = (container: LiveContainer) => {
+    const key = flavourKey(container);
+    const next = waiting.get(key)?.shift();
+    if (next !== undefined) next(container);
+    else ready.set(key, [...(ready.get(key) ?? []), container]);
+  };
+
+  const take = (key: string): LiveContainer | undefined => {
+    const entries = ready.get(key) ?? [];
+    const container = entries.shift();
+    if (entries.length === 0) ready.delete(key);
+    return container;
+  };
+
+  const quiet = async (signal: AbortSignal) => {
+    const begun = now();
+    while (now() - lastForeground() < QUIET_MS && now() - begun < PATIENCE_MS && !signal.aborted) {
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  };
+
+  const fill = async (flavour: Flavour, signal: AbortSignal) => {
+    const container = await boot(flavour, anySignal(signal, AbortSignal.timeout(BOOT_LIMIT_MS)));
+    try {
+      await envd.warm(
+        { address: container.slot.address, controlToken: container.controlToken },
+        anySignal(signal, AbortSignal.timeout(WARM_LIMIT_MS)),
+      );
+      await container.cgroup.freeze();
+    } catch (error) {
+      await dispose(container);
+      throw error;
+    }
+    put(container);
+  };
+
+  const tryFill = async (flavour: Flavour, signal: AbortSignal) => {
+    const key = flavourKey(flavour);
+    try {
+      await fill(flavour, signal);
+      failing.delete(key);
+    } catch (error) {
+      // An image that is missing stays missing for a while: ask less and less often.
+      const count = failing.get(key)?.count ?? 0;
+      failing.set(key, { count: count + 1, retryAt: now() + Math.min(MAX_RETRY_MS, ROUND_MS * 2 ** count) });
+      if (!signal.aborted) log.warn({ err: error, buildId: flavour.build.buildId }, "not started for the pool");
+    }
+  };
+
+  const resting = (): ReadonlySet<string> => {
+    for (const [key, { retryAt }] of failing) if (now() - retryAt > FORGET_MS) failing.delete(key);
+    return new Set([...failing].filter(([, { retryAt }]) => now() < retryAt).map(([key]) => key));
+  };
+
+  const round = async (signal: AbortSignal) => {
+    while (!signal.aborted) {
+      const { directory } = await runtime();
+      const counts = new Map([...ready].map(([key, entries]) => [key, entries.length]));
+      const plan = { targets: state.targets, runtime: directory, ready: counts, resting: resting(), reservedMemory };
+      const step = planPool({ ...plan, freeMemory: freeMemory() });
+      for (const [key, count] of step.drop) {
+        for (let dropped = 0; dropped < count; dropped++) {
+          const container = take(key);
+          if (container !== undefined) await dispose(container);
+        }
+      }
+      if (step.boot === undefined) return;
+      await quiet(signal);
+      if (!signal.aborted) await tryFill(step.boot, signal);
+    }
+  };
+
+  const refill = loop({ name: "pool", everyMs: ROUND_MS, log }, round);
+
+  return {
+    take(flavour) {
+      const container = take(flavourKey(flavour));
+      refill.wake();
+      return container;
+    },
+    next(flavour, signal) {
+      const key = flavourKey(flavour);
+      return new Promise((resolve, reject) => {
+        const leave = () => {
+          const line = waiting.get(key) ?? [];
+          waiting.set(
+            key,
+            line.filter((one) => one !== called),
+          );
+          reject(signal.reason as Error);
+        };
+        const called = (container: LiveContainer) => {
+          signal.removeEventListener("abort", leave);
+          resolve(container);
+        };
+        if (signal.aborted) return leave();
+        signal.addEventListener("abort", leave, { once: true });
+        waiting.set(key, [...(waiting.get(key) ?? []), called]);
+      });
+    },
+    setTargets(targets) {
+      state.targets = targets;
+      refill.wake();
+    },
+    adopt: put,
+    lost(containerId) {
+      for (const [key, entries] of ready) {
+        const container = entries.find(({ id }) => id === containerId);
+        if (container === undefined) continue;
+        ready.set(
+          key,
+          entries.filter((entry) => entry !== container),
+        );
+        void dispose(container);
+        refill.wake();
+        return true;
+      }
+      return false;
+    },
+    ids: () => [...ready.values()].flat().map(({ id }) => id),
+    load() {
+      return state.targets.map(({ build, size }) => ({
+        buildId: build.buildId,
+        wanted: size,
+        ready: [...ready.values()].flat().filter((entry) => entry.build.buildId === build.buildId).length,
+      }));
+    },
+    stop: () => refill.stop(),
+  };
+}

@@ -1,0 +1,64 @@
+/** A container for a start: from the pool if one fits, else cold, whichever is ready first. */
+
+import type { StartBody } from "../../shared/agent-api/routes.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { anySignal } from "../../shared/program/any-signal.ts";
+import type { Turns } from "../../shared/program/semaphore.ts";
+import type { BootSpec } from "../containers/boot.ts";
+import type { Flavour, LiveContainer } from "./live-container.ts";
+import type { Pool } from "./pool.ts";
+
+export interface Provisioned {
+  readonly container: LiveContainer;
+  /** From the pool, and therefore frozen. */
+  readonly warm: boolean;
+}
+
+export interface ProvisionDeps {
+  readonly pool: Pick<Pool, "take" | "next" | "adopt">;
+  readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
+  readonly runtime: () => Promise<{ readonly directory: string }>;
+  /** Cold starts at a time: more would only make each of them slower. */
+  readonly turns: Turns;
+  /** A start that has waited this long for its turn is refused. */
+  readonly queueMs: number;
+}
+
+export type Provision = (body: StartBody, signal: AbortSignal) => Promise<Provisioned>;
+
+export function createProvision({ pool, boot, runtime, turns, queueMs }: ProvisionDeps): Provision {
+  const cold = async (body: StartBody, flavour: Flavour, signal: AbortSignal): Promise<Provisioned> => {
+    const over = new AbortController();
+    const limit = AbortSignal.timeout(queueMs);
+    const queue = anySignal(signal, limit, over.signal);
+    const turn = turns.take(queue);
+    const spare = pool.next(flavour, queue);
+    const first = await Promise.race([turn, spare]).catch((error: unknown) => {
+      if (!limit.aborted || signal.aborted) throw error;
+      throw new AppError("node_busy", "the node is busy starting other sandboxes");
+    });
+    over.abort();
+    if (typeof first !== "function") {
+      // A turn that was given at the same moment is passed on.
+      turn.then((giveBack) => giveBack(), ignore);
+      return { container: first, warm: true };
+    }
+    spare.then((container) => pool.adopt(container), ignore);
+    try {
+      const { build, resources, sandboxId } = body;
+      return { container: await boot({ name: `svc-${sandboxId}`, build, resources }, signal), warm: false };
+    } finally {
+      first();
+    }
+  };
+
+  return async (body, signal) => {
+    const flavour = { build: body.build, resources: body.resources, runtime: (await runtime()).directory };
+    const container = pool.take(flavour);
+    return container === undefined ? cold(body, flavour, signal) : { container, warm: true };
+  };
+}
+
+function ignore(): void {
+  // The other one was first.
+}

@@ -1,0 +1,360 @@
+/**
+ * The live set: executions by id, routes by sandbox id. Starting and stopping are idempotent by execution id; a stop
+ * during a start wins; nothing is routable before it is ready or after its stop has begun.
+ */
+
+import type { ExitReport, StartBody, Started } from "../../shared/agent-api/routes.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import { anySignal } from "../../shared/program/any-signal.ts";
+import { createInLine } from "../../shared/program/keyed-mutex.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { ENVD_VERSION } from "../../shared/version.ts";
+import type { ExecutionStore, OnTimeout } from "../store/executions.ts";
+import type { Disposal } from "./disposal.ts";
+import type { Launched, LaunchSpec } from "./launch.ts";
+import type { LiveContainer } from "./live-container.ts";
+import { whyNotStarted } from "./why-not-started.ts";
+
+/** A sandbox that runs, as everything else here sees it. */
+export interface Sandbox {
+  readonly executionId: string;
+  readonly sandboxId: string;
+  readonly container: LiveContainer;
+  readonly egress: EgressPolicy;
+  readonly startedAt: number;
+  readonly warm: boolean;
+  /** Which part of what it was before is there again. */
+  readonly restored: Started["restored"];
+  readonly endAt: number;
+  readonly onTimeout: OnTimeout;
+}
+
+type Entry =
+  | {
+      readonly is: "starting";
+      readonly sandboxId: string;
+      readonly done: Promise<Started>;
+      readonly cancel: AbortController;
+    }
+  | { readonly is: "running"; readonly sandbox: Sandbox }
+  /** It is being paused: not routable, and back if that fails. */
+  | { readonly is: "leaving"; readonly sandboxId: string; readonly sandbox: Sandbox; readonly done: Promise<void> }
+  | { readonly is: "stopping"; readonly sandboxId: string; readonly done: Promise<void> };
+
+export interface SandboxesDeps {
+  readonly launch: (spec: LaunchSpec, signal: AbortSignal) => Promise<Launched>;
+  readonly disposal: Pick<Disposal, "kill" | "remove">;
+  readonly store: ExecutionStore;
+  /** The node proxy: ends the streams of an execution. */
+  readonly closeStreams: (executionId: string) => Promise<void>;
+  /** A last look at what the sandbox has to say, while it still runs; never throws, is quick. */
+  readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
+  /** A sandbox began, ended or changed its end. */
+  readonly onChange: () => void;
+  readonly onStart: (sandbox: Sandbox) => void;
+  /** One ended by itself, and that is recorded. */
+  readonly onExit: (reason: ExitReport["reason"]) => void;
+  /** Its processes are dead. True: it is kept as a paused one, which is no exit. */
+  readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
+  readonly maxSandboxes: number;
+  /** The reason why nothing new can begin on the node's disk; undefined while there is room. */
+  readonly refusal: () => AppError | undefined;
+  readonly startLimitMs: number;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+interface EgressChange<T> {
+  /** The new policy is in force when it resolves, and the old one when it rejects. */
+  readonly enforce: (sandbox: Sandbox) => Promise<void>;
+  /** What the sandbox itself has to do; whatever comes of it, the policy stays. */
+  readonly after: (sandbox: Sandbox) => Promise<T>;
+}
+
+export interface Sandboxes {
+  start(executionId: string, body: StartBody): Promise<Started>;
+  /** Unroutable, streams ended and dead when it resolves. Unknown is success, and remembered. */
+  stop(executionId: string): Promise<void>;
+  setEndAt(executionId: string, endAt: number): void;
+  /**
+   * Puts another policy in force by `enforce` and records it; then `after`, with the sandbox as it was before. One
+   * change after the other; a stop and a pause wait for both. 404 when the execution is not here, 409 while it does
+   * not run.
+   */
+  changeEgress<T>(executionId: string, egress: EgressPolicy, change: EgressChange<T>): Promise<T>;
+  /** Unroutable while `work` runs. When that worked the execution is over, and that is recorded; else it goes on. */
+  leave<T>(executionId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T>;
+  /** Ends it for a reason of the agent's own, and reports it. */
+  end(executionId: string, reason: ExitReport["reason"]): Promise<void>;
+  /** The engine says that a container is gone. */
+  died(containerId: string, exit: Pick<ExitReport, "reason" | "exitCode">): void;
+  route(sandboxId: string): { executionId: string; address: string; controlToken: string } | undefined;
+  get(executionId: string): Sandbox | undefined;
+  running(): Sandbox[];
+  /** Those that are being paused: not over yet. */
+  leaving(): Sandbox[];
+  readonly starting: number;
+  adopt(sandbox: Sandbox): void;
+  /** No new starts; waits for those under way. */
+  drain(): Promise<void>;
+}
+
+export function createSandboxes(deps: SandboxesDeps): Sandboxes {
+  const { launch, disposal, store, closeStreams, beforeEnd, onChange, onStart, now, log } = deps;
+  const entries = new Map<string, Entry>();
+  const routes = new Map<string, Sandbox>();
+  const state = { draining: false };
+  const changes = createInLine();
+  const changed = (executionId: string) => changes(executionId, () => Promise.resolve());
+
+  const add = (sandbox: Sandbox) => {
+    entries.set(sandbox.executionId, { is: "running", sandbox });
+    routes.set(sandbox.sandboxId, sandbox);
+  };
+
+  const admit = (executionId: string, { sandboxId, origin }: StartBody) => {
+    if (state.draining) throw new AppError("unavailable", "the node is shutting down");
+    if (store.wasStopped(executionId)) throw new AppError("conflict", "this execution was stopped");
+    if (entries.size >= deps.maxSandboxes) throw new AppError("node_busy", "the node runs as many sandboxes as it may");
+    // What is paused here has its disk already, and its owner may want to make room on it.
+    const refusal = origin?.is === "paused" ? undefined : deps.refusal();
+    if (refusal !== undefined) throw refusal;
+    for (const entry of entries.values()) {
+      if (sandboxOf(entry) === sandboxId && entry.is !== "stopping") {
+        throw new AppError("conflict", "the sandbox already has another execution here");
+      }
+    }
+  };
+
+  const begin = (executionId: string, body: StartBody): Promise<Started> => {
+    admit(executionId, body);
+    const cancel = new AbortController();
+    const signal = anySignal(cancel.signal, AbortSignal.timeout(deps.startLimitMs));
+    const done = (async () => {
+      try {
+        const launched = await launch({ executionId, body }, signal);
+        // From here to the end of this function nothing waits: it is either cancelled or running.
+        const sandbox: Sandbox = { executionId, ...launched, ...identity(body) };
+        add(sandbox);
+        onStart(sandbox);
+        return toStarted(sandbox);
+      } catch (error) {
+        if (entries.get(executionId)?.is === "starting") entries.delete(executionId);
+        throw whyNotStarted(error, signal, cancel.signal);
+      } finally {
+        onChange();
+      }
+    })();
+    entries.set(executionId, { is: "starting", sandboxId: body.sandboxId, done, cancel });
+    return done;
+  };
+
+  /** `record` is written once nothing runs any more. */
+  const finish = (sandbox: Sandbox, dead: boolean, record: () => void): Promise<void> => {
+    const { executionId, sandboxId, container } = sandbox;
+    if (routes.get(sandboxId)?.executionId === executionId) routes.delete(sandboxId);
+    const done = (async () => {
+      try {
+        await closeStreams(executionId);
+        await changed(executionId);
+        if (!dead) {
+          await beforeEnd(sandbox);
+          await disposal.kill(container);
+        }
+        const kept = dead && (await deps.rescue(sandbox));
+        if (!kept) record();
+        entries.delete(executionId);
+        if (!kept) disposal.remove(container);
+      } catch (error) {
+        // Not routable any more, but it may still run: the next stop tries again.
+        entries.set(executionId, { is: "running", sandbox });
+        throw error;
+      } finally {
+        onChange();
+      }
+    })();
+    entries.set(executionId, { is: "stopping", sandboxId, done });
+    return done;
+  };
+
+  const stop = async (executionId: string): Promise<void> => {
+    const entry = entries.get(executionId);
+    if (entry === undefined) {
+      store.stop(executionId, now());
+      return;
+    }
+    switch (entry.is) {
+      case "stopping":
+        return entry.done;
+      case "leaving":
+        await entry.done;
+        // It could not leave, or it is paused now: then this execution is over already.
+        return entries.get(executionId)?.is === "running" ? stop(executionId) : undefined;
+      case "running":
+        return finish(entry.sandbox, false, () => store.stop(executionId, now()));
+      case "starting":
+        store.stop(executionId, now());
+        entry.cancel.abort(new AppError("conflict", "the execution was stopped while it started"));
+        await entry.done.catch(() => undefined);
+        // It may have been just past the last point where it looks at the signal.
+        if (entries.has(executionId)) await stop(executionId);
+    }
+  };
+
+  const finishWith = (sandbox: Sandbox, dead: boolean, exit: Pick<ExitReport, "reason" | "exitCode">) => {
+    const { executionId, sandboxId } = sandbox;
+    log.info({ executionId, sandboxId, ...exit }, "sandbox ended");
+    return finish(sandbox, dead, () => {
+      store.exit({ executionId, sandboxId, ...exit, at: now() });
+      deps.onExit(exit.reason);
+    });
+  };
+
+  return {
+    async start(executionId, body) {
+      const entry = entries.get(executionId);
+      if (entry === undefined) return begin(executionId, body);
+      if (sandboxOf(entry) !== body.sandboxId) throw new AppError("conflict", "this execution is of another sandbox");
+      switch (entry.is) {
+        case "starting":
+          return entry.done;
+        case "running":
+          return toStarted(entry.sandbox);
+        case "leaving":
+        case "stopping":
+          throw new AppError("conflict", "this execution is ending");
+      }
+    },
+
+    stop,
+
+    setEndAt(executionId, endAt) {
+      const entry = entries.get(executionId);
+      if (entry?.is !== "running") throw new AppError("sandbox_not_found", "the execution does not run here");
+      store.setEndAt(executionId, endAt);
+      const sandbox = { ...entry.sandbox, endAt };
+      entries.set(executionId, { is: "running", sandbox });
+      if (routes.has(sandbox.sandboxId)) routes.set(sandbox.sandboxId, sandbox);
+      onChange();
+    },
+
+    changeEgress(executionId, egress, { enforce, after }) {
+      const running = () => {
+        const entry = entries.get(executionId);
+        if (entry === undefined) throw new AppError("sandbox_not_found", "the execution is not here");
+        if (entry.is !== "running") throw new AppError("conflict", "the sandbox does not run");
+        return entry.sandbox;
+      };
+      running();
+      return changes(executionId, async () => {
+        const before = running();
+        await enforce(before);
+        store.setEgress(executionId, egress);
+        // What has begun meanwhile waits for this, and goes on with the new policy.
+        const entry = entries.get(executionId);
+        if (entry?.is === "running" || entry?.is === "leaving") {
+          const sandbox = { ...entry.sandbox, egress };
+          entries.set(executionId, { ...entry, sandbox });
+          if (routes.get(sandbox.sandboxId)?.executionId === executionId) routes.set(sandbox.sandboxId, sandbox);
+        }
+        return after(before);
+      });
+    },
+
+    leave(executionId, work) {
+      const entry = entries.get(executionId);
+      if (entry?.is !== "running") throw new AppError("sandbox_not_found", "the execution does not run here");
+      const { sandbox } = entry;
+      const { sandboxId, container } = sandbox;
+      // Its policy may be replaced while this waits.
+      const current = () => {
+        const now = entries.get(executionId);
+        return now?.is === "leaving" ? now.sandbox : sandbox;
+      };
+      if (routes.get(sandboxId)?.executionId === executionId) routes.delete(sandboxId);
+      const left = (async () => {
+        try {
+          await closeStreams(executionId);
+          await changed(executionId);
+          const result = await work(current());
+          entries.delete(executionId);
+          return result;
+        } catch (error) {
+          add(current());
+          if (!container.cgroup.alive()) await finishWith(current(), true, { reason: "exited" });
+          throw error;
+        } finally {
+          onChange();
+        }
+      })();
+      const done = left.then(ignore, ignore);
+      entries.set(executionId, { is: "leaving", sandboxId, sandbox, done });
+      return left;
+    },
+
+    async end(executionId, reason) {
+      const entry = entries.get(executionId);
+      if (entry?.is === "running") await finishWith(entry.sandbox, false, { reason });
+    },
+
+    died(containerId, exit) {
+      for (const entry of entries.values()) {
+        if (entry.is !== "running" || entry.sandbox.container.id !== containerId) continue;
+        finishWith(entry.sandbox, true, exit).catch((error: unknown) => log.error({ err: error }, "exit not recorded"));
+        return;
+      }
+    },
+
+    route(sandboxId) {
+      const sandbox = routes.get(sandboxId);
+      if (sandbox === undefined) return undefined;
+      const { executionId, container } = sandbox;
+      return { executionId, address: container.slot.address, controlToken: container.controlToken };
+    },
+
+    get(executionId) {
+      const entry = entries.get(executionId);
+      return entry?.is === "running" ? entry.sandbox : undefined;
+    },
+
+    running: () => [...entries.values()].flatMap((entry) => (entry.is === "running" ? [entry.sandbox] : [])),
+
+    leaving: () => [...entries.values()].flatMap((entry) => (entry.is === "leaving" ? [entry.sandbox] : [])),
+
+    get starting() {
+      return [...entries.values()].filter(({ is }) => is === "starting").length;
+    },
+
+    adopt: add,
+
+    async drain() {
+      state.draining = true;
+      const busy = [...entries.values()].flatMap((entry) => (entry.is === "running" ? [] : [entry.done]));
+      await Promise.allSettled(busy);
+    },
+  };
+}
+
+function sandboxOf(entry: Entry): string {
+  return entry.is === "running" ? entry.sandbox.sandboxId : entry.sandboxId;
+}
+
+function identity(body: StartBody): Pick<Sandbox, "sandboxId" | "egress" | "endAt" | "onTimeout"> {
+  const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+  return {
+    sandboxId,
+    egress,
+    endAt,
+    onTimeout: { does: onTimeout, memory: onTimeoutMemory },
+  };
+}
+
+function ignore(): void {
+  // Told to whoever asked for it.
+}
+
+function toStarted({ executionId, sandboxId, container, startedAt, warm, restored }: Sandbox): Started {
+  const { address } = container.slot;
+  return { executionId, sandboxId, address, envdVersion: ENVD_VERSION, startedAt, warm, restored };
+}

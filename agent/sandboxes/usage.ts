@@ -1,0 +1,161 @@
+/** What each sandbox uses: a sample soon after its start and then regularly, from the kernel's own counters. */
+
+import type { MetricSample } from "../../shared/agent-api/routes.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { loop } from "../../shared/program/loop.ts";
+import type { Usage } from "../containers/cgroup-files.ts";
+import type { SampleStore } from "../store/samples.ts";
+import type { Sandbox } from "./sandboxes.ts";
+
+const MIB = 1024 * 1024;
+/** After a start: to read the kernel's counters takes two milliseconds, and the first command comes first. */
+const FIRST_AFTER_MS = 150;
+/** A sandbox that used less than this since its disk was measured cannot have written much. */
+const DISK_ACTIVITY_US = 5_000;
+/** Measuring walks the writable layer: a few in each round, the longest unmeasured first. */
+const DISK_PER_ROUND = 4;
+
+export interface MetricsDeps {
+  readonly running: () => readonly Sandbox[];
+  readonly store: SampleStore;
+  /** Bytes of a directory tree; undefined when it takes too long. */
+  readonly diskUsage: (directory: string) => Promise<number | undefined>;
+  readonly everyMs: number;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+interface Watched {
+  at: number;
+  cpuUs: number;
+  sample: MetricSample | undefined;
+  disk: number;
+  /** Processor time when the disk was measured. */
+  diskCpuUs: number;
+  diskAt: number;
+  overLimit: boolean;
+}
+
+export interface Metrics {
+  /** Its first sample is taken in a moment. */
+  begin(sandbox: Sandbox): void;
+  latest(executionId: string): MetricSample | undefined;
+  stop(): Promise<void>;
+}
+
+export function startMetrics({ running, store, diskUsage, everyMs, now, log }: MetricsDeps): Metrics {
+  const watched = new Map<string, Watched>();
+
+  const starting = new Set<NodeJS.Timeout>();
+
+  const measure = ({ container }: Sandbox, seen: Watched): MetricSample | undefined => {
+    const usage = tryUsage(container.cgroup);
+    if (usage === undefined) return undefined;
+    const at = now();
+    const sample = toSample({ at, usage, seen, resources: container.resources });
+    Object.assign(seen, { at, cpuUs: usage.cpuUs, sample });
+    return sample;
+  };
+
+  const first = ({ executionId, container }: Sandbox) => {
+    const usage = tryUsage(container.cgroup);
+    if (usage === undefined || watched.has(executionId)) return;
+    const { cpuUs } = usage;
+    const at = now();
+    // Whatever was used before it had an owner is not the owner's.
+    const seen = { at, cpuUs, disk: 0, diskCpuUs: 0, diskAt: 0, overLimit: false };
+    const sample = toSample({ at, usage, seen, resources: container.resources });
+    watched.set(executionId, { ...seen, sample });
+    store.add(new Map([[executionId, sample]]));
+  };
+
+  const begin = (sandbox: Sandbox) => {
+    const timer = setTimeout(() => {
+      starting.delete(timer);
+      if (!running().some(({ executionId }) => executionId === sandbox.executionId)) return;
+      try {
+        first(sandbox);
+      } catch (error) {
+        log.warn({ err: error, executionId: sandbox.executionId }, "no first sample");
+      }
+    }, FIRST_AFTER_MS);
+    starting.add(timer.unref());
+  };
+
+  const measureDisks = async (sandboxes: readonly Sandbox[]) => {
+    const due = sandboxes
+      .map((sandbox) => ({ sandbox, seen: watched.get(sandbox.executionId) }))
+      .filter(({ seen }) => seen !== undefined && seen.cpuUs - seen.diskCpuUs > DISK_ACTIVITY_US)
+      .sort((a, b) => (a.seen?.diskAt ?? 0) - (b.seen?.diskAt ?? 0))
+      .slice(0, DISK_PER_ROUND);
+    for (const { sandbox, seen } of due) {
+      const { upperDirectory, resources } = sandbox.container;
+      if (seen === undefined || upperDirectory === undefined) continue;
+      Object.assign(seen, { diskCpuUs: seen.cpuUs, diskAt: now() });
+      seen.disk = (await diskUsage(upperDirectory)) ?? seen.disk;
+      const over = resources.diskSizeMB > 0 && seen.disk > resources.diskSizeMB * MIB;
+      if (over && !seen.overLimit)
+        log.warn({ sandboxId: sandbox.sandboxId, bytes: seen.disk }, "sandbox over its disk size");
+      seen.overLimit = over;
+    }
+  };
+
+  const rounds = loop({ name: "metrics", everyMs, log }, async () => {
+    const sandboxes = running();
+    const alive = new Set(sandboxes.map(({ executionId }) => executionId));
+    for (const executionId of watched.keys()) if (!alive.has(executionId)) watched.delete(executionId);
+    await measureDisks(sandboxes);
+    const samples = new Map<string, MetricSample>();
+    for (const sandbox of sandboxes) {
+      const seen = watched.get(sandbox.executionId);
+      if (seen === undefined) first(sandbox);
+      // It has just begun: a share of so short a time says nothing.
+      else if (now() - seen.at >= everyMs / 2) {
+        const sample = measure(sandbox, seen);
+        if (sample !== undefined) samples.set(sandbox.executionId, sample);
+      }
+    }
+    if (samples.size > 0) store.add(samples);
+  });
+
+  return {
+    begin,
+    latest: (executionId) => watched.get(executionId)?.sample,
+    async stop() {
+      for (const timer of starting) clearTimeout(timer);
+      await rounds.stop();
+    },
+  };
+}
+
+function tryUsage(cgroup: { usage(): Usage }): Usage | undefined {
+  try {
+    return cgroup.usage();
+  } catch {
+    // It has just ended: whoever ends sandboxes hears of it.
+    return undefined;
+  }
+}
+
+interface Measured {
+  readonly at: number;
+  readonly usage: Usage;
+  readonly seen: Pick<Watched, "at" | "cpuUs" | "disk">;
+  readonly resources: Sandbox["container"]["resources"];
+}
+
+function toSample({ at, usage, seen, resources }: Measured): MetricSample {
+  const elapsedUs = (at - seen.at) * 1_000;
+  // Of all its processors together, as the public metric counts: 100 is all of them busy.
+  const share = elapsedUs <= 0 ? 0 : (usage.cpuUs - seen.cpuUs) / (elapsedUs * resources.cpuCount);
+  return {
+    at,
+    cpuCount: resources.cpuCount,
+    cpuUsedPct: Math.round(Math.min(Math.max(share, 0), 1) * 10_000) / 100,
+    memUsed: usage.memory,
+    memTotal: resources.memoryMB * MIB,
+    memCache: usage.cache,
+    diskUsed: seen.disk,
+    diskTotal: resources.diskSizeMB * MIB,
+  };
+}

@@ -1,0 +1,14 @@
+/** Why a start has failed, as its caller is told. Pure. */
+
+import { AppError } from "../../shared/http/errors.ts";
+
+/**
+ * Whatever fails while the limit passes or the stop arrives is their fault, not its own.
+ * @param signal of the limit and the stop together
+ * @param cancelled of the stop alone
+ */
+export function whyNotStarted(error: unknown, signal: AbortSignal, cancelled: AbortSignal): unknown {
+  if (cancelled.aborted) return cancelled.reason as unknown;
+  if (!signal.aborted) return error;
+  return new AppError("sandbox_create_failed", "the sandbox did not start in time", { cause: error });
+}

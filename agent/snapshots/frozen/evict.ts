@@ -1,0 +1,75 @@
+/** From a frozen container to its disk alone: processes killed, address given back, the container stays with the engine. */
+
+import { setTimeout as delay } from "node:timers/promises";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Marks } from "../../containers/annotations.ts";
+import type { Containers } from "../../containers/containers.ts";
+import type { Slots } from "../../network/slots.ts";
+import type { Disposal } from "../../sandboxes/disposal.ts";
+import type { LiveContainer } from "../../sandboxes/live-container.ts";
+import type { ContainerStore } from "../../store/containers.ts";
+
+const STOPPED_LIMIT_MS = 15_000;
+const POLL_MS = 10;
+
+export interface CoolingDeps {
+  readonly containers: Pick<Containers, "inspect" | "kill">;
+  readonly disposal: Pick<Disposal, "kill">;
+  readonly slots: Pick<Slots, "give">;
+  readonly marks: Pick<Marks, "remove">;
+  readonly store: Pick<ContainerStore, "remove">;
+}
+
+export type Cool = (container: LiveContainer) => Promise<void>;
+
+export function createCool({ containers, disposal, slots, marks, store }: CoolingDeps): Cool {
+  return async (container) => {
+    // All of them while they are frozen: none must work on the disk while the first one dies.
+    for (const pid of processes(container)) tryKill(pid);
+    await disposal.kill(container);
+    await stopped(container.id, containers);
+    await marks.remove(container.id);
+    store.remove(container.id);
+    // Last: the namespace is free when the last process in it is gone.
+    await slots.give(container.slot);
+  };
+}
+
+function processes({ cgroup }: LiveContainer): number[] {
+  try {
+    return cgroup.processes();
+  } catch {
+    return [];
+  }
+}
+
+function tryKill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It ended in between.
+  }
+}
+
+/**
+ * The engine knows that it does not run: before that, a start of it would do nothing and succeed. Killed already, as a
+ * rule, and the engine is about to hear of it: it is asked to do so itself after `patienceMs`.
+ */
+export async function stopped(
+  id: string,
+  containers: Pick<Containers, "inspect" | "kill">,
+  patienceMs = STOPPED_LIMIT_MS / 2,
+): Promise<void> {
+  const begun = Date.now();
+  for (let asked = false; ; ) {
+    const found = await containers.inspect(id);
+    if (found === undefined) throw new AppError("snapshot_files_missing", "the sandbox's container is gone");
+    if (!found.running) return;
+    if (Date.now() > begun + STOPPED_LIMIT_MS) throw new AppError("unavailable", "the container did not stop in time");
+    if (!asked && Date.now() >= begun + patienceMs) {
+      asked = true;
+      await containers.kill(id);
+    }
+    await delay(POLL_MS);
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * Paused sandboxes whose container is still frozen: to resume one is to thaw it. Kept for a while, dropped oldest first
+ * when memory is short. Their memory is on the disk already.
+ */
+
+import type { Log } from "../../../shared/program/log.ts";
+import { loop } from "../../../shared/program/loop.ts";
+import type { LiveContainer } from "../../sandboxes/live-container.ts";
+import type { Cool } from "./evict.ts";
+import { planHot } from "./frozen-plan.ts";
+
+const ROUND_MS = 1_000;
+
+export interface HotDeps {
+  readonly cool: Cool;
+  readonly keepMs: number;
+  readonly freeMemory: () => number;
+  /** Bytes that must stay free. */
+  readonly reservedMemory: number;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export interface Hot {
+  add(snapshotId: string, container: LiveContainer): void;
+  /** Synchronous: no two callers get the same one. It is frozen. */
+  take(snapshotId: string): LiveContainer | undefined;
+  /** Its processes are dead and its address is given back when this resolves; it need not be one of these. */
+  drop(container: LiveContainer): Promise<void>;
+  /** Waits for a drop that is under way. */
+  dropped(containerId: string): Promise<void>;
+  /** It ended by itself. True when it was one of these. */
+  lost(containerId: string): boolean;
+  /** Containers that should run. */
+  ids(): string[];
+  stop(): Promise<void>;
+}
+
+export function createHot({ cool, keepMs, freeMemory, reservedMemory, now, log }: HotDeps): Hot {
+  const entries = new Map<string, { readonly container: LiveContainer; readonly since: number }>();
+  const dropping = new Map<string, Promise<void>>();
+  const failed = new Map<string, LiveContainer>();
+
+  const drop = (container: LiveContainer): Promise<void> => {
+    const under = dropping.get(container.id);
+    if (under !== undefined) return under;
+    failed.delete(container.id);
+    const done = cool(container)
+      .catch((error: unknown) => {
+        log.warn({ err: error, containerId: container.id }, "frozen container not dropped yet");
+        failed.set(container.id, container);
+        throw error;
+      })
+      .finally(() => dropping.delete(container.id));
+    dropping.set(container.id, done);
+    return done;
+  };
+
+  const rounds = loop({ name: "hot", everyMs: ROUND_MS, log }, async () => {
+    for (const container of failed.values()) await drop(container);
+    const kept = [...entries].map(([id, { since }]) => ({ id, since }));
+    const free = freeMemory();
+    for (const id of planHot({ kept, now: now(), keepMs, freeMemory: free, reservedMemory })) {
+      const container = entries.get(id)?.container;
+      entries.delete(id);
+      if (container === undefined) continue;
+      log.debug({ snapshotId: id, free }, "frozen container dropped");
+      await drop(container);
+    }
+  });
+
+  return {
+    add: (snapshotId, container) => void entries.set(snapshotId, { container, since: now() }),
+    take(snapshotId) {
+      const container = entries.get(snapshotId)?.container;
+      entries.delete(snapshotId);
+      return container;
+    },
+    drop,
+    dropped: async (containerId) => dropping.get(containerId)?.catch(() => undefined),
+    lost(containerId) {
+      for (const [id, { container }] of entries) {
+        if (container.id !== containerId) continue;
+        entries.delete(id);
+        drop(container).catch(() => undefined);
+        return true;
+      }
+      return false;
+    },
+    ids: () => [...entries.values()].map(({ container }) => container.id),
+    async stop() {
+      await rounds.stop();
+      await Promise.allSettled(dropping.values());
+    },
+  };
+}

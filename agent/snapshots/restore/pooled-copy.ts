@@ -1,0 +1,66 @@
+/** A copy of a template's memory that is nobody's yet: restored, with a control token of its own, for the pool to freeze. */
+
+import { randomBytes, randomUUID } from "node:crypto";
+import { AppError } from "../../../shared/http/errors.ts";
+import { Teardown } from "../../../shared/program/teardown.ts";
+import type { Flavour, LiveContainer } from "../../sandboxes/live-container.ts";
+import type { Snapshot } from "../../store/snapshots.ts";
+import { revive } from "./restore.ts";
+import type { StartCopyDeps } from "./start-copy.ts";
+
+/** Rejects with nothing left behind. */
+export async function pooledCopy(
+  flavour: Flavour,
+  snapshot: Snapshot,
+  deps: StartCopyDeps,
+  signal: AbortSignal,
+): Promise<LiveContainer> {
+  const { containers, envd, images, now, log } = deps;
+  const teardown = new Teardown(log);
+  try {
+    // Memory has files of its version of envd mapped.
+    const runtime = await deps.runtime(snapshot.disk.runtime);
+    if (runtime.directory !== flavour.runtime || snapshot.image === undefined)
+      throw new AppError("snapshot_incompatible", "the template's memory is of another version of envd");
+    const controlToken = randomBytes(24).toString("hex");
+    const { build, resources } = flavour;
+    const createdAt = now();
+    const containerId = await containers.create({
+      name: `svc-pool-${randomUUID().slice(0, 8)}`,
+      build: { ...build, image: snapshot.image },
+      resources,
+      command: runtime.command,
+      env: [`SVC_ENVD_CONTROL=${controlToken}`],
+      runtimeDirectory: runtime.directory,
+      resolver: deps.resolver,
+    });
+    teardown.add("container", () => containers.remove(containerId));
+    signal.throwIfAborted();
+    // Its row says what it is interchangeable with, not what it was restored from.
+    const disk = { containerId, controlToken, ...flavour, upperDirectory: undefined, createdAt };
+    const from = { disk, memoryOf: snapshot, owner: `template ${build.templateId}` };
+    const { container, verified } = await revive(from, deps, { teardown, signal });
+    await verified;
+    // Frozen with pages still to come it would keep its page server for ever.
+    await images.complete(containerId);
+    const { address } = container.slot;
+    const nobody = {
+      accessToken: randomBytes(24).toString("hex"),
+      envVars: {},
+      timestamp: new Date(now()).toISOString(),
+      sandboxId: "pool",
+      templateId: build.templateId,
+      executionId: containerId,
+    };
+    await envd.init({ address, controlToken: snapshot.disk.controlToken }, { ...nobody, controlToken }, signal);
+    await envd
+      .resumeWatches({ address, controlToken })
+      .catch((error: unknown) => log.warn({ err: error, containerId }, "watches not resumed"));
+    signal.throwIfAborted();
+    teardown.release();
+    return container;
+  } catch (error) {
+    await teardown.run();
+    throw error;
+  }
+}

@@ -1,0 +1,78 @@
+/** A container that came back is told who it is now, and let onto the network. */
+
+import type { StartBody } from "../../../shared/agent-api/routes.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Teardown } from "../../../shared/program/teardown.ts";
+import type { CaFor, Envd } from "../../containers/envd.ts";
+import type { Gate } from "../../network/gate.ts";
+import { toInit } from "../../sandboxes/launch.ts";
+import type { LiveContainer } from "../../sandboxes/live-container.ts";
+import type { Stores } from "../../store/stores.ts";
+
+export interface IdentifyDeps {
+  readonly stores: Pick<Stores, "snapshots" | "executions" | "containers">;
+  readonly envd: Pick<Envd, "init" | "ready" | "resumeWatches">;
+  readonly gate: Pick<Gate, "open" | "close">;
+  readonly caFor: CaFor;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** The row of an execution that does not run yet: a crash from here on leaves a trace. */
+export function intend(
+  { executionId, body }: { readonly executionId: string; readonly body: StartBody },
+  containerId: string,
+  { stores, now }: Pick<IdentifyDeps, "stores" | "now">,
+  teardown: Teardown,
+): void {
+  const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+  stores.executions.add({
+    id: executionId,
+    sandboxId,
+    containerId,
+    egress,
+    endAt,
+    onTimeout: { does: onTimeout, memory: onTimeoutMemory },
+    startedAt: now(),
+    warm: false,
+    running: false,
+  });
+  teardown.add("execution", () => stores.executions.remove(executionId));
+}
+
+interface Identified {
+  readonly executionId: string;
+  readonly body: StartBody;
+  readonly container: LiveContainer;
+  /** They were given up before the dump. */
+  readonly watches: boolean;
+  /** What its envd is addressed with until it is told the container's own. */
+  readonly currentToken?: string;
+}
+
+/** Resolves to the time from which on it runs. */
+export async function identify(
+  { executionId, body, container, watches, currentToken }: Identified,
+  { envd, gate, caFor, now, log }: IdentifyDeps,
+  { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
+): Promise<number> {
+  const { slot, controlToken } = container;
+  const at = { address: slot.address, controlToken: currentToken ?? controlToken };
+  // A copy may have another policy than what it was copied from: what it must no longer trust is said too.
+  const says = body.egress.rules.length > 0 || body.origin?.is === "snapshot";
+  const init = toInit(executionId, body, now(), says ? await caFor(body.egress) : undefined);
+  teardown.add("network", () => gate.close(slot));
+  // A watch that cannot be armed again, because its directory is gone, is told to its client by envd.
+  const rearm = () =>
+    envd
+      .resumeWatches({ ...at, controlToken })
+      .catch((error: unknown) => log.warn({ err: error, executionId }, "watches not resumed"));
+  await Promise.all([
+    watches && currentToken === undefined ? rearm() : undefined,
+    envd.init(at, currentToken === undefined ? init : { ...init, controlToken }, signal),
+    gate.open(slot, { executionId, sandboxId: body.sandboxId }, body.egress),
+  ]);
+  signal.throwIfAborted();
+  if (watches && currentToken !== undefined) await rearm();
+  return now();
+}

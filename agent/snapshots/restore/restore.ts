@@ -1,0 +1,154 @@
+/** A container that stopped, or a new one, up to an envd that answers: with its memory or from its disk. */
+
+import { AppError } from "../../../shared/http/errors.ts";
+import { anySignal } from "../../../shared/program/any-signal.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Turns } from "../../../shared/program/semaphore.ts";
+import type { Teardown } from "../../../shared/program/teardown.ts";
+import type { Marks } from "../../containers/annotations.ts";
+import { readyWhileAlive } from "../../containers/boot.ts";
+import type { OpenCgroup } from "../../containers/cgroup.ts";
+import type { Containers } from "../../containers/containers.ts";
+import type { Envd } from "../../containers/envd.ts";
+import type { Slots } from "../../network/slots.ts";
+import type { LiveContainer } from "../../sandboxes/live-container.ts";
+import type { Disk, Snapshot } from "../../store/snapshots.ts";
+import type { Stores } from "../../store/stores.ts";
+import type { Criu } from "../criu.ts";
+import { stopped } from "../frozen/evict.ts";
+import type { SnapshotFiles } from "../store/files.ts";
+import type { Images } from "../store/images.ts";
+import { explainRestore } from "./reason.ts";
+
+/**
+ * From the engine's start to an envd that answers, where memory comes back. A restore that goes well takes some tenths of
+ * a second and large memory is restored lazily: what takes longer hangs, and others wait for its turn.
+ */
+const RESTORE_LIMIT_MS = 20_000;
+
+export interface ReviveDeps {
+  readonly containers: Pick<Containers, "start" | "inspect" | "kill">;
+  readonly slots: Pick<Slots, "take" | "give">;
+  readonly marks: Pick<Marks, "joinNetwork" | "restore" | "remove">;
+  readonly openCgroup: OpenCgroup;
+  readonly envd: Pick<Envd, "init" | "ready" | "resumeWatches">;
+  readonly stores: Pick<Stores, "snapshots" | "executions" | "containers">;
+  readonly files: SnapshotFiles;
+  readonly images: Images;
+  readonly criu: Pick<Criu, "endRestore">;
+  /** Restores and cold starts at a time, restores of one project fewer. */
+  readonly turns: Turns;
+  /** Of tests. */
+  readonly restoreLimitMs?: number | undefined;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export interface Revive {
+  readonly disk: Disk;
+  /** The snapshot whose memory comes back. */
+  readonly memoryOf: Snapshot | undefined;
+  /** Whose restores it counts among. */
+  readonly owner: string | undefined;
+}
+
+export interface Revived {
+  readonly container: LiveContainer;
+  /** Its memory was what had been written. Until then nobody may reach it. */
+  readonly verified: Promise<void>;
+}
+
+export async function revive(
+  { disk, memoryOf, owner }: Revive,
+  deps: ReviveDeps,
+  { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
+): Promise<Revived> {
+  const { containers, slots, marks, openCgroup, envd, stores, images } = deps;
+  const { containerId: id, controlToken } = disk;
+  const turn = await deps.turns.take(signal, memoryOf === undefined ? undefined : owner);
+  try {
+    const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
+    if (memory !== undefined) teardown.add("page server", () => memory.abandon());
+    // Nothing of ours runs in it: what does is a start that a former agent has asked the engine for.
+    await stopped(id, containers, 0);
+    signal.throwIfAborted();
+
+    const slot = await slots.take();
+    teardown.add("slot", () => slots.give(slot));
+    teardown.add("mark", () => marks.remove(id));
+    await marks.joinNetwork(id, slot.netnsPath);
+    if (memory !== undefined) {
+      await marks.restore(id, memory.directory, memory.lazy);
+      if (memory.lazy) await memory.serve(id);
+    }
+    signal.throwIfAborted();
+
+    const started = { known: false };
+    // The engine may start it even though its answer was an error, and its shim even though the engine has died.
+    teardown.add("processes", async () => {
+      if (!started.known) {
+        await marks.remove(id);
+        await deps.criu.endRestore(id);
+      }
+      await containers.kill(id);
+      await stopped(id, containers);
+    });
+    const restoring = memory === undefined ? undefined : AbortSignal.timeout(deps.restoreLimitMs ?? RESTORE_LIMIT_MS);
+    const limited = restoring === undefined ? signal : anySignal(signal, restoring);
+    const up = async () => {
+      const starting = containers.start(id).catch((cause: unknown) => {
+        if (memory === undefined) throw cause;
+        throw notRestored(explainRestore(cause), cause);
+      });
+      await (memory === undefined ? starting : unlessOver(starting, limited));
+      started.known = true;
+      signal.throwIfAborted();
+
+      const inside = await containers.inspect(id);
+      if (inside === undefined || inside.pid === 0)
+        throw new AppError("sandbox_create_failed", "the sandbox's first process ended while it started");
+      const group = openCgroup(inside.pid, id);
+      await readyWhileAlive(group, (limit) => envd.ready({ address: slot.address, controlToken }, limit), limited);
+      return { found: inside, cgroup: group };
+    };
+    const { found, cgroup } = await up().catch((cause: unknown) => {
+      if (restoring?.aborted !== true || signal.aborted) throw cause;
+      throw notRestored("it did not answer in time", cause);
+    });
+    memory?.restored(() => void cgroup.kill().catch(() => undefined));
+
+    const { build, resources, runtime, createdAt } = disk;
+    const { upperDirectory } = found;
+    const container = {
+      id,
+      pid: found.pid,
+      slot,
+      controlToken,
+      cgroup,
+      build,
+      resources,
+      runtime,
+      upperDirectory,
+      createdAt,
+    };
+    stores.containers.add(container);
+    teardown.add("container", () => stores.containers.remove(id));
+    return { container, verified: memory?.verified ?? Promise.resolve() };
+  } finally {
+    turn();
+  }
+}
+
+function notRestored(reason: string, cause: unknown): AppError {
+  return new AppError("sandbox_create_failed", `the sandbox's memory could not be restored: ${reason}`, { cause });
+}
+
+/** What is not waited for any more goes on; the caller ends it. */
+function unlessOver(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const over = () => reject(signal.reason as Error);
+    if (signal.aborted) over();
+    signal.addEventListener("abort", over, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", over));
+  });
+}

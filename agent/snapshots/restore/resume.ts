@@ -1,0 +1,108 @@
+/** A paused sandbox runs again, in its own container: thawed, from its memory, or from its disk. Or stays paused. */
+
+import type { Origin, StartBody } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { InLine } from "../../../shared/program/keyed-mutex.ts";
+import { Teardown } from "../../../shared/program/teardown.ts";
+import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
+import type { LiveContainer } from "../../sandboxes/live-container.ts";
+import type { Snapshot } from "../../store/snapshots.ts";
+import type { Hot } from "../frozen/frozen.ts";
+import { type IdentifyDeps, identify, intend } from "./reinitialise.ts";
+import { type Revive, type ReviveDeps, revive } from "./restore.ts";
+
+export interface ResumeDeps extends ReviveDeps, IdentifyDeps {
+  readonly hot: Pick<Hot, "add" | "take" | "drop" | "dropped">;
+  /** One thing at a time on each snapshot. */
+  readonly inLine: InLine;
+}
+
+interface Resuming {
+  readonly executionId: string;
+  readonly body: StartBody;
+  readonly snapshot: Snapshot;
+}
+
+export function resume(
+  { executionId, body }: LaunchSpec,
+  origin: Origin,
+  deps: ResumeDeps,
+  signal: AbortSignal,
+): Promise<Launched> {
+  return deps.inLine(origin.snapshotId, async () => {
+    const resuming = { executionId, body, snapshot: find(origin, body, deps) };
+    const frozen = deps.hot.take(origin.snapshotId);
+    if (frozen !== undefined && origin.memory) {
+      const thawed = await thaw(resuming, frozen, deps, signal);
+      if (thawed !== undefined) return thawed;
+    } else if (frozen !== undefined) await deps.hot.drop(frozen);
+    await deps.hot.dropped(resuming.snapshot.disk.containerId);
+    return startAgain(resuming, origin.memory && resuming.snapshot.memory, deps, signal);
+  });
+}
+
+function find(origin: Origin, body: StartBody, { stores }: Pick<ResumeDeps, "stores">): Snapshot {
+  const snapshot = stores.snapshots.get(origin.snapshotId);
+  if (snapshot === undefined || snapshot.kind !== "pause" || snapshot.state === "capturing")
+    throw new AppError("snapshot_files_missing", "this node does not have the snapshot");
+  if (snapshot.sandboxId !== body.sandboxId) throw new AppError("conflict", "the snapshot is of another sandbox");
+  if (snapshot.state === "spent") throw new AppError("conflict", "the sandbox was resumed from this snapshot already");
+  return snapshot;
+}
+
+/** Nothing when it did not wake up in time: its memory is on the disk, too. */
+async function thaw(
+  resuming: Resuming,
+  container: LiveContainer,
+  deps: ResumeDeps,
+  signal: AbortSignal,
+): Promise<Launched | undefined> {
+  const { snapshot } = resuming;
+  const teardown = new Teardown(deps.log);
+  teardown.add("freeze", async () => {
+    // Whoever wants it next gets it as it was: its processes may have worked in between, and its disk shows that.
+    await container.cgroup.freeze();
+    deps.hot.add(snapshot.id, container);
+  });
+  try {
+    intend(resuming, container.id, deps, teardown);
+    container.cgroup.thaw();
+    const startedAt = await identify({ ...resuming, container, watches: true }, deps, { teardown, signal });
+    deps.stores.snapshots.spend(snapshot.id, () => deps.stores.executions.markRunning(resuming.executionId, startedAt));
+    return { container, startedAt, warm: false, restored: "hot" };
+  } catch (error) {
+    await teardown.run();
+    if (signal.aborted) throw error;
+    deps.log.warn({ err: error, snapshotId: snapshot.id }, "frozen container not usable, restoring its memory");
+    const again = deps.hot.take(snapshot.id);
+    if (again !== undefined) await deps.hot.drop(again);
+    return undefined;
+  }
+}
+
+async function startAgain(
+  resuming: Resuming,
+  memory: boolean,
+  deps: ResumeDeps,
+  signal: AbortSignal,
+): Promise<Launched> {
+  const { executionId, snapshot } = resuming;
+  const teardown = new Teardown(deps.log);
+  try {
+    intend(resuming, snapshot.disk.containerId, deps, teardown);
+    const from: Revive = {
+      disk: snapshot.disk,
+      memoryOf: memory ? snapshot : undefined,
+      owner: resuming.body.projectId,
+    };
+    const { container, verified } = await revive(from, deps, { teardown, signal });
+    const startedAt = await identify({ ...resuming, container, watches: memory }, deps, { teardown, signal });
+    await verified;
+    deps.stores.snapshots.spend(snapshot.id, () => deps.stores.executions.markRunning(executionId, startedAt));
+    teardown.release();
+    return { container, startedAt, warm: false, restored: memory ? "memory" : "disk" };
+  } catch (error) {
+    await teardown.run();
+    throw error;
+  }
+}

@@ -1,0 +1,96 @@
+/** A new sandbox from a checkpoint: a container of its own from the image, with the memory or without. */
+
+import { randomBytes } from "node:crypto";
+import type { Origin } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { Teardown } from "../../../shared/program/teardown.ts";
+import type { Containers } from "../../containers/containers.ts";
+import type { EnvdRuntime } from "../../containers/envd-runtime.ts";
+import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
+import type { Snapshot } from "../../store/snapshots.ts";
+import { type IdentifyDeps, identify, intend } from "./reinitialise.ts";
+import { type ReviveDeps, revive } from "./restore.ts";
+
+export interface StartCopyDeps extends ReviveDeps, IdentifyDeps {
+  readonly containers: Pick<Containers, "create" | "remove" | "start" | "inspect" | "kill">;
+  /** Without a directory the current one. */
+  readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
+  /** Address of the node's own resolver. */
+  readonly resolver: string;
+}
+
+export async function startCopy(
+  { executionId, body }: LaunchSpec,
+  origin: Origin,
+  deps: StartCopyDeps,
+  signal: AbortSignal,
+): Promise<Launched> {
+  const snapshot = deps.stores.snapshots.get(origin.snapshotId);
+  if (snapshot?.kind !== "checkpoint" || snapshot.state !== "stored" || snapshot.image === undefined)
+    throw new AppError("snapshot_files_missing", "this node does not have the snapshot");
+  const memory = origin.memory && snapshot.memory;
+  const teardown = new Teardown(deps.log);
+  try {
+    const disk = await create({ executionId, body }, { snapshot, image: snapshot.image, memory }, deps, teardown);
+    signal.throwIfAborted();
+    intend({ executionId, body }, disk.containerId, deps, teardown);
+    const from = { disk, memoryOf: memory ? snapshot : undefined, owner: body.projectId };
+    const { container, verified } = await revive(from, deps, { teardown, signal });
+    // Its memory still holds what the original is addressed with.
+    const currentToken = memory ? snapshot.disk.controlToken : undefined;
+    const told = {
+      executionId,
+      body,
+      container,
+      watches: memory,
+      ...(currentToken === undefined ? {} : { currentToken }),
+    };
+    const startedAt = await identify(told, deps, { teardown, signal });
+    await verified;
+    deps.stores.executions.markRunning(executionId, startedAt);
+    teardown.release();
+    return { container, startedAt, warm: false, restored: memory ? "memory" : "disk" };
+  } catch (error) {
+    await teardown.run();
+    throw error;
+  }
+}
+
+interface From {
+  readonly snapshot: Snapshot;
+  readonly image: string;
+  readonly memory: boolean;
+}
+
+async function create(
+  { body }: LaunchSpec,
+  { snapshot, image, memory }: From,
+  deps: StartCopyDeps,
+  teardown: Teardown,
+) {
+  // Memory has files of its version of envd mapped.
+  const runtime = await deps.runtime(memory ? snapshot.disk.runtime : undefined);
+  const controlToken = randomBytes(24).toString("hex");
+  const build = { ...body.build, image };
+  const createdAt = deps.now();
+  const containerId = await deps.containers.create({
+    name: `svc-${body.sandboxId}`,
+    build,
+    resources: body.resources,
+    command: runtime.command,
+    env: [`SVC_ENVD_CONTROL=${controlToken}`],
+    runtimeDirectory: runtime.directory,
+    resolver: deps.resolver,
+  });
+  teardown.add("container", () => deps.containers.remove(containerId));
+  const { resources } = body;
+  return {
+    containerId,
+    controlToken,
+    build,
+    resources,
+    runtime: runtime.directory,
+    upperDirectory: undefined,
+    createdAt,
+  };
+}

@@ -1,0 +1,172 @@
+/**
+ * Snapshots on the disk: `<id>/manifest.json` and `<id>/images/`. Written under another name, made durable, renamed: what
+ * has its final name is whole.
+ */
+
+import { chmod, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError } from "../../../shared/http/errors.ts";
+import { followHashes, sha256 } from "./hashes.ts";
+import { checkSizes, corrupt, type Manifest, missing, parseManifest, type StoredFile } from "./manifest.ts";
+
+const SYNCS_AT_ONCE = 8;
+const UNFINISHED = ".new";
+
+interface Draft {
+  /** Where CRIU writes its images, and where its logs. */
+  readonly images: string;
+  readonly work: string;
+  /** Nothing is written any more. Resolves when the snapshot is durable under its final name. */
+  finish(manifest: (files: readonly StoredFile[]) => Manifest): Promise<Manifest>;
+  /** Nothing of it is left. */
+  discard(): Promise<void>;
+}
+
+export interface SnapshotFiles {
+  draft(id: string): Promise<Draft>;
+  /** Where the images of a stored one are. */
+  images(id: string): string;
+  /** @throws {AppError} snapshot_files_missing, snapshot_corrupt, snapshot_incompatible */
+  manifest(id: string): Promise<Manifest>;
+  /** By the word of the file system, nobody has touched a file since it was written. */
+  untouched(id: string, manifest: Manifest): Promise<boolean>;
+  /** Reads everything. @throws {AppError} snapshot_files_missing, snapshot_corrupt */
+  verify(id: string, manifest: Manifest, signal: AbortSignal): Promise<void>;
+  /** Also what was left in the middle of being written. Unknown is success. */
+  remove(id: string): Promise<void>;
+  /** Those with their final name, and what was left in the middle of being written. */
+  list(): Promise<{ stored: string[]; unfinished: string[] }>;
+  /** Unix milliseconds. */
+  changedAt(id: string): Promise<number>;
+  /** Where a draft is written. */
+  draftDirectory(id: string): string;
+}
+
+export function snapshotFiles(root: string): SnapshotFiles {
+  const final = (id: string) => join(root, id);
+  const temporary = (id: string) => join(root, `.${id}${UNFINISHED}`);
+
+  return {
+    async draft(id) {
+      const directory = temporary(id);
+      await rm(directory, { recursive: true, force: true });
+      const images = join(directory, "images");
+      const work = join(directory, "work");
+      await mkdir(images, { recursive: true, mode: 0o700 });
+      await mkdir(work, { mode: 0o700 });
+      const hashes = followHashes(images);
+      return {
+        images,
+        work,
+        async finish(toManifest) {
+          const synced = syncAll(images);
+          synced.catch(() => undefined);
+          const manifest = toManifest(await hashes.finish());
+          await synced;
+          const path = join(directory, "manifest.json");
+          await writeFile(path, JSON.stringify(manifest, undefined, 1), { mode: 0o600, flush: true });
+          await chmod(images, 0o700);
+          await rm(work, { recursive: true });
+          await sync(directory);
+          await rm(final(id), { recursive: true, force: true });
+          await rename(directory, final(id));
+          await sync(root);
+          return manifest;
+        },
+        async discard() {
+          hashes.stop();
+          await rm(directory, { recursive: true, force: true });
+          await rm(final(id), { recursive: true, force: true });
+        },
+      };
+    },
+
+    images: (id) => join(final(id), "images"),
+
+    async manifest(id) {
+      let text: string;
+      try {
+        text = await readFile(join(final(id), "manifest.json"), "utf8");
+      } catch (cause) {
+        if (isMissing(cause)) throw missing("its manifest is gone");
+        throw corrupt("its manifest cannot be read", cause);
+      }
+      return parseManifest(text, id);
+    },
+
+    async untouched(id, manifest) {
+      const directory = join(final(id), "images");
+      const same = await Promise.all(
+        manifest.files.map(async ({ name, size, changedAt }) => {
+          const found = await stat(join(directory, name)).catch(() => undefined);
+          return found?.size === size && found.ctimeMs === changedAt;
+        }),
+      );
+      return !same.includes(false);
+    },
+
+    async verify(id, manifest, signal) {
+      const directory = join(final(id), "images");
+      checkSizes(manifest, await sizesIn(directory));
+      for (const { name, sha256: expected } of manifest.files) {
+        const found = await sha256(join(directory, name), signal);
+        if (found !== expected) throw corrupt(`the content of ${name} is not what was written`);
+      }
+    },
+
+    async remove(id) {
+      await rm(temporary(id), { recursive: true, force: true });
+      await rm(final(id), { recursive: true, force: true });
+    },
+
+    changedAt: async (id) => (await stat(final(id)).catch(() => undefined))?.mtimeMs ?? Date.now(),
+
+    draftDirectory: temporary,
+
+    async list() {
+      const names = await readdir(root).catch(() => [] as string[]);
+      return {
+        stored: names.filter((name) => !name.startsWith(".")),
+        unfinished: names
+          .filter((name) => name.startsWith(".") && name.endsWith(UNFINISHED))
+          .map((name) => name.slice(1, -UNFINISHED.length)),
+      };
+    },
+  };
+}
+
+/** ENOSPC and EDQUOT, wherever they come from, are for the caller to know. */
+export function noSpace(error: unknown): AppError | undefined {
+  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+  if (code !== "ENOSPC" && code !== "EDQUOT") return undefined;
+  return new AppError("no_space", "the node has no space left for the snapshot", { cause: error });
+}
+
+async function sizesIn(directory: string): Promise<Map<string, number>> {
+  const names = await readdir(directory).catch(() => [] as string[]);
+  const sizes = await Promise.all(names.map(async (name) => [name, (await stat(join(directory, name))).size] as const));
+  return new Map(sizes);
+}
+
+async function syncAll(directory: string): Promise<void> {
+  const names = await readdir(directory);
+  const next = names.values();
+  const worker = async () => {
+    for (const name of next) await sync(join(directory, name));
+  };
+  await Promise.all(Array.from({ length: SYNCS_AT_ONCE }, worker));
+  await sync(directory);
+}
+
+async function sync(path: string): Promise<void> {
+  const file = await open(path, "r");
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return typeof error === "object" && error !== null && "code" in error && error.code === "ENOENT";
+}

@@ -1,0 +1,34 @@
+/** What is stored and belongs to nobody. Pure. */
+
+import type { SnapshotImage } from "../../containers/containers.ts";
+import type { Snapshot } from "../../store/snapshots.ts";
+
+export interface StoredView {
+  /** Of every snapshot, in whatever state. */
+  readonly rows: readonly Pick<Snapshot, "id" | "state" | "disk">[];
+  /** Containers that are somebody's. */
+  readonly containers: ReadonlySet<string>;
+  readonly directories: readonly { readonly id: string; readonly changedAt: number }[];
+  readonly images: readonly SnapshotImage[];
+  readonly now: number;
+  /** What is younger may be about to get its row. */
+  readonly graceMs: number;
+}
+
+export interface Garbage {
+  /** Rows of memory whose sandbox went on, and then ended. */
+  readonly spent: readonly string[];
+  readonly directories: readonly string[];
+  readonly images: readonly SnapshotImage[];
+}
+
+export function planGarbage({ rows, containers, directories, images, now, graceMs }: StoredView): Garbage {
+  const known = new Set(rows.map(({ id }) => id));
+  const old = (at: number) => now - at >= graceMs;
+  const left = rows.filter(({ state, disk }) => state === "spent" && !containers.has(disk.containerId));
+  return {
+    spent: left.map(({ id }) => id),
+    directories: directories.filter(({ id, changedAt }) => !known.has(id) && old(changedAt)).map(({ id }) => id),
+    images: images.filter(({ snapshotId, createdAt }) => !known.has(snapshotId) && old(createdAt)),
+  };
+}

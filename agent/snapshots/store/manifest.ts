@@ -1,0 +1,116 @@
+/** What is stored beside a memory image, and whether it fits what is on the disk and this machine. Pure. */
+
+import { type Static, Type } from "typebox";
+import { Compile } from "typebox/compile";
+import { AppError } from "../../../shared/http/errors.ts";
+
+export const MANIFEST_FORMAT = 1;
+
+const Size = Type.Integer({ minimum: 0 });
+
+const StoredFile = Type.Object({
+  // A file of the snapshot's directory, never that directory or the one above.
+  name: Type.String({ pattern: "^(?!\\.{1,2}$)[A-Za-z0-9._-]+$" }),
+  size: Size,
+  sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }),
+  /** When the file system says it was last changed in any way, unix milliseconds. */
+  changedAt: Type.Number(),
+});
+export type StoredFile = Static<typeof StoredFile>;
+
+/** What a memory image depends on. */
+const Origins = Type.Object({
+  kernel: Type.String(),
+  architecture: Type.String(),
+  cpuFlags: Type.String(),
+  criu: Type.String(),
+  runc: Type.String(),
+  envd: Type.String(),
+});
+export type Origins = Static<typeof Origins>;
+
+export const Manifest = Type.Object({
+  format: Type.Integer(),
+  snapshotId: Type.String(),
+  sandboxId: Type.String(),
+  executionId: Type.String(),
+  kind: Type.Enum(["pause", "checkpoint"]),
+  memory: Type.Boolean(),
+  /** Of a pause. */
+  containerId: Type.String(),
+  /** Of a checkpoint. */
+  image: Type.Optional(Type.String()),
+  build: Type.Object({ templateId: Type.String(), buildId: Type.String(), image: Type.String() }),
+  resources: Type.Object({ cpuCount: Type.Integer(), memoryMB: Type.Integer(), diskSizeMB: Type.Integer() }),
+  runtime: Type.String(),
+  controlToken: Type.String(),
+  origins: Origins,
+  memoryBytes: Size,
+  diskBytes: Size,
+  createdAt: Size,
+  files: Type.Array(StoredFile),
+});
+export type Manifest = Static<typeof Manifest>;
+
+const valid = Compile(Manifest);
+
+/** @throws {AppError} snapshot_corrupt, snapshot_incompatible */
+export function parseManifest(text: string, snapshotId: string): Manifest {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw corrupt("its manifest is not readable", cause);
+  }
+  if (hasFormat(value) && value.format !== MANIFEST_FORMAT)
+    throw incompatible(`it is of format ${value.format}, and this node reads ${MANIFEST_FORMAT}`);
+  if (!valid.Check(value)) throw corrupt("its manifest is damaged");
+  if (value.snapshotId !== snapshotId) throw corrupt("its manifest is of another snapshot");
+  return value;
+}
+
+function hasFormat(value: unknown): value is { format: number } {
+  return typeof value === "object" && value !== null && "format" in value && Number.isSafeInteger(value.format);
+}
+
+/**
+ * Whether the memory can be restored here. Other versions of CRIU and runc read each other's images; a kernel may be
+ * newer than the one of the dump; a processor must have at least the features that programs have seen.
+ * @throws {AppError} snapshot_incompatible
+ */
+export function checkOrigins(
+  manifest: Pick<Manifest, "origins">,
+  here: Pick<Origins, "architecture" | "cpuFlags">,
+): void {
+  const { architecture, cpuFlags } = manifest.origins;
+  if (architecture !== here.architecture)
+    throw incompatible(`its memory is of a machine with ${architecture}, this one has ${here.architecture}`);
+  const present = new Set(here.cpuFlags.split(" "));
+  const missing = cpuFlags.split(" ").filter((flag) => flag !== "" && !present.has(flag));
+  if (missing.length > 0)
+    throw incompatible(`this machine's processor lacks ${missing.slice(0, 5).join(", ")}, which its memory counts on`);
+}
+
+/**
+ * Names and sizes on the disk beside those of the manifest, before any content is read.
+ * @throws {AppError} snapshot_files_missing, snapshot_corrupt
+ */
+export function checkSizes(manifest: Pick<Manifest, "files">, sizes: ReadonlyMap<string, number>): void {
+  for (const { name, size } of manifest.files) {
+    const found = sizes.get(name);
+    if (found === undefined) throw missing(`the file ${name} is gone`);
+    if (found !== size) throw corrupt(`the file ${name} has ${found} bytes instead of ${size}`);
+  }
+}
+
+export function corrupt(why: string, cause?: unknown): AppError {
+  return new AppError("snapshot_corrupt", `the snapshot is damaged: ${why}`, { cause });
+}
+
+export function missing(why: string): AppError {
+  return new AppError("snapshot_files_missing", `files of the snapshot are missing: ${why}`);
+}
+
+function incompatible(why: string): AppError {
+  return new AppError("snapshot_incompatible", `the snapshot cannot be restored here: ${why}`);
+}

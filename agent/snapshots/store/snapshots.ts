@@ -1,0 +1,90 @@
+/** What is stored on this node: listed, replaced, deleted. */
+
+import type { StoredSnapshot } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { InLine } from "../../../shared/program/keyed-mutex.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Containers } from "../../containers/containers.ts";
+import type { Disposal } from "../../sandboxes/disposal.ts";
+import type { Snapshot, SnapshotStore } from "../../store/snapshots.ts";
+import type { Hot } from "../frozen/frozen.ts";
+import type { SnapshotFiles } from "./files.ts";
+
+export interface SnapshotsDeps {
+  readonly store: SnapshotStore;
+  readonly files: SnapshotFiles;
+  readonly hot: Pick<Hot, "take" | "dropped">;
+  readonly containers: Pick<Containers, "remove" | "removeImage">;
+  readonly disposal: Pick<Disposal, "kill" | "remove">;
+  /** One thing at a time on each snapshot. */
+  readonly inLine: InLine;
+  readonly log: Log;
+}
+
+export interface Snapshots {
+  list(): StoredSnapshot[];
+  /**
+   * Of a paused sandbox everything goes: memory, container, address. Of one that runs again only the memory.
+   * Unknown is success.
+   */
+  delete(id: string): Promise<void>;
+  /** A newer one of the same container exists: the memory of older ones is of no use any more. */
+  replaced(by: { readonly id: string; readonly containerId: string }): void;
+  settled(): Promise<void>;
+}
+
+export function createSnapshots({ store, files, hot, containers, disposal, inLine, log }: SnapshotsDeps): Snapshots {
+  const background = new Set<Promise<void>>();
+
+  const removeDisk = async ({ id, disk }: Snapshot) => {
+    const frozen = hot.take(id);
+    if (frozen === undefined) {
+      await hot.dropped(disk.containerId);
+      await containers.remove(disk.containerId);
+      return;
+    }
+    await disposal.kill(frozen);
+    disposal.remove(frozen);
+  };
+
+  const remove = (id: string): Promise<void> =>
+    inLine(id, async () => {
+      const snapshot = store.get(id);
+      if (snapshot?.state === "capturing") throw new AppError("conflict", "the snapshot is being taken");
+      if (snapshot?.kind === "pause" && snapshot.state === "stored") await removeDisk(snapshot);
+      await files.remove(id);
+      // An image that a container still needs goes with the last of them; see garbage.ts.
+      if (snapshot?.image !== undefined) await containers.removeImage(snapshot.image);
+      store.remove(id);
+    });
+
+  return {
+    list: () =>
+      store
+        .all()
+        .filter(({ state }) => state !== "capturing")
+        .map(({ id, kind, sandboxId, executionId, memory, memoryBytes, diskBytes, capturedAt }) => ({
+          snapshotId: id,
+          kind,
+          sandboxId,
+          executionId,
+          memory,
+          memoryBytes,
+          diskBytes,
+          capturedAt,
+        })),
+    delete: remove,
+    replaced({ id: newest, containerId }) {
+      for (const { id, state, disk } of store.all()) {
+        if (state !== "spent" || disk.containerId !== containerId || id === newest) continue;
+        const done = remove(id)
+          .catch((error: unknown) => log.warn({ err: error, snapshotId: id }, "old memory not removed"))
+          .finally(() => background.delete(done));
+        background.add(done);
+      }
+    },
+    async settled() {
+      await Promise.all(background);
+    },
+  };
+}

@@ -1,0 +1,82 @@
+/** Captures by execution: one at a time, repeated requests share its result, also after it is over. */
+
+import type { CaptureBody, Captured } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Sandbox, Sandboxes } from "../../sandboxes/sandboxes.ts";
+import type { SnapshotStore } from "../../store/snapshots.ts";
+import type { Capture } from "./memory-to-disk.ts";
+import { toCaptured } from "./memory-to-disk.ts";
+
+export interface CapturesDeps {
+  readonly sandboxes: Pick<Sandboxes, "get" | "leave">;
+  readonly snapshots: Pick<SnapshotStore, "get">;
+  readonly pause: (sandbox: Sandbox, capture: Capture) => Promise<Captured>;
+  readonly checkpoint: (sandbox: Sandbox, capture: Capture) => Promise<Captured>;
+  /** Around what stores memory. */
+  readonly storing: <T>(sandbox: Sandbox, work: () => Promise<T>) => Promise<T>;
+  /** The last page of a lazy restore is in: before that its memory cannot be dumped. */
+  readonly complete: (sandbox: Sandbox) => Promise<void>;
+  /** Memory can be stored here. */
+  readonly capable: () => boolean;
+  /** @throws {AppError} no_space */
+  readonly admit: (sandbox: Sandbox, capture: Capture, kind: Kind) => void;
+  readonly onChange: () => void;
+}
+
+export interface Captures {
+  pause(executionId: string, body: CaptureBody): Promise<Captured>;
+  checkpoint(executionId: string, body: CaptureBody): Promise<Captured>;
+  /** Waits for those under way. */
+  drain(): Promise<void>;
+}
+
+type Kind = "pause" | "checkpoint";
+
+export function createCaptures(deps: CapturesDeps): Captures {
+  const { sandboxes, snapshots, pause, checkpoint, capable, admit, onChange } = deps;
+  const under = new Map<string, { kind: Kind; snapshotId: string; done: Promise<Captured> }>();
+
+  const earlier = (executionId: string, snapshotId: string, kind: Kind): Captured | undefined => {
+    const known = snapshots.get(snapshotId);
+    if (known === undefined) return undefined;
+    if (known.executionId !== executionId || known.kind !== kind || known.state === "capturing")
+      throw new AppError("conflict", "there is another snapshot with this id");
+    return toCaptured(known);
+  };
+
+  const take = async (kind: Kind, executionId: string, body: CaptureBody): Promise<Captured> => {
+    const current = under.get(executionId);
+    if (current !== undefined) {
+      if (current.kind === kind && current.snapshotId === body.snapshotId) return current.done;
+      throw new AppError("conflict", "another snapshot of the sandbox is being taken");
+    }
+    const done = earlier(executionId, body.snapshotId, kind);
+    if (done !== undefined) return done;
+    const sandbox = sandboxes.get(executionId);
+    if (sandbox === undefined) throw new AppError("sandbox_not_found", "the execution does not run here");
+    const capture = { snapshotId: body.snapshotId, memory: body.memory && capable() };
+    admit(sandbox, capture, kind);
+    const work = async () => {
+      // While it can still be reached.
+      await deps.complete(sandbox);
+      const storing = <T>(one: () => Promise<T>) => (capture.memory ? deps.storing(sandbox, one) : one());
+      return kind === "pause"
+        ? sandboxes.leave(executionId, (leaving) => storing(() => pause(leaving, capture)))
+        : storing(() => checkpoint(sandbox, capture));
+    };
+    const shared = work().finally(() => {
+      under.delete(executionId);
+      onChange();
+    });
+    under.set(executionId, { kind, snapshotId: body.snapshotId, done: shared });
+    return shared;
+  };
+
+  return {
+    pause: (executionId, body) => take("pause", executionId, body),
+    checkpoint: (executionId, body) => take("checkpoint", executionId, body),
+    async drain() {
+      await Promise.allSettled([...under.values()].map(({ done }) => done));
+    },
+  };
+}

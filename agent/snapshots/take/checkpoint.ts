@@ -1,0 +1,87 @@
+/** A copy of a running sandbox, memory and disk of the same instant. It stands still for the time of the dump only. */
+
+import type { Captured } from "../../../shared/agent-api/routes.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { Teardown } from "../../../shared/program/teardown.ts";
+import type { Containers } from "../../containers/containers.ts";
+import type { Envd } from "../../containers/envd.ts";
+import { type FindHole, refuseHoles } from "../../disk/holes.ts";
+import type { Sandbox } from "../../sandboxes/sandboxes.ts";
+import type { Stores } from "../../store/stores.ts";
+import { type Capture, type CaptureDeps, captureMemory, diskOf, toCaptured } from "./memory-to-disk.ts";
+import { refuseTraced } from "./traced.ts";
+
+/** overlay2 can stack 128. Each checkpoint of a fork of a checkpoint adds one. */
+const MOST_LAYERS = 60;
+
+export interface CheckpointDeps extends CaptureDeps {
+  readonly stores: Pick<Stores, "snapshots">;
+  readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
+  readonly containers: Pick<Containers, "commit" | "layers" | "flatten" | "removeImage">;
+  readonly findHole: FindHole;
+  readonly log: Log;
+}
+
+function snapshotImage(snapshotId: string): string {
+  return `svc/snapshot:${snapshotId}`;
+}
+
+export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: CheckpointDeps): Promise<Captured> {
+  const { stores, envd, containers, now, log } = deps;
+  const { executionId, sandboxId, container } = sandbox;
+  const { snapshotId, memory } = capture;
+  const at = { address: container.slot.address, controlToken: container.controlToken };
+  const image = snapshotImage(snapshotId);
+  const teardown = new Teardown(log);
+  const goOn = once(async () => {
+    container.cgroup.thaw();
+    if (memory)
+      await envd
+        .resumeWatches(at)
+        .catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches not resumed"));
+  });
+  try {
+    if (memory) refuseTraced(container.cgroup.processes());
+    stores.snapshots.intend({
+      id: snapshotId,
+      kind: "checkpoint",
+      state: "capturing",
+      sandboxId,
+      executionId,
+      disk: diskOf(container),
+      image,
+      memory,
+      memoryBytes: 0,
+      diskBytes: 0,
+      capturedAt: now(),
+    });
+    teardown.add("row", () => stores.snapshots.remove(snapshotId));
+    teardown.add("freeze", goOn);
+    if (memory)
+      await envd.suspendWatches(at).catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches are kept"));
+    await container.cgroup.freeze();
+    teardown.add("image", () => containers.removeImage(image));
+    const steps = {
+      meanwhile: async () => {
+        await refuseHoles(container.upperDirectory, deps.findHole);
+        await containers.commit(container.id, image, snapshotId);
+      },
+      afterwards: async () => {
+        await goOn();
+        if ((await containers.layers(image)) >= MOST_LAYERS) await containers.flatten(image);
+      },
+    };
+    const stored = await captureMemory(sandbox, { ...capture, kind: "checkpoint", image }, { teardown, deps, steps });
+    stores.snapshots.keep(snapshotId, stored, () => undefined);
+    teardown.release();
+    return toCaptured({ executionId, sandboxId, id: snapshotId, image, memory, ...stored });
+  } catch (error) {
+    await teardown.run();
+    throw error;
+  }
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => (done ??= work());
+}

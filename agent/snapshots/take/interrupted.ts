@@ -1,0 +1,59 @@
+/** Captures in which a former agent ended: what is durable counts, the rest never was. */
+
+import type { Log } from "../../../shared/program/log.ts";
+import type { Containers } from "../../containers/containers.ts";
+import type { Stores } from "../../store/stores.ts";
+import type { Criu } from "../criu.ts";
+import type { SnapshotFiles } from "../store/files.ts";
+import type { Manifest } from "../store/manifest.ts";
+
+export interface InterruptedDeps {
+  readonly stores: Pick<Stores, "snapshots" | "executions">;
+  readonly files: SnapshotFiles;
+  readonly criu: Pick<Criu, "settled">;
+  readonly containers: Pick<Containers, "removeImage">;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** Before anything else is decided. Resolves to containers that may be frozen and are to go on. */
+export async function interruptedCaptures({
+  stores,
+  files,
+  criu,
+  containers,
+  now,
+  log,
+}: InterruptedDeps): Promise<string[]> {
+  const goOn: string[] = [];
+  const { stored, unfinished } = await files.list();
+  for (const { id, kind, state, executionId, disk, image } of stores.snapshots.all()) {
+    if (state !== "capturing") continue;
+    // CRIU outlives the agent: thawed now, the sandbox would be dumped while it runs.
+    await criu.settled(files.draftDirectory(id));
+    const manifest = stored.includes(id) ? await whole(files, id) : undefined;
+    log.info({ snapshotId: id, kind, durable: manifest !== undefined }, "an interrupted snapshot");
+    if (manifest === undefined) {
+      await files.remove(id);
+      // One that the engine is still making is found by the garbage round.
+      if (image !== undefined) await containers.removeImage(image);
+      stores.snapshots.remove(id);
+    } else {
+      const { memoryBytes, diskBytes, createdAt } = manifest;
+      stores.snapshots.keep(id, { memoryBytes, diskBytes, capturedAt: createdAt }, () => {
+        if (kind === "pause") stores.executions.stop(executionId, now());
+      });
+    }
+    if (manifest === undefined || kind === "checkpoint") goOn.push(disk.containerId);
+  }
+  for (const id of unfinished) await files.remove(id);
+  return goOn;
+}
+
+async function whole(files: SnapshotFiles, id: string): Promise<Manifest | undefined> {
+  try {
+    return await files.manifest(id);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,106 @@
+/** What a pause and a checkpoint have in common: the memory of a frozen sandbox, durable on the disk. */
+
+import type { Captured } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Teardown } from "../../../shared/program/teardown.ts";
+import { ENVD_VERSION } from "../../../shared/version.ts";
+import type { LiveContainer } from "../../sandboxes/live-container.ts";
+import type { Sandbox } from "../../sandboxes/sandboxes.ts";
+import type { Disk, Sizes, Snapshot } from "../../store/snapshots.ts";
+import type { Criu } from "../criu.ts";
+import { noSpace, type SnapshotFiles } from "../store/files.ts";
+import { MANIFEST_FORMAT, type Manifest, type Origins, type StoredFile } from "../store/manifest.ts";
+
+export interface Capture {
+  readonly snapshotId: string;
+  readonly memory: boolean;
+}
+
+export interface CaptureDeps {
+  readonly files: SnapshotFiles;
+  readonly criu: Criu;
+  readonly origins: () => Omit<Origins, "envd">;
+  /** Bytes of a sandbox's writable layer, as last measured. */
+  readonly diskBytes: (executionId: string) => number;
+  readonly now: () => number;
+}
+
+interface Kind extends Capture {
+  readonly kind: Snapshot["kind"];
+  readonly image: string | undefined;
+}
+
+/** What else is done while memory is written, and once it is and before it is durable. */
+interface Steps {
+  readonly meanwhile?: () => Promise<void>;
+  readonly afterwards?: () => Promise<void>;
+}
+
+/** The container is frozen, and stays so unless a step thaws it. Undoing it is added to `teardown`. */
+export async function captureMemory(
+  sandbox: Sandbox,
+  capture: Kind,
+  { teardown, deps, steps = {} }: { teardown: Teardown; deps: CaptureDeps; steps?: Steps },
+): Promise<Sizes> {
+  try {
+    const draft = await deps.files.draft(capture.snapshotId);
+    teardown.add("files", () => draft.discard());
+    const dumped = capture.memory ? deps.criu.dump(sandbox.container.id, draft) : Promise.resolve();
+    // Both come to their end before anything of either is undone.
+    const outcomes = await Promise.allSettled([dumped, steps.meanwhile?.()]);
+    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+    await steps.afterwards?.();
+    const { memoryBytes, diskBytes, createdAt } = await draft.finish((files) =>
+      describe(sandbox, capture, { files, deps }),
+    );
+    return { memoryBytes, diskBytes, capturedAt: createdAt };
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    throw (
+      noSpace(error) ??
+      new AppError("snapshot_failed", "the snapshot could not be written; the sandbox goes on running", {
+        cause: error,
+      })
+    );
+  }
+}
+
+function describe(
+  sandbox: Sandbox,
+  capture: Kind,
+  { files, deps }: { files: readonly StoredFile[]; deps: CaptureDeps },
+): Manifest {
+  const { container, executionId, sandboxId } = sandbox;
+  return {
+    format: MANIFEST_FORMAT,
+    snapshotId: capture.snapshotId,
+    sandboxId,
+    executionId,
+    kind: capture.kind,
+    memory: capture.memory,
+    containerId: container.id,
+    ...(capture.image === undefined ? {} : { image: capture.image }),
+    build: container.build,
+    resources: container.resources,
+    runtime: container.runtime,
+    controlToken: container.controlToken,
+    origins: { ...deps.origins(), envd: ENVD_VERSION },
+    memoryBytes: files.reduce((sum, { size }) => sum + size, 0),
+    diskBytes: deps.diskBytes(executionId),
+    createdAt: deps.now(),
+    files: [...files],
+  };
+}
+
+export function diskOf(container: LiveContainer): Disk {
+  const { id, controlToken, build, resources, runtime, upperDirectory, createdAt } = container;
+  return { containerId: id, controlToken, build, resources, runtime, upperDirectory, createdAt };
+}
+
+export function toCaptured(
+  snapshot: Pick<Snapshot, "id" | "executionId" | "sandboxId" | "image" | "memory" | keyof Sizes>,
+): Captured {
+  const { id, executionId, sandboxId, image, memory, memoryBytes, diskBytes, capturedAt } = snapshot;
+  const common = { executionId, sandboxId, snapshotId: id, memory, memoryBytes, diskBytes, capturedAt };
+  return image === undefined ? common : { ...common, image };
+}

@@ -1,0 +1,73 @@
+/** From a sandbox that nobody can reach any more to a durable snapshot; or, whatever fails, back to where it was. */
+
+import type { Captured } from "../../../shared/agent-api/routes.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { Teardown } from "../../../shared/program/teardown.ts";
+import type { Envd } from "../../containers/envd.ts";
+import type { Gate } from "../../network/gate.ts";
+import type { Sandbox } from "../../sandboxes/sandboxes.ts";
+import type { Stores } from "../../store/stores.ts";
+import type { Hot } from "../frozen/frozen.ts";
+import type { Capture, CaptureDeps } from "./memory-to-disk.ts";
+import { captureMemory, diskOf, toCaptured } from "./memory-to-disk.ts";
+import { refuseTraced } from "./traced.ts";
+
+export interface PauseDeps extends CaptureDeps {
+  readonly stores: Pick<Stores, "snapshots" | "executions">;
+  readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
+  readonly gate: Pick<Gate, "open" | "hold" | "close">;
+  readonly hot: Pick<Hot, "add" | "drop">;
+  /** A last look at what the sandbox has to say; never throws, is quick. */
+  readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
+  readonly log: Log;
+}
+
+export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps): Promise<Captured> {
+  const { stores, envd, gate, hot, now, log } = deps;
+  const { executionId, sandboxId, container, egress } = sandbox;
+  const { snapshotId, memory } = capture;
+  const at = { address: container.slot.address, controlToken: container.controlToken };
+  const teardown = new Teardown(log);
+  try {
+    if (memory) refuseTraced(container.cgroup.processes());
+    stores.snapshots.intend({
+      id: snapshotId,
+      kind: "pause",
+      state: "capturing",
+      sandboxId,
+      executionId,
+      disk: diskOf(container),
+      image: undefined,
+      memory,
+      memoryBytes: 0,
+      diskBytes: 0,
+      capturedAt: now(),
+    });
+    teardown.add("row", () => stores.snapshots.remove(snapshotId));
+
+    if (memory) teardown.add("watches", () => envd.resumeWatches(at));
+    await Promise.all([
+      deps.beforeEnd(sandbox),
+      // A sandbox that has stopped envd is still one that can be stored; then its watches may be in the way.
+      memory &&
+        envd.suspendWatches(at).catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches are kept")),
+    ]);
+    teardown.add("network", () => gate.open(container.slot, { executionId, sandboxId }, egress));
+    teardown.add("freeze", () => container.cgroup.thaw());
+    await Promise.all([gate.hold(container.slot), container.cgroup.freeze()]);
+
+    const stored = await captureMemory(sandbox, { ...capture, kind: "pause", image: undefined }, { teardown, deps });
+    // From here on it is paused.
+    stores.snapshots.keep(snapshotId, stored, () => stores.executions.stop(executionId, now()));
+    teardown.release();
+    gate
+      .close(container.slot)
+      .catch((error: unknown) => log.error({ err: error, sandboxId }, "network of a paused sandbox not closed"));
+    if (memory) hot.add(snapshotId, container);
+    else hot.drop(container).catch(() => undefined);
+    return toCaptured({ executionId, sandboxId, id: snapshotId, image: undefined, memory, ...stored });
+  } catch (error) {
+    await teardown.run();
+    throw error;
+  }
+}

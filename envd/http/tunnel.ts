@@ -1,0 +1,74 @@
+/** POST /connect?port=N with an upgrade: a raw connection to a server in the sandbox, also one that listens on loopback only. */
+
+import type { IncomingMessage } from "node:http";
+import { connect, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { AppError } from "../../shared/http/errors.ts";
+import { errnoOf } from "../system/errno.ts";
+
+const TUNNEL_PROTOCOL = "svc-tcp";
+
+/** A server inside the sandbox is never further away than this. */
+const DIAL_TIMEOUT_MS = 5_000;
+
+/** @throws {AppError} bad_request, nothing_listening */
+export async function openTunnel(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<Socket> {
+  if (request.headers.upgrade?.toLowerCase() !== TUNNEL_PROTOCOL)
+    throw new AppError("bad_request", `only upgrades to ${TUNNEL_PROTOCOL} are possible`);
+  const port = Number(new URLSearchParams(request.url?.split("?", 2)[1]).get("port") ?? "");
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new AppError("bad_request", "port must be between 1 and 65535");
+  if (port === request.socket.localPort) throw new AppError("bad_request", "this port is envd itself");
+  const target = await dial(port, socket);
+  socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${TUNNEL_PROTOCOL}\r\n\r\n`);
+  join(socket, target, head);
+  return target;
+}
+
+async function dial(port: number, caller: Duplex): Promise<Socket> {
+  let last: unknown;
+  for (const host of ["127.0.0.1", "::1"]) {
+    try {
+      return await dialOne(host, port, caller);
+    } catch (error) {
+      last = error;
+    }
+  }
+  throw new AppError("nothing_listening", `nothing answers on port ${port} (${errnoOf(last) ?? "no connection"})`, {
+    cause: last,
+  });
+}
+
+function dialOne(host: string, port: number, caller: Duplex): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port, allowHalfOpen: true, noDelay: true, timeout: DIAL_TIMEOUT_MS });
+    const give = (error: Error) => {
+      socket.destroy();
+      reject(error);
+    };
+    const leave = () => give(new Error("the caller has left"));
+    caller.once("close", leave);
+    socket.once("timeout", () => give(new Error("timed out")));
+    socket.once("error", give);
+    socket.once("connect", () => {
+      caller.off("close", leave);
+      socket.off("error", give);
+      socket.setTimeout(0);
+      resolve(socket);
+    });
+  });
+}
+
+// Each direction ends by itself; an error or a lost end takes both.
+function join(caller: Duplex, target: Socket, head: Buffer): void {
+  const both = [caller, target];
+  for (const end of both) {
+    end.on("error", () => both.forEach((each) => each.destroy()));
+    end.on("close", () => {
+      if (!end.readableEnded) both.forEach((each) => each.destroy());
+    });
+  }
+  if (head.length > 0) target.write(head);
+  caller.pipe(target);
+  target.pipe(caller);
+}

@@ -1,0 +1,68 @@
+/** POST /init: the platform tells envd which sandbox this is. Sent again after every start, resume and fork. */
+
+import type { Journal } from "../runtime/journal.ts";
+import { installCertificate } from "./ca-bundle.ts";
+import { writeIdentity } from "./identity-files.ts";
+import type { InitRequest } from "./init-request.ts";
+import type { Session } from "./session.ts";
+
+export class Initialiser {
+  readonly #session: Session;
+  readonly #journal: Journal;
+  readonly #root: string;
+  #lastApplied = Number.NEGATIVE_INFINITY;
+  #turn: Promise<void> = Promise.resolve();
+
+  /** @param root where files are written, `/` outside of tests */
+  constructor(session: Session, journal: Journal, root: string) {
+    this.#session = session;
+    this.#journal = journal;
+    this.#root = root;
+  }
+
+  /**
+   * Requests are applied one after the other; one that is older than what was applied last changes nothing.
+   * A file that cannot be written is logged and does not keep the sandbox from starting.
+   */
+  async apply(request: InitRequest): Promise<void> {
+    const turn = this.#turn.then(() => this.#apply(request));
+    this.#turn = turn;
+    await turn;
+  }
+
+  /** Another certificate, or with an empty text none, for a sandbox that goes on as it is. Takes its turn. */
+  async trust(caBundle: string): Promise<void> {
+    const turn = this.#turn.then(() => this.#trust(caBundle));
+    this.#turn = turn.catch(() => undefined);
+    await turn;
+  }
+
+  async #trust(caBundle: string): Promise<void> {
+    this.#session.trust(await installCertificate(this.#root, caBundle));
+  }
+
+  async #apply({ settings, timestamp, caBundle }: InitRequest): Promise<void> {
+    if (timestamp !== undefined) {
+      if (timestamp < this.#lastApplied) return;
+      this.#lastApplied = timestamp;
+    }
+    const { executionId } = this.#session.settings;
+    // What it logged so far is of the sandbox that it was, or was copied from, and has been fetched there.
+    if (executionId !== undefined && settings.executionId !== executionId) this.#journal.clear();
+    // First, and at once: from here on the new token counts and the old one does not.
+    this.#session.apply(settings);
+    await this.#attempt("identity", () => writeIdentity(this.#root, settings));
+    if (caBundle !== undefined) await this.#attempt("ca bundle", () => this.#trust(caBundle));
+  }
+
+  async #attempt(what: string, work: () => Promise<void> | void): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#journal.write("warn", "init", "cannot write", {
+        what,
+        error: error instanceof Error ? error.message : "unknown",
+      });
+    }
+  }
+}

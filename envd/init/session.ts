@@ -1,0 +1,102 @@
+/** What /init told envd about the sandbox it is in: token, user, environment. Replaced whole, never merged. */
+
+import { statSync } from "node:fs";
+import { AppError } from "../../shared/http/errors.ts";
+import { resolvePath } from "../system/paths.ts";
+import type { User, Users } from "../system/users.ts";
+
+/** Where commands look for programs when neither the image nor the client says so. */
+const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+export interface Settings {
+  /** Empty until the first /init: then everything is open (wire-contract.md §3.1). */
+  readonly accessToken: string | undefined;
+  readonly envVars: Readonly<Record<string, string>>;
+  readonly defaultUser: string | undefined;
+  readonly defaultWorkdir: string | undefined;
+  readonly sandboxId: string | undefined;
+  readonly templateId: string | undefined;
+  readonly executionId: string | undefined;
+}
+
+export const NO_SETTINGS: Settings = {
+  accessToken: undefined,
+  envVars: {},
+  defaultUser: undefined,
+  defaultWorkdir: undefined,
+  sandboxId: undefined,
+  templateId: undefined,
+  executionId: undefined,
+};
+
+export class Session {
+  readonly #users: Users;
+  readonly #basePath: string;
+  #settings: Settings = NO_SETTINGS;
+  #certificateVariables: Readonly<Record<string, string>> = {};
+
+  /** @param basePath the PATH of the image, for commands */
+  constructor(users: Users, basePath: string | undefined) {
+    this.#users = users;
+    this.#basePath = basePath === undefined || basePath === "" ? DEFAULT_PATH : basePath;
+  }
+
+  get settings(): Settings {
+    return this.#settings;
+  }
+
+  apply(settings: Settings): void {
+    this.#settings = settings;
+  }
+
+  /** Where programs that ask the system for nothing find the certificates; of all later commands. */
+  trust(variables: Readonly<Record<string, string>>): void {
+    this.#certificateVariables = variables;
+  }
+
+  /**
+   * The user a request names, or the default one: of /init, else `user`, else root in an image that has no `user`.
+   * @throws {AppError} unauthorized for a name the image does not know
+   */
+  user(name: string | undefined): User {
+    if (name !== undefined && name !== "") return this.#users.get(name);
+    const { defaultUser } = this.#settings;
+    if (defaultUser !== undefined && defaultUser !== "") return this.#users.get(defaultUser);
+    const user = this.#users.find("user") ?? this.#users.find("root");
+    if (user === undefined) throw new AppError("unauthorized", "no user specified");
+    return user;
+  }
+
+  /** Absolute path of what a client named. @throws {AppError} bad_request for a path that no file can have */
+  path(path: string, user: User): string {
+    if (path.includes("\0")) throw new AppError("bad_request", "a path cannot contain a zero byte");
+    return resolvePath(path, user, this.#settings.defaultWorkdir);
+  }
+
+  /** Where a command runs. Nobody having said so, a home that the image lacks is no reason to refuse it. */
+  workingDirectory(cwd: string | undefined, user: User): string {
+    const path = this.path(cwd ?? "", user);
+    const said = (cwd !== undefined && cwd !== "") || this.#settings.defaultWorkdir !== undefined;
+    return said || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? path : "/";
+  }
+
+  /** What GET /envs shows: the variables of /init and the platform's own. */
+  globalVariables(): Record<string, string> {
+    return { ...this.#settings.envVars, ...this.#platformVariables() };
+  }
+
+  /** The environment of one command. Nothing of envd's own leaks into it; the request has the last word. */
+  environment(user: User, requested: Readonly<Record<string, string>>): Record<string, string> {
+    const base = { PATH: this.#basePath, HOME: user.home, USER: user.name, LOGNAME: user.name };
+    return { ...base, ...this.#certificateVariables, ...this.globalVariables(), ...requested };
+  }
+
+  #platformVariables(): Record<string, string> {
+    const { sandboxId, templateId } = this.#settings;
+    const variables: Record<string, string> = { E2B_SANDBOX: "true", SVC_SANDBOX: "true" };
+    if (sandboxId !== undefined) Object.assign(variables, { E2B_SANDBOX_ID: sandboxId, SVC_SANDBOX_ID: sandboxId });
+    if (templateId !== undefined)
+      Object.assign(variables, { E2B_TEMPLATE_ID: templateId, SVC_TEMPLATE_ID: templateId });
+    return variables;
+  }
+}

@@ -1,0 +1,94 @@
+/** Both RPC services on one Connect handler: JSON and binary, errors as the protocol has them, streams that always say how they ended. */
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
+import { compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
+import { Entries } from "../filesystem/entry.ts";
+import { filesystemService } from "../filesystem/filesystem-rpc.ts";
+import { PolledWatchers } from "../filesystem/polled-watchers.ts";
+import type { WatchHub } from "../filesystem/watch-hub.ts";
+import { Filesystem } from "../gen/filesystem_pb.js";
+import { Process } from "../gen/process_pb.js";
+import type { Session } from "../init/session.ts";
+import { processService } from "../process/process-rpc.ts";
+import type { ProcessTable } from "../process/process-table.ts";
+import type { Journal } from "../runtime/journal.ts";
+import type { System } from "../system/system.ts";
+import type { Users } from "../system/users.ts";
+import { toConnectError } from "./rpc-errors.ts";
+
+/** Of one request message: input for a process, mostly. */
+const LARGEST_MESSAGE_BYTES = 32 * 1024 * 1024;
+/** Replies are not compressed: they stay on the machine, and the proxy in front does not look into them. */
+const NEVER_COMPRESS_BYTES = 0xffffffff;
+
+export interface RpcDeps {
+  readonly session: Session;
+  readonly users: Users;
+  readonly system: System;
+  readonly table: ProcessTable;
+  readonly hub: WatchHub;
+  readonly journal: Journal;
+  readonly now: () => number;
+  /** Ends every stream, with its reason as their error. */
+  readonly shutdown: AbortSignal;
+}
+
+export type RpcHandler = (request: IncomingMessage, response: ServerResponse) => void;
+
+export function createRpcHandler(deps: RpcDeps): RpcHandler {
+  const { session, users, system, table, hub, journal, now, shutdown } = deps;
+  const filesystem = {
+    session,
+    system,
+    hub,
+    entries: new Entries(system, users),
+    polled: new PolledWatchers(hub, now),
+  };
+  return connectNodeAdapter({
+    routes: (router) => {
+      router.service(Process, processService({ session, table }));
+      router.service(Filesystem, filesystemService(filesystem));
+    },
+    grpc: false,
+    grpcWeb: false,
+    acceptCompression: [compressionGzip],
+    compressMinBytes: NEVER_COMPRESS_BYTES,
+    readMaxBytes: LARGEST_MESSAGE_BYTES,
+    interceptors: [errors(journal)],
+    shutdownSignal: shutdown,
+  });
+}
+
+/** Our errors become the protocol's; what nobody expected is logged once, here. */
+function errors(journal: Journal): Interceptor {
+  const convert = (reason: unknown): ConnectError => {
+    const error = toConnectError(reason);
+    if (error.code === Code.Internal)
+      journal.write("error", "rpc", "call failed", { error: error.rawMessage, cause: causeOf(error) });
+    return error;
+  };
+  return (next) => async (request) => {
+    try {
+      const response = await next(request);
+      return response.stream ? { ...response, message: converting(response.message, convert) } : response;
+    } catch (error) {
+      throw convert(error);
+    }
+  };
+}
+
+async function* converting<T>(
+  messages: AsyncIterable<T>,
+  convert: (reason: unknown) => ConnectError,
+): AsyncGenerator<T> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw convert(error);
+  }
+}
+
+function causeOf({ cause }: ConnectError): string {
+  return cause instanceof Error ? `${cause.name}: ${cause.message}` : "unknown";
+}

@@ -1,0 +1,20 @@
+/** Pure: what children have to get back: what Node or the container has changed for envd itself. */
+
+import type { Limits } from "../process/start-plan.ts";
+
+/** So much more willing than envd is a child to be killed when memory runs out. */
+const OOM_STEP = 100;
+const MOST_OOM_SCORE = 1000;
+
+/**
+ * @param oomScoreAdj text of envd's own /proc/self/oom_score_adj
+ * @param parentLimits text of its parent's /proc/PID/limits: Node raises its own number of open files when it starts
+ */
+export function childLimits(oomScoreAdj: string, parentLimits: string): Limits {
+  const own = Number.parseInt(oomScoreAdj, 10);
+  const soft = /^Max open files\s+(\d+)/m.exec(parentLimits)?.[1];
+  return {
+    oomScore: Math.min(MOST_OOM_SCORE, (Number.isNaN(own) ? 0 : own) + OOM_STEP),
+    openFiles: soft === undefined ? -1 : Number(soft),
+  };
+}

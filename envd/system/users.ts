@@ -1,0 +1,129 @@
+/** Users and groups as /etc/passwd and /etc/group say. Parsed here, so that it works in any image, with any libc or none. */
+
+import { readFileSync, statSync } from "node:fs";
+import { AppError } from "../../shared/http/errors.ts";
+
+export interface User {
+  readonly name: string;
+  readonly uid: number;
+  readonly gid: number;
+  readonly home: string;
+  /** Supplementary groups, without the primary one. */
+  readonly groups: readonly number[];
+}
+
+export interface Passwd {
+  readonly name: string;
+  readonly uid: number;
+  readonly gid: number;
+  readonly home: string;
+}
+
+export interface Group {
+  readonly name: string;
+  readonly gid: number;
+  readonly members: readonly string[];
+}
+
+/** Lines that make no sense are skipped, as libc does. */
+export function parsePasswd(text: string): Passwd[] {
+  const users: Passwd[] = [];
+  for (const line of text.split("\n")) {
+    const [name, , uid, gid, , home] = line.split(":");
+    if (name === undefined || name === "" || name.startsWith("#") || !isId(uid) || !isId(gid)) continue;
+    users.push({ name, uid: Number(uid), gid: Number(gid), home: home === undefined || home === "" ? "/" : home });
+  }
+  return users;
+}
+
+export function parseGroup(text: string): Group[] {
+  const groups: Group[] = [];
+  for (const line of text.split("\n")) {
+    const [name, , gid, members] = line.split(":");
+    if (name === undefined || name === "" || name.startsWith("#") || !isId(gid)) continue;
+    groups.push({ name, gid: Number(gid), members: (members ?? "").trim().split(",").filter(Boolean) });
+  }
+  return groups;
+}
+
+function isId(text: string | undefined): text is string {
+  return text !== undefined && /^\d{1,10}$/.test(text) && Number(text) <= 0xffffffff;
+}
+
+/** A name, or a number for an image whose user has no name (it then gets group 0 and `/`, as Docker has it). */
+export function findUser(name: string, passwd: readonly Passwd[], group: readonly Group[]): User | undefined {
+  const entry = passwd.find((user) => user.name === name) ?? numericUser(name, passwd) ?? rootWithoutFile(name);
+  if (entry === undefined) return undefined;
+  const groups = group.filter(({ gid, members }) => gid !== entry.gid && members.includes(entry.name));
+  return { ...entry, groups: groups.map(({ gid }) => gid) };
+}
+
+function numericUser(name: string, passwd: readonly Passwd[]): Passwd | undefined {
+  if (!isId(name)) return undefined;
+  const uid = Number(name);
+  return passwd.find((user) => user.uid === uid) ?? { name, uid, gid: 0, home: "/" };
+}
+
+// Root exists even where no file says so.
+function rootWithoutFile(name: string): Passwd | undefined {
+  return name === "root" ? { name, uid: 0, gid: 0, home: "/root" } : undefined;
+}
+
+/** A sandbox can put anything under this name; nobody has a user database this large. */
+const LARGEST_FILE_BYTES = 4 * 1024 * 1024;
+
+interface Cached<T> {
+  readonly stamp: string;
+  readonly entries: readonly T[];
+}
+
+/** The live user database: read again whenever a file has changed. */
+export class Users {
+  readonly #etc: string;
+  #passwd: Cached<Passwd> = { stamp: "", entries: [] };
+  #group: Cached<Group> = { stamp: "", entries: [] };
+
+  /** @param etc directory of `passwd` and `group`, `/etc` outside of tests */
+  constructor(etc = "/etc") {
+    this.#etc = etc;
+  }
+
+  find(name: string): User | undefined {
+    return findUser(name, this.#users(), this.#groups());
+  }
+
+  /** @throws {AppError} unauthorized, naming the user */
+  get(name: string): User {
+    const user = this.find(name);
+    if (user === undefined) throw new AppError("unauthorized", `invalid username: '${name}'`);
+    return user;
+  }
+
+  /** The name, or the number where there is none. */
+  userName(uid: number): string {
+    return this.#users().find((user) => user.uid === uid)?.name ?? String(uid);
+  }
+
+  groupName(gid: number): string {
+    return this.#groups().find((group) => group.gid === gid)?.name ?? String(gid);
+  }
+
+  #users(): readonly Passwd[] {
+    this.#passwd = refresh(`${this.#etc}/passwd`, this.#passwd, parsePasswd);
+    return this.#passwd.entries;
+  }
+
+  #groups(): readonly Group[] {
+    this.#group = refresh(`${this.#etc}/group`, this.#group, parseGroup);
+    return this.#group.entries;
+  }
+}
+
+// Synchronous: two calls of a few microseconds, against four turns of the event loop before every command.
+function refresh<T>(path: string, cached: Cached<T>, parse: (text: string) => T[]): Cached<T> {
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  if (stat === undefined || !stat.isFile() || stat.size > LARGEST_FILE_BYTES) return { stamp: "", entries: [] };
+  const stamp = `${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`;
+  if (stamp === cached.stamp) return cached;
+  return { stamp, entries: parse(readFileSync(path, "utf8")) };
+}

@@ -1,0 +1,144 @@
+/** Handlers of the operators' routes: projects, keys, mass kill, counts, unused builds, nodes. */
+
+import type { adminApi, NodeDetail, nodesApi, Project as ShownProject } from "../../shared/api/admin.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { isUuid } from "../../shared/ids.ts";
+import type { BuildCleaning } from "../builds/cleanup.ts";
+import type { BuildQueue } from "../builds/queue.ts";
+import type { Nodes, NodeView } from "../nodes/nodes.ts";
+import type { Ending } from "../sandboxes/lifecycle/kill.ts";
+import { iso } from "../sandboxes/view.ts";
+import type { Project } from "../store/projects.ts";
+import type { Store } from "../store/store.ts";
+import type { Keys } from "./keys.ts";
+
+export interface AdminDeps {
+  readonly store: Store;
+  readonly ending: Pick<Ending, "kill">;
+  readonly keys: Keys;
+  readonly nodes: Nodes;
+  readonly builds: Pick<BuildQueue, "cancelAll">;
+  readonly cleaning: Pick<BuildCleaning, "collect">;
+}
+
+/** There is one cluster; its id is a constant. */
+const CLUSTER_ID = "00000000-0000-0000-0000-000000000000";
+const KILL_AT_ONCE = 16;
+
+export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> {
+  const { store } = deps;
+
+  async function project(reference: string): Promise<Project> {
+    if (!isUuid(reference) && !reference.startsWith("prj_")) {
+      throw new AppError("bad_request", "path field 'teamID' must be a UUID or a prj_ id");
+    }
+    const found = await store.projects.find(reference);
+    if (found === undefined) throw new AppError("not_found", `project '${reference}' not found`);
+    return found;
+  }
+
+  return {
+    createProject: async ({ body }) => toShown(await store.projects.create(body.name)),
+    listProjects: async () => (await store.projects.list()).map(toShown),
+    async killTeamSandboxes({ params }) {
+      const ids = await store.sandboxes.liveIds((await project(params.teamID)).id);
+      const outcome = { killedCount: 0, failedCount: 0 };
+      const rest = ids.values();
+      const worker = async () => {
+        for (const id of rest) {
+          try {
+            if (await deps.ending.kill(id, "admin")) outcome.killedCount++;
+          } catch {
+            outcome.failedCount++;
+          }
+        }
+      };
+      await Promise.all(Array.from({ length: KILL_AT_ONCE }, worker));
+      return outcome;
+    },
+    runningCounts: async () => Object.fromEntries(await store.sandboxes.runningByProject()),
+    async cancelBuilds({ params }) {
+      const { cancelled, failed } = await deps.builds.cancelAll((await project(params.teamID)).id);
+      return { cancelledCount: cancelled, failedCount: failed };
+    },
+    async collectBuilds({ body }) {
+      const { dryRun = true, keepHours } = body;
+      const kept = keepHours === undefined ? {} : { keepHours };
+      const { builds, archives } = await deps.cleaning.collect({ dryRun, ...kept });
+      return {
+        dryRun,
+        builds: builds.map(({ id, templateId, status, nodeId, createdAt }) => ({
+          buildID: id,
+          templateID: templateId,
+          status,
+          nodeID: nodeId ?? null,
+          createdAt: iso(createdAt),
+        })),
+        files: { count: archives.length, bytes: archives.reduce((sum, { bytes }) => sum + bytes, 0) },
+      };
+    },
+    createTeamKey: async ({ params, body }) => deps.keys.create(await project(params.teamID), body.name),
+    deleteTeamKey: async ({ params }) => {
+      await deps.keys.delete(await project(params.teamID), params.apiKeyID);
+    },
+  };
+}
+
+export function createNodeHandlers(nodes: Nodes): Handlers<typeof nodesApi> {
+  function node(id: string): NodeView {
+    const found = nodes.get(id);
+    if (found === undefined) throw new AppError("not_found", `node '${id}' not found`);
+    return found;
+  }
+
+  return {
+    listNodes: ({ query }) =>
+      (query.clusterID ?? CLUSTER_ID) === CLUSTER_ID
+        ? nodes.list().map((view) => ({ ...toDetail(view), sandboxStartingCount: view.starting }))
+        : [],
+    getNode: ({ params }) => toDetail(node(params.nodeID)),
+    setNodeStatus: async ({ params, body }) => {
+      await nodes.want(params.nodeID, body.status);
+    },
+  };
+}
+
+function toShown(project: Project): ShownProject {
+  return {
+    teamID: project.id,
+    projectID: project.publicId,
+    name: project.name,
+    slug: project.slug,
+    createdAt: iso(project.createdAt),
+  };
+}
+
+function toDetail({ facts, load, ...node }: NodeView): NodeDetail {
+  return {
+    id: node.id,
+    serviceInstanceID: facts.serviceInstanceId,
+    clusterID: CLUSTER_ID,
+    version: facts.version,
+    commit: facts.commit,
+    status: node.status,
+    statusChangedAt: iso(node.statusChangedAt),
+    sandboxCount: load.sandboxCount,
+    createSuccesses: node.createSuccesses,
+    createFails: node.createFails,
+    metrics: {
+      allocatedCPU: load.allocatedCpu,
+      allocatedMemoryBytes: load.allocatedMemoryBytes,
+      cpuPercent: load.cpuPercent,
+      cpuCount: load.cpuCount,
+      memoryUsedBytes: load.memoryUsedBytes,
+      memoryTotalBytes: load.memoryTotalBytes,
+      disks: load.disks,
+      hugePagesTotal: 0,
+      hugePagesUsed: 0,
+      hugePagesReserved: 0,
+      hugePageSizeBytes: 0,
+    },
+    machineInfo: facts.machine,
+  };
+}

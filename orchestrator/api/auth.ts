@@ -1,0 +1,183 @@
+/** Who calls: API key, operator's bearer or admin token, node (wire-contract.md §0.4); and whether too often. */
+
+import { createHash } from "node:crypto";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { nodeOfToken } from "../../shared/agent-api/node-tokens.ts";
+import { clientOf } from "../../shared/http/client-address.ts";
+import type { Access, Route } from "../../shared/http/contract.ts";
+import { AppError, isError } from "../../shared/http/errors.ts";
+import type { Authenticate } from "../../shared/http/serve.ts";
+import { isApiKey, sameSecret } from "../../shared/ids.ts";
+import type { Project, ProjectStore } from "../store/projects.ts";
+import type { Identity } from "./key-cache.ts";
+import type { Rate, RateLimiter } from "./rate-limit.ts";
+
+export interface AuthDeps {
+  readonly identity: Identity;
+  readonly projects: Pick<ProjectStore, "find">;
+  readonly limiter: RateLimiter;
+  /** Of refused credentials: apart, since a caller can make up as many as it likes. */
+  readonly refusals: RateLimiter;
+  readonly adminToken: string;
+  readonly nodeKey: string;
+  /** For whoever collects metrics, beside the operators. */
+  readonly metricsToken: string | undefined;
+  /** Of a project's calls, by kind of route. */
+  rate(route: Route): { readonly group: string; readonly rate: Rate };
+  /** Of one refused credential from one address; `refusedInAll` of all that come from the address. */
+  readonly refusedRate: Rate;
+  readonly refusedInAll: Rate;
+  /** For the metrics. */
+  observeLimited(group: string): void;
+}
+
+export interface Auth {
+  /** Routes of a project: an API key, or an operator naming the project. */
+  readonly project: Authenticate<Project>;
+  /** Operators only. */
+  readonly operator: Authenticate<undefined>;
+  /** Whose id it is that the caller may speak for. */
+  readonly node: Authenticate<string>;
+  /** Operators, and whoever collects metrics. */
+  readonly metrics: Authenticate<undefined>;
+  readonly open: Authenticate<undefined>;
+}
+
+export function createAuth(deps: AuthDeps): Auth {
+  /**
+   * Wrong credentials cost: guessing soon gets 429 instead of answers. Counted by credential too: of clients behind one
+   * proxy, the one that repeats a wrong key uses up its own attempts. Right ones are never refused for it.
+   */
+  async function guarded<T>(request: FastifyRequest, check: () => Promise<T>): Promise<T> {
+    try {
+      return await check();
+    } catch (error) {
+      if (isError(error, "unauthorized")) {
+        try {
+          const client = clientOf(request.ip);
+          deps.refusals.take(`${client} ${credential(request)}`, deps.refusedRate);
+          deps.refusals.take(client, deps.refusedInAll);
+        } catch (limited) {
+          deps.observeLimited("refused");
+          throw limited;
+        }
+      }
+      throw error;
+    }
+  }
+
+  function limited(project: Project, route: Route, reply: FastifyReply): void {
+    const { group, rate } = deps.rate(route);
+    try {
+      const standing = deps.limiter.take(`${group} ${project.id}`, rate);
+      void reply.headers({
+        "ratelimit-limit": String(standing.limit),
+        "ratelimit-remaining": String(standing.remaining),
+        "ratelimit-reset": String(standing.resetSeconds),
+      });
+    } catch (error) {
+      deps.observeLimited(group);
+      if (isError(error, "rate_limited")) {
+        void reply.headers({
+          "ratelimit-limit": String(rate.burst),
+          "ratelimit-remaining": "0",
+          "ratelimit-reset": String(error.retryAfterSeconds ?? 1),
+        });
+      }
+      throw error;
+    }
+  }
+
+  async function byKey(request: FastifyRequest, key: string): Promise<Project> {
+    if (!isApiKey(key)) {
+      throw new AppError("unauthorized", "Invalid API key format: expected svc_ followed by 40 hexadecimal digits");
+    }
+    const owner = await deps.identity.owner(key);
+    if (owner === undefined) throw new AppError("unauthorized", "Unknown or revoked API key");
+    const asked = header(request, "x-team-id");
+    if (asked !== undefined && asked !== owner.project.id && asked !== owner.project.publicId) {
+      throw new AppError("forbidden", "X-Team-ID names another project than the API key's");
+    }
+    return owner.project;
+  }
+
+  async function namedProject(request: FastifyRequest): Promise<Project> {
+    const asked = header(request, "x-team-id");
+    if (asked === undefined) throw new AppError("bad_request", "header X-Team-ID is required with this authentication");
+    const project = await deps.projects.find(asked);
+    if (project === undefined) throw new AppError("forbidden", "project not found, or no access to it");
+    return project;
+  }
+
+  function isBearer(request: FastifyRequest): boolean {
+    const authorization = header(request, "authorization");
+    if (authorization === undefined) return false;
+    const token = bearer(request);
+    if (token !== undefined && sameSecret(token, deps.adminToken)) return true;
+    throw new AppError(
+      "unauthorized",
+      "Access tokens are discontinued since 1 August 2026: use an API key in the X-API-Key header",
+    );
+  }
+
+  function isAdmin(request: FastifyRequest): boolean {
+    const token = header(request, "x-admin-token");
+    if (token === undefined) return false;
+    if (sameSecret(token, deps.adminToken)) return true;
+    throw new AppError("unauthorized", "Invalid admin token");
+  }
+
+  async function projectOf(access: Access, request: FastifyRequest): Promise<Project> {
+    const key = header(request, "x-api-key");
+    if (access === "project" && key !== undefined) return byKey(request, key);
+    if (isBearer(request) || isAdmin(request)) return namedProject(request);
+    if (access === "project") throw new AppError("unauthorized", "Missing API key: send it in the X-API-Key header");
+    throw new AppError("unauthorized", "Missing credentials: send a bearer or X-Admin-Token, and X-Team-ID");
+  }
+
+  return {
+    project: async (access, request, route, reply) => {
+      const project = await guarded(request, () => projectOf(access, request));
+      limited(project, route, reply);
+      return project;
+    },
+    operator: async (access, request) =>
+      guarded(request, async () => {
+        if (access === "bearer" ? isBearer(request) : isAdmin(request)) return Promise.resolve(undefined);
+        throw access === "bearer"
+          ? new AppError("unauthorized", "Missing bearer token: send Authorization: Bearer <token>")
+          : new AppError("unauthorized", "Missing admin token: send it in the X-Admin-Token header");
+      }),
+    node: async (_access, request) =>
+      guarded(request, async () => {
+        const token = bearer(request);
+        const nodeId = token === undefined ? undefined : nodeOfToken(deps.nodeKey, token, "from node");
+        if (nodeId !== undefined) return Promise.resolve(nodeId);
+        throw new AppError("unauthorized", "Invalid node token");
+      }),
+    metrics: async (_access, request) =>
+      guarded(request, async () => {
+        const token = bearer(request) ?? header(request, "x-admin-token") ?? "";
+        const { adminToken, metricsToken } = deps;
+        if (sameSecret(token, adminToken)) return Promise.resolve(undefined);
+        if (metricsToken !== undefined && sameSecret(token, metricsToken)) return Promise.resolve(undefined);
+        throw new AppError("unauthorized", "Send the metrics token or the admin token: Authorization: Bearer <token>");
+      }),
+    open: () => undefined,
+  };
+}
+
+/** Which credential it was, without keeping it. */
+function credential(request: FastifyRequest): string {
+  const shown = ["x-api-key", "authorization", "x-admin-token"].map((name) => header(request, name) ?? "");
+  return createHash("sha256").update(shown.join("\n")).digest("base64").slice(0, 16);
+}
+
+function bearer(request: FastifyRequest): string | undefined {
+  return /^bearer\s+(\S+)$/i.exec(header(request, "authorization") ?? "")?.[1];
+}
+
+function header(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined;
+}

@@ -1,0 +1,43 @@
+/** Liveness, readiness, version. */
+
+import type { healthApi } from "../../shared/api/health.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { COMMIT, ENVD_VERSION, VERSION } from "../../shared/version.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+
+export interface HealthDeps {
+  readonly nodes: Pick<Nodes, "list">;
+  readonly schema: string;
+  ping(): Promise<void>;
+  /** Asked to stop: no longer ready, so that whoever balances load looks elsewhere. */
+  readonly stopping: () => boolean;
+}
+
+export function createHealthHandlers(deps: HealthDeps): Handlers<typeof healthApi> {
+  async function database(): Promise<string> {
+    try {
+      await deps.ping();
+      return "ok";
+    } catch {
+      return "failed: the database does not answer";
+    }
+  }
+
+  return {
+    health: () => undefined,
+    live: () => undefined,
+    version: () => ({ version: VERSION, commit: COMMIT, envdVersion: ENVD_VERSION }),
+    async ready({ query }, { status }) {
+      const ready = deps.nodes.list().filter((node) => node.status === "ready").length;
+      const checks = {
+        database: await database(),
+        migrations: `ok (${deps.schema})`,
+        nodes: ready > 0 ? `ok (${ready} ready)` : "failed: no node is ready",
+        stopping: deps.stopping() ? "failed: asked to stop" : "ok",
+      };
+      const passed = Object.values(checks).every((check) => check.startsWith("ok"));
+      if (!passed) status(503);
+      return { ready: passed, ...(query.verbose === undefined && passed ? {} : { checks }) };
+    },
+  };
+}

@@ -1,0 +1,57 @@
+/** API key → project, remembered until the key is deleted. A deleted key stops working before its deletion is answered. */
+
+import { hashApiKey } from "../../shared/ids.ts";
+import type { Background } from "../background.ts";
+import type { KeyOwner, KeyStore } from "../store/keys.ts";
+
+export interface Identity {
+  /** Undefined: unknown or revoked. */
+  owner(key: string): Promise<KeyOwner | undefined>;
+  /** Called with the hash of a key that was deleted, after the deletion. */
+  forget(hash: string): void;
+}
+
+export interface IdentityDeps {
+  readonly keys: Pick<KeyStore, "findOwner" | "touch">;
+  readonly background: Background;
+  readonly now: () => number;
+}
+
+const REMEMBERED = 10_000;
+/** `lastUsed` is written this often at most. */
+const TOUCH_EVERY_MS = 60_000;
+
+export function createIdentity(deps: IdentityDeps): Identity {
+  const known = new Map<string, KeyOwner>();
+  const touched = new Map<string, number>();
+  let generation = 0;
+
+  function touch(keyId: string): void {
+    const now = deps.now();
+    if (now - (touched.get(keyId) ?? 0) < TOUCH_EVERY_MS) return;
+    touched.set(keyId, now);
+    deps.background.run("note key use", () => deps.keys.touch(keyId, now));
+  }
+
+  return {
+    async owner(key) {
+      const hash = hashApiKey(key);
+      let owner = known.get(hash);
+      if (owner === undefined) {
+        const before = generation;
+        owner = await deps.keys.findOwner(hash);
+        // A deletion during the look-up must win: what was read before it may not be remembered.
+        if (owner !== undefined && before === generation) {
+          if (known.size >= REMEMBERED) known.clear();
+          known.set(hash, owner);
+        }
+      }
+      if (owner !== undefined) touch(owner.keyId);
+      return owner;
+    },
+    forget(hash) {
+      generation++;
+      known.delete(hash);
+    },
+  };
+}

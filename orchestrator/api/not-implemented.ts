@@ -1,0 +1,30 @@
+/** Routes that exist, authenticate and validate, and then refuse: parts of later versions, and parts that were removed. */
+
+import type { removedApi } from "../../shared/api/builds.ts";
+import type { Contract, Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+
+/** 501 for every route of a contract. */
+export function notYet<C extends Contract>(contract: C): Handlers<C, unknown> {
+  const refuse = (summary: string) => () => {
+    throw new AppError("not_implemented", `not implemented by this version of the platform: ${summary}`);
+  };
+  const handlers = Object.entries(contract).map(([name, { summary }]) => [name, refuse(summary)] as const);
+  return Object.fromEntries(handlers) as unknown as Handlers<C, unknown>;
+}
+
+/** 410 (spec.md "Versioning" 3 and 6). */
+export function removed(): Handlers<typeof removedApi> {
+  const refuse = (message: string) => (): never => {
+    throw new AppError("gone", message);
+  };
+  const build = refuse("First-generation template builds were removed; use POST /v3/templates");
+  const token = refuse("Access tokens are discontinued since 1 August 2026; use an API key");
+  return {
+    createTemplateV1: build,
+    rebuildTemplateV1: build,
+    startBuildV1: build,
+    createAccessToken: token,
+    deleteAccessToken: token,
+  };
+}

@@ -1,0 +1,177 @@
+/** Prometheus metrics of the orchestrator. The only importer of prom-client here; no label ever holds an id of a sandbox. */
+
+import type { FastifyInstance } from "fastify";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { COMMIT, VERSION } from "../../shared/version.ts";
+import type { NodeView } from "../nodes/nodes.ts";
+
+export interface Metrics {
+  readonly contentType: string;
+  text(): Promise<string>;
+  created(outcome: { readonly warm: boolean; readonly seconds: number } | { readonly failed: string }): void;
+  ended(reason: string): void;
+  expiryLag(seconds: number): void;
+  repaired(kind: string, count: number): void;
+  limited(group: string): void;
+  built(result: "ready" | "error", seconds: number): void;
+  /** Times every answered request of a server. */
+  watch(server: FastifyInstance): void;
+}
+
+export interface MetricsSources {
+  sandboxesByState(): Promise<ReadonlyMap<string, number>>;
+  buildsByStatus(): Promise<ReadonlyMap<string, number>>;
+  nodes(): readonly NodeView[];
+  readonly now: () => number;
+}
+
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+export function createMetrics(sources: MetricsSources): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: "svc_build_info",
+    help: "Version and commit",
+    labelNames: ["version", "commit", "component"],
+    registers,
+  }).set({ version: VERSION, commit: COMMIT, component: "orchestrator" }, 1);
+  const create = new Histogram({
+    name: "svc_sandbox_create_duration_seconds",
+    help: "From the request being valid to the sandbox running",
+    labelNames: ["path", "result"],
+    buckets: SECONDS,
+    registers,
+  });
+  const failures = new Counter({
+    name: "svc_sandbox_create_failures_total",
+    help: "Creates that failed, by error code",
+    labelNames: ["code"],
+    registers,
+  });
+  const evictions = new Counter({
+    name: "svc_evictions_total",
+    help: "Sandboxes that ended, by reason",
+    labelNames: ["reason"],
+    registers,
+  });
+  const builds = new Histogram({
+    name: "svc_template_build_duration_seconds",
+    help: "From the start of a template build to its end, time in the queue included",
+    labelNames: ["result"],
+    buckets: [0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600],
+    registers,
+  });
+  const lag = new Histogram({
+    name: "svc_expiry_lag_seconds",
+    help: "Between the end of a sandbox and its being acted on",
+    buckets: SECONDS,
+    registers,
+  });
+  const repairs = new Counter({
+    name: "svc_reconcile_repairs_total",
+    help: "Differences between records and nodes that were repaired",
+    labelNames: ["kind"],
+    registers,
+  });
+  const runs = new Counter({ name: "svc_reconcile_runs_total", help: "Comparisons of records and nodes", registers });
+  const rejections = new Counter({
+    name: "svc_ratelimit_rejections_total",
+    help: "Requests answered 429",
+    labelNames: ["route"],
+    registers,
+  });
+  const requests = new Histogram({
+    name: "svc_http_request_duration_seconds",
+    help: "Requests of the platform API",
+    labelNames: ["route", "method", "code"],
+    buckets: SECONDS,
+    registers,
+  });
+  registry.registerMetric(
+    new Gauge({
+      name: "svc_template_builds",
+      help: "Builds of templates by status",
+      labelNames: ["status"],
+      registers: [],
+      async collect() {
+        this.reset();
+        for (const [status, count] of await sources.buildsByStatus()) this.set({ status }, count);
+      },
+    }),
+  );
+  registry.registerMetric(
+    new Gauge({
+      name: "svc_sandboxes",
+      help: "Sandboxes by state",
+      labelNames: ["state"],
+      registers: [],
+      async collect() {
+        this.reset();
+        for (const [state, count] of await sources.sandboxesByState()) this.set({ state }, count);
+      },
+    }),
+  );
+  nodeGauges(registers, sources);
+
+  return {
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+    created(outcome) {
+      if ("failed" in outcome) failures.inc({ code: outcome.failed });
+      else create.observe({ path: outcome.warm ? "warm" : "cold", result: "ok" }, outcome.seconds);
+    },
+    ended: (reason) => evictions.inc({ reason }),
+    expiryLag: (seconds) => lag.observe(Math.max(0, seconds)),
+    repaired(kind, count) {
+      if (kind === "stop") runs.inc();
+      repairs.inc({ kind }, count);
+    },
+    built: (result, seconds) => builds.observe({ result }, seconds),
+    limited: (route) => rejections.inc({ route }),
+    watch(server) {
+      server.addHook("onResponse", (request, reply, done) => {
+        // The pattern, not the path: a path would be a label per sandbox.
+        const route = request.routeOptions.url ?? "unknown";
+        requests.observe({ route, method: request.method, code: reply.statusCode }, reply.elapsedTime / 1000);
+        done();
+      });
+    },
+  };
+}
+
+function nodeGauges(registers: Registry[], sources: MetricsSources): void {
+  const gauge = (
+    name: string,
+    help: string,
+    values: (node: NodeView) => readonly (readonly [Readonly<Record<string, string>>, number])[],
+  ) => {
+    const labelNames = ["node", "resource", "status"];
+    return new Gauge({
+      name,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        this.reset();
+        for (const node of sources.nodes()) {
+          for (const [labels, value] of values(node)) this.set({ node: node.id, ...labels }, value);
+        }
+      },
+    });
+  };
+  gauge("svc_node_up", "1: ready", ({ status }) => [[{}, Number(status === "ready")]]);
+  gauge("svc_node_status", "1 for the status the node has", ({ status }) => [[{ status }, 1]]);
+  gauge("svc_node_heartbeat_age_seconds", "Since the last report", ({ lastHeardAt }) => [
+    [{}, (sources.now() - lastHeardAt) / 1000],
+  ]);
+  gauge("svc_node_capacity", "Cores and bytes of the machine", ({ load }) => [
+    [{ resource: "cpu" }, load.cpuCount],
+    [{ resource: "memory" }, load.memoryTotalBytes],
+  ]);
+  gauge("svc_node_allocated", "Cores and bytes promised to sandboxes", ({ load }) => [
+    [{ resource: "cpu" }, load.allocatedCpu],
+    [{ resource: "memory" }, load.allocatedMemoryBytes],
+  ]);
+}

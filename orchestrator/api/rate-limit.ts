@@ -1,0 +1,59 @@
+/** Token buckets: so many calls a second, with a burst. In memory of this replica. */
+
+import { AppError } from "../../shared/http/errors.ts";
+
+export interface Rate {
+  /** Tokens that come back in a second. */
+  readonly perSecond: number;
+  /** Most tokens held. */
+  readonly burst: number;
+}
+
+interface Standing {
+  readonly limit: number;
+  readonly remaining: number;
+  /** Whole seconds until the bucket is full again. */
+  readonly resetSeconds: number;
+}
+
+export interface RateLimiter {
+  /** Takes one token for `who`. AppError `rate_limited` with `Retry-After` when there is none. */
+  take(who: string, rate: Rate): Standing;
+}
+
+interface Bucket {
+  tokens: number;
+  at: number;
+}
+
+/** Callers remembered; the oldest full buckets are dropped first, which loses nothing. */
+const REMEMBERED = 20_000;
+
+export function createRateLimiter(now: () => number): RateLimiter {
+  const buckets = new Map<string, Bucket>();
+
+  return {
+    take(who, rate) {
+      const at = now();
+      const bucket = buckets.get(who) ?? { tokens: rate.burst, at };
+      const elapsed = Math.max(0, at - bucket.at) / 1000;
+      bucket.tokens = Math.min(rate.burst, bucket.tokens + elapsed * rate.perSecond);
+      bucket.at = at;
+      // Moved to the end: the map's order is the order of last use.
+      buckets.delete(who);
+      buckets.set(who, bucket);
+      const oldest = buckets.size > REMEMBERED ? buckets.keys().next().value : undefined;
+      if (oldest !== undefined) buckets.delete(oldest);
+      if (bucket.tokens < 1) {
+        const wait = Math.max(1, Math.ceil((1 - bucket.tokens) / rate.perSecond));
+        throw new AppError("rate_limited", "Rate limit exceeded", { retryAfterSeconds: wait });
+      }
+      bucket.tokens -= 1;
+      return {
+        limit: rate.burst,
+        remaining: Math.floor(bucket.tokens),
+        resetSeconds: Math.ceil((rate.burst - bucket.tokens) / rate.perSecond),
+      };
+    },
+  };
+}

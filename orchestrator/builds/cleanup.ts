@@ -1,0 +1,106 @@
+/** Builds that nothing needs any more, archives that no build needs, and nodes that are to be told of removed builds. */
+
+import { isError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { loop } from "../../shared/program/loop.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { Pools } from "../nodes/warm-pools.ts";
+import type { Store } from "../store/store.ts";
+import type { Build } from "../store/templates.ts";
+import type { Archives, StoredArchive } from "./uploads/archives.ts";
+
+interface Leftovers {
+  readonly builds: readonly Build[];
+  readonly archives: readonly StoredArchive[];
+}
+
+export interface BuildCleaning {
+  /** What nothing needs; `dryRun` changes nothing. */
+  collect(options: { readonly dryRun: boolean; readonly keepHours?: number }): Promise<Leftovers>;
+  /** Nodes are to be told something. */
+  soon(): void;
+  stop(): Promise<void>;
+}
+
+export interface BuildCleaningDeps {
+  readonly store: Pick<Store, "buildLeftovers">;
+  readonly nodes: Pick<Nodes, "list" | "agent">;
+  readonly archives: Archives;
+  readonly pools: Pick<Pools, "gone">;
+  readonly now: () => number;
+  readonly log: Log;
+  readonly everyMs: number;
+  /** Unused builds and archives are kept so long. */
+  readonly keepHours: number;
+  readonly stopTimeoutMs: number;
+  /** A removal is given up when its node was not there for so long. */
+  readonly historyMs: number;
+}
+
+const HOUR_MS = 3_600_000;
+const COLLECT_EVERY_MS = HOUR_MS;
+/** No upload takes longer. */
+const UPLOAD_LEFT_MS = 6 * HOUR_MS;
+const BATCH = 32;
+
+export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
+  const { store, archives, now } = deps;
+  let collectedAt = now();
+
+  async function unneeded(before: number): Promise<StoredArchive[]> {
+    const old = (await archives.list()).filter(({ usedAt }) => usedAt <= before);
+    const found: StoredArchive[] = [];
+    for (const templateId of new Set(old.map((archive) => archive.templateId))) {
+      const needed = await store.buildLeftovers.neededFiles(templateId);
+      found.push(...old.filter((archive) => archive.templateId === templateId && !needed.has(archive.hash)));
+    }
+    return found;
+  }
+
+  async function collect({ dryRun, keepHours = deps.keepHours }: { dryRun: boolean; keepHours?: number }) {
+    const before = now() - keepHours * HOUR_MS;
+    const until = { ended: before, requested: before };
+    if (dryRun) return { builds: await store.buildLeftovers.unused(until), archives: await unneeded(before) };
+    const builds: Build[] = [];
+    for (let some = await store.buildLeftovers.drop(until); some.length > 0; ) {
+      builds.push(...some);
+      some = await store.buildLeftovers.drop(until);
+    }
+    deps.pools.gone(builds.map(({ id }) => id));
+    const removed = await unneeded(before);
+    for (const { templateId, hash } of removed) await archives.remove(templateId, hash);
+    await archives.sweepUnfinished(now() - UPLOAD_LEFT_MS);
+    if (builds.length + removed.length > 0) {
+      deps.log.info({ builds: builds.length, archives: removed.length }, "unused builds and archives removed");
+      telling.wake();
+    }
+    return { builds, archives: removed };
+  }
+
+  async function tell(nodeId: string, buildId: string): Promise<void> {
+    try {
+      await deps.nodes.agent(nodeId).deleteBuild({ params: { buildId } }, { timeoutMs: deps.stopTimeoutMs });
+      await store.buildLeftovers.removed(buildId);
+    } catch (error) {
+      // Told again in the next round; a node that is not reachable is not worth a word each time.
+      if (!isError(error, "node_unreachable")) {
+        deps.log.warn({ err: error, nodeId, buildId }, "node could not be told to remove a build");
+      }
+    }
+  }
+
+  const telling = loop({ name: "build cleaning", everyMs: deps.everyMs, log: deps.log }, async () => {
+    const there = deps.nodes
+      .list()
+      .filter(({ status }) => status !== "unhealthy" && status !== "connecting")
+      .map(({ id }) => id);
+    const removals = await store.buildLeftovers.removals(there, BATCH);
+    await Promise.all(removals.map(({ nodeId, buildId }) => tell(nodeId, buildId)));
+    if (now() - collectedAt < COLLECT_EVERY_MS) return;
+    collectedAt = now();
+    await store.buildLeftovers.forgetRemovals(now() - deps.historyMs);
+    await collect({ dryRun: false });
+  });
+
+  return { collect, soon: () => telling.wake(), stop: () => telling.stop() };
+}

@@ -1,0 +1,165 @@
+/** Handlers that start a build and tell how it goes (wire-contract.md §4.1). */
+
+import type { BuildBody, BuildLogEntry, RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
+import type { buildApi } from "../../shared/api/builds.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Seal } from "../../shared/program/seal.ts";
+import { iso } from "../sandboxes/view.ts";
+import type { Project } from "../store/projects.ts";
+import type { Store } from "../store/store.ts";
+import type { Build } from "../store/templates.ts";
+import type { TemplateNames } from "../templates/names.ts";
+import { ownBuild } from "../templates/ownership.ts";
+import { readImage } from "./image-reference.ts";
+import type { BuildQueue } from "./queue.ts";
+import { settingsOf } from "./settings.ts";
+import { filesOf, readSteps, type WireStep } from "./steps.ts";
+import type { Archives } from "./uploads/archives.ts";
+
+export interface BuildsDeps {
+  readonly store: Pick<Store, "builds" | "buildLogs" | "templates">;
+  readonly names: TemplateNames;
+  readonly archives: Archives;
+  readonly queue: Pick<BuildQueue, "start">;
+  readonly sealing: Seal;
+  readonly limitMs: number;
+}
+
+type Served = Pick<Handlers<typeof buildApi, Project>, "startBuild" | "buildStatus" | "buildLogs">;
+
+interface Ask {
+  readonly fromImage?: string;
+  readonly fromTemplate?: string;
+  readonly fromImageRegistry?: RegistryAccess;
+  readonly force?: boolean;
+  readonly steps?: readonly WireStep[];
+  readonly startCmd?: string;
+  readonly readyCmd?: string;
+}
+
+/** What a build is based on that says nothing (wire-contract.md §4.1); a node has it without any registry. */
+const DEFAULT_IMAGE = "e2bdev/base";
+/** Most entries of one reply. */
+const PAGE = 100;
+
+export function createBuildHandlers(deps: BuildsDeps): Served {
+  const { store } = deps;
+  const templates = { names: deps.names, templates: store.templates };
+
+  /** Without credentials: those never reach the database. */
+  async function origin(
+    caller: Project,
+    ask: Ask,
+  ): Promise<{ readonly from: BuildBody["from"]; readonly parent: Build | undefined }> {
+    const { fromImage, fromTemplate } = ask;
+    if (fromTemplate === undefined) {
+      if (fromImage === undefined && ask.fromImageRegistry !== undefined) {
+        throw new AppError("bad_request", "body field 'fromImageRegistry' requires 'fromImage'");
+      }
+      const from = readImage(fromImage ?? DEFAULT_IMAGE);
+      if (from.is === "archive" && ask.fromImageRegistry !== undefined) {
+        throw new AppError("bad_request", "body field 'fromImageRegistry' cannot be combined with an uploaded image");
+      }
+      return { from, parent: undefined };
+    }
+    if (fromImage !== undefined) {
+      throw new AppError("bad_request", "body fields 'fromImage' and 'fromTemplate' exclude each other");
+    }
+    if (ask.fromImageRegistry !== undefined) {
+      throw new AppError("bad_request", "body field 'fromImageRegistry' cannot be combined with 'fromTemplate'");
+    }
+    const { build: parent } = await deps.names.resolve(caller, fromTemplate);
+    const build = { templateId: parent.templateId, buildId: parent.id, image: parent.image };
+    return { from: { is: "build", build, settings: settingsOf(deps.sealing, parent) }, parent };
+  }
+
+  async function uploaded(templateId: string, from: BuildBody["from"], steps: BuildBody["steps"]): Promise<void> {
+    if (from.is === "archive" && !(await deps.archives.touch(templateId, from.filesHash))) {
+      throw new AppError("bad_request", `body field 'fromImage': the image ${from.filesHash} has not been uploaded`);
+    }
+    for (const step of steps) {
+      if (step.type !== "COPY" || (await deps.archives.touch(templateId, step.filesHash))) continue;
+      const which = `step ${step.number} (COPY)`;
+      throw new AppError("bad_request", `${which}: its files (${step.filesHash}) have not been uploaded`);
+    }
+  }
+
+  return {
+    async startBuild({ params, body: given }, { caller }) {
+      const ask: Ask = given;
+      const { template, build } = await ownBuild(templates, caller, params);
+      if (build.status !== "waiting") throw notWaiting();
+      const { from, parent } = await origin(caller, ask);
+      const steps = readSteps(ask.steps ?? []);
+      await uploaded(template.id, from, steps);
+      // A disk is never smaller than that of what it grows from.
+      const diskSizeMB = Math.max(build.diskSizeMB, parent?.diskSizeMB ?? 0);
+      const body: BuildBody = {
+        templateId: template.id,
+        resources: { cpuCount: build.cpuCount, memoryMB: build.memoryMB, diskSizeMB },
+        from,
+        steps,
+        force: ask.force ?? false,
+        ...command("startCmd", ask.startCmd),
+        ...command("readyCmd", ask.readyCmd),
+        limitMs: deps.limitMs,
+      };
+      const started = await deps.queue.start(
+        {
+          id: build.id,
+          sealedBody: deps.sealing.close(JSON.stringify(body), build.id),
+          parentBuildId: parent?.id,
+          diskSizeMB,
+          files: filesOf(from, steps),
+        },
+        ask.fromImageRegistry,
+      );
+      if (!started) throw notWaiting();
+    },
+
+    async buildStatus({ params, query }, { caller }) {
+      const { template, build } = await ownBuild(templates, caller, params);
+      const { logsOffset = 0, limit = PAGE, level } = query;
+      // After the status: an end that is shown has all of its log in the database.
+      const entries = await store.buildLogs.from(build.id, logsOffset, limit, level);
+      return {
+        templateID: template.id,
+        buildID: build.id,
+        status: build.status,
+        logs: [],
+        logEntries: entries.map(toEntry),
+        ...(build.reason === undefined ? {} : { reason: toReason(build.reason) }),
+      };
+    },
+
+    async buildLogs({ params, query }, { caller }) {
+      const { build } = await ownBuild(templates, caller, params);
+      const { cursor, direction = "backward", limit = PAGE, level } = query;
+      const entries = await store.buildLogs.around(build.id, {
+        direction,
+        limit,
+        ...(cursor === undefined ? {} : { cursor }),
+        ...(level === undefined ? {} : { level }),
+      });
+      return { logs: entries.map(toEntry) };
+    },
+  };
+}
+
+/** An empty one is none. */
+function command<K extends "startCmd" | "readyCmd">(name: K, text: string | undefined): { readonly [P in K]?: string } {
+  return (text === undefined || text.trim() === "" ? {} : { [name]: text }) as { readonly [P in K]?: string };
+}
+
+function toEntry({ at, level, message, step }: BuildLogEntry) {
+  return { timestamp: iso(at), level, message, ...(step === undefined ? {} : { step }) };
+}
+
+function toReason({ message, step }: { readonly message: string; readonly step: string | undefined }) {
+  return { message, ...(step === undefined ? {} : { step }) };
+}
+
+function notWaiting(): AppError {
+  return new AppError("bad_request", "build is not in waiting state");
+}

@@ -1,0 +1,212 @@
+/**
+ * Builds from their start to a node: a queue in the database, a round that gives each build a node when there is room, and
+ * a follower for each that has one. A build is `building` from its start, also while it waits here.
+ */
+
+import type { RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
+import type { Log } from "../../shared/program/log.ts";
+import { loop } from "../../shared/program/loop.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import { choose, type PlacementPolicy } from "../nodes/placement.ts";
+import type { StartedBuild } from "../store/builds/builds.ts";
+import type { Store } from "../store/store.ts";
+import type { Build } from "../store/templates.ts";
+import { type BuildRunDeps, followBuild } from "./run.ts";
+
+export interface BuildQueue {
+  /** False: it did not wait for its start. Builds it supersedes are cancelled. */
+  start(started: Omit<StartedBuild, "deadlineAt" | "withAccess">, access: RegistryAccess | undefined): Promise<boolean>;
+  /** Every build of the project that is under way fails. */
+  cancelAll(projectId: string): Promise<{ readonly cancelled: number; readonly failed: number }>;
+  /** They are gone: nobody looks after them any more. */
+  forget(buildIds: readonly string[]): void;
+  /** Builds under way go on, on their nodes. */
+  stop(): Promise<void>;
+}
+
+export interface BuildQueueDeps extends Omit<BuildRunDeps, "store" | "nodes"> {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly log: Log;
+  readonly random: () => number;
+  readonly placement: PlacementPolicy;
+  readonly everyMs: number;
+  /** Builds at once, of a project and on a node. */
+  readonly perProject: (projectId: string) => Promise<number>;
+  readonly perNode: number;
+  readonly queueMs: number;
+  readonly limitMs: number;
+  /** A build waits so long for a node that could take it at all. */
+  readonly placementTimeoutMs: number;
+  /** Nodes are to be told something. */
+  cleanSoon(): void;
+}
+
+type Waiting = Build & { readonly projectId: string };
+
+/** What a node may take longer than its limit before it is given up. */
+const SLACK_MS = 60_000;
+/** A node that has refused a build is left alone so long. */
+const REFUSED_MS = 1_000;
+const MIB = 1024 * 1024;
+
+export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
+  const { store, now } = deps;
+  /** Credentials of builds that no node has yet: here, and nowhere else. */
+  const access = new Map<string, RegistryAccess>();
+  const followed = new Map<string, { readonly stopping: AbortController; readonly done: Promise<void> }>();
+  const refusedUntil = new Map<string, number>();
+
+  async function run(build: Build & { readonly nodeId: string }, signal: AbortSignal): Promise<void> {
+    const { id, nodeId } = build;
+    const free = deps.nodes.placing(nodeId, build);
+    try {
+      const credentials = { get: () => access.get(id), drop: () => void access.delete(id) };
+      const end = await followBuild({ build, credentials, signal }, deps);
+      if (end === "stopped") return;
+      if (end === "refused") {
+        refusedUntil.set(nodeId, now() + REFUSED_MS);
+        await store.builds.unplace(id, nodeId, (build.startedAt ?? now()) + deps.queueMs);
+        return;
+      }
+      access.delete(id);
+      deps.cleanSoon();
+    } catch (error) {
+      deps.log.warn({ err: error, buildId: id, nodeId }, "build could not be followed");
+    } finally {
+      free("refused");
+    }
+  }
+
+  function follow(build: Build & { readonly nodeId: string }): void {
+    if (followed.has(build.id)) return;
+    const stopping = new AbortController();
+    const done = run(build, stopping.signal).finally(() => {
+      followed.delete(build.id);
+      if (!stopping.signal.aborted) rounds.wake();
+    });
+    followed.set(build.id, { stopping, done });
+  }
+
+  /** A node for it; or why there is none, and whether that may change soon. */
+  function nodeFor(build: Waiting, home: string | undefined, placed: ReadonlyMap<string, number>) {
+    const all = deps.nodes.candidates();
+    const candidates = home === undefined ? all : all.filter(({ id }) => id === home);
+    if (home !== undefined && candidates.length === 0) {
+      return { is: "none", reason: `node ${home}, which has what it is based on, is not there` } as const;
+    }
+    const busy = candidates.filter(
+      ({ id }) => (placed.get(id) ?? 0) >= deps.perNode || (refusedUntil.get(id) ?? 0) > now(),
+    );
+    const exclude = new Set(busy.map(({ id }) => id));
+    const { cpuCount, memoryMB } = build;
+    const demand = { cpuCount, memoryBytes: memoryMB * MIB, labels: {}, exclude };
+    const choice = choose(candidates, demand, deps.placement, deps.random);
+    if (choice.is === "none" && exclude.size > 0) return { is: "full", reason: "every node is building" } as const;
+    return choice;
+  }
+
+  async function giveUp(build: Waiting, message: string): Promise<undefined> {
+    access.delete(build.id);
+    await store.builds.fail(build.id, { message, step: undefined }, "not logged");
+    return undefined;
+  }
+
+  /** The node that has it from now on; undefined: none, and it waits on, or has failed. */
+  async function give(build: Waiting, placed: ReadonlyMap<string, number>): Promise<string | undefined> {
+    const { parentBuildId } = build;
+    const parent = parentBuildId === undefined ? undefined : await store.templates.build(parentBuildId);
+    if (parentBuildId !== undefined && parent === undefined) {
+      return giveUp(build, "the template it is based on was deleted");
+    }
+    const choice = nodeFor(build, parent?.nodeId, placed);
+    const waited = now() - (build.startedAt ?? now());
+    if (choice.is === "node") {
+      const deadlineAt = now() + deps.limitMs + SLACK_MS;
+      if (!(await store.builds.place(build.id, choice.id, deadlineAt))) return undefined;
+      follow({ ...build, nodeId: choice.id, deadlineAt });
+      return choice.id;
+    }
+    const reason = choice.is === "connecting" ? "its node is not back yet" : choice.reason;
+    if (waited > deps.queueMs || (choice.is === "none" && waited > deps.placementTimeoutMs)) {
+      access.delete(build.id);
+      await store.builds.fail(
+        build.id,
+        { message: `no node could build it: ${reason}`, step: undefined },
+        "not logged",
+      );
+    }
+    return undefined;
+  }
+
+  const rounds = loop({ name: "builds", everyMs: deps.everyMs, log: deps.log }, async () => {
+    const all = await store.builds.underWay();
+    const ofProject = new Map<string, number>();
+    const onNode = new Map<string, number>();
+    const count = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1);
+    for (const { nodeId, projectId, ...build } of all) {
+      if (nodeId === undefined) continue;
+      count(ofProject, projectId);
+      count(onNode, nodeId);
+      follow({ ...build, nodeId });
+    }
+    for (const build of all) {
+      if (build.nodeId !== undefined) continue;
+      if ((ofProject.get(build.projectId) ?? 0) >= (await deps.perProject(build.projectId))) continue;
+      const nodeId = await give(build, onNode);
+      if (nodeId === undefined) continue;
+      count(ofProject, build.projectId);
+      count(onNode, nodeId);
+    }
+  });
+
+  function forget(buildIds: readonly string[]): void {
+    for (const id of buildIds) {
+      access.delete(id);
+      followed.get(id)?.stopping.abort();
+    }
+    if (buildIds.length === 0) return;
+    deps.cleanSoon();
+    rounds.wake();
+  }
+
+  return {
+    forget,
+
+    async start(started, credentials) {
+      // Before the record, which the next round may see.
+      if (credentials !== undefined) access.set(started.id, credentials);
+      const begun = await store.builds.start({
+        ...started,
+        withAccess: credentials !== undefined,
+        deadlineAt: now() + deps.queueMs,
+      });
+      if (begun === undefined) return false;
+      forget(begun.superseded.map(({ id }) => id));
+      rounds.wake();
+      return true;
+    },
+
+    async cancelAll(projectId) {
+      const outcome = { cancelled: 0, failed: 0 };
+      for (const { id } of await store.builds.underWay(projectId)) {
+        try {
+          const reason = { message: "the build was cancelled by an operator", step: undefined };
+          if ((await store.builds.fail(id, reason, "not logged")) !== undefined) outcome.cancelled++;
+          forget([id]);
+        } catch (error) {
+          deps.log.warn({ err: error, buildId: id }, "build could not be cancelled");
+          outcome.failed++;
+        }
+      }
+      return outcome;
+    },
+
+    async stop() {
+      await rounds.stop();
+      const left = [...followed.values()];
+      for (const { stopping } of left) stopping.abort();
+      await Promise.all(left.map(({ done }) => done));
+    },
+  };
+}

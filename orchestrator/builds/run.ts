@@ -1,0 +1,201 @@
+/**
+ * One build on its node, from the moment it has one to its end: asked for until the node has said that it has it, then
+ * looked at until it is over. Everything that matters is in the record, so this may begin again after any crash.
+ */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { BuildBody, BuildState, RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
+import { AppError, type ErrorCode } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Seal } from "../../shared/program/seal.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { BuildReason } from "../store/builds/builds.ts";
+import type { Store } from "../store/store.ts";
+import type { Build } from "../store/templates.ts";
+import { sealSettings } from "./settings.ts";
+
+export interface BuildRunDeps {
+  readonly store: Pick<Store, "builds">;
+  readonly nodes: Pick<Nodes, "agent">;
+  readonly sealing: Seal;
+  readonly now: () => number;
+  readonly log: Log;
+  readonly pollEveryMs: number;
+  /** A node that is silent for so long will not finish it. */
+  readonly silentMs: number;
+  /** It is ready, and its tags mean it now; `former` are the builds they meant before. */
+  ready(build: Build, former: ReadonlySet<string>): void;
+  /** For the metrics. */
+  observe(result: "ready" | "error", seconds: number): void;
+}
+
+export interface BuildRun {
+  readonly build: Build & { readonly nodeId: string };
+  /** Credentials of its image: kept until its node has them. */
+  readonly credentials: {
+    /** Undefined: it needs none, or they were lost with a restart. */
+    get(): RegistryAccess | undefined;
+    drop(): void;
+  };
+  /** Stops looking; the build goes on. */
+  readonly signal: AbortSignal;
+}
+
+/** How it left the hands of its follower. `refused`: its node has no room for it, and knows nothing of it. */
+export type RunEnd = "over" | "refused" | "stopped";
+
+/** Entries of one look. */
+const ENTRIES = 500;
+const CALL = { timeoutMs: 15_000 };
+const LONGEST_WAIT_MS = 5_000;
+/** A node that answers so may answer otherwise in a moment. */
+const PASSING: ReadonlySet<ErrorCode> = new Set(["node_unreachable", "unavailable", "unauthorized", "rate_limited"]);
+
+export async function followBuild(run: BuildRun, deps: BuildRunDeps): Promise<RunEnd> {
+  return new Follower(run, deps).follow();
+}
+
+class Follower {
+  readonly #run: BuildRun;
+  readonly #deps: BuildRunDeps;
+  #accepted: boolean;
+  #offset: number;
+  #heardAt: number;
+
+  constructor(run: BuildRun, deps: BuildRunDeps) {
+    this.#run = run;
+    this.#deps = deps;
+    this.#accepted = run.build.accepted;
+    this.#offset = run.build.logOffset;
+    this.#heardAt = deps.now();
+  }
+
+  async follow(): Promise<RunEnd> {
+    const { build, signal } = this.#run;
+    for (let waitMs = this.#deps.pollEveryMs; ; ) {
+      if (signal.aborted) return "stopped";
+      if (this.#deps.now() > (build.deadlineAt ?? Number.MAX_SAFE_INTEGER)) {
+        return this.#fail("the build took longer than the platform lets a build take");
+      }
+      try {
+        const end = await this.#step();
+        if (end !== undefined) return end;
+        waitMs = this.#deps.pollEveryMs;
+      } catch (reason) {
+        if (signal.aborted) return "stopped";
+        const end = await this.#trouble(AppError.from(reason));
+        if (end !== undefined) return end;
+        waitMs = Math.min(LONGEST_WAIT_MS, waitMs * 2);
+      }
+      await sleep(waitMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #step(): Promise<RunEnd | undefined> {
+    const { build, credentials } = this.#run;
+    if (!this.#accepted && (credentials.get() !== undefined || !build.withAccess) && !(await this.#ask())) {
+      return "over";
+    }
+    for (;;) {
+      const state = await this.#look();
+      this.#heardAt = this.#deps.now();
+      if (!this.#accepted) await this.#accept();
+      if (state.entries.length > 0) {
+        if (!(await this.#deps.store.builds.log(build.id, this.#offset, state.entries))) return "over";
+        this.#offset += state.entries.length;
+      }
+      // All of the log first: whoever sees the end may read no further.
+      if (state.entries.length >= ENTRIES) continue;
+      return state.status === "building" ? undefined : this.#over(state);
+    }
+  }
+
+  /** False: it is over, or gone. */
+  async #ask(): Promise<boolean> {
+    const { build, credentials, signal } = this.#run;
+    const access = credentials.get();
+    const { sealing, store, nodes } = this.#deps;
+    const sealed = await store.builds.body(build.id);
+    if (sealed === undefined) return false;
+    const body = JSON.parse(sealing.open(sealed, build.id)) as BuildBody;
+    const { from } = body;
+    const whole: BuildBody =
+      from.is === "image" && access !== undefined ? { ...body, from: { ...from, access } } : body;
+    await nodes.agent(build.nodeId).startBuild({ params: { buildId: build.id }, body: whole }, { ...CALL, signal });
+    return this.#accept();
+  }
+
+  async #accept(): Promise<boolean> {
+    this.#accepted = true;
+    this.#run.credentials.drop();
+    return this.#deps.store.builds.accepted(this.#run.build.id);
+  }
+
+  #look(): Promise<BuildState> {
+    const { build, signal } = this.#run;
+    const query = { offset: this.#offset, limit: ENTRIES };
+    return this.#deps.nodes
+      .agent(build.nodeId)
+      .buildState({ params: { buildId: build.id }, query }, { ...CALL, signal });
+  }
+
+  /** Undefined: it may pass. */
+  async #trouble(error: AppError): Promise<RunEnd | undefined> {
+    const { build } = this.#run;
+    const { nodeId } = build;
+    this.#deps.log.warn({ err: error, buildId: build.id, nodeId }, "build could not be looked at");
+    if (this.#accepted) {
+      if (error.code === "not_found") {
+        return this.#fail(`node ${nodeId} does not know the build any more: its agent was restarted; build it again`);
+      }
+    } else {
+      if (error.code === "node_busy") return "refused";
+      if (error.code === "not_found" && build.withAccess && this.#run.credentials.get() === undefined) {
+        const why = "the credentials of its registry are not kept";
+        return this.#fail(`the platform was restarted before the build began, and ${why}; build it again`);
+      }
+      if (!PASSING.has(error.code)) return this.#fail(error.message);
+    }
+    const silent = this.#deps.now() - this.#heardAt;
+    if (silent < this.#deps.silentMs) return undefined;
+    return this.#fail(`node ${nodeId} has not answered for ${Math.round(silent / 1000)} s`);
+  }
+
+  async #over({ status, reason, result }: BuildState): Promise<RunEnd> {
+    const { build } = this.#run;
+    if (status === "error") {
+      const { message, step } = reason ?? { message: "the build failed" };
+      return this.#end({ message, step }, "logged");
+    }
+    if (result === undefined) return this.#fail("its node says that the build is ready, but not what it is");
+    const { snapshot, settings } = result;
+    const finished = await this.#deps.store.builds.finish(build.id, {
+      image: result.image,
+      sealedSettings: sealSettings(this.#deps.sealing, settings),
+      user: settings.user,
+      workdir: settings.workdir,
+      envdVersion: result.envdVersion,
+      snapshot: snapshot === undefined ? undefined : { id: snapshot.snapshotId, memory: snapshot.memory },
+    });
+    if (finished === undefined) return "over";
+    this.#deps.ready(finished.build, finished.former);
+    this.#observe("ready");
+    return "over";
+  }
+
+  #fail(message: string): Promise<RunEnd> {
+    return this.#end({ message, step: undefined }, "not logged");
+  }
+
+  async #end(reason: BuildReason, logged: "logged" | "not logged"): Promise<RunEnd> {
+    if ((await this.#deps.store.builds.fail(this.#run.build.id, reason, logged)) !== undefined) this.#observe("error");
+    return "over";
+  }
+
+  #observe(result: "ready" | "error"): void {
+    const { id, nodeId, startedAt } = this.#run.build;
+    const seconds = (this.#deps.now() - (startedAt ?? this.#deps.now())) / 1000;
+    this.#deps.log.info({ buildId: id, nodeId, result, seconds }, "build is over");
+    this.#deps.observe(result, seconds);
+  }
+}

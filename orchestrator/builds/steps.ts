@@ -1,0 +1,98 @@
+/** The steps of a build as clients send them → as nodes carry them out (wire-contract.md §4.2). Pure. */
+
+import type { BuildBody, BuildStep } from "../../shared/agent-api/build-shapes.ts";
+import { AppError } from "../../shared/http/errors.ts";
+
+/** What else a client leaves in a step (`forceUpload`, `gzip`, …) is its own business. */
+export interface WireStep {
+  readonly type: string;
+  readonly args?: readonly string[];
+  readonly filesHash?: string;
+  readonly force?: boolean;
+}
+
+/** AppError `bad_request` naming the step and what is wrong with it. */
+export function readSteps(steps: readonly WireStep[]): BuildStep[] {
+  return steps.map((step, index) => readStep(step, index + 1));
+}
+
+/** Hashes of the archives that a build needs. */
+export function filesOf(from: BuildBody["from"], steps: readonly BuildStep[]): string[] {
+  const image = from.is === "archive" ? [from.filesHash] : [];
+  return [...new Set([...image, ...steps.flatMap((step) => (step.type === "COPY" ? [step.filesHash] : []))])];
+}
+
+interface Ask {
+  readonly args: readonly string[];
+  readonly filesHash: string | undefined;
+  readonly step: { readonly number: number; readonly force: boolean };
+  readonly wrong: (reason: string) => AppError;
+  /** Throws for another number of arguments. */
+  readonly count: (least: number, most: number) => void;
+  readonly filled: (what: string, value: string) => string;
+}
+
+function readStep({ type, args = [], filesHash, force = false }: WireStep, number: number): BuildStep {
+  const wrong = (reason: string) => new AppError("bad_request", `step ${number} (${type}): ${reason}`);
+  const ask: Ask = {
+    args,
+    filesHash,
+    step: { number, force },
+    wrong,
+    count(least, most) {
+      if (args.length >= least && args.length <= most) return;
+      const wanted = least === most ? String(least) : `${least} to ${most}`;
+      throw wrong(`${wanted} argument(s) expected, not ${args.length}`);
+    },
+    filled(what, value) {
+      if (value.trim() === "") throw wrong(`${what} is empty`);
+      return value;
+    },
+  };
+  const read = Object.hasOwn(readers, type) ? readers[type as BuildStep["type"]] : undefined;
+  if (read === undefined) throw new AppError("bad_request", `step ${number}: unknown type '${type.slice(0, 64)}'`);
+  if (args.some((arg) => arg.includes("\0"))) throw wrong("an argument contains a NUL character");
+  return read(ask);
+}
+
+const readers: Readonly<Record<BuildStep["type"], (ask: Ask) => BuildStep>> = {
+  RUN({ args: [command = "", user = ""], step, count, filled }) {
+    count(1, 2);
+    return { ...step, type: "RUN", command: filled("the command", command), ...(user === "" ? {} : { user }) };
+  },
+
+  COPY({ args: [source = "", destination = "", user = "", mode = ""], filesHash, step, ...ask }) {
+    ask.count(2, 4);
+    if (filesHash === undefined) throw ask.wrong("field 'filesHash' is required");
+    if (mode !== "" && !/^[0-7]{3,4}$/.test(mode)) throw ask.wrong(`'${mode.slice(0, 16)}' is no octal file mode`);
+    return {
+      ...step,
+      type: "COPY",
+      source: ask.filled("the source", source),
+      destination: ask.filled("the destination", destination),
+      ...(user === "" ? {} : { user }),
+      ...(mode === "" ? {} : { mode }),
+      filesHash,
+    };
+  },
+
+  ENV({ args, step, wrong, filled }) {
+    if (args.length === 0 || args.length % 2 !== 0) throw wrong("names and values expected in pairs");
+    const variables = Array.from({ length: args.length / 2 }, (_, pair): [string, string] => {
+      const name = filled("a name", args[pair * 2] ?? "");
+      if (name.includes("=")) throw wrong(`'${name.slice(0, 64)}' is no name of a variable`);
+      return [name, args[pair * 2 + 1] ?? ""];
+    });
+    return { ...step, type: "ENV", variables };
+  },
+
+  WORKDIR({ args: [path = ""], step, count, filled }) {
+    count(1, 1);
+    return { ...step, type: "WORKDIR", path: filled("the path", path) };
+  },
+
+  USER({ args: [user = ""], step, count, filled }) {
+    count(1, 1);
+    return { ...step, type: "USER", user: filled("the user", user) };
+  },
+};

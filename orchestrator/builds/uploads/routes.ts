@@ -1,0 +1,94 @@
+/** The two routes that carry archives instead of JSON: uploads of clients, downloads of nodes. Streams, both. */
+
+import type { Readable } from "node:stream";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { AppError, isError } from "../../../shared/http/errors.ts";
+import { showedCredentials } from "../../../shared/http/server.ts";
+import type { Auth } from "../../api/auth.ts";
+import type { Archives } from "./archives.ts";
+import { checkUploadUrl, type UploadPlace } from "./url.ts";
+
+export interface FileRoutesDeps {
+  readonly auth: Pick<Auth, "node">;
+  readonly archives: Archives;
+  readonly seed: string;
+  readonly now: () => number;
+  readonly maxBytes: number;
+  /** False: deleted since the URL was signed. */
+  readonly isTemplate: (id: string) => Promise<boolean>;
+  /** Whether that node was given a build of the template that copies from these files. */
+  readonly isBuilding: (place: UploadPlace & { readonly nodeId: string }) => Promise<boolean>;
+}
+
+interface Params {
+  readonly templateId: string;
+  readonly hash: string;
+}
+
+/** What a node's download says of itself to `auth.node`. */
+const DOWNLOAD = {
+  method: "GET",
+  path: "/internal/templates/{templateId}/files/{hash}",
+  summary: "Files of a COPY step",
+  tag: "Nodes",
+  access: "node",
+  status: 200,
+} as const;
+
+export function addFileRoutes(server: FastifyInstance, deps: FileRoutesDeps): void {
+  server.get<{ Params: Params }>("/internal/templates/:templateId/files/:hash", async (request, reply) => {
+    const nodeId = await deps.auth.node("node", request, DOWNLOAD, reply);
+    const { templateId, hash } = place(request.params);
+    const builds = await deps.isBuilding({ nodeId, templateId, hash });
+    const found = builds ? await deps.archives.read(templateId, hash) : undefined;
+    if (found === undefined) throw new AppError("not_found", "no such files have been uploaded");
+    return reply.type("application/octet-stream").header("content-length", found.bytes).send(found.stream);
+  });
+
+  // A context of its own: here, and only here, a body of any type stays a stream.
+  void server.register((uploads, _options, done) => {
+    uploads.removeAllContentTypeParsers();
+    uploads.addContentTypeParser("*", (_request, body, parsed) => parsed(null, body));
+    uploads.put<{ Params: Params; Querystring: Record<string, unknown>; Body: Readable | undefined }>(
+      "/uploads/:templateId/:hash",
+      async (request, reply) => {
+        const to = place(request.params);
+        checkUploadUrl(to, request.query, { seed: deps.seed, now: deps.now() });
+        showedCredentials(request, "known");
+        const length = lengthOf(request, deps.maxBytes);
+        if (!(await deps.isTemplate(to.templateId))) throw new AppError("template_not_found", "template not found");
+        await deps.archives.store({ ...to, length, content: whole(request.body ?? request.raw, length) });
+        return reply.header("content-length", 0).send();
+      },
+    );
+    done();
+  });
+}
+
+/** A client that leaves in the middle has sent another length than it announced. */
+async function* whole(body: Readable, length: number): AsyncGenerator<Buffer> {
+  try {
+    for await (const chunk of body) yield chunk as Buffer;
+  } catch (cause) {
+    if (isError(cause, "request_timeout")) throw cause;
+    const message = `the upload ended before the ${length} bytes it announced`;
+    throw new AppError("bad_request", message, { cause });
+  }
+}
+
+function place({ templateId, hash }: Params): UploadPlace {
+  if (/^[a-z0-9]{1,64}$/.test(templateId) && /^[0-9a-f]{64}$/.test(hash)) return { templateId, hash };
+  throw new AppError("bad_request", "path must be a template id and a hash of 64 hexadecimal digits");
+}
+
+function lengthOf({ headers }: FastifyRequest, maxBytes: number): number {
+  const text = headers["content-length"];
+  if (text === undefined || !/^[0-9]{1,15}$/.test(text)) {
+    throw new AppError("bad_request", "header Content-Length is required");
+  }
+  const length = Number(text);
+  if (length > maxBytes) {
+    throw new AppError("payload_too_large", `an upload may have at most ${maxBytes} bytes`);
+  }
+  return length;
+}

@@ -1,0 +1,36 @@
+/** The URL that the files of a COPY step are uploaded to: it carries its own permission, for a while. Pure. */
+
+import { AppError } from "../../../shared/http/errors.ts";
+import { sameSecret, uploadSignature } from "../../../shared/ids.ts";
+
+/** As long as clients give one upload (wire-contract.md §4.1). */
+const LIFE_SECONDS = 3600;
+
+export interface UploadPlace {
+  readonly templateId: string;
+  readonly hash: string;
+}
+
+/** `now` in unix milliseconds. */
+export function uploadUrl(origin: string, place: UploadPlace, { seed, now }: { seed: string; now: number }): string {
+  const expiresAt = Math.floor(now / 1000) + LIFE_SECONDS;
+  const signature = uploadSignature(seed, { ...place, expiresAt });
+  const query = new URLSearchParams({ expires: String(expiresAt), signature });
+  return `${origin.replace(/\/+$/, "")}/uploads/${place.templateId}/${place.hash}?${query.toString()}`;
+}
+
+/** AppError `forbidden`: not signed by us for this place, or too late. */
+export function checkUploadUrl(
+  place: UploadPlace,
+  query: { readonly expires?: unknown; readonly signature?: unknown },
+  { seed, now }: { seed: string; now: number },
+): void {
+  const { expires, signature } = query;
+  const written = typeof expires === "string" && /^[0-9]{1,12}$/.test(expires) ? Number(expires) : undefined;
+  const signed =
+    written !== undefined &&
+    typeof signature === "string" &&
+    sameSecret(signature, uploadSignature(seed, { ...place, expiresAt: written }));
+  if (!signed) throw new AppError("forbidden", "the upload URL is not one of this service");
+  if (written * 1000 < now) throw new AppError("forbidden", "the upload URL has expired: ask for another one");
+}

@@ -1,0 +1,118 @@
+/** The part of `app-api.ts` that is about building templates: archives, queue, cleaning, and what answers for them. */
+
+import { dirname, join } from "node:path";
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { Parts } from "../app-parts.ts";
+import type { OrchestratorConfig } from "../config.ts";
+import type { Pools } from "../nodes/warm-pools.ts";
+import { createTemplateChangeHandlers } from "../templates/changes.ts";
+import type { TemplateNames } from "../templates/names.ts";
+import { createTagHandlers } from "../templates/tags.ts";
+import { startBuildCleaning } from "./cleanup.ts";
+import { createBuildHandlers } from "./handlers.ts";
+import { startBuildQueue } from "./queue.ts";
+import { createBuildRequestHandlers } from "./request-handlers.ts";
+import { openArchives } from "./uploads/archives.ts";
+
+const DAY_MS = 86_400_000;
+const MIB = 1024 * 1024;
+
+export interface BuildParts {
+  readonly pools: Pools;
+  readonly names: TemplateNames;
+  readonly teardown: Teardown;
+}
+
+export async function startBuilds(parts: Parts, { pools, names, teardown }: BuildParts) {
+  const { config, deps, store, nodes, sealing, snapshots, metrics } = parts;
+  const { log, now, random } = deps;
+  const archives = openArchives(filesDirectory(config));
+  // One process owns them: whatever was on its way when it ended will not go on.
+  await archives.sweepUnfinished(now());
+
+  const cleaning = startBuildCleaning({
+    store,
+    nodes,
+    archives,
+    pools,
+    now,
+    log,
+    everyMs: config.reconcileEveryMs,
+    keepHours: config.buildKeepHours,
+    stopTimeoutMs: config.stopTimeoutMs,
+    historyMs: config.historyDays * DAY_MS,
+  });
+  teardown.add("build cleaning", () => cleaning.stop());
+  const queue = startBuildQueue({
+    store,
+    nodes,
+    sealing,
+    now,
+    random,
+    log,
+    placement: { cpuOvercommit: config.nodeCpuOvercommit, memoryOvercommit: config.nodeMemoryOvercommit },
+    everyMs: 500,
+    pollEveryMs: config.buildPollMs,
+    silentMs: config.nodeLostMs,
+    queueMs: config.buildQueueMs,
+    limitMs: config.buildLimitMs,
+    placementTimeoutMs: config.placementTimeoutMs,
+    perNode: config.maxNodeBuilds,
+    perProject: async (id) => (await store.projects.find(id))?.maxBuilds ?? config.maxProjectBuilds,
+    ready: (build, former) => pools.replaced(former, build),
+    observe: (result, seconds) => metrics.built(result, seconds),
+    cleanSoon: () => cleaning.soon(),
+  });
+  teardown.add("builds", () => queue.stop());
+
+  const handlers = {
+    ...createBuildRequestHandlers({
+      store,
+      names,
+      archives,
+      now,
+      seed: config.seed,
+      publicUrl: config.publicUrl,
+      limits: (project) => ({
+        cpuCount: project.maxCpu ?? config.maxTemplateCpu,
+        memoryMb: project.maxMemoryMb ?? config.maxTemplateMemoryMb,
+        diskMb: project.maxDiskMb ?? config.maxTemplateDiskMb,
+      }),
+      defaults: {
+        cpuCount: config.baseCpuCount,
+        memoryMB: config.baseMemoryMb,
+        diskMb: config.baseDiskMb,
+        freeDiskMb: config.templateDiskMb,
+      },
+    }),
+    ...createBuildHandlers({ store, names, archives, queue, sealing, limitMs: config.buildLimitMs }),
+  };
+  return {
+    queue,
+    cleaning,
+    builds: handlers,
+    tags: createTagHandlers({ store, names }),
+    templateChanges: createTemplateChangeHandlers({
+      store,
+      names,
+      snapshots,
+      archives,
+      pools,
+      capturing: parts.sleep.capturing,
+      builds: queue,
+    }),
+    files: {
+      archives,
+      now,
+      seed: config.seed,
+      maxBytes: config.maxUploadMb * MIB,
+      isBuilding: (place: { nodeId: string; templateId: string; hash: string }) =>
+        store.buildLeftovers.readsFile(place),
+      isTemplate: async (id: string) => (await store.templates.get(id)) !== undefined,
+    },
+  };
+}
+
+function filesDirectory({ filesDirectory, database }: OrchestratorConfig): string {
+  return filesDirectory ?? join(dirname(database), "files");
+}

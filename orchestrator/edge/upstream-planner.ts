@@ -1,0 +1,121 @@
+/** How a sandbox's port is reached: its address where the node is this machine, else and after that the node's proxy. */
+
+import { sameSecret } from "../../shared/ids.ts";
+import {
+  ENVD_PORT,
+  EXECUTION_HEADER,
+  field,
+  NODE_TOKEN_HEADER,
+  PORT_HEADER,
+  ROUTING_HEADERS,
+  SANDBOX_HEADER,
+  TLS_HEADER,
+} from "../../shared/proxy/hop-contract.ts";
+import { dialTcp, secure } from "../../shared/proxy/sending/dial.ts";
+import type { Way } from "../../shared/proxy/sending/forward-plan.ts";
+import type { EdgeRoute } from "./sandbox-lookup.ts";
+import { hostName } from "./target.ts";
+import { TRAFFIC_TOKEN_HEADERS } from "./visitor.ts";
+
+const DIAL_TIMEOUT_MS = 5_000;
+/** envd and the node proxy are ours and keep idle connections for longer. */
+const OURS_IDLE_MS = 30_000;
+/** Users' servers: many close after five seconds. */
+const USER_IDLE_MS = 3_000;
+/** Development servers that speak TLS have a certificate for this name more often than for any other. */
+const DEFAULT_SERVER_NAME = "localhost";
+const MAX_PREPARED_PORTS = 64;
+
+/** What is the same for every request to one port of one execution. */
+export interface PreparedPort {
+  readonly ways: readonly Way[];
+  /** `Host` for the server, where the sandbox masks it. */
+  readonly host: string | undefined;
+  readonly drops: (name: string, value: string) => boolean;
+}
+
+export class WayPlanner {
+  readonly #nodeToken: (nodeId: string) => string;
+  readonly #prepared = new WeakMap<EdgeRoute, Map<number, PreparedPort>>();
+
+  constructor(nodeToken: (nodeId: string) => string) {
+    this.#nodeToken = nodeToken;
+  }
+
+  prepare(route: EdgeRoute, port: number): PreparedPort {
+    let ports = this.#prepared.get(route);
+    if (ports === undefined) {
+      ports = new Map();
+      this.#prepared.set(route, ports);
+    }
+    let prepared = ports.get(port);
+    if (prepared === undefined) {
+      // A visitor who tries every port must not make us remember every port.
+      if (ports.size >= MAX_PREPARED_PORTS) ports.clear();
+      prepared = prepare(route, port, this.#nodeToken(route.nodeId));
+      ports.set(port, prepared);
+    }
+    return prepared;
+  }
+}
+
+function prepare(route: EdgeRoute, port: number, nodeToken: string): PreparedPort {
+  const envd = port === ENVD_PORT;
+  const host = envd ? undefined : route.maskRequestHost?.replaceAll("${PORT}", String(port));
+  const serverName = envd || !route.httpsPorts.includes(port) ? undefined : serverNameOf(host);
+  const node = throughNode(route, port, serverName, nodeToken);
+  return {
+    host,
+    ways: route.sameHost ? [direct(route, port, serverName), node] : [node],
+    drops(name, value) {
+      if (ROUTING_HEADERS.has(name) || TRAFFIC_TOKEN_HEADERS.has(name)) return true;
+      if (envd) return false;
+      // Only envd's own token is kept from the user's server, which may have a header of this name itself.
+      if (name === "x-access-token") return sameSecret(value, route.envdAccessToken);
+      return host !== undefined && name === "x-forwarded-host";
+    },
+  };
+}
+
+function serverNameOf(host: string | undefined): string {
+  return host === undefined ? DEFAULT_SERVER_NAME : hostName(host);
+}
+
+function direct(route: EdgeRoute, port: number, serverName: string | undefined): Way {
+  const target = { host: route.address, port, timeoutMs: DIAL_TIMEOUT_MS };
+  const envd = port === ENVD_PORT;
+  return {
+    key: `direct ${port}`,
+    async dial(signal) {
+      const socket = await dialTcp(target, signal);
+      return serverName === undefined ? socket : secure(socket, serverName, DIAL_TIMEOUT_MS, signal);
+    },
+    added: [],
+    idleMs: envd ? OURS_IDLE_MS : USER_IDLE_MS,
+    ours: envd,
+    proxied: false,
+  };
+}
+
+function throughNode(route: EdgeRoute, port: number, serverName: string | undefined, nodeToken: string): Way {
+  const proxy = new URL(route.proxyUrl);
+  const target = {
+    host: proxy.hostname.replace(/^\[|\]$/g, ""),
+    port: Number(proxy.port === "" ? 80 : proxy.port),
+    timeoutMs: DIAL_TIMEOUT_MS,
+  };
+  return {
+    key: "node",
+    dial: (signal) => dialTcp(target, signal),
+    added: [
+      ...field(NODE_TOKEN_HEADER, nodeToken),
+      ...field(SANDBOX_HEADER, route.sandboxId),
+      ...field(EXECUTION_HEADER, route.executionId),
+      ...field(PORT_HEADER, String(port)),
+      ...(serverName === undefined ? [] : field(TLS_HEADER, serverName)),
+    ],
+    idleMs: OURS_IDLE_MS,
+    ours: true,
+    proxied: true,
+  };
+}

@@ -1,0 +1,134 @@
+/** Handlers of what nodes report: heartbeats, with their reconciliation, and exits. */
+
+import type { ExitReport, Heartbeat, nodeApi } from "../../shared/agent-api/routes.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Routes } from "../routing-table.ts";
+import type { Holding } from "../sandboxes/lifecycle/holding.ts";
+import type { Ending, EndReason } from "../sandboxes/lifecycle/kill.ts";
+import type { Pausing } from "../sandboxes/lifecycle/pause.ts";
+import type { SleeperStore } from "../store/sandboxes/paused.ts";
+import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
+import type { Nodes } from "./nodes.ts";
+import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
+import type { Pools } from "./warm-pools.ts";
+
+export interface ReportsDeps {
+  readonly store: Pick<SandboxStore, "onNode" | "getMany">;
+  readonly sleepers: Pick<SleeperStore, "wanted" | "asleepOn">;
+  readonly pausing: Pick<Pausing, "adopt">;
+  readonly nodes: Nodes;
+  readonly routes: Routes;
+  readonly ending: Pick<Ending, "ended">;
+  readonly pools: Pools;
+  readonly holding: Holding;
+  readonly grace: Grace;
+  readonly now: () => number;
+  readonly log: Log;
+  /** For the metrics. */
+  observe(repair: "stop" | "lost" | "end_at" | "asleep" | "delete_snapshot", count: number): void;
+}
+
+/** Whether every paused sandbox still has its snapshot is looked at so often: it changes rarely, and is many rows. */
+const SNAPSHOT_CHECK_MS = 60_000;
+
+export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi, string> {
+  const suspicions = new Map<string, Suspicions>();
+
+  async function handleExits(exits: readonly ExitReport[], nodeId: string): Promise<void> {
+    await Promise.all(exits.map((exit) => deps.ending.ended({ ...exit, nodeId }, reasonOf(exit))));
+  }
+
+  const checkedAt = new Map<string, number>();
+
+  /**
+   * Live records of the node, and those of everything it reported that they do not explain. A failed read fails the
+   * report, and repairs nothing.
+   */
+  async function recordsFor({ node, executions, snapshots }: Heartbeat, wanted: ReadonlySet<string>) {
+    const mine = await deps.store.onNode(node.nodeId);
+    const known = new Set(mine.map(({ id }) => id));
+    const strays = snapshots.filter(({ snapshotId }) => !wanted.has(snapshotId));
+    const reported = new Set([...executions, ...strays].map(({ sandboxId }) => sandboxId));
+    const others = await deps.store.getMany([...reported].filter((id) => !known.has(id)));
+    return [...mine, ...others];
+  }
+
+  /** The checkpoint of a build under way has no record yet: its execution is the build. */
+  async function wantedOf(snapshots: Heartbeat["snapshots"]): Promise<ReadonlySet<string>> {
+    const ids = snapshots.flatMap(({ snapshotId, executionId }) => [snapshotId, executionId]);
+    const known = await deps.sleepers.wanted(ids);
+    return new Set(
+      snapshots
+        .filter(({ snapshotId, executionId }) => known.has(snapshotId) || known.has(executionId))
+        .map(({ snapshotId }) => snapshotId),
+    );
+  }
+
+  /** Said in the log only: the sandbox may still boot from its disk, and its owner is told at the next resume. */
+  async function missSnapshots({ node: { nodeId }, snapshots }: Heartbeat): Promise<void> {
+    if (deps.now() - (checkedAt.get(nodeId) ?? 0) < SNAPSHOT_CHECK_MS) return;
+    checkedAt.set(nodeId, deps.now());
+    const there = new Set(snapshots.map(({ snapshotId }) => snapshotId));
+    for (const { id, snapshotId } of await deps.sleepers.asleepOn(nodeId)) {
+      if (!there.has(snapshotId)) deps.log.error({ nodeId, sandboxId: id, snapshotId }, "snapshot missing on its node");
+    }
+  }
+
+  async function repair({ asleep, lost }: Pick<Plan, "asleep" | "lost">, nodeId: string): Promise<void> {
+    for (const { record, stored } of asleep) {
+      deps.log.warn({ nodeId, sandboxId: record.id, snapshotId: stored.snapshotId }, "paused by its node itself");
+      await deps.pausing.adopt(record, stored);
+    }
+    for (const record of lost) {
+      deps.log.warn({ nodeId, sandboxId: record.id, executionId: record.executionId }, "sandbox lost on its node");
+      await deps.ending.ended({ sandboxId: record.id, executionId: record.executionId, nodeId }, "lost");
+    }
+  }
+
+  return {
+    async heartbeat({ body }, { caller }) {
+      const { nodeId } = body.node;
+      itself(nodeId, caller);
+      if (await deps.nodes.heard(body)) deps.routes.refreshNode(nodeId);
+      await handleExits(body.exits, nodeId);
+      const { executions: reported, snapshots } = body;
+      const wanted = await wantedOf(snapshots);
+      const records = await recordsFor(body, wanted);
+      const before = suspicions.get(nodeId) ?? noSuspicions;
+      const plan = reconcile({ nodeId, reported, snapshots, wanted, records }, before, deps.grace, deps.now());
+      suspicions.set(nodeId, plan.suspicions);
+      await repair(plan, nodeId);
+      await deps.holding.heard(body, records);
+      await missSnapshots(body);
+      if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "node told to stop executions");
+      deps.observe("stop", plan.stop.length);
+      deps.observe("lost", plan.lost.length);
+      deps.observe("asleep", plan.asleep.length);
+      deps.observe("delete_snapshot", plan.deleteSnapshots.length);
+      deps.observe("end_at", Object.keys(plan.endAt).length);
+      const ready = deps.nodes.list().filter(({ status }) => status === "ready").length;
+      return {
+        pools: deps.pools.targets(nodeId, ready),
+        stop: [...plan.stop],
+        endAt: { ...plan.endAt },
+        deleteSnapshots: [...plan.deleteSnapshots],
+      };
+    },
+
+    reportExits({ params, body }, { caller }) {
+      itself(params.nodeId, caller);
+      return handleExits(body.exits, caller);
+    },
+  };
+}
+
+/** A node speaks for itself only; AppError `forbidden`. */
+function itself(nodeId: string, caller: string): void {
+  if (nodeId !== caller) throw new AppError("forbidden", "the node token is another node's");
+}
+
+function reasonOf({ reason }: ExitReport): EndReason {
+  return reason === "expired" ? "timeout" : reason;
+}

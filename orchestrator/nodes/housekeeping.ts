@@ -1,0 +1,115 @@
+/** The slow rounds: transitions a crash cut short, sandboxes of silent nodes, history that is old enough. */
+
+import type { Log } from "../../shared/program/log.ts";
+import { type Loop, loop } from "../../shared/program/loop.ts";
+import type { NetworkUpdating } from "../network/updating.ts";
+import type { Capturing } from "../sandboxes/lifecycle/checkpoint.ts";
+import type { Ending } from "../sandboxes/lifecycle/kill.ts";
+import type { Pausing } from "../sandboxes/lifecycle/pause.ts";
+import { isResuming } from "../sandboxes/lifecycle/paused.ts";
+import type { Resuming } from "../sandboxes/lifecycle/resume.ts";
+import type { SandboxRecord } from "../store/sandboxes/record.ts";
+import type { Store } from "../store/store.ts";
+import type { Spawns } from "../templates/usage.ts";
+import type { Nodes } from "./nodes.ts";
+
+export interface HousekeepingDeps {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly ending: Ending;
+  readonly pausing: Pick<Pausing, "recover">;
+  readonly resuming: Pick<Resuming, "recover">;
+  readonly capturing: Pick<Capturing, "recover" | "sweep">;
+  readonly networks: Pick<NetworkUpdating, "recover">;
+  readonly spawns: Pick<Spawns, "flush">;
+  readonly now: () => number;
+  readonly log: Log;
+  readonly everyMs: number;
+  readonly nodeLostMs: number;
+  readonly historyMs: number;
+}
+
+const BATCH = 100;
+const FORGET_EVERY_MS = 3_600_000;
+
+/** A repair that failed is tried again after so long. */
+const RETRY_MS = 15_000;
+/** Those of a node that is not there make room for the others so long. */
+const ABSENT_MS = 1_000;
+/** No fork or snapshot takes so long. */
+const CAPTURE_LEFT_MS = 1_800_000;
+
+type Repairs = Pick<
+  HousekeepingDeps,
+  "store" | "nodes" | "ending" | "pausing" | "resuming" | "capturing" | "networks" | "now" | "log"
+>;
+
+/**
+ * Finishes every transition whose deadline has passed: nobody is working on it any more. What has something to lose is
+ * asked of its node again or taken back; a create nobody waits for and a kill are ended. Then changes of network options.
+ */
+export async function finishAbandoned(deps: Repairs): Promise<void> {
+  const stuck = await deps.store.sandboxes.stuck(deps.now(), BATCH);
+  await Promise.all(
+    stuck.map(async (record) => {
+      const { id, state, executionId } = record;
+      try {
+        if (await finish(record, deps)) deps.log.warn({ sandboxId: id, state }, "finished an abandoned transition");
+        else await deps.store.sandboxes.postpone(id, executionId, deps.now() + ABSENT_MS);
+      } catch (error) {
+        deps.log.warn({ err: error, sandboxId: id, state }, "abandoned transition could not be finished yet");
+        await deps.store.sandboxes.postpone(id, executionId, deps.now() + RETRY_MS);
+      }
+    }),
+  );
+  await deps.networks.recover();
+}
+
+/** False: its node is not there; it is left as it is. */
+async function finish(record: SandboxRecord, deps: Repairs): Promise<boolean> {
+  if (record.state === "snapshotting") {
+    await deps.capturing.recover(record);
+    return true;
+  }
+  const resuming = isResuming(record);
+  if (record.state !== "pausing" && !resuming) return deps.ending.kill(record.id, "abandoned");
+  const status = deps.nodes.get(record.nodeId)?.status;
+  if (status === undefined || status === "unhealthy" || status === "connecting") return false;
+  if (resuming) await deps.resuming.recover(record);
+  else await deps.pausing.recover(record);
+  return true;
+}
+
+export function startHousekeeping(deps: HousekeepingDeps): Loop {
+  const startedAt = deps.now();
+  let forgottenAt = 0;
+
+  async function loseSilentNodes(): Promise<void> {
+    for (const { id, lastHeardAt } of deps.nodes.list()) {
+      // Our own absence is not the node's silence.
+      const silentSince = Math.max(lastHeardAt, startedAt);
+      if (deps.now() - silentSince < deps.nodeLostMs) continue;
+      for (const record of await deps.store.sandboxes.onNode(id)) {
+        if (record.state !== "running") continue;
+        await deps.ending.ended({ sandboxId: record.id, executionId: record.executionId, nodeId: id }, "node_lost");
+      }
+    }
+  }
+
+  async function forget(): Promise<void> {
+    if (deps.now() - forgottenAt < FORGET_EVERY_MS) return;
+    forgottenAt = deps.now();
+    const before = deps.now() - deps.historyMs;
+    const count = await deps.store.sandboxes.forget(before);
+    await deps.store.events.forget(before);
+    if (count > 0) deps.log.info({ count }, "old sandboxes forgotten");
+  }
+
+  return loop({ name: "housekeeping", everyMs: deps.everyMs, log: deps.log }, async () => {
+    await finishAbandoned(deps);
+    await deps.capturing.sweep(deps.now() - CAPTURE_LEFT_MS);
+    await loseSilentNodes();
+    await deps.spawns.flush();
+    await forget();
+  });
+}

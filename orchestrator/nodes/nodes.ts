@@ -1,0 +1,259 @@
+/** The nodes as this orchestrator knows them: what they last said, what was promised since, and a client for each. */
+
+import {
+  agentApi,
+  type Heartbeat,
+  type NodeFacts,
+  type NodeLoad,
+  type Resources,
+} from "../../shared/agent-api/routes.ts";
+import type { NodeStatus } from "../../shared/api/admin.ts";
+import { type Connection, connect } from "../../shared/http/client.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { NodePlace } from "../routing-table.ts";
+import type { NodeStore } from "../store/nodes.ts";
+import type { NodeRow } from "../store/tables.ts";
+import type { Candidate } from "./placement.ts";
+
+type AgentCalls = Connection<typeof agentApi>["call"];
+
+export interface NodeView {
+  readonly id: string;
+  readonly facts: NodeFacts;
+  readonly load: NodeLoad;
+  readonly status: NodeStatus;
+  readonly statusChangedAt: number;
+  readonly lastHeardAt: number;
+  readonly createSuccesses: number;
+  readonly createFails: number;
+  readonly starting: number;
+}
+
+export interface Nodes {
+  list(): NodeView[];
+  get(id: string): NodeView | undefined;
+  candidates(): Candidate[];
+  /** AppError `node_unreachable` for a node nobody knows. */
+  agent(id: string): AgentCalls;
+  place(id: string): NodePlace | undefined;
+  /** True: it is reached in another way than before. */
+  heard(heartbeat: Pick<Heartbeat, "node" | "load">): Promise<boolean>;
+  /** AppError `not_found`, or `conflict` for a status only the platform gives. */
+  want(id: string, status: NodeStatus): Promise<void>;
+  /** Counts a placement from the moment the call leaves; the returned function ends it. */
+  placing(id: string, resources: Resources): (outcome: "started" | "failed" | "refused") => void;
+  /** A sandbox ended there: its promise is free until the next report corrects the sum. */
+  freed(id: string, resources: Pick<Resources, "cpuCount" | "memoryMB">): void;
+  stop(): Promise<void>;
+}
+
+export interface NodesDeps {
+  readonly store: NodeStore;
+  readonly now: () => number;
+  readonly log: Log;
+  /** What a node is shown. */
+  readonly nodeToken: (nodeId: string) => string;
+  readonly nodeTimeoutMs: number;
+  /** Of this machine; undefined: unknown, no node is taken to be here. */
+  readonly machineId: string | undefined;
+}
+
+interface Entry {
+  facts: NodeFacts;
+  load: NodeLoad;
+  wanted: NodeRow["wanted"];
+  status: NodeStatus;
+  statusChangedAt: number;
+  lastHeardAt: number;
+  createSuccesses: number;
+  createFails: number;
+  placing: { readonly count: number; readonly cpu: number; readonly memoryBytes: number };
+  connection: Connection<typeof agentApi>;
+}
+
+const MIB = 1024 * 1024;
+
+export async function openNodes(deps: NodesDeps): Promise<Nodes> {
+  const startedAt = deps.now();
+  const entries = new Map<string, Entry>();
+
+  function dial(facts: NodeFacts): Connection<typeof agentApi> {
+    const headers = { authorization: `Bearer ${deps.nodeToken(facts.nodeId)}` };
+    return connect(agentApi, { url: facts.apiUrl, name: `node ${facts.nodeId}`, headers });
+  }
+
+  function statusOf(entry: Entry): NodeStatus {
+    const { wanted, lastHeardAt } = entry;
+    const silentSince = Math.max(lastHeardAt, startedAt);
+    if (deps.now() - silentSince > deps.nodeTimeoutMs) return "unhealthy";
+    if (deps.now() - lastHeardAt > deps.nodeTimeoutMs) return "connecting";
+    return wanted;
+  }
+
+  function refreshed(entry: Entry): Entry {
+    const status = statusOf(entry);
+    if (status !== entry.status) {
+      deps.log.info({ nodeId: entry.facts.nodeId, from: entry.status, to: status }, "node status changed");
+      entry.status = status;
+      entry.statusChangedAt = deps.now();
+    }
+    return entry;
+  }
+
+  for (const { facts, load, wanted, wantedAt, lastHeartbeatAt } of await deps.store.list()) {
+    const entry: Entry = {
+      facts,
+      load,
+      wanted,
+      status: "connecting",
+      statusChangedAt: wantedAt,
+      lastHeardAt: lastHeartbeatAt,
+      createSuccesses: 0,
+      createFails: 0,
+      placing: { count: 0, cpu: 0, memoryBytes: 0 },
+      connection: dial(facts),
+    };
+    entries.set(facts.nodeId, refreshed(entry));
+  }
+
+  function view(entry: Entry): NodeView {
+    const { facts, load, status, statusChangedAt, lastHeardAt, createSuccesses, createFails } = refreshed(entry);
+    return {
+      id: facts.nodeId,
+      facts,
+      load,
+      status,
+      statusChangedAt,
+      lastHeardAt,
+      createSuccesses,
+      createFails,
+      starting: Math.max(entry.placing.count, load.sandboxStartingCount),
+    };
+  }
+
+  return {
+    list: () => [...entries.values()].map(view).sort((a, b) => a.id.localeCompare(b.id)),
+    get(id) {
+      const entry = entries.get(id);
+      return entry === undefined ? undefined : view(entry);
+    },
+    candidates: () => [...entries.values()].map((entry) => toCandidate(refreshed(entry))),
+    agent(id) {
+      const entry = entries.get(id);
+      if (entry === undefined) throw new AppError("node_unreachable", `node ${id} is not known`);
+      return entry.connection.call;
+    },
+    place(id) {
+      const facts = entries.get(id)?.facts;
+      if (facts === undefined) return undefined;
+      return { proxyUrl: facts.proxyUrl, sameHost: deps.machineId !== undefined && facts.machineId === deps.machineId };
+    },
+
+    async heard({ node: facts, load }) {
+      const at = deps.now();
+      const known = entries.get(facts.nodeId);
+      const moved =
+        known === undefined || known.facts.proxyUrl !== facts.proxyUrl || known.facts.machineId !== facts.machineId;
+      if (known === undefined) {
+        deps.log.info({ nodeId: facts.nodeId, apiUrl: facts.apiUrl }, "node registered");
+        entries.set(facts.nodeId, {
+          facts,
+          load,
+          wanted: "ready",
+          status: "ready",
+          statusChangedAt: at,
+          lastHeardAt: at,
+          createSuccesses: 0,
+          createFails: 0,
+          placing: { count: 0, cpu: 0, memoryBytes: 0 },
+          connection: dial(facts),
+        });
+      } else {
+        const former = known.facts.apiUrl === facts.apiUrl ? undefined : known.connection;
+        if (former !== undefined) known.connection = dial(facts);
+        known.facts = facts;
+        known.load = load;
+        known.lastHeardAt = at;
+        refreshed(known);
+        await former?.close();
+      }
+      await deps.store.report(facts, load, at);
+      return moved;
+    },
+
+    async want(id, status) {
+      const entry = entries.get(id);
+      if (entry === undefined) throw new AppError("not_found", `node '${id}' not found`);
+      if (status === "connecting" || status === "unhealthy") {
+        throw new AppError("conflict", `status '${status}' is found out, not set; set ready, draining or standby`);
+      }
+      if (entry.wanted === "draining" && status === "standby") {
+        throw new AppError("conflict", "a draining node cannot stand by; make it ready first");
+      }
+      await deps.store.want(id, status, deps.now());
+      entry.wanted = status;
+      refreshed(entry);
+    },
+
+    placing(id, { cpuCount, memoryMB }) {
+      const entry = entries.get(id);
+      if (entry === undefined) return () => undefined;
+      const memoryBytes = memoryMB * MIB;
+      entry.placing = plus(entry.placing, { count: 1, cpu: cpuCount, memoryBytes });
+      return (outcome) => {
+        entry.placing = plus(entry.placing, { count: -1, cpu: -cpuCount, memoryBytes: -memoryBytes });
+        if (outcome === "failed") entry.createFails++;
+        if (outcome !== "started") return;
+        entry.createSuccesses++;
+        entry.load = allocated(entry.load, { cpu: cpuCount, memoryBytes, count: 1 });
+      };
+    },
+
+    freed(id, { cpuCount, memoryMB }) {
+      const entry = entries.get(id);
+      if (entry !== undefined) {
+        entry.load = allocated(entry.load, { cpu: -cpuCount, memoryBytes: -memoryMB * MIB, count: -1 });
+      }
+    },
+
+    async stop() {
+      await Promise.all([...entries.values()].map(({ connection }) => connection.close()));
+    },
+  };
+}
+
+interface Sum {
+  readonly count: number;
+  readonly cpu: number;
+  readonly memoryBytes: number;
+}
+
+function plus(a: Sum, b: Sum): Sum {
+  return { count: a.count + b.count, cpu: a.cpu + b.cpu, memoryBytes: a.memoryBytes + b.memoryBytes };
+}
+
+// Never below zero: a report may have come between what is added and what is taken away.
+function allocated(load: NodeLoad, by: Sum): NodeLoad {
+  return {
+    ...load,
+    allocatedCpu: Math.max(0, load.allocatedCpu + by.cpu),
+    allocatedMemoryBytes: Math.max(0, load.allocatedMemoryBytes + by.memoryBytes),
+    sandboxCount: Math.max(0, load.sandboxCount + by.count),
+  };
+}
+
+function toCandidate({ facts, load, status, placing }: Entry): Candidate {
+  return {
+    id: facts.nodeId,
+    status,
+    labels: facts.labels,
+    cpuCount: load.cpuCount,
+    cpuPercent: load.cpuPercent,
+    memoryTotalBytes: load.memoryTotalBytes,
+    allocatedCpu: load.allocatedCpu + placing.cpu,
+    allocatedMemoryBytes: load.allocatedMemoryBytes + placing.memoryBytes,
+    sandboxCount: load.sandboxCount + placing.count,
+    maxSandboxes: facts.maxSandboxes,
+  };
+}

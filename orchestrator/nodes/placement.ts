@@ -1,0 +1,108 @@
+/** Nodes + what a sandbox needs → a node, or why there is none. Pure. */
+
+import type { NodeStatus } from "../../shared/api/admin.ts";
+
+export interface Candidate {
+  readonly id: string;
+  readonly status: NodeStatus;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly cpuCount: number;
+  /** Of the whole machine, 0–100. */
+  readonly cpuPercent: number;
+  readonly memoryTotalBytes: number;
+  /** Promised to sandboxes, placements under way included. */
+  readonly allocatedCpu: number;
+  readonly allocatedMemoryBytes: number;
+  readonly sandboxCount: number;
+  readonly maxSandboxes: number;
+}
+
+export interface Demand {
+  readonly cpuCount: number;
+  readonly memoryBytes: number;
+  /** All must be on the node. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly exclude: ReadonlySet<string>;
+}
+
+export interface PlacementPolicy {
+  /** Promised cores per real core. */
+  readonly cpuOvercommit: number;
+  readonly memoryOvercommit: number;
+}
+
+export type Choice =
+  | { readonly is: "node"; readonly id: string }
+  /** Fitting nodes exist, none has room. */
+  | { readonly is: "full"; readonly reason: string }
+  /** No ready node now, but one is expected back. */
+  | { readonly is: "connecting" }
+  | { readonly is: "none"; readonly reason: string };
+
+/** Nodes compared; more would make every orchestrator pick the same one. */
+const SAMPLE = 3;
+/** Weight of the measured load against the promised one. */
+const BUSY_WEIGHT = 0.5;
+
+/** Best of a few random ones: spreads load without agreement between replicas. `random` in [0, 1). */
+export function choose(
+  candidates: readonly Candidate[],
+  demand: Demand,
+  policy: PlacementPolicy,
+  random: () => number,
+): Choice {
+  const fitting = candidates.filter((node) => hasLabels(node, demand.labels));
+  if (fitting.length === 0) {
+    return {
+      is: "none",
+      reason: candidates.length === 0 ? "no node has registered" : "no node has the labels asked for",
+    };
+  }
+  const possible = fitting.filter((node) => demand.cpuCount <= node.cpuCount * policy.cpuOvercommit);
+  const ready = possible.filter((node) => node.status === "ready" && !demand.exclude.has(node.id));
+  if (ready.length === 0) {
+    if (possible.length === 0) return { is: "none", reason: `no node is large enough for ${demand.cpuCount} cores` };
+    if (possible.some((node) => node.status === "connecting")) return { is: "connecting" };
+    const states = [...new Set(possible.map(({ status }) => status))].sort().join(", ");
+    return { is: "none", reason: `no node is ready (${states})` };
+  }
+  const roomy = ready.filter((node) => hasRoom(node, demand, policy));
+  if (roomy.length === 0) return { is: "full", reason: whyFull(ready) };
+  const best = sample(roomy, SAMPLE, random)
+    .map((node) => ({ id: node.id, score: score(node, demand, policy) }))
+    .reduce((best, other) => (other.score < best.score ? other : best));
+  return { is: "node", id: best.id };
+}
+
+/** Lower is better: the share of the node's promise that would be given, and half of what it is really busy with. */
+export function score(node: Candidate, demand: Demand, policy: PlacementPolicy): number {
+  if (node.cpuCount === 0) return Number.MAX_VALUE;
+  const busyCores = (node.cpuPercent / 100) * node.cpuCount;
+  return (demand.cpuCount + node.allocatedCpu + BUSY_WEIGHT * busyCores) / (policy.cpuOvercommit * node.cpuCount);
+}
+
+function hasLabels(node: Candidate, labels: Readonly<Record<string, string>>): boolean {
+  return Object.entries(labels).every(([name, value]) => node.labels[name] === value);
+}
+
+function hasRoom(node: Candidate, demand: Demand, policy: PlacementPolicy): boolean {
+  return (
+    node.sandboxCount < node.maxSandboxes &&
+    node.allocatedCpu + demand.cpuCount <= node.cpuCount * policy.cpuOvercommit &&
+    node.allocatedMemoryBytes + demand.memoryBytes <= node.memoryTotalBytes * policy.memoryOvercommit
+  );
+}
+
+function whyFull(nodes: readonly Candidate[]): string {
+  const counted = nodes.every((node) => node.sandboxCount >= node.maxSandboxes);
+  return counted ? "every node runs as many sandboxes as it may" : "no node has the CPU and memory left";
+}
+
+function sample<T>(items: readonly T[], count: number, random: () => number): T[] {
+  const rest = [...items];
+  const taken: T[] = [];
+  while (taken.length < count && rest.length > 0) {
+    taken.push(...rest.splice(Math.floor(random() * rest.length), 1));
+  }
+  return taken;
+}

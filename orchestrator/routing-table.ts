@@ -1,0 +1,105 @@
+/** Where the traffic of each running sandbox goes: memory, rebuilt from the store at start, never behind a kill. */
+
+import { envdToken, trafficToken } from "../shared/ids.ts";
+import type { EdgeRoute, EdgeRoutes, RemovalListener, RemovalReason } from "./edge/sandbox-lookup.ts";
+import type { SandboxRecord } from "./store/sandboxes/record.ts";
+
+/** Where a node's sandboxes are reached. */
+export interface NodePlace {
+  readonly proxyUrl: string;
+  readonly sameHost: boolean;
+}
+
+export interface Routes extends EdgeRoutes {
+  /** Routes a running sandbox. An execution that was removed is not routed again, however late its start returns. */
+  add(record: SandboxRecord): void;
+  /** In one tick unroutable; resolves when its streams have been told. Unknown or another execution: nothing. */
+  remove(sandboxId: string, executionId: string, reason: RemovalReason): Promise<void>;
+  /** As `remove` for a pause: should it fail, `add` brings the same execution back. */
+  suspend(sandboxId: string, executionId: string): Promise<void>;
+  /** It stands still, or goes on. Unknown or another execution: nothing. */
+  hold(sandboxId: string, executionId: string, held: boolean): void;
+  /** A node is reached in another way than before. */
+  refreshNode(nodeId: string): void;
+  readonly size: number;
+}
+
+export interface RoutesDeps {
+  readonly seed: string;
+  place(nodeId: string): NodePlace | undefined;
+}
+
+/** Removed executions are remembered, so that a start that returns late cannot bring a route back. */
+const REMEMBERED = 10_000;
+
+export function createRoutes(deps: RoutesDeps): Routes {
+  const routes = new Map<string, EdgeRoute>();
+  const removed = new Set<string>();
+  const listeners = new Set<RemovalListener>();
+
+  function remember(executionId: string): void {
+    removed.add(executionId);
+    const oldest = removed.size > REMEMBERED ? removed.values().next().value : undefined;
+    if (oldest !== undefined) removed.delete(oldest);
+  }
+
+  async function unroute(sandboxId: string, executionId: string, reason: RemovalReason): Promise<void> {
+    if (routes.get(sandboxId)?.executionId !== executionId) return;
+    routes.delete(sandboxId);
+    await Promise.all([...listeners].map(async (listener) => listener(executionId, sandboxId, reason)));
+  }
+
+  return {
+    get size() {
+      return routes.size;
+    },
+    lookup: (sandboxId) => routes.get(sandboxId),
+    running: () => routes.values(),
+    onRemove(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    add(record) {
+      if (removed.has(record.executionId)) return;
+      const place = deps.place(record.nodeId);
+      if (place === undefined || record.address === undefined) return;
+      routes.set(record.id, toRoute(record, place, deps.seed));
+    },
+    async remove(sandboxId, executionId, reason) {
+      remember(executionId);
+      await unroute(sandboxId, executionId, reason);
+    },
+    suspend: (sandboxId, executionId) => unroute(sandboxId, executionId, "paused"),
+    hold(sandboxId, executionId, held) {
+      const route = routes.get(sandboxId);
+      if (route === undefined || route.executionId !== executionId || route.held === held) return;
+      routes.set(sandboxId, { ...route, held });
+    },
+    refreshNode(nodeId) {
+      const place = deps.place(nodeId);
+      if (place === undefined) return;
+      for (const route of routes.values()) {
+        if (route.nodeId === nodeId) routes.set(route.sandboxId, { ...route, ...place });
+      }
+    },
+  };
+}
+
+function toRoute(record: SandboxRecord, place: NodePlace, seed: string): EdgeRoute {
+  const allowPublicTraffic = record.network?.allowPublicTraffic ?? true;
+  return {
+    sandboxId: record.id,
+    executionId: record.executionId,
+    state: record.state,
+    held: false,
+    nodeId: record.nodeId,
+    proxyUrl: place.proxyUrl,
+    sameHost: place.sameHost,
+    address: record.address ?? "",
+    envdAccessToken: envdToken(seed, record.id),
+    trafficAccessToken: allowPublicTraffic ? undefined : trafficToken(seed, record.id),
+    allowPublicTraffic,
+    maskRequestHost: record.network?.maskRequestHost,
+    httpsPorts: record.network?.httpsPorts ?? [],
+  };
+}

@@ -1,0 +1,227 @@
+/** Handlers of the sandbox routes that create, read, extend and kill. */
+
+import type { Origin } from "../../shared/agent-api/routes.ts";
+import type { CreateBody } from "../../shared/api/sandbox-shapes.ts";
+import type { sandboxApi } from "../../shared/api/sandboxes.ts";
+import type { Context, Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { newSandboxId } from "../../shared/ids.ts";
+import type { Seal } from "../../shared/program/seal.ts";
+import type { SandboxState } from "../../shared/states/sandbox-state.ts";
+import type { Background } from "../background.ts";
+import { settingsOf } from "../builds/settings.ts";
+import type { NetworkLimits } from "../network/options.ts";
+import { sealPassword } from "../network/secret.ts";
+import { canBePooled, type Pools } from "../nodes/warm-pools.ts";
+import type { Project } from "../store/projects.ts";
+import type { SandboxRecord } from "../store/sandboxes/record.ts";
+import type { SandboxFilter } from "../store/sandboxes/sandboxes.ts";
+import type { Store } from "../store/store.ts";
+import type { Build } from "../store/templates.ts";
+import type { Resolved, TemplateNames } from "../templates/names.ts";
+import { parseTemplateReference } from "../templates/reference.ts";
+import type { Spawns } from "../templates/usage.ts";
+import type { Launch } from "./launch.ts";
+import type { ConnectAsk, Connecting } from "./lifecycle/connect.ts";
+import type { Ending } from "./lifecycle/kill.ts";
+import { shown } from "./lifecycle/paused.ts";
+import type { Lifetime } from "./lifecycle/timeout.ts";
+import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./lists.ts";
+import { checkedId, notFound } from "./not-found.ts";
+import { checkTimeout, readOptions } from "./options.ts";
+import { startBody } from "./start-request.ts";
+import { toDetail, toListed, toSandbox, type ViewDeps } from "./view.ts";
+
+export interface SandboxesDeps extends ViewDeps, NetworkLimits {
+  readonly store: Store;
+  readonly launch: Launch;
+  readonly ending: Ending;
+  readonly lifetime: Lifetime;
+  readonly connecting: Connecting;
+  readonly templates: TemplateNames;
+  readonly pools: Pick<Pools, "used">;
+  readonly spawns: Pick<Spawns, "count">;
+  readonly background: Background;
+  readonly sealing: Seal;
+  readonly now: () => number;
+  readonly maxHours: (project: Project) => number;
+  readonly maxSandboxes: (project: Project) => number;
+}
+
+type Served = Omit<Handlers<typeof sandboxApi, Project>, "metricsOfMany" | "metrics" | "logsV1" | "logs">;
+
+const ENDED: readonly SandboxState[] = ["killing", "gone"];
+
+/** API defaults (wire-contract.md §7 item 6). */
+const DEFAULT_TIMEOUT_S = 300;
+const DEFAULT_TIMEOUT_V1_S = 15;
+
+export function createSandboxHandlers(deps: SandboxesDeps): Served {
+  const { store } = deps;
+
+  async function create(project: Project, body: CreateBody, defaultTimeoutSeconds: number, context: Context<Project>) {
+    const { proxyRanges } = deps;
+    const options = readOptions(body, { defaultTimeoutSeconds, proxyRanges, maxHours: deps.maxHours(project) });
+    const { template, build, alias } = await deps.templates.resolve(project, body.templateID);
+    const id = newSandboxId();
+    const resources = { cpuCount: build.cpuCount, memoryMB: build.memoryMB, diskSizeMB: build.diskSizeMB };
+    const { envs: own, proxyPassword, ...lasting } = options;
+    const envs = { ...settingsOf(deps.sealing, build).envs, ...own };
+    const sandbox = {
+      ...lasting,
+      id,
+      projectId: project.id,
+      templateId: template.id,
+      buildId: build.id,
+      alias,
+      ...resources,
+      envdVersion: build.envdVersion,
+      createdAt: deps.now(),
+      sealedEnvs: deps.sealing.close(JSON.stringify(envs), id),
+      sealedProxyPassword: sealPassword(deps.sealing, proxyPassword, id),
+    };
+    const record = await deps.launch({
+      sandbox,
+      start: startBody(sandbox, { seed: deps.seed, envs, proxyPassword, build, ...originOf(build) }),
+      limit: deps.maxSandboxes(project),
+      ...(build.nodeId === undefined ? {} : { nodeId: build.nodeId }),
+    });
+    noteUse({ template, build, alias });
+    if (context.signal.aborted) {
+      // Nobody will ever learn its id.
+      deps.background.run("kill unwanted sandbox", () => deps.ending.kill(id, "abandoned"));
+    }
+    return toSandbox(record, deps);
+  }
+
+  function noteUse({ template, build }: Resolved): void {
+    if (canBePooled(build)) deps.pools.used(build);
+    deps.spawns.count(template.id);
+  }
+
+  /** AppError `sandbox_not_found` for one that is unknown, gone, not there yet or another project's. */
+  async function visible(project: Project, reference: string): Promise<SandboxRecord> {
+    return visibleSandbox(store, project, reference);
+  }
+
+  async function filterOf(project: Project, query: { metadata?: string; template?: string; startedAfter?: string }) {
+    const metadata = parseMetadata(query.metadata);
+    const filter: Omit<SandboxFilter, "states"> = {
+      projectId: project.id,
+      ...(metadata.size === 0 ? {} : { metadata }),
+      ...(query.startedAfter === undefined ? {} : { startedAfter: Date.parse(query.startedAfter) }),
+    };
+    if (query.template === undefined || query.template === "") return filter;
+    const reference = parseTemplateReference(query.template);
+    if (query.template.includes(":")) throw new AppError("bad_request", "query field 'template' must not have a tag");
+    const template = await deps.templates.find(project, reference);
+    // Unknown: an empty list, not an error.
+    return { ...filter, templateId: template?.id ?? "" };
+  }
+
+  async function connect(reference: string, ask: ConnectAsk, { caller, status }: Context<Project>) {
+    checkTimeout(ask.seconds, deps.maxHours(caller));
+    const { record, resumed } = await deps.connecting.connect(caller, checkedId(reference), ask);
+    if (resumed) status(201);
+    return toSandbox(record, deps);
+  }
+
+  return {
+    create: ({ body }, context) => create(context.caller, body, DEFAULT_TIMEOUT_S, context),
+    createV1: ({ body }, context) => create(context.caller, body, DEFAULT_TIMEOUT_V1_S, context),
+
+    async get({ params }, { caller }) {
+      return toDetail(await visible(caller, params.sandboxID), deps);
+    },
+
+    async kill({ params }, { caller }) {
+      const id = checkedId(params.sandboxID);
+      const record = await store.sandboxes.get(id);
+      if (record === undefined || record.projectId !== caller.id || !(await deps.ending.kill(id, "request"))) {
+        throw notFound(id);
+      }
+    },
+
+    async listRunning({ query }, { caller }) {
+      const filter = await filterOf(caller, query);
+      const records = await store.sandboxes.list(
+        { ...filter, states: STATES.running },
+        { order: "desc", limit: 10_000 },
+      );
+      return records.map(toListed);
+    },
+
+    async list({ query }, { caller, header }) {
+      const order: Order = query.order ?? "desc";
+      const limit = query.limit ?? 100;
+      const wanted = parseStates(query.state);
+      const resuming = wanted.includes("paused");
+      const states = wanted.flatMap((state) => STATES[state]);
+      const after = fromToken(query.nextToken, order);
+      const filter = { ...(await filterOf(caller, query)), states, resuming };
+      const counts = await store.sandboxes.count(filter);
+      const total = (of: readonly string[]) =>
+        [...counts].reduce((sum, [state, count]) => sum + (of.includes(state) ? count : 0), 0);
+      const records = await store.sandboxes.list(filter, {
+        order,
+        limit: limit + 1,
+        ...(after === undefined ? {} : { after }),
+      });
+      const page = records.slice(0, limit);
+      const last = page.at(-1);
+      if (records.length > limit && last !== undefined) header("x-next-token", toToken(last, order));
+      if (wanted.includes("running")) header("x-total-running", String(total(STATES.running)));
+      header("x-total-count", String(total(resuming ? [...states, "starting"] : states)));
+      return page.map(toListed);
+    },
+
+    connect: ({ params, body }, context) => {
+      const { timeout: seconds = DEFAULT_TIMEOUT_S, onTimeout } = body;
+      return connect(params.sandboxID, { seconds, memory: memoryOf(body), onTimeout }, context);
+    },
+    connectV1: ({ params, body }, context) =>
+      connect(params.sandboxID, { seconds: body.timeout, memory: memoryOf(body), onTimeout: body.onTimeout }, context),
+
+    async setTimeout({ params, body }, { caller }) {
+      await deps.lifetime.set(caller, checkedId(params.sandboxID), Math.max(0, body.timeout));
+    },
+    async refresh({ params, body }, { caller }) {
+      await deps.lifetime.refresh(caller, checkedId(params.sandboxID), body.duration);
+    },
+  };
+}
+
+/** A snapshot starts from its capture on its node, as does a template taken as it ran; anything else from its image. */
+function originOf({ kind, id, snapshotId, memory }: Build): { readonly origin?: Origin } {
+  const from = kind === "template" ? snapshotId : id;
+  return from === undefined ? {} : { origin: { is: "snapshot", snapshotId: from, memory } };
+}
+
+/** What a connect restores; undefined: as the sandbox was made. */
+function memoryOf({ memory, onResume }: { readonly memory?: boolean; readonly onResume?: "restore" | "reboot" }) {
+  if (onResume === undefined) return memory;
+  const restores = onResume === "restore";
+  if (memory !== undefined && memory !== restores) {
+    throw new AppError("bad_request", "body fields 'memory' and 'onResume' contradict each other");
+  }
+  return restores;
+}
+
+/** A sandbox of the project that exists now. @throws {AppError} sandbox_not_found, bad_request */
+export async function visibleSandbox(store: Store, project: Project, reference: string): Promise<SandboxRecord> {
+  const record = await sandboxOrEnded(store, project, reference);
+  if (shown(record) === undefined) throw notFound(record.id);
+  return record;
+}
+
+/**
+ * A sandbox of the project that exists now or has ended and is still remembered: what it logged may be asked for longer
+ * than it lives. @throws {AppError} sandbox_not_found, bad_request
+ */
+export async function sandboxOrEnded(store: Store, project: Project, reference: string): Promise<SandboxRecord> {
+  const id = checkedId(reference);
+  const record = await store.sandboxes.get(id);
+  const known = record !== undefined && (shown(record) !== undefined || ENDED.includes(record.state));
+  if (!known || record.projectId !== project.id) throw notFound(id);
+  return record;
+}

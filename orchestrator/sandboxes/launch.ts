@@ -1,0 +1,273 @@
+/** A sandbox from nothing to running: the record first, then a node, then the move. A failure leaves nothing behind. */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { StartBody, Started } from "../../shared/agent-api/routes.ts";
+import { AppError, type ErrorCode, isError } from "../../shared/http/errors.ts";
+import { newExecutionId } from "../../shared/ids.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Background } from "../background.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import { type Choice, choose, type Demand, type PlacementPolicy } from "../nodes/placement.ts";
+import type { Routes } from "../routing-table.ts";
+import type { NewSandbox, SandboxRecord } from "../store/sandboxes/record.ts";
+import type { Store } from "../store/store.ts";
+
+/** What is to be started, without what the launch itself decides. */
+interface LaunchRequest {
+  readonly sandbox: Omit<NewSandbox, "executionId" | "nodeId" | "startedAt" | "endAt" | "deadlineAt">;
+  /** Without the end, which is known when a node is asked. */
+  readonly start: Omit<StartBody, "endAt">;
+  /** Most sandboxes of the project. */
+  readonly limit: number;
+  /** The only node that has what it starts from. */
+  readonly nodeId?: string;
+}
+
+export interface LaunchDeps {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly routes: Routes;
+  readonly background: Background;
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly placement: PlacementPolicy;
+  readonly startTimeoutMs: number;
+  readonly placementTimeoutMs: number;
+  /** Tells a node to end an execution, whatever became of it. */
+  end(nodeId: string, executionId: string): Promise<void>;
+  /** For the metrics. */
+  observe(outcome: { readonly warm: boolean; readonly seconds: number } | { readonly failed: ErrorCode }): void;
+}
+
+export type Launch = (request: LaunchRequest) => Promise<SandboxRecord>;
+
+/** Starts that fail for good before the caller hears of it (wire-contract.md §1.2, behaviours.md §1.4). */
+const MAX_ATTEMPTS = 3;
+const MIB = 1024 * 1024;
+/** Added to the longest placement before a start counts as abandoned by a crashed orchestrator. */
+const DEADLINE_SLACK_MS = 30_000;
+
+export function createLaunch(deps: LaunchDeps): Launch {
+  return async (request) => {
+    const begun = performance.now();
+    try {
+      const { record, warm } = await run(request, deps);
+      deps.observe({ warm, seconds: (performance.now() - begun) / 1000 });
+      return record;
+    } catch (reason) {
+      deps.observe({ failed: AppError.from(reason).code });
+      throw reason;
+    }
+  };
+}
+
+async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: SandboxRecord; warm: boolean }> {
+  const { id } = request.sandbox;
+  const search = new Search(request, deps);
+  let execution: { executionId: string; nodeId: string } | undefined;
+  try {
+    for (;;) {
+      const { nodeId, placed } = await search.node();
+      execution = await claim(request, deps, execution, nodeId).catch((reason: unknown) => {
+        placed("refused");
+        throw reason;
+      });
+      const started = await search.attempt(execution, placed);
+      if (started !== undefined) {
+        const record = await settle(request, deps, execution, started);
+        return { record, warm: started.warm };
+      }
+    }
+  } catch (reason) {
+    if (execution !== undefined) {
+      const { executionId, nodeId } = execution;
+      // First the record, so that nothing claims to run; the node is told until it has heard.
+      await deps.store.move({
+        id,
+        to: "gone",
+        when: { executionId, from: ["starting"] },
+        set: { endedAt: deps.now(), endReason: "create_failed" },
+      });
+      deps.background.run("end failed start", () => deps.end(nodeId, executionId));
+    }
+    throw reason;
+  }
+}
+
+/** The record of this attempt: inserted the first time, handed to another execution afterwards. */
+async function claim(
+  { sandbox, limit }: LaunchRequest,
+  deps: LaunchDeps,
+  former: { executionId: string; nodeId: string } | undefined,
+  nodeId: string,
+): Promise<{ executionId: string; nodeId: string }> {
+  if (former?.nodeId === nodeId) return former;
+  const execution = { executionId: newExecutionId(), nodeId };
+  if (former === undefined) {
+    const now = deps.now();
+    const record = {
+      ...sandbox,
+      ...execution,
+      startedAt: now,
+      endAt: now + sandbox.timeoutSeconds * 1000,
+      deadlineAt: now + deps.placementTimeoutMs + DEADLINE_SLACK_MS,
+    };
+    if (await deps.store.sandboxes.add(record, limit)) return execution;
+    throw new AppError("too_many_sandboxes", `you have reached the maximum number of concurrent sandboxes (${limit})`);
+  }
+  if (await deps.store.sandboxes.restart(sandbox.id, former.executionId, execution)) return execution;
+  throw killedMeanwhile(sandbox.id);
+}
+
+/** starting → running; its time begins now, so that a slow start does not eat it. */
+async function settle(
+  { sandbox }: LaunchRequest,
+  deps: LaunchDeps,
+  execution: { executionId: string },
+  started: Started,
+): Promise<SandboxRecord> {
+  const now = deps.now();
+  const record = await deps.store.move(
+    {
+      id: sandbox.id,
+      to: "running",
+      when: { executionId: execution.executionId, from: ["starting"] },
+      set: {
+        address: started.address,
+        envdVersion: started.envdVersion,
+        startedAt: now,
+        endAt: now + sandbox.timeoutSeconds * 1000,
+      },
+    },
+    { type: "created", data: { sandbox_metadata: sandbox.metadata } },
+  );
+  if (record === undefined) throw killedMeanwhile(sandbox.id);
+  deps.routes.add(record);
+  return record;
+}
+
+function killedMeanwhile(id: string): AppError {
+  return new AppError("conflict", `Sandbox "${id}" was killed while it was starting`);
+}
+
+type Placed = ReturnType<Nodes["placing"]>;
+
+/** One search for a node that starts the sandbox: what was tried, what refused, how long is left. */
+class Search {
+  readonly #request: LaunchRequest;
+  readonly #deps: LaunchDeps;
+  readonly #deadline: number;
+  readonly #excluded = new Set<string>();
+  #refusals = 0;
+  #failure: AppError | undefined;
+  /** The last attempt had less time than a start is given. */
+  #cut = false;
+
+  constructor(request: LaunchRequest, deps: LaunchDeps) {
+    this.#request = request;
+    this.#deps = deps;
+    this.#deadline = deps.now() + deps.placementTimeoutMs;
+  }
+
+  /**
+   * The next node to ask; waits while one is expected back or has refused. What it is to start counts there from the same
+   * moment, so that the next choice knows of it; `placed` says how it went.
+   */
+  async node(): Promise<{ readonly nodeId: string; readonly placed: Placed }> {
+    for (;;) {
+      const choice = this.#choose();
+      if (choice.is === "node") {
+        return { nodeId: choice.id, placed: this.#deps.nodes.placing(choice.id, this.#request.start.resources) };
+      }
+      if (this.#failure !== undefined) throw this.#failed(this.#failure);
+      if (choice.is === "full") throw capacity(choice.reason);
+      if (choice.is === "none")
+        throw new AppError("no_compatible_node", failed(`no compatible node: ${choice.reason}`));
+      await this.#pause();
+    }
+  }
+
+  /** Undefined: not there, look for another. Throws when there is no point in going on. */
+  async attempt(execution: { executionId: string; nodeId: string }, placed: Placed): Promise<Started | undefined> {
+    const { start, sandbox } = this.#request;
+    const { nodeId, executionId } = execution;
+    const left = this.#deadline - this.#deps.now();
+    const timeoutMs = Math.max(1, Math.min(this.#deps.startTimeoutMs, left));
+    try {
+      const started = await this.#deps.nodes
+        .agent(nodeId)
+        .startExecution(
+          { params: { executionId }, body: { ...start, endAt: this.#deps.now() + sandbox.timeoutSeconds * 1000 } },
+          { timeoutMs },
+        );
+      placed("started");
+      return started;
+    } catch (reason) {
+      const error = AppError.from(reason);
+      // A refusal is no failure: the node may have room in a moment (behaviours.md §1.4).
+      if (isError(error, "node_busy")) {
+        placed("refused");
+        this.#refusals++;
+        await this.#pause();
+        return undefined;
+      }
+      // A disk that is short says nothing about the sandbox: another node may have room.
+      placed(isError(error, "no_space") ? "refused" : "failed");
+      this.#deps.log.warn({ err: error, nodeId, executionId, sandboxId: sandbox.id }, "start failed on node");
+      if (isError(error, "conflict")) throw error;
+      this.#failure = error;
+      this.#cut = left < this.#deps.startTimeoutMs;
+      this.#excluded.add(nodeId);
+      if (this.#excluded.size >= MAX_ATTEMPTS) throw this.#failed(error);
+      this.#deps.background.run("end failed start", () => this.#deps.end(nodeId, executionId));
+      return undefined;
+    }
+  }
+
+  #choose(): Choice {
+    const { cpuCount, memoryMB } = this.#request.start.resources;
+    const demand: Demand = { cpuCount, memoryBytes: memoryMB * MIB, labels: {}, exclude: this.#excluded };
+    const { nodeId } = this.#request;
+    const all = this.#deps.nodes.candidates();
+    const candidates = nodeId === undefined ? all : all.filter(({ id }) => id === nodeId);
+    return choose(candidates, demand, this.#deps.placement, this.#deps.random);
+  }
+
+  async #pause(): Promise<void> {
+    if (this.#deps.now() >= this.#deadline) {
+      throw this.#refusals > 0 ? busy() : timedOut(this.#excluded.size);
+    }
+    // Jittered, so that waiting callers do not ask again all at once.
+    await sleep(20 + this.#deps.random() * 80);
+  }
+
+  #failed(error: AppError): AppError {
+    const count = this.#excluded.size;
+    if (error.cause instanceof Error && error.cause.name === "TimeoutError") {
+      // What was left of the time after refusals is no fair attempt.
+      const refused = this.#refusals > 0 && count === 1 && this.#cut;
+      return refused ? busy() : timedOut(count, error);
+    }
+    if (error.code === "no_space") return new AppError("no_space", failed(error.message), { cause: error });
+    const text = count === 1 ? error.message : `repeated create failures (${count}): ${error.message}`;
+    return new AppError("sandbox_create_failed", failed(text), { cause: error });
+  }
+}
+
+// The prefix is part of the contract (behaviours.md §1.4).
+function failed(reason: string): string {
+  return `Failed to place sandbox: ${reason}`;
+}
+
+function capacity(reason: string): AppError {
+  return new AppError("cluster_at_capacity", failed(`cluster at capacity: ${reason}`));
+}
+
+function busy(): AppError {
+  return capacity("every node is busy starting sandboxes");
+}
+
+function timedOut(attempts: number, cause?: AppError): AppError {
+  return new AppError("placement_timeout", failed(`placement timed out after ${attempts} attempt(s)`), { cause });
+}

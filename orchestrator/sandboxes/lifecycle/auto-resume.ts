@@ -1,0 +1,177 @@
+/**
+ * Traffic wakes a paused sandbox whose policy says so. Tokens are checked before anything is resumed, requests that wait
+ * are bounded, and whoever may not know learns nothing but "not found" (wire-contract.md §2.5).
+ */
+
+import { AppError } from "../../../shared/http/errors.ts";
+import { envdToken, sameSecret, trafficToken } from "../../../shared/ids.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { ENVD_PORT } from "../../../shared/proxy/hop-contract.ts";
+import type { EdgeRoutes, Sleeper, Wake, WakeResult, WakeTokens } from "../../edge/sandbox-lookup.ts";
+import { findSigner } from "../../edge/signed-url.ts";
+import type { Project } from "../../store/projects.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
+import type { Resuming } from "./resume.ts";
+import type { Transitions } from "./transitions.ts";
+
+export interface Waking {
+  readonly wake: Wake;
+  /** Sandboxes that a signed URL may wake. */
+  sleepers(): Promise<readonly Sleeper[]>;
+  /** A sandbox was paused: the list of sleepers is read again. */
+  changed(): void;
+}
+
+export interface WakingDeps {
+  readonly store: Store;
+  readonly routes: Pick<EdgeRoutes, "lookup">;
+  readonly resuming: Resuming;
+  readonly transitions: Transitions;
+  readonly seed: string;
+  readonly now: () => number;
+  readonly log: Log;
+  readonly maxHours: (project: Project) => number;
+  readonly maxSandboxes: (project: Project) => number;
+  /** Requests that may wait at once, in all. */
+  readonly limit: number;
+  readonly timeoutMs: number;
+}
+
+/** A sandbox that traffic wakes lives at least so long [REF]. */
+const LEAST_SECONDS = 300;
+/** Who tries signatures does not make us read the table each time. */
+const SLEEPERS_FRESH_MS = 1_000;
+const ROUNDS = 3;
+
+const NOT_FOUND: WakeResult = { is: "not_found" };
+
+export function createWaking(deps: WakingDeps): Waking {
+  const { store } = deps;
+  let waiting = 0;
+  let known: { readonly at: number; readonly list: Promise<readonly Sleeper[]> } | undefined;
+
+  async function wakeNow(sandboxId: string, port: number, tokens: WakeTokens): Promise<WakeResult> {
+    for (let round = 0; round < ROUNDS; round++) {
+      const record = await store.sandboxes.get(sandboxId);
+      if (record === undefined) return NOT_FOUND;
+      if (record.state === "running" || record.state === "snapshotting") return routed(sandboxId);
+      if (!mayWake(record)) return NOT_FOUND;
+      const message = denial(record, { port, tokens, seed: deps.seed });
+      if (message !== undefined) return { is: "denied", message };
+      if (record.state === "pausing") {
+        await deps.transitions.settled(sandboxId, deps.timeoutMs);
+        continue;
+      }
+      const project = await store.projects.find(record.projectId);
+      if (project === undefined) return NOT_FOUND;
+      await deps.resuming.resume(sandboxId, {
+        memory: true,
+        seconds: secondsFor(record.timeoutSeconds, deps.maxHours(project)),
+        limit: deps.maxSandboxes(project),
+      });
+      return routed(sandboxId);
+    }
+    return { is: "transitioning" };
+  }
+
+  function routed(sandboxId: string): WakeResult {
+    const route = deps.routes.lookup(sandboxId);
+    return route === undefined ? NOT_FOUND : { is: "running", route };
+  }
+
+  function failure(sandboxId: string, reason: unknown): WakeResult {
+    const error = AppError.from(reason);
+    if (error.code === "too_many_sandboxes") return { is: "limited", message: error.message };
+    if (error.status === 409) return { is: "transitioning" };
+    // The reason is the owner's to read, not the visitor's.
+    deps.log.warn({ err: error, sandboxId }, "sandbox could not be woken by traffic");
+    return NOT_FOUND;
+  }
+
+  async function readSleepers(): Promise<readonly Sleeper[]> {
+    const ids = await store.sleepers.wakeable();
+    return ids.map((sandboxId) => ({ sandboxId, envdAccessToken: envdToken(deps.seed, sandboxId) }));
+  }
+
+  return {
+    async wake(sandboxId, port, tokens, signal) {
+      if (waiting >= deps.limit)
+        return { is: "limited", message: "Too many requests are waiting for sandboxes to wake" };
+      waiting++;
+      try {
+        const work = wakeNow(sandboxId, port, tokens).catch((reason: unknown) => failure(sandboxId, reason));
+        return await within(work, signal, deps.timeoutMs);
+      } finally {
+        waiting--;
+      }
+    },
+
+    sleepers() {
+      if (known === undefined || deps.now() - known.at > SLEEPERS_FRESH_MS) {
+        known = { at: deps.now(), list: readSleepers() };
+        known.list.catch(() => {
+          known = undefined;
+        });
+      }
+      return known.list;
+    },
+
+    changed() {
+      known = undefined;
+    },
+  };
+}
+
+/** The resume goes on when its visitor has left or waited enough: others may have joined it. */
+async function within(work: Promise<WakeResult>, signal: AbortSignal, timeoutMs: number): Promise<WakeResult> {
+  let stop: () => void = () => undefined;
+  const limit = new Promise<WakeResult>((resolve) => {
+    const end = () => resolve({ is: "transitioning" });
+    const timer = setTimeout(end, timeoutMs);
+    signal.addEventListener("abort", end, { once: true });
+    stop = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+    };
+  });
+  try {
+    return await Promise.race([work, limit]);
+  } finally {
+    stop();
+  }
+}
+
+/** By its policy, and only where nothing would be lost: a snapshot without memory waits for an explicit connect. */
+export function mayWake(
+  record: Pick<SandboxRecord, "state" | "autoResume" | "snapshot" | "capture" | "resumption">,
+): boolean {
+  if (!record.autoResume) return false;
+  if (record.state === "pausing") return record.capture?.memory === true;
+  if (record.state === "starting") return record.resumption?.memory === true;
+  return record.state === "paused" && record.snapshot?.memory === true;
+}
+
+/** Why this visitor may not wake it; undefined when it may. Pure. */
+export function denial(
+  { id, network }: Pick<SandboxRecord, "id" | "network">,
+  visit: { readonly port: number; readonly tokens: WakeTokens; readonly seed: string },
+): string | undefined {
+  const { port, tokens, seed } = visit;
+  if (port === ENVD_PORT) {
+    const envdAccessToken = envdToken(seed, id);
+    const given = tokens.envdAccessToken;
+    if (given !== undefined && sameSecret(given, envdAccessToken)) return undefined;
+    if (tokens.signed !== undefined && findSigner(tokens.signed, [{ envdAccessToken }]) !== undefined) return undefined;
+    return "The sandbox is paused, and waking it on this port takes its access token";
+  }
+  if (network?.allowPublicTraffic !== false) return undefined;
+  const expected = trafficToken(seed, id);
+  if (tokens.trafficAccessTokens?.some((given) => sameSecret(given, expected)) === true) return undefined;
+  return "The sandbox is paused, and waking it takes its traffic access token";
+}
+
+/** The time asked for at create, within the project's limit, and never less than the floor. Pure. */
+export function secondsFor(created: number, maxHours: number): number {
+  return Math.max(LEAST_SECONDS, Math.min(created, maxHours * 3600));
+}

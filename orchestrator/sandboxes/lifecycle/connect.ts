@@ -1,0 +1,125 @@
+/** Connect and resume: whatever state a sandbox is in, the way to its running, or the refusal (wire-contract.md §1.3). */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Project } from "../../store/projects.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
+import { notFound } from "../not-found.ts";
+import { isResuming } from "./paused.ts";
+import type { Resuming } from "./resume.ts";
+import type { Lifetime } from "./timeout.ts";
+import type { Transitions } from "./transitions.ts";
+
+export interface ConnectAsk {
+  readonly seconds: number;
+  /** Undefined: as the sandbox's `onResume` says. */
+  readonly memory: boolean | undefined;
+  readonly onTimeout?: "kill" | "pause" | undefined;
+}
+
+interface Connected {
+  readonly record: SandboxRecord;
+  /** It was paused when the caller came. */
+  readonly resumed: boolean;
+}
+
+export interface Connecting {
+  connect(project: Project, id: string, ask: ConnectAsk): Promise<Connected>;
+  /** As `connect`, but 409 for a sandbox that runs. */
+  resume(project: Project, id: string, ask: ConnectAsk): Promise<SandboxRecord>;
+}
+
+export interface ConnectingDeps {
+  readonly store: Store;
+  readonly resuming: Resuming;
+  readonly lifetime: Lifetime;
+  readonly transitions: Transitions;
+  readonly maxSandboxes: (project: Project) => number;
+  /** Longest wait for a pause or snapshot under way, a round. */
+  readonly waitMs: number;
+}
+
+const ROUNDS = 4;
+/** Between two looks at a transition that another process performs. */
+const ELSEWHERE_MS = 100;
+
+export function createConnecting(deps: ConnectingDeps): Connecting {
+  const { store } = deps;
+
+  async function owned(project: Project, id: string): Promise<SandboxRecord> {
+    const record = await store.sandboxes.get(id);
+    if (record === undefined || record.projectId !== project.id || record.state === "gone") throw notFound(id);
+    if (record.state === "killing") throw new AppError("conflict", `Sandbox "${id}" is being killed`);
+    if (record.state === "starting" && !isResuming(record)) {
+      throw new AppError("conflict", `Sandbox "${id}" is still starting`);
+    }
+    return record;
+  }
+
+  async function wake(project: Project, record: SandboxRecord, ask: ConnectAsk): Promise<SandboxRecord> {
+    const { id } = record;
+    const memory = (ask.memory ?? record.onResume !== "reboot") || record.snapshot?.memory === false;
+    const resumed = await deps.resuming.resume(id, {
+      memory,
+      seconds: ask.seconds,
+      limit: deps.maxSandboxes(project),
+      ...(ask.onTimeout === undefined ? {} : { onTimeout: ask.onTimeout }),
+    });
+    // Who joined asked for a time of its own.
+    return resumed.own ? resumed.record : deps.lifetime.connect(project, id, ask.seconds);
+  }
+
+  /** Waits for whatever keeps it from resting, here or in another process. */
+  async function rest(id: string): Promise<void> {
+    if (deps.transitions.current(id) === undefined) await sleep(ELSEWHERE_MS);
+    else await deps.transitions.settled(id, deps.waitMs);
+  }
+
+  async function connect(project: Project, id: string, ask: ConnectAsk): Promise<Connected> {
+    for (let round = 0; round < ROUNDS; round++) {
+      const record = await owned(project, id);
+      switch (record.state) {
+        case "running": {
+          if (ask.onTimeout !== undefined && ask.onTimeout !== record.onTimeout) {
+            throw new AppError("bad_request", "body field 'onTimeout' cannot be changed while the sandbox is running");
+          }
+          const extended = await extend(project, id, ask.seconds);
+          if (extended !== undefined) return { record: extended, resumed: false };
+          break;
+        }
+        case "paused":
+        case "starting":
+          return { record: await wake(project, record, ask), resumed: true };
+        case "pausing":
+        case "snapshotting":
+        case "killing":
+        case "gone":
+          break;
+      }
+      await rest(id);
+    }
+    throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+  }
+
+  /** Undefined: it left `running` in between. */
+  async function extend(project: Project, id: string, seconds: number): Promise<SandboxRecord | undefined> {
+    try {
+      return await deps.lifetime.connect(project, id, seconds);
+    } catch (reason) {
+      if (reason instanceof AppError && (reason.status === 409 || reason.status === 404)) return undefined;
+      throw reason;
+    }
+  }
+
+  return {
+    connect,
+    async resume(project, id, ask) {
+      const { state } = await owned(project, id);
+      if (state === "running" || state === "snapshotting") {
+        throw new AppError("conflict", `Sandbox "${id}" is already running`);
+      }
+      return (await connect(project, id, ask)).record;
+    },
+  };
+}

@@ -1,0 +1,136 @@
+/** How sandboxes end: killed by request, by expiry, with their node, or by themselves. Each path ends in the same move. */
+
+import type { ExitReport } from "../../../shared/agent-api/routes.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { Routes } from "../../routing-table.ts";
+import type { SnapshotRemover } from "../../snapshots/removal.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
+import type { Transitions } from "./transitions.ts";
+
+export type EndReason = "request" | "admin" | "timeout" | "orphaned" | "node_lost" | "abandoned" | ExitReport["reason"];
+
+export interface Ending {
+  /** False: nothing to kill. Joined by everybody who wants the same sandbox gone. */
+  kill(id: string, reason: EndReason): Promise<boolean>;
+  /** Kills it only if its end has passed when the move is made. */
+  expire(record: SandboxRecord): Promise<boolean>;
+  /** It has ended on this node already. Nothing happens when that was another execution, or one of another node. */
+  ended(
+    exit: Pick<ExitReport, "sandboxId" | "executionId"> & { readonly nodeId: string },
+    reason: EndReason,
+  ): Promise<boolean>;
+  /** Tells a node to end an execution; limited, never throws: the next report of that node repairs what was missed. */
+  end(nodeId: string, executionId: string): Promise<void>;
+}
+
+export interface EndingDeps {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly routes: Routes;
+  readonly transitions: Transitions;
+  readonly now: () => number;
+  readonly log: Log;
+  readonly snapshots: SnapshotRemover;
+  readonly stopTimeoutMs: number;
+  /** A kill waits so long for a pause or snapshot under way. */
+  readonly captureTimeoutMs: number;
+  /** For the metrics. */
+  observe(reason: EndReason): void;
+}
+
+export function createEnding(deps: EndingDeps): Ending {
+  const { store, routes, now } = deps;
+
+  async function end(nodeId: string, executionId: string): Promise<void> {
+    try {
+      await deps.nodes.agent(nodeId).stopExecution({ params: { executionId } }, { timeoutMs: deps.stopTimeoutMs });
+    } catch (error) {
+      deps.log.warn({ err: error, nodeId, executionId }, "node could not be told to stop");
+    }
+  }
+
+  /** killing → gone, the route first, so that no request reaches what is about to die. */
+  async function finish(record: SandboxRecord, reason: string): Promise<void> {
+    await routes.remove(record.id, record.executionId, "killed");
+    await end(record.nodeId, record.executionId);
+    // The execution first: what it runs on is not pulled away under it.
+    for (const snapshot of [record.snapshot, record.capture]) {
+      if (snapshot !== undefined) await deps.snapshots.remove(record.nodeId, snapshot.id);
+    }
+    const gone = await store.move(
+      {
+        id: record.id,
+        to: "gone",
+        when: { executionId: record.executionId },
+        set: { endedAt: now(), endReason: reason },
+      },
+      { type: "killed", data: { reason } },
+    );
+    if (gone !== undefined) noteEnd(gone, reason);
+  }
+
+  function noteEnd(record: SandboxRecord, reason: string): void {
+    deps.nodes.freed(record.nodeId, record);
+    deps.log.info({ sandboxId: record.id, executionId: record.executionId, reason }, "sandbox ended");
+  }
+
+  async function killNow(id: string, reason: EndReason, endAtMost?: number): Promise<boolean> {
+    const set = { endAt: now(), endReason: reason, deadlineAt: now() + deps.stopTimeoutMs * 2 };
+    const when = endAtMost === undefined ? {} : { endAtMost };
+    const killing = await store.move({ id, to: "killing", when, set });
+    if (killing !== undefined) {
+      deps.observe(reason);
+      await finish(killing, reason);
+      return true;
+    }
+    if (endAtMost !== undefined) return false;
+    // Already `killing` by somebody who may have crashed: finishing twice is harmless, the event is written once.
+    const record = await store.sandboxes.get(id);
+    if (record?.state !== "killing") return false;
+    await finish(record, record.endReason ?? reason);
+    return true;
+  }
+
+  const transition = (id: string, work: () => Promise<boolean>) =>
+    deps.transitions.perform({
+      sandboxId: id,
+      aim: "gone",
+      waitMs: deps.stopTimeoutMs * 3 + deps.captureTimeoutMs,
+      work,
+    });
+
+  return {
+    end,
+    async kill(id, reason) {
+      for (;;) {
+        if (await transition(id, () => killNow(id, reason))) return true;
+        // Joined an expiry that found the end moved, or a report of another execution: what this caller wants is not done.
+        const record = await store.sandboxes.get(id);
+        if (record === undefined || record.state === "gone") return false;
+      }
+    },
+    expire: (record) => transition(record.id, () => killNow(record.id, "timeout", now())),
+    ended: ({ sandboxId, executionId, nodeId }, reason) =>
+      transition(sandboxId, async () => {
+        const gone = await store.move(
+          {
+            id: sandboxId,
+            to: "gone",
+            when: { executionId, nodeId, from: ["running", "pausing", "snapshotting", "killing"] },
+            set: { endedAt: now(), endReason: reason },
+          },
+          { type: "killed", data: { reason } },
+        );
+        if (gone === undefined) return false;
+        deps.observe(reason);
+        await routes.remove(sandboxId, executionId, "lost");
+        for (const snapshot of [gone.snapshot, gone.capture]) {
+          if (snapshot !== undefined) deps.snapshots.removeSoon(gone.nodeId, snapshot.id);
+        }
+        noteEnd(gone, reason);
+        return true;
+      }),
+  };
+}

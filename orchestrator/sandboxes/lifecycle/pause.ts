@@ -1,0 +1,208 @@
+/**
+ * running → pausing → paused: the capture is named in the record before the node hears of it, so that whoever finds the
+ * record after a crash repeats the same capture. A node that refuses leaves the sandbox running, with its route back; one
+ * that does not answer leaves it `pausing`, because what it did is not known.
+ */
+
+import type { StoredSnapshot } from "../../../shared/agent-api/routes.ts";
+import { AppError, isError } from "../../../shared/http/errors.ts";
+import { newUuid } from "../../../shared/ids.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { asked } from "../../nodes/calls.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { Routes } from "../../routing-table.ts";
+import type { SnapshotRemover } from "../../snapshots/removal.ts";
+import type { Project } from "../../store/projects.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
+import { notFound } from "../not-found.ts";
+import type { Transitions } from "./transitions.ts";
+
+export interface Pausing {
+  /** Resolves when it is durable and unroutable. AppError 404, or 409 when it is paused already or changing. */
+  pause(project: Project, id: string, memory: boolean): Promise<void>;
+  /** Pauses it only if its end has passed when the move is made. */
+  expire(record: SandboxRecord): Promise<boolean>;
+  /** Its node paused it by itself while nobody here was listening. */
+  adopt(record: SandboxRecord, stored: StoredSnapshot): Promise<boolean>;
+  /** Finishes a pause that was cut short. */
+  recover(record: SandboxRecord): Promise<void>;
+}
+
+export interface PausingDeps {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly routes: Routes;
+  readonly transitions: Transitions;
+  readonly snapshots: SnapshotRemover;
+  readonly now: () => number;
+  readonly log: Log;
+  readonly captureTimeoutMs: number;
+  /** A node that does not answer is asked again for so long. */
+  readonly patienceMs: number;
+  /** Of a paused sandbox, for whoever keeps a list of them. */
+  onPaused(): void;
+}
+
+/** `paused` by this transition, or what stood in the way. */
+type Outcome = { readonly is: "paused" } | { readonly is: "not"; readonly record: SandboxRecord | undefined };
+
+const DEADLINE_SLACK_MS = 30_000;
+const ROUNDS = 3;
+
+export function createPausing(deps: PausingDeps): Pausing {
+  const { store, routes, now } = deps;
+
+  function begin(id: string, work: () => Promise<Outcome>): Promise<Outcome> {
+    return deps.transitions.perform({ sandboxId: id, aim: "paused", waitMs: deps.captureTimeoutMs, work });
+  }
+
+  async function pauseNow(id: string, memory: boolean, endAtMost?: number): Promise<Outcome> {
+    const capture = { id: newUuid(), memory };
+    const deadlineAt = now() + deps.captureTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
+    const when = { from: ["running" as const], ...(endAtMost === undefined ? {} : { endAtMost }) };
+    const pausing = await store.move({ id, to: "pausing", when, set: { capture, deadlineAt } });
+    if (pausing !== undefined) return complete(pausing, false);
+    const record = await store.sandboxes.get(id);
+    // Begun by somebody who is gone: nobody else pauses it in this process, or this caller had joined.
+    if (record?.state === "pausing") return complete(record, true);
+    return { is: "not", record };
+  }
+
+  /** pausing → paused, or back to running with the node's own words. `repeated`: the node may have been asked before. */
+  async function complete(record: SandboxRecord, repeated: boolean): Promise<Outcome> {
+    const { id, executionId, nodeId, capture } = record;
+    if (capture === undefined) throw new AppError("internal", `sandbox ${id} is pausing without a capture`);
+    await routes.suspend(id, executionId);
+    let memory: boolean;
+    try {
+      const captured = await asked(
+        () =>
+          deps.nodes
+            .agent(nodeId)
+            .pauseExecution(
+              { params: { executionId }, body: { snapshotId: capture.id, memory: capture.memory } },
+              { timeoutMs: deps.captureTimeoutMs },
+            ),
+        { ...deps, repeated },
+      );
+      memory = captured.memory;
+    } catch (reason) {
+      if (!isError(reason, "node_unreachable")) await back(record);
+      throw reason;
+    }
+    return settle(record, { id: capture.id, memory });
+  }
+
+  /** Should the node have something of it all the same, its report says whether that is the sandbox or of no use. */
+  async function back({ id, executionId }: SandboxRecord): Promise<void> {
+    const running = await store.move({
+      id,
+      to: "running",
+      when: { executionId, from: ["pausing"] },
+      set: { capture: null },
+    });
+    if (running !== undefined) routes.add(running);
+  }
+
+  async function settle(
+    record: SandboxRecord,
+    snapshot: { readonly id: string; readonly memory: boolean },
+  ): Promise<Outcome> {
+    const { id, executionId } = record;
+    const paused = await store.move(
+      {
+        id,
+        to: "paused",
+        when: { executionId, from: ["pausing"] },
+        set: { snapshot, capture: null, endAt: now() },
+      },
+      { type: "paused", data: { memory: snapshot.memory } },
+    );
+    await routes.remove(id, executionId, "paused");
+    if (paused === undefined) {
+      const current = await store.sandboxes.get(id);
+      if (current?.snapshot?.id === snapshot.id && current.state === "paused") return { is: "paused" };
+      return { is: "not", record: current };
+    }
+    deps.nodes.freed(paused.nodeId, paused);
+    // What it slept on before, when it was woken without its memory: superseded only now.
+    const former = record.snapshot;
+    if (former !== undefined && former.id !== snapshot.id) deps.snapshots.removeSoon(paused.nodeId, former.id);
+    deps.onPaused();
+    deps.log.info({ sandboxId: id, executionId, snapshotId: snapshot.id, memory: snapshot.memory }, "sandbox paused");
+    return { is: "paused" };
+  }
+
+  async function expire(record: SandboxRecord): Promise<boolean> {
+    const { id, onTimeoutMemory } = record;
+    try {
+      return (await begin(id, () => pauseNow(id, onTimeoutMemory, now()))).is === "paused";
+    } catch (reason) {
+      const withoutMemory = isError(reason, "snapshot_failed") || isError(reason, "no_space");
+      if (!onTimeoutMemory || !withoutMemory) throw reason;
+      // Nobody is there to be told, and time is up: its disk is kept rather than nothing. The event says so.
+      deps.log.warn({ err: reason, sandboxId: id }, "memory could not be kept at the end; pausing with the disk only");
+      return (await begin(id, () => pauseNow(id, false, now()))).is === "paused";
+    }
+  }
+
+  return {
+    expire,
+
+    async pause(project, id, memory) {
+      const before = await store.sandboxes.get(id);
+      refuse(before, project, id);
+      for (let round = 0; round < ROUNDS; round++) {
+        const outcome = await begin(id, () => pauseNow(id, memory));
+        if (outcome.is === "paused") return;
+        refuse(outcome.record, project, id);
+        // Running: this caller had joined an expiry that found the end moved, or another one's failure.
+      }
+      throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+    },
+
+    async adopt(record, stored) {
+      const outcome = await begin(record.id, async () => {
+        const capture = { id: stored.snapshotId, memory: stored.memory };
+        const pausing = await store.move({
+          id: record.id,
+          to: "pausing",
+          when: { executionId: stored.executionId, from: ["running"] },
+          // Overdue at once: a crash before the next move is repaired by asking the node again.
+          set: { capture, deadlineAt: now() },
+        });
+        if (pausing === undefined) return { is: "not", record };
+        await routes.suspend(record.id, stored.executionId);
+        return settle(pausing, capture);
+      });
+      return outcome.is === "paused";
+    },
+
+    async recover({ id }) {
+      await begin(id, async () => {
+        const record = await store.sandboxes.get(id);
+        return record?.state === "pausing" ? complete(record, true) : { is: "not", record };
+      });
+    },
+  };
+}
+
+/** Throws for every state a pause cannot start from or wait for. */
+function refuse(record: SandboxRecord | undefined, project: Project, id: string): void {
+  if (record === undefined || record.projectId !== project.id) throw notFound(id);
+  switch (record.state) {
+    case "gone":
+    case "killing":
+      throw notFound(id);
+    case "paused":
+      throw new AppError("conflict", `Sandbox "${id}" is already paused`);
+    case "starting":
+      if (record.resumption === undefined) throw notFound(id);
+      return;
+    case "running":
+    case "pausing":
+    case "snapshotting":
+      return;
+  }
+}

@@ -1,0 +1,259 @@
+/**
+ * paused → starting → running, on the node that has the snapshot, under a fresh execution id. Who wants the same joins.
+ * A node that refuses leaves the sandbox paused with its snapshot as it was; one that does not answer leaves it
+ * `starting`: the next caller, or the housekeeping, asks for the same execution again. Nothing is ever told to stop, for
+ * that would cost the sandbox.
+ */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Started } from "../../../shared/agent-api/routes.ts";
+import { AppError, isError } from "../../../shared/http/errors.ts";
+import { newExecutionId } from "../../../shared/ids.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import type { Seal } from "../../../shared/program/seal.ts";
+import type { Background } from "../../background.ts";
+import { openPassword } from "../../network/secret.ts";
+import { asked } from "../../nodes/calls.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { Routes } from "../../routing-table.ts";
+import type { SnapshotRemover } from "../../snapshots/removal.ts";
+import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
+import { notFound } from "../not-found.ts";
+import { startBody } from "../start-request.ts";
+import { isResuming } from "./paused.ts";
+import type { Transitions } from "./transitions.ts";
+
+interface ResumeAsk extends Resumption {
+  /** Most running sandboxes of the project. */
+  readonly limit: number;
+  readonly onTimeout?: "kill" | "pause";
+}
+
+interface Resumed {
+  readonly record: SandboxRecord;
+  /** False: it was running already, or another caller's resume was joined. */
+  readonly own: boolean;
+}
+
+export interface Resuming {
+  /** AppError with the reason when it stays paused; `sandbox_start_in_flight` rather than join a start it did not mean. */
+  resume(id: string, ask: ResumeAsk): Promise<Resumed>;
+  /** Finishes a resume that was cut short. */
+  recover(record: SandboxRecord): Promise<void>;
+}
+
+export interface ResumingDeps {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly routes: Routes;
+  readonly transitions: Transitions;
+  readonly background: Background;
+  readonly snapshots: SnapshotRemover;
+  readonly sealing: Seal;
+  readonly seed: string;
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly startTimeoutMs: number;
+  /** A node that is busy or silent is asked again for so long. */
+  readonly patienceMs: number;
+  end(nodeId: string, executionId: string): Promise<void>;
+  expiresAt(endAt: number): void;
+}
+
+interface Done {
+  readonly record: SandboxRecord;
+  /** Whose wishes it was started by; undefined: nobody's, it was running. */
+  readonly by: ResumeAsk | undefined;
+  /** Memory was asked for. */
+  readonly memory: boolean;
+}
+
+const DEADLINE_SLACK_MS = 30_000;
+
+export function createResuming(deps: ResumingDeps): Resuming {
+  const { store, now } = deps;
+  /** Resumes under way here, by sandbox: whether they bring memory back. */
+  const underWay = new Map<string, boolean>();
+
+  function begin(id: string, work: () => Promise<Done>): Promise<Done> {
+    return deps.transitions.perform({ sandboxId: id, aim: "running", waitMs: deps.patienceMs, work });
+  }
+
+  async function resumeNow(id: string, ask: ResumeAsk | undefined): Promise<Done> {
+    const record = await store.sandboxes.get(id);
+    if (record === undefined || record.state === "gone") throw notFound(id);
+    if (record.state === "running" || record.state === "snapshotting") return { record, by: undefined, memory: false };
+    if (isResuming(record)) {
+      if (ask !== undefined && isOther(ask, record.resumption?.memory ?? true)) throw inFlight(id);
+      return start(record, undefined);
+    }
+    if (record.state === "killing") throw new AppError("conflict", `Sandbox "${id}" is being killed`);
+    if (record.state !== "paused" || record.snapshot === undefined) {
+      throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+    }
+    if (ask === undefined) return { record, by: undefined, memory: false };
+    return start(await claim(record, record.snapshot.id, ask), ask);
+  }
+
+  async function claim(record: SandboxRecord, snapshotId: string, ask: ResumeAsk): Promise<SandboxRecord> {
+    const { id, nodeId } = record;
+    const status = deps.nodes.get(nodeId)?.status;
+    if (status === undefined || status === "unhealthy" || status === "connecting") {
+      const reason = `node ${nodeId}, which holds the sandbox's snapshot, is not answering`;
+      throw new AppError("no_compatible_node", `Failed to place sandbox: no compatible node: ${reason}`);
+    }
+    const claimed = await store.sleepers.claim(
+      {
+        id,
+        snapshotId,
+        executionId: newExecutionId(),
+        resumption: { memory: ask.memory, seconds: ask.seconds },
+        deadlineAt: now() + deps.startTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS,
+        ...(ask.onTimeout === undefined ? {} : { onTimeout: ask.onTimeout }),
+      },
+      ask.limit,
+    );
+    if (claimed !== undefined) return claimed;
+    const current = await store.sandboxes.get(id);
+    if (current?.state === "paused") {
+      throw new AppError(
+        "too_many_sandboxes",
+        `you have reached the maximum number of concurrent sandboxes (${ask.limit})`,
+      );
+    }
+    throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+  }
+
+  async function start(record: SandboxRecord, by: ResumeAsk | undefined): Promise<Done> {
+    const { id, resumption, snapshot } = record;
+    if (resumption === undefined || snapshot === undefined) {
+      throw new AppError("internal", `sandbox ${id} is being resumed from nothing`);
+    }
+    underWay.set(id, resumption.memory && snapshot.memory);
+    try {
+      const started = await ask(record, { ...resumption, snapshotId: snapshot.id, repeated: by === undefined });
+      return { record: await settle(record, resumption, started), by, memory: resumption.memory && snapshot.memory };
+    } catch (reason) {
+      // Silence: the same execution is asked for again, by the next caller or the housekeeping.
+      if (!isError(reason, "node_unreachable")) {
+        await store.move({
+          id,
+          to: "paused",
+          when: { executionId: record.executionId, from: ["starting"] },
+          set: { resumption: null },
+        });
+      }
+      throw reason;
+    } finally {
+      underWay.delete(id);
+    }
+  }
+
+  async function ask(
+    record: SandboxRecord,
+    resumption: Resumption & { readonly snapshotId: string; readonly repeated: boolean },
+  ): Promise<Started> {
+    const { snapshotId, repeated } = resumption;
+    const { id, executionId, nodeId } = record;
+    const sealed = await store.sandboxes.envs(id);
+    const body = startBody(record, {
+      seed: deps.seed,
+      envs: sealed === undefined ? {} : (JSON.parse(deps.sealing.open(sealed, id)) as Record<string, string>),
+      proxyPassword: openPassword(deps.sealing, record.sealedProxyPassword, id),
+      build: await store.templates.build(record.buildId),
+      origin: { is: "paused", snapshotId, memory: resumption.memory },
+    });
+    const until = now() + deps.patienceMs;
+    const placed = deps.nodes.placing(nodeId, body.resources);
+    try {
+      for (;;) {
+        try {
+          const started = await asked(
+            () =>
+              deps.nodes
+                .agent(nodeId)
+                .startExecution(
+                  { params: { executionId }, body: { ...body, endAt: now() + resumption.seconds * 1000 } },
+                  { timeoutMs: deps.startTimeoutMs },
+                ),
+            { ...deps, repeated },
+          );
+          placed("started");
+          return started;
+        } catch (reason) {
+          // Only its own node can do it: a refusal is waited out, as at a create.
+          if (!isError(reason, "node_busy") || now() > until) throw reason;
+        }
+        await sleep(20 + deps.random() * 80);
+      }
+    } catch (reason) {
+      placed("failed");
+      deps.log.warn({ err: reason, sandboxId: id, executionId, nodeId }, "resume failed on node");
+      throw reason;
+    }
+  }
+
+  /** starting → running; only now is what it slept on superseded, and only when its memory is back. */
+  async function settle(record: SandboxRecord, resumption: Resumption, started: Started): Promise<SandboxRecord> {
+    const { id, executionId, nodeId, snapshot } = record;
+    const kept = snapshot?.memory === true && started.restored === "disk";
+    const endAt = now() + resumption.seconds * 1000;
+    const running = await store.move(
+      {
+        id,
+        to: "running",
+        when: { executionId, from: ["starting"] },
+        set: {
+          address: started.address,
+          envdVersion: started.envdVersion,
+          startedAt: now(),
+          endAt,
+          resumption: null,
+          ...(kept ? {} : { snapshot: null }),
+        },
+      },
+      { type: "resumed", data: { restored: started.restored } },
+    );
+    if (running === undefined) return settled(record);
+    deps.routes.add(running);
+    deps.expiresAt(endAt);
+    if (!kept && snapshot !== undefined) deps.snapshots.removeSoon(nodeId, snapshot.id);
+    deps.log.info({ sandboxId: id, executionId, restored: started.restored }, "sandbox resumed");
+    return running;
+  }
+
+  /** Somebody else moved it: finished by another, or killed, which overtakes a start. */
+  async function settled({ id, executionId, nodeId }: SandboxRecord): Promise<SandboxRecord> {
+    const current = await store.sandboxes.get(id);
+    if (current?.executionId === executionId && current.state === "running") return current;
+    if (current === undefined || current.state === "gone" || current.state === "killing") {
+      deps.background.run("end killed start", () => deps.end(nodeId, executionId));
+      throw new AppError("conflict", `Sandbox "${id}" was killed while it was starting`);
+    }
+    throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+  }
+
+  return {
+    async resume(id, ask) {
+      const memory = deps.transitions.current(id) === "running" ? underWay.get(id) : undefined;
+      if (memory !== undefined && isOther(ask, memory)) throw inFlight(id);
+      const done = await begin(id, () => resumeNow(id, ask));
+      if (done.by !== ask && done.by !== undefined && isOther(ask, done.memory)) throw inFlight(id);
+      return { record: done.record, own: done.by === ask };
+    },
+    async recover({ id }) {
+      await begin(id, () => resumeNow(id, undefined));
+    },
+  };
+}
+
+/** A start without memory is not what one with memory is: nobody gets the other in silence. */
+function isOther(ask: Resumption, memory: boolean): boolean {
+  return !ask.memory && memory;
+}
+
+function inFlight(id: string): AppError {
+  return new AppError("sandbox_start_in_flight", `Sandbox "${id}" is already being resumed with its memory`);
+}

@@ -1,0 +1,96 @@
+/** How long a running sandbox lives: connect and refresh extend, the timeout route sets (wire-contract.md §1.3, §1.4). */
+
+import { AppError } from "../../../shared/http/errors.ts";
+import type { Background } from "../../background.ts";
+import type { Nodes } from "../../nodes/nodes.ts";
+import type { Project } from "../../store/projects.ts";
+import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { Store } from "../../store/store.ts";
+import { notFound } from "../not-found.ts";
+import type { Expiry } from "./expiry.ts";
+import { shown } from "./paused.ts";
+
+export interface Lifetime {
+  /** Extends a running sandbox to at least `seconds` from now. */
+  connect(project: Project, id: string, seconds: number): Promise<SandboxRecord>;
+  /** 0: expires now. */
+  set(project: Project, id: string, seconds: number): Promise<void>;
+  refresh(project: Project, id: string, seconds: number | undefined): Promise<void>;
+}
+
+export interface LifetimeDeps {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly background: Background;
+  readonly expiry: Pick<Expiry, "soon">;
+  readonly now: () => number;
+  readonly maxHours: (project: Project) => number;
+}
+
+/** Shorter refreshes are raised to this [REF]. */
+const LEAST_REFRESH_S = 15;
+
+export function createLifetime(deps: LifetimeDeps): Lifetime {
+  const { store, now } = deps;
+
+  async function owned(project: Project, id: string): Promise<SandboxRecord> {
+    const record = await store.sandboxes.get(id);
+    if (record === undefined || record.projectId !== project.id || record.state === "gone") throw notFound(id);
+    return record;
+  }
+
+  /** The end a sandbox may have at most. */
+  function longest(project: Project, record: SandboxRecord): number {
+    return record.startedAt + deps.maxHours(project) * 3_600_000;
+  }
+
+  function changed(record: SandboxRecord): void {
+    deps.expiry.soon(record.endAt);
+    // The node acts on its own copy only while we are away; its next report repairs what is missed here.
+    deps.background.run("tell node the end", async () => {
+      const { executionId, nodeId, endAt } = record;
+      await deps.nodes
+        .agent(nodeId)
+        .updateExecution({ params: { executionId }, body: { endAt } }, { timeoutMs: 5_000 });
+    });
+  }
+
+  /** Why a sandbox that should have been running is not. */
+  async function refusal(project: Project, id: string): Promise<AppError> {
+    const record = await store.sandboxes.get(id);
+    if (record === undefined || record.projectId !== project.id) return notFound(id);
+    if (record.state === "killing") return new AppError("conflict", `Sandbox "${id}" is being killed`);
+    if (record.state === "starting") return new AppError("conflict", `Sandbox "${id}" is still starting`);
+    if (shown(record) === "running") return new AppError("conflict", `Sandbox "${id}" is changing state`);
+    return notFound(id);
+  }
+
+  async function change(
+    project: Project,
+    id: string,
+    change: { readonly seconds: number; readonly extendOnly: boolean; readonly told: string },
+  ): Promise<SandboxRecord> {
+    const before = await owned(project, id);
+    const limit = longest(project, before);
+    if (change.seconds > 0 && limit <= now()) throw new AppError("bad_request", "Max instance length exceeded");
+    const at = Math.min(now() + change.seconds * 1000, Math.max(limit, now()));
+    // Nothing to write, and an end that is compared for equality stays untouched.
+    if (change.extendOnly && before.state === "running" && before.endAt >= at) return before;
+    const told = { type: "updated", data: { [change.told]: change.seconds } } as const;
+    const record = await store.setEnd(id, { at, extendOnly: change.extendOnly }, told);
+    if (record === undefined) throw await refusal(project, id);
+    changed(record);
+    return record;
+  }
+
+  return {
+    connect: (project, id, seconds) => change(project, id, { seconds, extendOnly: true, told: "set_timeout" }),
+    async set(project, id, seconds) {
+      await change(project, id, { seconds, extendOnly: false, told: "set_timeout" });
+    },
+    async refresh(project, id, seconds) {
+      const raised = Math.max(LEAST_REFRESH_S, seconds ?? 0);
+      await change(project, id, { seconds: raised, extendOnly: true, told: "set_timeout" });
+    },
+  };
+}

@@ -1,0 +1,15 @@
+/** The refusal for a sandbox that is not there, or not the caller's: the same words, so that ids cannot be probed. */
+
+import { AppError } from "../../shared/http/errors.ts";
+import { parseSandboxId } from "../../shared/ids.ts";
+
+export function notFound(id: string): AppError {
+  return new AppError("sandbox_not_found", `Sandbox "${id}" doesn't exist or you don't have access to it`);
+}
+
+/** The id of `id` or `id-clientID`; AppError `bad_request` when it is none. */
+export function checkedId(reference: string): string {
+  const id = parseSandboxId(reference);
+  if (id === undefined) throw new AppError("bad_request", "Invalid sandbox ID");
+  return id;
+}

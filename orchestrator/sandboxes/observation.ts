@@ -1,0 +1,171 @@
+/** Handlers that read what the nodes measured and logged: metrics, logs, events. */
+
+import type { MetricSample } from "../../shared/agent-api/routes.ts";
+import type { LogEntry } from "../../shared/agent-api/sandbox-log.ts";
+import type { eventApi, SandboxEvent } from "../../shared/api/events.ts";
+import type { SandboxMetric } from "../../shared/api/sandbox-shapes.ts";
+import type { sandboxApi } from "../../shared/api/sandboxes.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { Project } from "../store/projects.ts";
+import type { SandboxRecord } from "../store/sandboxes/record.ts";
+import type { Store } from "../store/store.ts";
+import type { EventRow } from "../store/tables.ts";
+import { sandboxOrEnded, visibleSandbox } from "./handlers.ts";
+import { shown } from "./lifecycle/paused.ts";
+import { checkedId } from "./not-found.ts";
+import { iso } from "./view.ts";
+
+export interface ObservationDeps {
+  readonly store: Store;
+  readonly nodes: Pick<Nodes, "agent">;
+  readonly log: Log;
+}
+
+type Served = Pick<Handlers<typeof sandboxApi, Project>, "metricsOfMany" | "metrics" | "logsV1" | "logs">;
+
+const NODE_LIMIT = { timeoutMs: 10_000 } as const;
+const MAX_IDS = 100;
+
+export function createObservationHandlers({ store, nodes, log }: ObservationDeps): Served {
+  return {
+    async metricsOfMany({ query }, { caller }) {
+      const ids = query.sandbox_ids.split(",").map((id) => checkedId(id.trim()));
+      if (ids.length > MAX_IDS)
+        throw new AppError("bad_request", `query field 'sandbox_ids' must not have more than ${MAX_IDS} ids`);
+      if (new Set(ids).size !== ids.length)
+        throw new AppError("bad_request", "query field 'sandbox_ids' must not repeat an id");
+      const records = (await store.sandboxes.getMany(ids)).filter(
+        ({ projectId, state }) => projectId === caller.id && state === "running",
+      );
+      const byNode = new Map<string, SandboxRecord[]>();
+      for (const record of records) byNode.set(record.nodeId, [...(byNode.get(record.nodeId) ?? []), record]);
+      const found = await Promise.all([...byNode].map(([nodeId, mine]) => latest(nodeId, mine)));
+      return { sandboxes: Object.fromEntries(found.flat()) };
+    },
+
+    async metrics({ params, query }, { caller }) {
+      const record = await visibleSandbox(store, caller, params.sandboxID);
+      const { start, end } = query;
+      if (start !== undefined && end !== undefined && end < start) {
+        throw new AppError("bad_request", "query field 'end' must not be before 'start'");
+      }
+      const samples = await unlessAsleep(record, () =>
+        nodes.agent(record.nodeId).executionMetrics(
+          {
+            params: { executionId: record.executionId },
+            query: {
+              start: start === undefined ? record.createdAt : start * 1000,
+              // A second that was asked for counts to its end.
+              ...(end === undefined ? {} : { end: end * 1000 + 999 }),
+            },
+          },
+          NODE_LIMIT,
+        ),
+      );
+      return samples.map(toMetric);
+    },
+
+    async logsV1({ params, query }, { caller }) {
+      const record = await sandboxOrEnded(store, caller, params.sandboxID);
+      const logEntries = await entries(record, {
+        limit: query.limit ?? 1000,
+        direction: "forward",
+        ...(query.start === undefined ? {} : { cursor: query.start }),
+      });
+      const logs = logEntries.map((entry) => ({ timestamp: entry.timestamp, line: toLine(entry) }));
+      return { logs, logEntries };
+    },
+
+    async logs({ params, query }, { caller }) {
+      const record = await sandboxOrEnded(store, caller, params.sandboxID);
+      return {
+        logs: await entries(record, { ...query, limit: query.limit ?? 1000, direction: query.direction ?? "backward" }),
+      };
+    },
+  };
+
+  /** What sleeps may be unknown to its node as an execution, and its node may be away: then there is nothing to show. */
+  async function unlessAsleep<T>(record: SandboxRecord, read: () => Promise<T[]>): Promise<T[]> {
+    try {
+      return await read();
+    } catch (error) {
+      if (shown(record) !== "paused") throw error;
+      log.debug({ err: error, sandboxId: record.id }, "nothing could be read of a paused sandbox");
+      return [];
+    }
+  }
+
+  async function latest(nodeId: string, mine: readonly SandboxRecord[]): Promise<[string, SandboxMetric][]> {
+    try {
+      const executionIds = mine.map(({ executionId }) => executionId);
+      const samples = await nodes.agent(nodeId).latestMetrics({ body: { executionIds } }, NODE_LIMIT);
+      return mine.flatMap(({ id, executionId }) => {
+        const sample = samples[executionId];
+        return sample === undefined ? [] : [[id, toMetric(sample)] as [string, SandboxMetric]];
+      });
+    } catch (error) {
+      // One silent node must not hide the others' metrics; its sandboxes are absent, as unknown ones are.
+      log.warn({ err: error, nodeId }, "metrics of a node could not be read");
+      return [];
+    }
+  }
+
+  async function entries(
+    record: SandboxRecord,
+    query: {
+      readonly limit: number;
+      readonly direction: "forward" | "backward";
+      readonly cursor?: number;
+      readonly level?: "debug" | "info" | "warn" | "error";
+      readonly search?: string;
+    },
+  ): Promise<LogEntry[]> {
+    const { nodeId, executionId } = record;
+    return unlessAsleep(record, () =>
+      nodes.agent(nodeId).executionLogs({ params: { executionId }, query }, NODE_LIMIT),
+    );
+  }
+}
+
+export function createEventHandlers(store: Store): Handlers<typeof eventApi, Project> {
+  const list = async (
+    caller: Project,
+    query: { readonly offset?: number; readonly limit?: number; readonly orderAsc?: boolean },
+    sandboxId?: string,
+  ) => {
+    const page = { offset: query.offset ?? 0, limit: query.limit ?? 10, ascending: query.orderAsc ?? false };
+    const rows = await store.events.list(caller.id, { ...page, ...(sandboxId === undefined ? {} : { sandboxId }) });
+    return rows.map(toEvent);
+  };
+  return {
+    listEvents: ({ query }, { caller }) => list(caller, query),
+    listSandboxEvents: ({ params, query }, { caller }) => list(caller, query, checkedId(params.sandboxID)),
+  };
+}
+
+function toMetric({ at, ...sample }: MetricSample): SandboxMetric {
+  return { timestamp: iso(at), timestampUnix: Math.floor(at / 1000), ...sample };
+}
+
+// The CLI parses each line as JSON and needs `level` in it (wire-contract.md §1.4).
+function toLine({ level, message, fields }: LogEntry): string {
+  return JSON.stringify({ ...fields, logger: fields.logger ?? "process", level, message });
+}
+
+function toEvent(row: EventRow): SandboxEvent {
+  return {
+    version: "v1",
+    id: row.id,
+    type: row.type,
+    eventData: row.data === null ? null : (JSON.parse(row.data) as Record<string, unknown>),
+    sandboxId: row.sandbox_id,
+    sandboxExecutionId: row.execution_id,
+    sandboxTemplateId: row.template_id,
+    sandboxBuildId: row.build_id,
+    sandboxTeamId: row.project_id,
+    timestamp: iso(row.created_at),
+  };
+}

@@ -1,0 +1,99 @@
+/** A create body → checked options with defaults, or the refusal of the contract. Pure. */
+
+import type { NetworkOptions } from "../../shared/api/network.ts";
+import type { CreateBody } from "../../shared/api/sandbox-shapes.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { type NetworkLimits, readNetwork } from "../network/options.ts";
+import { apart } from "../network/secret.ts";
+
+export interface SandboxOptions {
+  readonly timeoutSeconds: number;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly envs: Readonly<Record<string, string>>;
+  /** As the caller said; undefined: nothing. */
+  readonly internet: boolean | undefined;
+  /** Without the proxy's password. */
+  readonly network: NetworkOptions | undefined;
+  readonly proxyPassword: string | undefined;
+  readonly onTimeout: "kill" | "pause";
+  readonly onTimeoutMemory: boolean;
+  readonly onResume: "restore" | "reboot";
+  readonly autoResume: boolean;
+}
+
+export interface Limits extends NetworkLimits {
+  readonly defaultTimeoutSeconds: number;
+  readonly maxHours: number;
+}
+
+/** AppError `bad_request`, or `not_implemented` naming the option that this version does not carry out. */
+export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
+  const timeoutSeconds = body.timeout ?? limits.defaultTimeoutSeconds;
+  checkTimeout(timeoutSeconds, limits.maxHours);
+  checkLifecycle(body);
+  const network = body.network === undefined ? undefined : readNetwork(body.network, limits);
+  checkMounts(body.volumeMounts ?? []);
+  refuseLater(body);
+  return {
+    timeoutSeconds,
+    metadata: body.metadata ?? {},
+    envs: body.envVars ?? {},
+    internet: body.allow_internet_access,
+    ...apart(network),
+    onTimeout: pauses(body) ? "pause" : "kill",
+    onTimeoutMemory: body.autoPauseMemory ?? true,
+    onResume: body.onResume ?? "restore",
+    autoResume: body.autoResume?.enabled ?? false,
+  };
+}
+
+/** Above zero is the schema's; the most is the project's. */
+export function checkTimeout(seconds: number, maxHours: number): void {
+  if (seconds > maxHours * 3600) {
+    throw new AppError("bad_request", `Timeout cannot be greater than ${maxHours} hours`);
+  }
+}
+
+function pauses(body: CreateBody): boolean {
+  return body.autoPause ?? body.onTimeout === "pause";
+}
+
+function checkLifecycle(body: CreateBody): void {
+  if (body.autoPause !== undefined && body.onTimeout !== undefined && body.autoPause !== (body.onTimeout === "pause")) {
+    throw new AppError("bad_request", "body fields 'autoPause' and 'onTimeout' contradict each other");
+  }
+  if (body.autoPauseMemory === false) {
+    if (!pauses(body)) throw new AppError("bad_request", "body field 'autoPauseMemory' false requires autoPause true");
+    if (body.autoResume?.enabled === true) {
+      throw new AppError("bad_request", "body field 'autoPauseMemory' false cannot be combined with autoResume");
+    }
+  }
+  // Traffic never costs a sandbox its memory: that takes a caller who says so.
+  if (body.onResume === "reboot" && body.autoResume?.enabled === true) {
+    throw new AppError("bad_request", "body field 'onResume' 'reboot' cannot be combined with autoResume");
+  }
+}
+
+function checkMounts(mounts: readonly { readonly name: string; readonly path: string }[]): void {
+  const paths = new Set<string>();
+  for (const [index, { path }] of mounts.entries()) {
+    const at = `body field 'volumeMounts.${index}.path'`;
+    const parts = path.split("/").slice(1);
+    const clean = path.startsWith("/") && parts.every((part) => part !== "" && part !== "." && part !== "..");
+    if (!clean) throw new AppError("bad_request", `${at} must be an absolute, clean path`);
+    if (paths.has(path)) throw new AppError("bad_request", `${at} is used twice`);
+    paths.add(path);
+  }
+}
+
+// Nothing that changes what a sandbox may do or how it lives is silently ignored.
+function refuseLater(body: CreateBody): void {
+  const later = [
+    ["volumeMounts", (body.volumeMounts ?? []).length > 0],
+    ["iam", Object.keys(body.iam?.tokens ?? {}).length > 0],
+  ] as const;
+  const found = later.find(([, asked]) => asked);
+  if (found !== undefined) {
+    throw new AppError("not_implemented", `option ${found[0]} is not implemented by this version of the platform`);
+  }
+}

@@ -1,0 +1,54 @@
+/** Handlers of the routes that change a sandbox's state: pause, resume, fork. */
+
+import type { sandboxStateApi } from "../../shared/api/sandboxes.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import type { Background } from "../background.ts";
+import type { Project } from "../store/projects.ts";
+import type { Connecting } from "./lifecycle/connect.ts";
+import type { Forking } from "./lifecycle/fork.ts";
+import type { Ending } from "./lifecycle/kill.ts";
+import type { Pausing } from "./lifecycle/pause.ts";
+import { checkedId } from "./not-found.ts";
+import { checkTimeout } from "./options.ts";
+import { toSandbox, type ViewDeps } from "./view.ts";
+
+export interface SandboxStatesDeps extends ViewDeps {
+  readonly pausing: Pausing;
+  readonly connecting: Connecting;
+  readonly forking: Forking;
+  readonly ending: Pick<Ending, "kill">;
+  readonly background: Background;
+  readonly maxHours: (project: Project) => number;
+}
+
+/** wire-contract.md §9 item 1. */
+const DEFAULT_TIMEOUT_S = 300;
+
+export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<typeof sandboxStateApi, Project> {
+  return {
+    pause: ({ params, body }, { caller }) =>
+      deps.pausing.pause(caller, checkedId(params.sandboxID), body.memory ?? true),
+
+    async resume({ params, body }, { caller }) {
+      const { timeout: seconds = DEFAULT_TIMEOUT_S, memory, autoPause } = body;
+      checkTimeout(seconds, deps.maxHours(caller));
+      const onTimeout = autoPause === undefined ? undefined : autoPause ? "pause" : "kill";
+      const ask = { seconds, memory, onTimeout } as const;
+      return toSandbox(await deps.connecting.resume(caller, checkedId(params.sandboxID), ask), deps);
+    },
+
+    async fork({ params, body }, { caller, signal }) {
+      const { timeout: seconds = DEFAULT_TIMEOUT_S, count = 1 } = body;
+      checkTimeout(seconds, deps.maxHours(caller));
+      const forks = await deps.forking.fork(caller, checkedId(params.sandboxID), { count, seconds });
+      return forks.map((fork) => {
+        if ("error" in fork) return { error: { code: fork.error.status, message: fork.error.message } };
+        if (signal.aborted) {
+          // Nobody will ever learn its id.
+          deps.background.run("kill unwanted fork", () => deps.ending.kill(fork.record.id, "abandoned"));
+        }
+        return { sandbox: toSandbox(fork.record, deps) };
+      });
+    },
+  };
+}

@@ -1,0 +1,72 @@
+/** A record → what the API shows of it. Pure. */
+
+import type { NetworkOptions } from "../../shared/api/network.ts";
+import type { ListedSandbox, Sandbox, SandboxDetail } from "../../shared/api/sandbox-shapes.ts";
+import { envdToken, trafficToken } from "../../shared/ids.ts";
+import type { SandboxRecord } from "../store/sandboxes/record.ts";
+import { shown } from "./lifecycle/paused.ts";
+
+export interface ViewDeps {
+  readonly seed: string;
+  /** Base domain, null when there is none. */
+  readonly domain: string | null;
+}
+
+/** Required and deprecated on the wire: a constant. */
+const CLIENT_ID = "6532622b";
+
+export function toSandbox(record: SandboxRecord, { seed, domain }: ViewDeps): Sandbox {
+  const secured = record.network?.allowPublicTraffic === false;
+  return {
+    templateID: record.templateId,
+    sandboxID: record.id,
+    clientID: CLIENT_ID,
+    envdVersion: record.envdVersion,
+    ...(record.alias === undefined ? {} : { alias: record.alias }),
+    envdAccessToken: envdToken(seed, record.id),
+    trafficAccessToken: secured ? trafficToken(seed, record.id) : null,
+    domain,
+  };
+}
+
+export function toListed(record: SandboxRecord): ListedSandbox {
+  return {
+    templateID: record.templateId,
+    ...(record.alias === undefined ? {} : { alias: record.alias }),
+    sandboxID: record.id,
+    clientID: CLIENT_ID,
+    startedAt: iso(record.startedAt),
+    endAt: iso(record.endAt),
+    cpuCount: record.cpuCount,
+    memoryMB: record.memoryMB,
+    diskSizeMB: record.diskSizeMB,
+    state: shown(record) ?? "running",
+    envdVersion: record.envdVersion,
+    metadata: record.metadata,
+    volumeMounts: [],
+  };
+}
+
+export function toDetail(record: SandboxRecord, { seed, domain }: ViewDeps): SandboxDetail {
+  return {
+    ...toListed(record),
+    envdAccessToken: envdToken(seed, record.id),
+    domain,
+    allowInternetAccess: record.internet ?? null,
+    ...(record.network === undefined ? {} : { network: shownNetwork(record.network) }),
+    lifecycle: { autoResume: record.autoResume, onTimeout: record.onTimeout },
+  };
+}
+
+/** Without the proxy's password. */
+function shownNetwork(network: NetworkOptions): NonNullable<SandboxDetail["network"]> {
+  const { egressProxy, ...rest } = network;
+  if (egressProxy === undefined) return rest;
+  if (egressProxy === null) return { ...rest, egressProxy: null };
+  const { address, username } = egressProxy;
+  return { ...rest, egressProxy: { address, ...(username === undefined ? {} : { username }) } };
+}
+
+export function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

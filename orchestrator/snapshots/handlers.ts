@@ -1,0 +1,91 @@
+/** Handlers of snapshots: made from running sandboxes, listed; template-changes.ts deletes them. */
+
+import type { snapshotApi } from "../../shared/api/snapshots.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { type Place, page } from "../api/pagination.ts";
+import type { Capturing } from "../sandboxes/lifecycle/checkpoint.ts";
+import { checkedId } from "../sandboxes/not-found.ts";
+import type { Project } from "../store/projects.ts";
+import type { ListedSnapshot } from "../store/snapshots.ts";
+import type { Store } from "../store/store.ts";
+import type { Template } from "../store/templates.ts";
+import type { TemplateNames } from "../templates/names.ts";
+import { DEFAULT_TAG, parseTemplateReference, type TemplateReference } from "../templates/reference.ts";
+import { ownNamespace } from "../templates/request.ts";
+
+export interface SnapshotsDeps {
+  readonly store: Store;
+  readonly names: TemplateNames;
+  readonly capturing: Capturing;
+}
+
+export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof snapshotApi, Project> {
+  const { store } = deps;
+  return {
+    async createSnapshot({ params, body }, { caller }) {
+      const name = body.name === undefined ? undefined : ownName(caller, body.name);
+      const { build } = await deps.capturing.capture(caller, checkedId(params.sandboxID), {
+        kind: "snapshot",
+        done: "snapshotted",
+        same: "refuse",
+        template: async () => {
+          const tag = name?.tag ?? DEFAULT_TAG;
+          const named = name === undefined ? undefined : { namespace: caller.slug, alias: name.name };
+          const template = await store.snapshots.templateFor(caller.id, named);
+          if (template !== undefined) return { id: template.id, tag };
+          throw new AppError("bad_request", `body field 'name': '${name?.name ?? ""}' is the name of a template`);
+        },
+      });
+      return shown({
+        templateId: build.templateId,
+        namespace: name === undefined ? undefined : caller.slug,
+        alias: name?.name,
+        tag: name?.tag ?? DEFAULT_TAG,
+      });
+    },
+
+    async listSnapshots({ query }, { caller, header }) {
+      const filter = {
+        projectId: caller.id,
+        ...(query.sandboxID === undefined ? {} : { sourceSandboxId: checkedId(query.sandboxID) }),
+      };
+      const name = query.name === undefined || query.name === "" ? undefined : query.name;
+      const named = name === undefined ? {} : await templateFilter(caller, name);
+      const found = named === undefined ? [] : await store.snapshots.list({ ...filter, ...named });
+      return page(found, { ...query, placeOf }, header).map(shown);
+    },
+  };
+
+  /** Undefined: nothing of that name is the project's. */
+  async function templateFilter(project: Project, text: string) {
+    const reference = parseTemplateReference(text);
+    const template = await ownSnapshot(project, reference);
+    if (template === undefined) return undefined;
+    return { templateId: template.id, ...(text.includes(":") ? { tag: reference.tag } : {}) };
+  }
+
+  async function ownSnapshot(project: Project, reference: TemplateReference): Promise<Template | undefined> {
+    const template = await deps.names.find(project, reference);
+    return template?.kind === "snapshot" && template.projectId === project.id ? template : undefined;
+  }
+}
+
+/** Ids have one length, so the order is by id and then by tag. */
+function placeOf({ build, tag }: ListedSnapshot): Place {
+  return { at: build.createdAt, name: `${build.id}:${tag}` };
+}
+
+/** On write a namespace must be the caller's own. */
+function ownName(project: Project, text: string): TemplateReference {
+  const reference = parseTemplateReference(text);
+  ownNamespace(reference, project.slug, "name");
+  return reference;
+}
+
+/** `<slug>/<alias>:<tag>`, or `<template id>:<tag>` for one without a name (wire-contract.md §5.3). */
+function shown({ templateId, namespace, alias, tag }: Omit<ListedSnapshot, "build">) {
+  if (alias === undefined) return { snapshotID: `${templateId}:${tag}`, names: [] };
+  const name = `${namespace ?? ""}/${alias}`;
+  return { snapshotID: `${name}:${tag}`, names: [name] };
+}

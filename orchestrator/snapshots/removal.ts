@@ -1,0 +1,33 @@
+/** Telling nodes to remove snapshots. What a node could not be told is in its next report, and is removed then. */
+
+import type { Log } from "../../shared/program/log.ts";
+import type { Background } from "../background.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+
+export interface SnapshotRemover {
+  /** Resolves when the node has done it, or could not be told within the limit; never throws. */
+  remove(nodeId: string, snapshotId: string): Promise<void>;
+  /** The same, without waiting. */
+  removeSoon(nodeId: string, snapshotId: string): void;
+}
+
+export interface SnapshotRemoverDeps {
+  readonly nodes: Pick<Nodes, "agent">;
+  readonly background: Background;
+  readonly log: Log;
+  readonly timeoutMs: number;
+}
+
+export function createSnapshotRemover({ nodes, background, log, timeoutMs }: SnapshotRemoverDeps): SnapshotRemover {
+  async function remove(nodeId: string, snapshotId: string): Promise<void> {
+    try {
+      await nodes.agent(nodeId).deleteSnapshot({ params: { snapshotId } }, { timeoutMs });
+    } catch (error) {
+      log.warn({ err: error, nodeId, snapshotId }, "node could not be told to remove a snapshot");
+    }
+  }
+  return {
+    remove,
+    removeSoon: (nodeId, snapshotId) => background.run("remove snapshot", () => remove(nodeId, snapshotId)),
+  };
+}

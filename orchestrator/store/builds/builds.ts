@@ -1,0 +1,325 @@
+/** Builds on their way: requested, started, on a node, over. The only SQL that moves them (build-status.ts). */
+
+import type { BuildLogEntry } from "../../../shared/agent-api/build-shapes.ts";
+import { newTemplateId, newUuid } from "../../../shared/ids.ts";
+import { type BuildStatus, statusesBefore } from "../../../shared/states/build-status.ts";
+import type { BuildRow, Database, Session, TemplateRow } from "../tables.ts";
+import { assign } from "../tags.ts";
+import { type Build, type Template, toBuild, toTemplate } from "../templates.ts";
+import { leave } from "./leftovers.ts";
+import { append } from "./logs.ts";
+import { NOT_BUILT } from "./row.ts";
+
+export interface NewBuild {
+  readonly projectId: string;
+  readonly namespace: string;
+  /** An alias of the namespace, or the id of a template of the project. */
+  readonly name: string;
+  readonly tags: readonly string[];
+  readonly resources: { readonly cpuCount: number; readonly memoryMB: number; readonly diskSizeMB: number };
+  readonly envdVersion: string;
+}
+
+export interface StartedBuild {
+  readonly id: string;
+  readonly sealedBody: string;
+  readonly withAccess: boolean;
+  readonly parentBuildId: string | undefined;
+  readonly diskSizeMB: number;
+  readonly files: readonly string[];
+  /** Of the queue, unix milliseconds. */
+  readonly deadlineAt: number;
+}
+
+export interface MadeBuild {
+  readonly image: string;
+  readonly sealedSettings: string;
+  readonly user: string;
+  readonly workdir: string;
+  readonly envdVersion: string;
+  readonly snapshot: { readonly id: string; readonly memory: boolean } | undefined;
+}
+
+export interface BuildReason {
+  readonly message: string;
+  readonly step: string | undefined;
+}
+
+export function buildStore(db: Database, now: () => number) {
+  /** building → error; its node is to be told. Undefined: it was over, or is gone. */
+  async function fail(
+    session: Session,
+    id: string,
+    reason: BuildReason,
+    logged: "logged" | "not logged",
+  ): Promise<Build | undefined> {
+    const at = now();
+    const row = await session
+      .updateTable("builds")
+      .set({
+        status: "error",
+        body: null,
+        reason_message: reason.message,
+        reason_step: reason.step ?? null,
+        updated_at: at,
+        finished_at: at,
+      })
+      .where("id", "=", id)
+      .where("status", "in", statusesBefore("error"))
+      .returningAll()
+      .executeTakeFirst();
+    if (row === undefined) return undefined;
+    if (logged === "not logged") {
+      const step = reason.step === undefined ? {} : { step: reason.step };
+      await append(session, id, [{ at, level: "error", message: reason.message, ...step }]);
+    }
+    const build = toBuild(row);
+    await leave(session, [build], at);
+    return build;
+  }
+
+  return {
+    /** A build that waits for its start, of the template of that name; made when there is none. Undefined: a snapshot's. */
+    async request(ask: NewBuild): Promise<{ readonly template: Template; readonly build: Build } | undefined> {
+      return db.transaction().execute(async (session) => {
+        const at = now();
+        const template = (await named(session, ask)) ?? (await create(session, ask, at));
+        if (template.kind !== "template") return undefined;
+        const row: BuildRow = {
+          ...NOT_BUILT,
+          id: newUuid(),
+          template_id: template.id,
+          status: "waiting",
+          kind: "template",
+          node_id: null,
+          memory: null,
+          source_sandbox_id: null,
+          image: "",
+          cpu_count: ask.resources.cpuCount,
+          memory_mb: ask.resources.memoryMB,
+          disk_mb: ask.resources.diskSizeMB,
+          envd_version: ask.envdVersion,
+          default_user: null,
+          default_workdir: null,
+          created_at: at,
+          updated_at: at,
+          finished_at: null,
+          tags: JSON.stringify(ask.tags),
+        };
+        await session.insertInto("builds").values(row).execute();
+        return { template: toTemplate(template), build: toBuild(row) };
+      });
+    },
+
+    /**
+     * waiting → building, into the queue. Builds under way that would get one of its tags fail in the same transaction:
+     * it supersedes them. Undefined: it did not wait.
+     */
+    async start(started: StartedBuild): Promise<{ readonly build: Build; readonly superseded: Build[] } | undefined> {
+      return db.transaction().execute(async (session) => {
+        const at = now();
+        const row = await session
+          .updateTable("builds")
+          .set({
+            status: "building",
+            body: started.sealedBody,
+            with_access: Number(started.withAccess),
+            parent_build_id: started.parentBuildId ?? null,
+            disk_mb: started.diskSizeMB,
+            started_at: at,
+            updated_at: at,
+            deadline_at: started.deadlineAt,
+          })
+          .where("id", "=", started.id)
+          .where("status", "in", statusesBefore("building"))
+          .returningAll()
+          .executeTakeFirst();
+        if (row === undefined) return undefined;
+        const build = toBuild(row);
+        for (const hash of new Set(started.files)) {
+          await session.insertInto("build_files").values({ build_id: build.id, hash }).execute();
+        }
+        const others = await session
+          .selectFrom("builds")
+          .selectAll()
+          .where("template_id", "=", build.templateId)
+          .where("status", "=", "building")
+          .where("kind", "=", "template")
+          .where("id", "!=", build.id)
+          .execute();
+        const superseded: Build[] = [];
+        for (const other of others.map(toBuild)) {
+          if (!other.wantedTags.some((tag) => build.wantedTags.includes(tag))) continue;
+          const message = `superseded by a newer build of the same name and tag (${build.id})`;
+          const failed = await fail(session, other.id, { message, step: undefined }, "not logged");
+          if (failed !== undefined) superseded.push(failed);
+        }
+        return { build, superseded };
+      });
+    },
+
+    /** Everything under way, in the order of its start. */
+    async underWay(projectId?: string): Promise<(Build & { readonly projectId: string })[]> {
+      let query = db
+        .selectFrom("builds")
+        .innerJoin("templates", "templates.id", "builds.template_id")
+        .selectAll("builds")
+        .select("templates.project_id")
+        .where("builds.status", "=", "building")
+        .where("builds.kind", "=", "template");
+      if (projectId !== undefined) query = query.where("templates.project_id", "=", projectId);
+      const rows = await query.orderBy("builds.started_at").orderBy("builds.id").execute();
+      return rows.map((row) => ({ ...toBuild(row), projectId: row.project_id ?? "" }));
+    },
+
+    /** Sealed; undefined when it is over or never started. */
+    async body(id: string): Promise<string | undefined> {
+      const row = await db.selectFrom("builds").select("body").where("id", "=", id).executeTakeFirst();
+      return row?.body ?? undefined;
+    },
+
+    /** From the queue to a node, before that is asked. False: it is not in the queue any more. */
+    async place(id: string, nodeId: string, deadlineAt: number): Promise<boolean> {
+      return changed(
+        db
+          .updateTable("builds")
+          .set({ node_id: nodeId, deadline_at: deadlineAt, updated_at: now() })
+          .where("id", "=", id)
+          .where("status", "=", "building")
+          .where("node_id", "is", null),
+      );
+    },
+
+    /** Back into the queue: its node has refused it. */
+    async unplace(id: string, nodeId: string, deadlineAt: number): Promise<boolean> {
+      return changed(
+        db
+          .updateTable("builds")
+          .set({ node_id: null, deadline_at: deadlineAt, updated_at: now() })
+          .where("id", "=", id)
+          .where("status", "=", "building")
+          .where("accepted", "=", 0)
+          .where("node_id", "=", nodeId),
+      );
+    },
+
+    async accepted(id: string): Promise<boolean> {
+      return changed(
+        db
+          .updateTable("builds")
+          .set({ accepted: 1, updated_at: now() })
+          .where("id", "=", id)
+          .where("status", "=", "building"),
+      );
+    },
+
+    /** Entries of the node's log from `offset`. False: it is over, or somebody else has read them. */
+    async log(id: string, offset: number, entries: readonly BuildLogEntry[]): Promise<boolean> {
+      return db.transaction().execute(async (session) => {
+        const own = await changed(
+          session
+            .updateTable("builds")
+            .set({ log_offset: offset + entries.length })
+            .where("id", "=", id)
+            .where("status", "=", "building")
+            .where("log_offset", "=", offset),
+        );
+        if (own) await append(session, id, entries);
+        return own;
+      });
+    },
+
+    /** building → ready, and its tags move to it. The builds they named; undefined: it was over, or is gone. */
+    async finish(
+      id: string,
+      made: MadeBuild,
+    ): Promise<{ readonly build: Build; readonly former: ReadonlySet<string> } | undefined> {
+      return db.transaction().execute(async (session) => {
+        const at = now();
+        const row = await session
+          .updateTable("builds")
+          .set({
+            status: "ready",
+            body: null,
+            image: made.image,
+            settings: made.sealedSettings,
+            default_user: made.user,
+            default_workdir: made.workdir,
+            envd_version: made.envdVersion,
+            snapshot_id: made.snapshot?.id ?? null,
+            memory: made.snapshot === undefined ? null : Number(made.snapshot.memory),
+            updated_at: at,
+            finished_at: at,
+          })
+          .where("id", "=", id)
+          .where("status", "in", statusesBefore("ready"))
+          .returningAll()
+          .executeTakeFirst();
+        if (row === undefined) return undefined;
+        const build = toBuild(row);
+        const tagged = await session
+          .selectFrom("build_tags")
+          .select("build_id")
+          .where("template_id", "=", build.templateId)
+          .where("tag", "in", build.wantedTags)
+          .execute();
+        await assign(session, { templateId: build.templateId, buildId: id, tags: build.wantedTags, at });
+        return { build, former: new Set(tagged.map(({ build_id: buildId }) => buildId)) };
+      });
+    },
+
+    fail: (id: string, reason: BuildReason, logged: "logged" | "not logged") =>
+      db.transaction().execute((session) => fail(session, id, reason, logged)),
+
+    async countByStatus(): Promise<ReadonlyMap<BuildStatus, number>> {
+      const rows = await db
+        .selectFrom("builds")
+        .select(["status", (select) => select.fn.countAll<number>().as("count")])
+        .where("kind", "=", "template")
+        .groupBy("status")
+        .execute();
+      return new Map(rows.map(({ status, count }) => [status, count]));
+    },
+  };
+}
+
+async function changed(update: { executeTakeFirst(): Promise<{ readonly numUpdatedRows: bigint }> }): Promise<boolean> {
+  return (await update.executeTakeFirst()).numUpdatedRows === 1n;
+}
+
+/** Names before ids, as everywhere. */
+async function named(session: Session, { projectId, namespace, name }: NewBuild): Promise<TemplateRow | undefined> {
+  const known = await session
+    .selectFrom("template_aliases")
+    .innerJoin("templates", "templates.id", "template_aliases.template_id")
+    .selectAll("templates")
+    .where("template_aliases.namespace", "=", namespace)
+    .where("template_aliases.alias", "=", name)
+    .executeTakeFirst();
+  if (known !== undefined) return known;
+  return session
+    .selectFrom("templates")
+    .selectAll()
+    .where("id", "=", name)
+    .where("project_id", "=", projectId)
+    .executeTakeFirst();
+}
+
+async function create(session: Session, { projectId, namespace, name }: NewBuild, at: number): Promise<TemplateRow> {
+  const row: TemplateRow = {
+    id: newTemplateId(),
+    project_id: projectId,
+    public: 0,
+    kind: "template",
+    created_at: at,
+    updated_at: at,
+    spawn_count: 0,
+    last_spawned_at: null,
+  };
+  await session.insertInto("templates").values(row).execute();
+  await session
+    .insertInto("template_aliases")
+    .values({ namespace, alias: name, template_id: row.id, created_at: at })
+    .execute();
+  return row;
+}

@@ -1,0 +1,19 @@
+/** What a build row has that was not built by a node: snapshots, and the platform's own image. */
+
+import type { BuildRow } from "../tables.ts";
+
+export const NOT_BUILT = {
+  tags: null,
+  body: null,
+  with_access: 0,
+  settings: null,
+  parent_build_id: null,
+  snapshot_id: null,
+  started_at: null,
+  deadline_at: null,
+  accepted: 0,
+  log_offset: 0,
+  log_characters: 0,
+  reason_message: null,
+  reason_step: null,
+} as const satisfies Partial<BuildRow>;

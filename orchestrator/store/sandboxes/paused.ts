@@ -1,0 +1,112 @@
+/** SQL on sandboxes that sleep: their way back to running, and which snapshots of a node somebody still needs. */
+
+import { sql } from "kysely";
+import type { Seal } from "../../../shared/program/seal.ts";
+import type { Database } from "../tables.ts";
+import { type Resumption, type SandboxRecord, toColumns, toRecord } from "./record.ts";
+import { LIVE } from "./sandboxes.ts";
+
+export interface ResumeClaim {
+  readonly id: string;
+  /** What the caller saw: a pause in between has made another one. */
+  readonly snapshotId: string;
+  readonly executionId: string;
+  readonly resumption: Resumption;
+  readonly deadlineAt: number;
+  readonly onTimeout?: "kill" | "pause";
+}
+
+/** Below the least limit of variables in one statement. */
+const CHUNK = 500;
+
+export type SleeperStore = ReturnType<typeof sleeperStore>;
+
+export function sleeperStore(db: Database, sealing: Seal) {
+  return {
+    /**
+     * paused → starting under a fresh execution id, from the snapshot the caller saw. Undefined: it is not so any more,
+     * or the project already has `limit` sandboxes running. One statement, so that a burst cannot overshoot.
+     */
+    async claim(claim: ResumeClaim, limit: number): Promise<SandboxRecord | undefined> {
+      const { executionId, resumption, deadlineAt, onTimeout } = claim;
+      const row = await db
+        .updateTable("sandboxes")
+        .set({
+          ...toColumns({ executionId, resumption, ...(onTimeout === undefined ? {} : { onTimeout }) }),
+          state: "starting",
+          deadline_at: deadlineAt,
+        })
+        .where("id", "=", claim.id)
+        .where("state", "=", "paused")
+        .where("snapshot_id", "=", claim.snapshotId)
+        .where(
+          sql<boolean>`(select count(*) from (
+            select 1 from sandboxes as other
+            where other.project_id = sandboxes.project_id and other.state in (${sql.join([...LIVE])})
+            limit ${limit}
+          ) as busy) < ${limit}`,
+        )
+        .returningAll()
+        .executeTakeFirst();
+      return row === undefined ? undefined : toRecord(row, sealing);
+    },
+
+    /** Those of `ids` that a record or a build still needs. */
+    async wanted(ids: readonly string[]): Promise<ReadonlySet<string>> {
+      const wanted = new Set<string>();
+      for (let at = 0; at < ids.length; at += CHUNK) {
+        const some = ids.slice(at, at + CHUNK);
+        const rows = await db
+          .selectFrom("sandboxes")
+          .select(["snapshot_id", "capture_id"])
+          .where("state", "not in", ["gone", "killing"])
+          .where((where) => where.or([where("snapshot_id", "in", some), where("capture_id", "in", some)]))
+          .execute();
+        for (const { snapshot_id: snapshot, capture_id: capture } of rows) {
+          if (snapshot !== null) wanted.add(snapshot);
+          if (capture !== null) wanted.add(capture);
+        }
+        const builds = await db
+          .selectFrom("builds")
+          .select(["id", "snapshot_id"])
+          .where((where) => where.or([where("id", "in", some), where("snapshot_id", "in", some)]))
+          .execute();
+        for (const { id, snapshot_id: snapshot } of builds) wanted.add(id).add(snapshot ?? id);
+      }
+      return wanted;
+    },
+
+    /** What the paused sandboxes of a node sleep on. */
+    async asleepOn(nodeId: string): Promise<{ readonly id: string; readonly snapshotId: string }[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .select(["id", "snapshot_id"])
+        .where("node_id", "=", nodeId)
+        .where("state", "=", "paused")
+        .execute();
+      return rows.flatMap(({ id, snapshot_id: snapshotId }) => (snapshotId === null ? [] : [{ id, snapshotId }]));
+    },
+
+    /** Ids of the sandboxes that traffic may wake. */
+    async wakeable(): Promise<string[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .select("id")
+        .where("state", "in", ["pausing", "paused", "starting"])
+        .where("auto_resume", "=", 1)
+        .execute();
+      return rows.map(({ id }) => id);
+    },
+
+    /** Whether a sandbox that is not over was started from this template. */
+    async usesTemplate(templateId: string, buildId?: string): Promise<boolean> {
+      let query = db
+        .selectFrom("sandboxes")
+        .select("id")
+        .where("template_id", "=", templateId)
+        .where("state", "!=", "gone");
+      if (buildId !== undefined) query = query.where("build_id", "=", buildId);
+      return (await query.limit(1).executeTakeFirst()) !== undefined;
+    },
+  };
+}

@@ -1,0 +1,223 @@
+/** The sandbox row as the orchestrator speaks of it, and back. Pure. */
+
+import type { Selectable, Updateable } from "kysely";
+import type { NetworkOptions } from "../../../shared/api/network.ts";
+import type { Seal } from "../../../shared/program/seal.ts";
+import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
+import type { SandboxRow } from "../tables.ts";
+
+/** A sandbox as the orchestrator remembers it. Times are unix milliseconds. */
+export interface SandboxRecord {
+  readonly id: string;
+  readonly projectId: string;
+  readonly state: SandboxState;
+  readonly executionId: string;
+  readonly nodeId: string;
+  readonly address: string | undefined;
+  readonly templateId: string;
+  readonly buildId: string;
+  readonly alias: string | undefined;
+  readonly cpuCount: number;
+  readonly memoryMB: number;
+  readonly diskSizeMB: number;
+  readonly envdVersion: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Without the egress proxy's password. */
+  readonly network: NetworkOptions | undefined;
+  readonly sealedProxyPassword: string | undefined;
+  readonly networkVersion: number;
+  /** `allow_internet_access` as the caller gave it. */
+  readonly internet: boolean | undefined;
+  readonly onTimeout: "kill" | "pause";
+  /** Whether a pause at the end keeps memory. */
+  readonly onTimeoutMemory: boolean;
+  readonly onResume: "restore" | "reboot";
+  readonly autoResume: boolean;
+  /** The timeout asked for at create. */
+  readonly timeoutSeconds: number;
+  readonly createdAt: number;
+  readonly startedAt: number;
+  readonly endAt: number;
+  readonly endedAt: number | undefined;
+  readonly endReason: string | undefined;
+  /** What a paused sandbox is resumed from. Stays while it starts, and after a start without memory. */
+  readonly snapshot: Snapshot | undefined;
+  /** A pause or checkpoint under way: written before the node is asked. */
+  readonly capture: Snapshot | undefined;
+  /** Of a resume under way. */
+  readonly resumption: Resumption | undefined;
+}
+
+/** On the sandbox's node. */
+interface Snapshot {
+  readonly id: string;
+  readonly memory: boolean;
+}
+
+/** What a resume was asked for, so that it can be finished after a crash. */
+export interface Resumption {
+  readonly memory: boolean;
+  /** To live, from the moment it runs. */
+  readonly seconds: number;
+}
+
+/** `sealedEnvs`: see shared/program/seal.ts. */
+export interface NewSandbox
+  extends Omit<
+    SandboxRecord,
+    "state" | "address" | "endedAt" | "endReason" | "snapshot" | "capture" | "resumption" | "networkVersion"
+  > {
+  readonly sealedEnvs: string;
+  readonly deadlineAt: number;
+}
+
+/** What a change of network options replaces. */
+export type NetworkColumns = Pick<SandboxRecord, "network" | "internet" | "sealedProxyPassword">;
+
+export interface MoveSet {
+  readonly executionId?: string;
+  readonly nodeId?: string;
+  readonly address?: string;
+  readonly envdVersion?: string;
+  readonly startedAt?: number;
+  readonly endAt?: number;
+  readonly deadlineAt?: number;
+  readonly endedAt?: number;
+  readonly endReason?: string;
+  readonly onTimeout?: "kill" | "pause";
+  readonly snapshot?: Snapshot | null;
+  readonly capture?: Snapshot | null;
+  readonly resumption?: Resumption | null;
+}
+
+/** Bound to the sandbox: rules carry headers, and those are as good as passwords. */
+export function sealNetwork(sealing: Seal, network: NetworkOptions | undefined, id: string): string | null {
+  return network === undefined ? null : sealing.close(JSON.stringify(network), networkContext(id));
+}
+
+function openNetwork(sealing: Seal, sealed: string | null, id: string): NetworkOptions | undefined {
+  return sealed === null ? undefined : (JSON.parse(sealing.open(sealed, networkContext(id))) as NetworkOptions);
+}
+
+function networkContext(id: string): string {
+  return `${id} network`;
+}
+
+/** A new sandbox is `starting`. */
+export function toRow(sandbox: NewSandbox, sealing: Seal): Record<keyof SandboxRow, string | number | null> {
+  return {
+    id: sandbox.id,
+    project_id: sandbox.projectId,
+    state: "starting",
+    execution_id: sandbox.executionId,
+    node_id: sandbox.nodeId,
+    address: null,
+    template_id: sandbox.templateId,
+    build_id: sandbox.buildId,
+    alias: sandbox.alias ?? null,
+    cpu_count: sandbox.cpuCount,
+    memory_mb: sandbox.memoryMB,
+    disk_mb: sandbox.diskSizeMB,
+    envd_version: sandbox.envdVersion,
+    metadata: JSON.stringify(sandbox.metadata),
+    envs: sandbox.sealedEnvs,
+    network: sealNetwork(sealing, sandbox.network, sandbox.id),
+    proxy_password: sandbox.sealedProxyPassword ?? null,
+    network_version: 0,
+    network_change: null,
+    internet: sandbox.internet === undefined ? null : Number(sandbox.internet),
+    on_timeout: sandbox.onTimeout,
+    on_timeout_memory: Number(sandbox.onTimeoutMemory),
+    on_resume: sandbox.onResume,
+    snapshot_id: null,
+    snapshot_memory: null,
+    capture_id: null,
+    capture_memory: null,
+    resume_memory: null,
+    resume_s: null,
+    auto_resume: Number(sandbox.autoResume),
+    timeout_s: sandbox.timeoutSeconds,
+    created_at: sandbox.createdAt,
+    started_at: sandbox.startedAt,
+    end_at: sandbox.endAt,
+    deadline_at: sandbox.deadlineAt,
+    ended_at: null,
+    end_reason: null,
+  };
+}
+
+export function toColumns(set: MoveSet): Updateable<SandboxRow> {
+  return {
+    ...(set.executionId === undefined ? {} : { execution_id: set.executionId }),
+    ...(set.nodeId === undefined ? {} : { node_id: set.nodeId }),
+    ...(set.address === undefined ? {} : { address: set.address }),
+    ...(set.envdVersion === undefined ? {} : { envd_version: set.envdVersion }),
+    ...(set.startedAt === undefined ? {} : { started_at: set.startedAt }),
+    ...(set.endAt === undefined ? {} : { end_at: set.endAt }),
+    ...(set.endedAt === undefined ? {} : { ended_at: set.endedAt }),
+    ...(set.endReason === undefined ? {} : { end_reason: set.endReason }),
+    ...(set.onTimeout === undefined ? {} : { on_timeout: set.onTimeout }),
+    ...nullable(set.snapshot, ({ id, memory }) => ({ snapshot_id: id, snapshot_memory: Number(memory) }), NO_SNAPSHOT),
+    ...nullable(set.capture, ({ id, memory }) => ({ capture_id: id, capture_memory: Number(memory) }), NO_CAPTURE),
+    ...nullable(
+      set.resumption,
+      ({ memory, seconds }) => ({ resume_memory: Number(memory), resume_s: seconds }),
+      NO_RESUMPTION,
+    ),
+  };
+}
+
+const NO_SNAPSHOT = { snapshot_id: null, snapshot_memory: null };
+const NO_CAPTURE = { capture_id: null, capture_memory: null };
+const NO_RESUMPTION = { resume_memory: null, resume_s: null };
+
+/** Undefined: unchanged; null: cleared. */
+function nullable<T>(
+  value: T | null | undefined,
+  columns: (value: T) => Updateable<SandboxRow>,
+  cleared: Updateable<SandboxRow>,
+): Updateable<SandboxRow> {
+  if (value === undefined) return {};
+  return value === null ? cleared : columns(value);
+}
+
+function snapshotOf(id: string | null, memory: number | null): Snapshot | undefined {
+  return id === null ? undefined : { id, memory: memory === 1 };
+}
+
+// Our own writing, so trusted: JSON columns are not checked again.
+export function toRecord(row: Selectable<SandboxRow>, sealing: Seal): SandboxRecord {
+  return {
+    id: row.id,
+    projectId: row.project_id,
+    state: row.state,
+    executionId: row.execution_id,
+    nodeId: row.node_id,
+    address: row.address ?? undefined,
+    templateId: row.template_id,
+    buildId: row.build_id,
+    alias: row.alias ?? undefined,
+    cpuCount: row.cpu_count,
+    memoryMB: row.memory_mb,
+    diskSizeMB: row.disk_mb,
+    envdVersion: row.envd_version,
+    metadata: JSON.parse(row.metadata) as Record<string, string>,
+    network: openNetwork(sealing, row.network, row.id),
+    sealedProxyPassword: row.proxy_password ?? undefined,
+    networkVersion: row.network_version,
+    internet: row.internet === null ? undefined : row.internet === 1,
+    onTimeout: row.on_timeout,
+    onTimeoutMemory: row.on_timeout_memory === 1,
+    onResume: row.on_resume,
+    autoResume: row.auto_resume === 1,
+    timeoutSeconds: row.timeout_s,
+    createdAt: row.created_at,
+    startedAt: row.started_at,
+    endAt: row.end_at,
+    endedAt: row.ended_at ?? undefined,
+    endReason: row.end_reason ?? undefined,
+    snapshot: snapshotOf(row.snapshot_id, row.snapshot_memory),
+    capture: snapshotOf(row.capture_id, row.capture_memory),
+    resumption: row.resume_s === null ? undefined : { memory: row.resume_memory === 1, seconds: row.resume_s },
+  };
+}

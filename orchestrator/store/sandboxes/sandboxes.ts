@@ -1,0 +1,302 @@
+/** The only SQL on sandboxes. A state changes by one statement that checks and writes (design.md §3). */
+
+import { type ExpressionBuilder, sql } from "kysely";
+import type { Seal } from "../../../shared/program/seal.ts";
+import { type SandboxState, statesBefore } from "../../../shared/states/sandbox-state.ts";
+import type { Database, SandboxRow, Session, Tables } from "../tables.ts";
+import { type MoveSet, type NewSandbox, type SandboxRecord, toColumns, toRecord, toRow } from "./record.ts";
+
+/** The condition of a move beyond the state: which life of the id, and that it is really over. */
+export interface MoveIf {
+  readonly executionId?: string;
+  readonly nodeId?: string;
+  readonly endAtMost?: number;
+  /** Narrower than what the table of moves allows. */
+  readonly from?: readonly SandboxState[];
+}
+
+export interface SandboxFilter {
+  readonly projectId: string;
+  readonly states: readonly SandboxState[];
+  readonly metadata?: ReadonlyMap<string, string>;
+  readonly startedAfter?: number;
+  readonly templateId?: string;
+  /** Also those that are being resumed, which read `paused` until they run. */
+  readonly resuming?: boolean;
+}
+
+export interface Position {
+  readonly startedAt: number;
+  readonly id: string;
+}
+
+/** What counts as running for a project's limit. */
+export const LIVE: readonly SandboxState[] = ["starting", "running", "pausing", "snapshotting", "killing"];
+
+const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshotting", "killing"];
+
+export type SandboxStore = ReturnType<typeof sandboxStore>;
+
+export function sandboxStore(db: Database, sealing: Seal) {
+  return {
+    /** False: the project already has `limit` sandboxes running. One statement, so that a burst cannot overshoot. */
+    async add(sandbox: NewSandbox, limit: number): Promise<boolean> {
+      if (Object.keys(sandbox.metadata).length === 0) return insert(db, { sandbox, sealing, limit });
+      return db.transaction().execute(async (session) => {
+        if (!(await insert(session, { sandbox, sealing, limit }))) return false;
+        const rows = Object.entries(sandbox.metadata).map(([name, value]) => ({ sandbox_id: sandbox.id, name, value }));
+        await session.insertInto("sandbox_metadata").values(rows).execute();
+        return true;
+      });
+    },
+
+    async get(id: string): Promise<SandboxRecord | undefined> {
+      const row = await db.selectFrom("sandboxes").selectAll().where("id", "=", id).executeTakeFirst();
+      return row === undefined ? undefined : toRecord(row, sealing);
+    },
+
+    /** Sealed environment of a sandbox. */
+    async envs(id: string): Promise<string | undefined> {
+      return (await db.selectFrom("sandboxes").select("envs").where("id", "=", id).executeTakeFirst())?.envs;
+    },
+
+    /** The record after the move, or undefined: it was not in a state the table lets move there, or `when` failed. */
+    async move(
+      session: Session,
+      move: { readonly id: string; readonly to: SandboxState; readonly when?: MoveIf; readonly set?: MoveSet },
+    ): Promise<SandboxRecord | undefined> {
+      const { when = {}, set = {} } = move;
+      const allowed = statesBefore(move.to).filter((state) => when.from?.includes(state) ?? true);
+      if (allowed.length === 0) return undefined;
+      let query = session
+        .updateTable("sandboxes")
+        .set({ ...toColumns(set), state: move.to, deadline_at: set.deadlineAt ?? 0 })
+        .where("id", "=", move.id)
+        .where("state", "in", allowed);
+      if (when.executionId !== undefined) query = query.where("execution_id", "=", when.executionId);
+      if (when.nodeId !== undefined) query = query.where("node_id", "=", when.nodeId);
+      if (when.endAtMost !== undefined) query = query.where("end_at", "<=", when.endAtMost);
+      const row = await query.returningAll().executeTakeFirst();
+      return row === undefined ? undefined : toRecord(row, sealing);
+    },
+
+    /** A start goes to another node, as another execution, as long as nobody has ended it. */
+    async restart(
+      id: string,
+      from: string,
+      to: { readonly executionId: string; readonly nodeId: string },
+    ): Promise<boolean> {
+      const result = await db
+        .updateTable("sandboxes")
+        .set({ execution_id: to.executionId, node_id: to.nodeId })
+        .where("id", "=", id)
+        .where("state", "=", "starting")
+        .where("execution_id", "=", from)
+        .executeTakeFirst();
+      return result.numUpdatedRows === 1n;
+    },
+
+    /** Sets the end of a running sandbox; `extendOnly` never shortens. Undefined: it is not running. */
+    async setEnd(
+      session: Session,
+      id: string,
+      end: { readonly at: number; readonly extendOnly: boolean },
+    ): Promise<SandboxRecord | undefined> {
+      const row = await session
+        .updateTable("sandboxes")
+        .set((update) => ({
+          end_at: end.extendOnly
+            ? update.case().when("end_at", "<", end.at).then(end.at).else(update.ref("end_at")).end()
+            : end.at,
+        }))
+        .where("id", "=", id)
+        .where("state", "=", "running")
+        .returningAll()
+        .executeTakeFirst();
+      return row === undefined ? undefined : toRecord(row, sealing);
+    },
+
+    async list(
+      filter: SandboxFilter,
+      page: { readonly order: "asc" | "desc"; readonly limit: number; readonly after?: Position },
+    ): Promise<SandboxRecord[]> {
+      let query = db
+        .selectFrom("sandboxes")
+        .selectAll()
+        .where((where) => matches(where, filter));
+      const { after } = page;
+      if (after !== undefined) {
+        query = query.where((where) =>
+          where.or([
+            where("started_at", page.order === "asc" ? ">" : "<", after.startedAt),
+            where.and([where("started_at", "=", after.startedAt), where("id", ">", after.id)]),
+          ]),
+        );
+      }
+      const rows = await query.orderBy("started_at", page.order).orderBy("id", "asc").limit(page.limit).execute();
+      return rows.map((row) => toRecord(row, sealing));
+    },
+
+    async count(filter: SandboxFilter): Promise<ReadonlyMap<SandboxState, number>> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .select((select) => ["state", select.fn.countAll<number | string>().as("count")])
+        .where((where) => matches(where, filter))
+        .groupBy("state")
+        .execute();
+      return new Map(rows.map(({ state, count }) => [state, Number(count)]));
+    },
+
+    /** Running and past their end, oldest first. */
+    async expired(now: number, limit: number): Promise<SandboxRecord[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .selectAll()
+        .where("state", "=", "running")
+        .where("end_at", "<=", now)
+        .orderBy("end_at")
+        .limit(limit)
+        .execute();
+      return rows.map((row) => toRecord(row, sealing));
+    },
+
+    /** In a transition that should have ended before `deadline`, the longest overdue first. */
+    async stuck(deadline: number, limit: number): Promise<SandboxRecord[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .selectAll()
+        .where("state", "in", IN_TRANSITION)
+        .where("deadline_at", "<=", deadline)
+        .orderBy("deadline_at")
+        .limit(limit)
+        .execute();
+      return rows.map((row) => toRecord(row, sealing));
+    },
+
+    /** Nobody works on any transition any more: all of them are overdue from now on. */
+    async abandonAll(): Promise<void> {
+      await db.updateTable("sandboxes").set({ deadline_at: 0 }).where("state", "in", IN_TRANSITION).execute();
+    },
+
+    /** A repair that could not be made is tried again then, after the others. */
+    async postpone(id: string, executionId: string, deadlineAt: number): Promise<void> {
+      await db
+        .updateTable("sandboxes")
+        .set({ deadline_at: deadlineAt })
+        .where("id", "=", id)
+        .where("execution_id", "=", executionId)
+        .where("state", "in", IN_TRANSITION)
+        .execute();
+    },
+
+    async onNode(nodeId: string): Promise<SandboxRecord[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .selectAll()
+        .where("node_id", "=", nodeId)
+        .where("state", "in", LIVE)
+        .execute();
+      return rows.map((row) => toRecord(row, sealing));
+    },
+
+    /** Every sandbox that may have a route. */
+    async routable(): Promise<SandboxRecord[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .selectAll()
+        .where("state", "in", ["running", "snapshotting"])
+        .execute();
+      return rows.map((row) => toRecord(row, sealing));
+    },
+
+    async getMany(ids: readonly string[]): Promise<SandboxRecord[]> {
+      if (ids.length === 0) return [];
+      return (await db.selectFrom("sandboxes").selectAll().where("id", "in", ids).execute()).map((row) =>
+        toRecord(row, sealing),
+      );
+    },
+
+    async liveIds(projectId: string): Promise<string[]> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .select("id")
+        .where("project_id", "=", projectId)
+        .where("state", "in", [...LIVE, "paused"])
+        .execute();
+      return rows.map(({ id }) => id);
+    },
+
+    async runningByProject(): Promise<ReadonlyMap<string, number>> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .select((select) => ["project_id", select.fn.countAll<number | string>().as("count")])
+        .where("state", "in", ["running", "snapshotting"])
+        .groupBy("project_id")
+        .execute();
+      return new Map(rows.map((row) => [row.project_id, Number(row.count)]));
+    },
+
+    async countByState(): Promise<ReadonlyMap<SandboxState, number>> {
+      const rows = await db
+        .selectFrom("sandboxes")
+        .select((select) => ["state", select.fn.countAll<number | string>().as("count")])
+        .where("state", "!=", "gone")
+        .groupBy("state")
+        .execute();
+      return new Map(rows.map(({ state, count }) => [state, Number(count)]));
+    },
+
+    /** Deletes history that ended before `before`. */
+    async forget(before: number): Promise<number> {
+      const result = await db
+        .deleteFrom("sandboxes")
+        .where("state", "=", "gone")
+        .where("ended_at", "<", before)
+        .executeTakeFirst();
+      return Number(result.numDeletedRows);
+    },
+  };
+}
+
+async function insert(
+  session: Session,
+  { sandbox, sealing, limit }: { readonly sandbox: NewSandbox; readonly sealing: Seal; readonly limit: number },
+): Promise<boolean> {
+  const row = toRow(sandbox, sealing);
+  const names = Object.keys(row) as (keyof SandboxRow)[];
+  // The inner limit keeps the count flat however many sandboxes a project has.
+  const { rows } = await sql<{ id: string }>`
+    insert into sandboxes (${sql.join(names.map((name) => sql.ref(name)))})
+    select ${sql.join(names.map((name) => sql`${row[name]}`))}
+    where (select count(*) from (
+      select 1 from sandboxes
+      where project_id = ${sandbox.projectId} and state in (${sql.join([...LIVE])})
+      limit ${limit}
+    ) as busy) < ${limit}
+    returning id`.execute(session);
+  return rows.length === 1;
+}
+
+function matches(where: ExpressionBuilder<Tables, "sandboxes">, filter: SandboxFilter) {
+  const shown = where("state", "in", filter.states);
+  const waking = where.and([where("state", "=", "starting"), where("snapshot_id", "is not", null)]);
+  const conditions = [
+    where("project_id", "=", filter.projectId),
+    filter.resuming === true ? where.or([shown, waking]) : shown,
+  ];
+  if (filter.startedAfter !== undefined) conditions.push(where("started_at", ">=", filter.startedAfter));
+  if (filter.templateId !== undefined) conditions.push(where("template_id", "=", filter.templateId));
+  for (const [name, value] of filter.metadata ?? []) {
+    conditions.push(
+      where.exists(
+        where
+          .selectFrom("sandbox_metadata")
+          .select("sandbox_id")
+          .whereRef("sandbox_metadata.sandbox_id", "=", "sandboxes.id")
+          .where("sandbox_metadata.name", "=", name)
+          .where("sandbox_metadata.value", "=", value),
+      ),
+    );
+  }
+  return where.and(conditions);
+}

@@ -1,0 +1,94 @@
+/** Handlers that delete and publish templates; snapshots are deleted through the same route. */
+
+import type { templateChangeApi } from "../../shared/api/templates.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Archives } from "../builds/uploads/archives.ts";
+import type { Pools } from "../nodes/warm-pools.ts";
+import type { Capturing } from "../sandboxes/lifecycle/checkpoint.ts";
+import type { SnapshotRemover } from "../snapshots/removal.ts";
+import type { Project } from "../store/projects.ts";
+import type { Store } from "../store/store.ts";
+import type { Template } from "../store/templates.ts";
+import { qualified } from "./handlers.ts";
+import type { TemplateNames } from "./names.ts";
+import { noTemplate } from "./ownership.ts";
+import { DEFAULT_TAG, parseTemplateReference } from "./reference.ts";
+
+export interface TemplateChangesDeps {
+  readonly store: Store;
+  readonly names: TemplateNames;
+  readonly capturing: Pick<Capturing, "discard">;
+  readonly snapshots: SnapshotRemover;
+  readonly archives: Pick<Archives, "removeTemplate">;
+  readonly pools: Pick<Pools, "gone">;
+  readonly builds: { forget(buildIds: readonly string[]): void };
+}
+
+export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handlers<typeof templateChangeApi, Project> {
+  const { store } = deps;
+
+  /** Without a tag the snapshot with all its tags; with one that tag, and what only it named. */
+  async function removeSnapshot(template: Template, tag: string | undefined, reference: string): Promise<void> {
+    const tagged = tag === undefined ? undefined : await store.templates.tagged(template.id, tag);
+    if (tag !== undefined && tagged === undefined) throw noTemplate(reference);
+    if (await store.sleepers.usesTemplate(template.id, tagged?.id)) {
+      throw new AppError("bad_request", `snapshot '${reference}' is in use: sandboxes started from it are still there`);
+    }
+    if (tag === undefined) {
+      for (const build of await store.snapshots.dropTemplate(template.id)) {
+        if (build.nodeId !== undefined) deps.snapshots.removeSoon(build.nodeId, build.id);
+      }
+      return;
+    }
+    const untagged = await store.snapshots.untag(template.id, tag);
+    if (untagged?.unnamed === true) await deps.capturing.discard(untagged.build);
+  }
+
+  /** With a tag other than the default that tag; its build stays for as long as something needs it. */
+  async function removeTemplate(template: Template, tag: string, reference: string): Promise<void> {
+    if (tag !== DEFAULT_TAG) {
+      if ((await store.tags.remove(template.id, [tag])) !== undefined) throw noTemplate(reference);
+      return;
+    }
+    const builds = await store.buildLeftovers.dropTemplate(template.id);
+    if (builds === undefined) {
+      const why = "sandboxes started from it are still there";
+      throw new AppError("bad_request", `template '${reference}' is in use: ${why}`);
+    }
+    const ids = builds.map(({ id }) => id);
+    deps.pools.gone(ids);
+    deps.builds.forget(ids);
+    await deps.archives.removeTemplate(template.id);
+  }
+
+  async function publish(caller: Project, text: string, isPublic: boolean | undefined): Promise<string[]> {
+    // What another project keeps private is not there; what it has published can be seen anyway.
+    const template = await deps.names.find(caller, parseTemplateReference(text));
+    if (template?.kind !== "template") throw noTemplate(text);
+    if (template.projectId === undefined) throw new AppError("bad_request", `template '${text}' is the platform's own`);
+    if (template.projectId !== caller.id) throw new AppError("forbidden", `template '${text}' is another project's`);
+    if (isPublic !== undefined) await store.templates.setPublic(template.id, isPublic);
+    return (await store.templates.aliases(template.id)).map(qualified);
+  }
+
+  return {
+    async deleteTemplate({ params }, { caller }) {
+      const text = params.templateID;
+      const reference = parseTemplateReference(text);
+      const template = await deps.names.find(caller, reference);
+      // Whoever may only use it learns no more than that there is nothing here to delete.
+      if (template?.projectId !== caller.id) throw noTemplate(text);
+      if (template.kind === "template") await removeTemplate(template, reference.tag, text);
+      else await removeSnapshot(template, text.includes(":") ? reference.tag : undefined, text);
+    },
+
+    async updateTemplate({ params, body }, { caller }) {
+      return { names: await publish(caller, params.templateID, body.public) };
+    },
+
+    async updateTemplateV1({ params, body }, { caller }) {
+      await publish(caller, params.templateID, body.public);
+    },
+  };
+}

@@ -1,0 +1,122 @@
+/** Handlers that read templates; builds.ts and build-requests.ts make them. */
+
+import {
+  type Template as ShownTemplate,
+  type TemplateWithBuilds,
+  type templateApi,
+} from "../../shared/api/templates.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import { type Place, page } from "../api/pagination.ts";
+import { iso } from "../sandboxes/view.ts";
+import type { Project } from "../store/projects.ts";
+import type { Alias, Template, TemplateStore } from "../store/templates.ts";
+import { mayUse, type TemplateNames } from "./names.ts";
+import { noTemplate } from "./ownership.ts";
+import { DEFAULT_TAG, parseTemplateReference } from "./reference.ts";
+
+export interface TemplatesDeps {
+  readonly templates: TemplateStore;
+  readonly names: TemplateNames;
+}
+
+export function createTemplateHandlers({ templates, names }: TemplatesDeps): Handlers<typeof templateApi, Project> {
+  async function shown(template: Template): Promise<ShownTemplate | undefined> {
+    const [builds, aliases] = await Promise.all([templates.builds(template.id), templates.aliases(template.id)]);
+    // The last that succeeded; until one has, the last there is.
+    const ready = builds.find(({ status }) => status === "ready");
+    const build = (await templates.tagged(template.id, DEFAULT_TAG)) ?? ready ?? builds[0];
+    if (build === undefined) return undefined;
+    return {
+      templateID: template.id,
+      buildID: build.id,
+      cpuCount: build.cpuCount,
+      memoryMB: build.memoryMB,
+      diskSizeMB: build.diskSizeMB,
+      public: template.public,
+      createdAt: iso(template.createdAt),
+      updatedAt: iso(template.updatedAt),
+      createdBy: null,
+      lastSpawnedAt: template.lastSpawnedAt === undefined ? null : iso(template.lastSpawnedAt),
+      spawnCount: template.spawnCount,
+      buildCount: builds.length,
+      envdVersion: build.envdVersion,
+      aliases: aliases.map(({ alias }) => alias),
+      names: aliases.map(qualified),
+      buildStatus: build.status,
+    };
+  }
+
+  async function visible(caller: Project, teamId: string | undefined): Promise<Template[]> {
+    ownTeam(caller, teamId, "query");
+    return templates.visible(caller.id);
+  }
+
+  async function allShown(some: readonly Template[]): Promise<ShownTemplate[]> {
+    // Undefined: deleted since it was listed.
+    return (await Promise.all(some.map(shown))).filter((template) => template !== undefined);
+  }
+
+  return {
+    listTemplatesV1: async ({ query }, { caller }) => allShown(await visible(caller, query.teamID)),
+
+    async listTemplates({ query }, { caller, header }) {
+      const all = await visible(caller, query.teamID);
+      return allShown(page(all, { ...query, placeOf }, header));
+    },
+
+    async findAlias({ params }, { caller }) {
+      const reference = parseTemplateReference(params.alias);
+      const template = await names.findAny(caller, reference);
+      if (template === undefined) throw noTemplate(params.alias);
+      if (!mayUse(caller, template)) {
+        // A full name may be asked for: SDKs read 403 as "the name is taken". An id is not a name, and tells nothing.
+        if (reference.namespace === undefined) throw noTemplate(params.alias);
+        throw new AppError("forbidden", `no access to template '${params.alias}'`);
+      }
+      return { templateID: template.id, public: template.public };
+    },
+
+    async getTemplate({ params, query }, { caller, header }): Promise<TemplateWithBuilds> {
+      const template = await names.find(caller, parseTemplateReference(params.templateID));
+      if (template === undefined) throw noTemplate(params.templateID);
+      const [builds, aliases] = await Promise.all([templates.builds(template.id), templates.aliases(template.id)]);
+      return {
+        templateID: template.id,
+        public: template.public,
+        aliases: aliases.map(({ alias }) => alias),
+        names: aliases.map(qualified),
+        createdAt: iso(template.createdAt),
+        updatedAt: iso(template.updatedAt),
+        lastSpawnedAt: template.lastSpawnedAt === undefined ? null : iso(template.lastSpawnedAt),
+        spawnCount: template.spawnCount,
+        builds: page(builds, { ...query, placeOf }, header).map((build) => ({
+          buildID: build.id,
+          status: build.status,
+          createdAt: iso(build.createdAt),
+          updatedAt: iso(build.updatedAt),
+          ...(build.finishedAt === undefined ? {} : { finishedAt: iso(build.finishedAt) }),
+          cpuCount: build.cpuCount,
+          memoryMB: build.memoryMB,
+          diskSizeMB: build.diskSizeMB,
+          envdVersion: build.envdVersion,
+        })),
+      };
+    },
+  };
+}
+
+/** AppError `forbidden` for a project that is not the caller's. */
+export function ownTeam(caller: Project, teamId: string | undefined, where: "query" | "body"): void {
+  if (teamId === undefined || teamId.toLowerCase() === caller.id || teamId === caller.publicId) return;
+  throw new AppError("forbidden", `${where} field 'teamID' names another project than the caller's`);
+}
+
+/** Of a template or a build among its like. */
+function placeOf({ createdAt, id }: Pick<Template, "createdAt" | "id">): Place {
+  return { at: createdAt, name: id };
+}
+
+export function qualified({ namespace, alias }: Alias): string {
+  return namespace === "" ? alias : `${namespace}/${alias}`;
+}

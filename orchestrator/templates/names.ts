@@ -1,0 +1,60 @@
+/** Which template and build a reference means to a project (wire-contract.md §0.8). */
+
+import { AppError } from "../../shared/http/errors.ts";
+import type { Project } from "../store/projects.ts";
+import type { Build, Template, TemplateStore } from "../store/templates.ts";
+import { DEFAULT_TAG, parseTemplateReference, type TemplateReference } from "./reference.ts";
+
+export interface Resolved {
+  readonly template: Template;
+  readonly build: Build;
+  /** First alias, as `ns/alias` has it without its namespace. */
+  readonly alias: string | undefined;
+}
+
+export interface TemplateNames {
+  /** AppError `template_not_found`, also for a private template of somebody else. */
+  resolve(project: Project, reference: string): Promise<Resolved>;
+  /** Undefined: unknown, or private and not the project's. */
+  find(project: Project, reference: TemplateReference): Promise<Template | undefined>;
+  /** Whatever its owner. */
+  findAny(project: Project, reference: TemplateReference): Promise<Template | undefined>;
+}
+
+export function createTemplateNames(store: TemplateStore): TemplateNames {
+  async function findAny(project: Project, { namespace, name }: TemplateReference): Promise<Template | undefined> {
+    if (namespace !== undefined) return store.findByAlias(name, [namespace]);
+    // Own names come before promoted ones, names before ids.
+    return (await store.findByAlias(name, [project.slug, ""])) ?? (await store.get(name));
+  }
+
+  async function find(project: Project, reference: TemplateReference): Promise<Template | undefined> {
+    const template = await findAny(project, reference);
+    return template !== undefined && mayUse(project, template) ? template : undefined;
+  }
+
+  return {
+    find,
+    findAny,
+    async resolve(project, text) {
+      const reference = parseTemplateReference(text);
+      const template = await find(project, reference);
+      if (template === undefined) throw new AppError("template_not_found", `template '${text}' not found`);
+      const build = await store.tagged(template.id, reference.tag);
+      if (build === undefined) {
+        throw reference.tag === DEFAULT_TAG
+          ? new AppError("template_not_found", `template '${text}' has no build that is ready`)
+          : new AppError(
+              "template_not_found",
+              `tag '${reference.tag}' does not exist for template '${reference.name}'`,
+            );
+      }
+      const aliases = await store.aliases(template.id);
+      return { template, build, alias: aliases[0]?.alias };
+    },
+  };
+}
+
+export function mayUse(project: Project, template: Template): boolean {
+  return template.public || template.projectId === project.id;
+}

@@ -1,0 +1,32 @@
+/** Templates as those who may change them see them: their own. What is not theirs is not there, or refused. */
+
+import { AppError } from "../../shared/http/errors.ts";
+import type { Project } from "../store/projects.ts";
+import type { Build, Template, TemplateStore } from "../store/templates.ts";
+import type { TemplateNames } from "./names.ts";
+import { parseTemplateReference } from "./reference.ts";
+
+export function noTemplate(reference: string): AppError {
+  return new AppError("template_not_found", `template '${reference}' not found`);
+}
+
+/** AppError `template_not_found`, also for what is another project's and for snapshots. */
+export async function ownTemplate(names: TemplateNames, project: Project, text: string): Promise<Template> {
+  const template = await names.find(project, parseTemplateReference(text));
+  if (template?.projectId !== project.id || template.kind !== "template") throw noTemplate(text);
+  return template;
+}
+
+/** A build of it; AppError `template_not_found` for anything else. */
+export async function ownBuild(
+  deps: { readonly names: TemplateNames; readonly templates: Pick<TemplateStore, "build"> },
+  project: Project,
+  params: { readonly templateID: string; readonly buildID: string },
+): Promise<{ readonly template: Template; readonly build: Build }> {
+  const template = await ownTemplate(deps.names, project, params.templateID);
+  const build = await deps.templates.build(params.buildID.toLowerCase());
+  if (build?.templateId !== template.id) {
+    throw new AppError("template_not_found", `build '${params.buildID}' not found`);
+  }
+  return { template, build };
+}

@@ -1,0 +1,75 @@
+/** The body of POST /v3/templates → which template, which tags, what size; or the refusal of the contract. Pure. */
+
+import { AppError } from "../../shared/http/errors.ts";
+import { DEFAULT_TAG, parseTag, parseTemplateReference, type TemplateReference } from "./reference.ts";
+
+export interface TemplateAsk {
+  readonly name?: string;
+  /** Deprecated synonym of `name`, which goes first. */
+  readonly alias?: string;
+  readonly tags?: readonly string[];
+  readonly cpuCount?: number;
+  readonly memoryMB?: number;
+  readonly minFreeDiskMb?: number;
+}
+
+export interface TemplateSizes {
+  readonly cpuCount: number;
+  readonly memoryMB: number;
+  /** Of the base; nothing is ever smaller. */
+  readonly diskMb: number;
+  /** What is free after a build that asks for nothing. */
+  readonly freeDiskMb: number;
+}
+
+export interface TemplateLimits {
+  readonly cpuCount: number;
+  readonly memoryMb: number;
+  readonly diskMb: number;
+}
+
+export interface TemplateRequest {
+  readonly name: string;
+  /** Never empty. */
+  readonly tags: readonly string[];
+  readonly resources: { readonly cpuCount: number; readonly memoryMB: number; readonly diskSizeMB: number };
+}
+
+/** `slug`: the project's namespace, the only one it may write to. AppError `bad_request`. */
+export function readTemplateRequest(
+  body: TemplateAsk,
+  project: { readonly slug: string; readonly limits: TemplateLimits; readonly defaults: TemplateSizes },
+): TemplateRequest {
+  const text = body.name ?? body.alias;
+  if (text === undefined || text.trim() === "") throw new AppError("bad_request", "Name is required");
+  const reference = parseTemplateReference(text);
+  ownNamespace(reference, project.slug, "name");
+  const named = text.includes(":") ? [reference.tag] : [];
+  const tags = [...new Set([...named, ...(body.tags ?? []).map(parseTag)])];
+  return {
+    name: reference.name,
+    tags: tags.length === 0 ? [DEFAULT_TAG] : tags,
+    resources: resources(body, project.limits, project.defaults),
+  };
+}
+
+/** On write a namespace must be the caller's own. */
+export function ownNamespace({ namespace }: TemplateReference, slug: string, field: string): void {
+  if (namespace === undefined || namespace === slug) return;
+  throw new AppError("bad_request", `body field '${field}': namespace '${namespace}' is not '${slug}'`);
+}
+
+function resources(body: TemplateAsk, limits: TemplateLimits, defaults: TemplateSizes) {
+  const { cpuCount = Math.min(defaults.cpuCount, limits.cpuCount) } = body;
+  const { memoryMB = Math.min(defaults.memoryMB, limits.memoryMb) } = body;
+  const { minFreeDiskMb = Math.min(defaults.freeDiskMb, limits.diskMb) } = body;
+  if (cpuCount > limits.cpuCount) throw new AppError("bad_request", `CPU count must be at most ${limits.cpuCount}`);
+  if (memoryMB > limits.memoryMb) {
+    throw new AppError("bad_request", `Memory can't be higher than ${limits.memoryMb} MiB`);
+  }
+  if (minFreeDiskMb > limits.diskMb) {
+    throw new AppError("bad_request", `Free disk can't be higher than ${limits.diskMb} MiB`);
+  }
+  // The limit of a container's disk counts what it writes itself, so it is what is free after the build.
+  return { cpuCount, memoryMB, diskSizeMB: Math.max(minFreeDiskMb, defaults.diskMb) };
+}

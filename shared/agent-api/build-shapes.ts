@@ -1,0 +1,141 @@
+/**
+ * What orchestrator and agent tell each other about the build of a template (wire-contract.md §4). Closed, like all of
+ * `agent-shapes.ts`: a node that does not know a step must refuse it.
+ */
+
+import { type Static, Type } from "typebox";
+import { BuildReference, closed, Resources, SnapshotId, time } from "./shapes.ts";
+
+const text = Type.String({ maxLength: 262_144 });
+const secret = Type.String({ minLength: 1, maxLength: 65_536 });
+const strings = Type.Record(Type.String(), Type.String());
+
+/** Never stored, logged or answered: it travels with the request and lives as long as the pull. */
+export const RegistryAccess = Type.Union([
+  Type.Object({ type: Type.Literal("registry"), username: secret, password: secret }, closed),
+  Type.Object(
+    { type: Type.Literal("aws"), awsAccessKeyId: secret, awsSecretAccessKey: secret, awsRegion: secret },
+    closed,
+  ),
+  Type.Object({ type: Type.Literal("gcp"), serviceAccountJson: secret }, closed),
+]);
+export type RegistryAccess = Static<typeof RegistryAccess>;
+
+const filesHash = Type.String({ pattern: "^[0-9a-f]{64}$" });
+
+/** What is said of every step. */
+const step = {
+  /** From 1, as clients count: `reason.step` of a failure. */
+  number: Type.Integer({ minimum: 1 }),
+  /** It and everything after it is done again. */
+  force: Type.Boolean(),
+};
+
+export const BuildStep = Type.Union([
+  Type.Object({ ...step, type: Type.Literal("RUN"), command: text, user: Type.Optional(Type.String()) }, closed),
+  Type.Object(
+    {
+      ...step,
+      type: Type.Literal("COPY"),
+      source: text,
+      destination: text,
+      user: Type.Optional(Type.String()),
+      /** Octal. */
+      mode: Type.Optional(Type.String({ pattern: "^[0-7]{3,4}$" })),
+      /** Of the archive, which the node fetches from the orchestrator (`templateFiles`). */
+      filesHash,
+    },
+    closed,
+  ),
+  /** In order; a later value may refer to an earlier one. */
+  Type.Object({ ...step, type: Type.Literal("ENV"), variables: Type.Array(Type.Tuple([text, text])) }, closed),
+  Type.Object({ ...step, type: Type.Literal("WORKDIR"), path: text }, closed),
+  Type.Object({ ...step, type: Type.Literal("USER"), user: text }, closed),
+]);
+export type BuildStep = Static<typeof BuildStep>;
+
+const context = { envs: strings, user: Type.String(), workdir: Type.String() };
+
+/** What sandboxes of a build start with, and what the next build on top of it goes on with. */
+export const BuildSettings = Type.Object(
+  {
+    ...context,
+    startCmd: Type.Optional(text),
+    readyCmd: Type.Optional(text),
+    /** Where the start command is from, if from a build below: it runs as it did there (behaviours.md §8.9). */
+    startContext: Type.Optional(Type.Object(context, closed)),
+  },
+  closed,
+);
+export type BuildSettings = Static<typeof BuildSettings>;
+
+export const BuildBody = Type.Object(
+  {
+    templateId: Type.String(),
+    resources: Resources,
+    from: Type.Union([
+      /** `base` and its aliases are the node's own image: no registry. */
+      Type.Object({ is: Type.Literal("image"), image: Type.String(), access: Type.Optional(RegistryAccess) }, closed),
+      /** An OCI layout in a tar, which a client has uploaded like the files of a COPY step. `ref`: which one of several. */
+      Type.Object(
+        { is: Type.Literal("archive"), filesHash, ref: Type.Optional(Type.String({ maxLength: 512 })) },
+        closed,
+      ),
+      Type.Object({ is: Type.Literal("build"), build: BuildReference, settings: BuildSettings }, closed),
+    ]),
+    steps: Type.Array(BuildStep),
+    /** Everything is done again. */
+    force: Type.Boolean(),
+    /** Absent: those of the build it is based on, if any. */
+    startCmd: Type.Optional(text),
+    readyCmd: Type.Optional(text),
+    /** Of the whole build, milliseconds. */
+    limitMs: Type.Integer({ minimum: 1_000 }),
+  },
+  closed,
+);
+export type BuildBody = Static<typeof BuildBody>;
+
+export const BuildLogEntry = Type.Object(
+  {
+    at: time,
+    level: Type.Enum(["debug", "info", "warn", "error"]),
+    message: Type.String(),
+    /** As in `reason.step`. */
+    step: Type.Optional(Type.String()),
+  },
+  closed,
+);
+export type BuildLogEntry = Static<typeof BuildLogEntry>;
+
+export const BuildState = Type.Object(
+  {
+    buildId: Type.String(),
+    status: Type.Enum(["building", "ready", "error"]),
+    /** From the offset that was asked for. */
+    entries: Type.Array(BuildLogEntry),
+    /** Of an error. `step`: `base`, the number of a step, or `finalize`. */
+    reason: Type.Optional(Type.Object({ message: Type.String(), step: Type.Optional(Type.String()) }, closed)),
+    /** Of a ready one. */
+    result: Type.Optional(
+      Type.Object(
+        {
+          image: Type.String(),
+          settings: BuildSettings,
+          diskBytes: Type.Integer({ minimum: 0 }),
+          envdVersion: Type.String(),
+          /** Taken with the start command running: sandboxes start as copies of it (`Origin` `snapshot`). */
+          snapshot: Type.Optional(
+            Type.Object(
+              { snapshotId: SnapshotId, memory: Type.Boolean(), memoryBytes: Type.Integer({ minimum: 0 }) },
+              closed,
+            ),
+          ),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+export type BuildState = Static<typeof BuildState>;

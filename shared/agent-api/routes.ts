@@ -1,0 +1,245 @@
+/**
+ * Orchestrator ↔ agent, both directions. Internal: objects are closed, because an old agent must refuse a new rule
+ * rather than ignore it. Every answer about a sandbox carries its execution id (design.md §2).
+ */
+
+import { Type } from "typebox";
+import { contract } from "../http/contract.ts";
+import { EgressPolicy } from "../policy/egress-policy.ts";
+import { BuildBody, BuildState } from "./build-shapes.ts";
+import { LogEntry } from "./sandbox-log.ts";
+import {
+  CaptureBody,
+  Captured,
+  closed,
+  EgressReplaced,
+  ExitReport,
+  Heartbeat,
+  HeartbeatReply,
+  MetricSample,
+  NetworkCheck,
+  NetworkLog,
+  SnapshotId,
+  StartBody,
+  Started,
+  time,
+} from "./shapes.ts";
+
+export * from "./shapes.ts";
+
+const byBuild = Type.Object({ buildId: Type.String({ format: "uuid" }) }, closed);
+const bySandbox = Type.Object({ sandboxId: Type.String({ pattern: "^[a-z0-9]{1,64}$" }) }, closed);
+const byExecution = Type.Object({ executionId: Type.String({ format: "uuid" }) }, closed);
+
+/** Called by the orchestrator. Bearer = the token it shows to this node (node-tokens.ts). */
+export const agentApi = contract({
+  startExecution: {
+    method: "PUT",
+    path: "/v1/executions/{executionId}",
+    summary: "Start a sandbox here, from the warm pool if one fits; repeating it is harmless",
+    tag: "Executions",
+    access: "node",
+    params: byExecution,
+    body: StartBody,
+    status: 200,
+    reply: Started,
+  },
+  stopExecution: {
+    method: "DELETE",
+    path: "/v1/executions/{executionId}",
+    summary: "Kill a sandbox; unroutable and its streams ended before this answers; unknown is success",
+    tag: "Executions",
+    access: "node",
+    params: byExecution,
+    status: 204,
+  },
+  updateExecution: {
+    method: "PATCH",
+    path: "/v1/executions/{executionId}",
+    summary: "Change the end of a running sandbox",
+    tag: "Executions",
+    access: "node",
+    params: byExecution,
+    body: Type.Object({ endAt: time }, closed),
+    status: 204,
+  },
+  replaceEgress: {
+    method: "PUT",
+    path: "/v1/executions/{executionId}/egress",
+    summary:
+      "Replace the egress policy of a running sandbox, whole or not at all; forbidden flows are cut before this answers",
+    tag: "Executions",
+    access: "node",
+    params: byExecution,
+    body: EgressPolicy,
+    status: 200,
+    reply: EgressReplaced,
+  },
+  pauseExecution: {
+    method: "POST",
+    path: "/v1/executions/{executionId}/pause",
+    summary: "End an execution into a durable snapshot; unroutable before this answers; a failure leaves it running",
+    tag: "Executions",
+    access: "node",
+    params: byExecution,
+    body: CaptureBody,
+    status: 200,
+    reply: Captured,
+  },
+  checkpointExecution: {
+    method: "POST",
+    path: "/v1/executions/{executionId}/checkpoint",
+    summary: "A durable snapshot of a running execution, which goes on",
+    tag: "Executions",
+    access: "node",
+    params: byExecution,
+    body: CaptureBody,
+    status: 200,
+    reply: Captured,
+  },
+  deleteSnapshot: {
+    method: "DELETE",
+    path: "/v1/snapshots/{snapshotId}",
+    summary: "Remove a snapshot: memory, image, and the container of a paused sandbox; unknown is success",
+    tag: "Executions",
+    access: "node",
+    params: Type.Object({ snapshotId: SnapshotId }, closed),
+    status: 204,
+  },
+  startBuild: {
+    method: "PUT",
+    path: "/v1/builds/{buildId}",
+    summary: "Build a template here, in the background; repeating it is harmless",
+    tag: "Builds",
+    access: "node",
+    params: byBuild,
+    body: BuildBody,
+    status: 202,
+  },
+  buildState: {
+    method: "GET",
+    path: "/v1/builds/{buildId}",
+    summary: "How a build stands, and its log from an offset; 404 when this node does not know it (any more)",
+    tag: "Builds",
+    access: "node",
+    params: byBuild,
+    query: Type.Object(
+      { offset: Type.Integer({ minimum: 0 }), limit: Type.Integer({ minimum: 1, maximum: 1000 }) },
+      closed,
+    ),
+    status: 200,
+    reply: BuildState,
+  },
+  deleteBuild: {
+    method: "DELETE",
+    path: "/v1/builds/{buildId}",
+    summary: "Cancel a build, or remove what it made (image and snapshot); unknown is success",
+    tag: "Builds",
+    access: "node",
+    params: byBuild,
+    status: 204,
+  },
+  executionMetrics: {
+    method: "GET",
+    path: "/v1/executions/{executionId}/metrics",
+    summary: "Samples between two times, oldest first",
+    tag: "Observation",
+    access: "node",
+    params: byExecution,
+    query: Type.Object({ start: Type.Optional(time), end: Type.Optional(time) }, closed),
+    status: 200,
+    reply: Type.Array(MetricSample),
+  },
+  latestMetrics: {
+    method: "POST",
+    path: "/v1/metrics",
+    summary: "The newest sample of each execution that has one",
+    tag: "Observation",
+    access: "node",
+    body: Type.Object({ executionIds: Type.Array(Type.String(), { maxItems: 1000 }) }, closed),
+    status: 200,
+    reply: Type.Record(Type.String(), MetricSample),
+  },
+  executionLogs: {
+    method: "GET",
+    path: "/v1/executions/{executionId}/logs",
+    summary: "Log entries from a cursor",
+    tag: "Observation",
+    access: "node",
+    params: byExecution,
+    query: Type.Object(
+      {
+        /** Inclusive; absent = from the oldest (forward) or the newest (backward). */
+        cursor: Type.Optional(time),
+        limit: Type.Integer({ minimum: 0, maximum: 1000 }),
+        direction: Type.Enum(["forward", "backward"]),
+        level: Type.Optional(Type.Enum(["debug", "info", "warn", "error"])),
+        search: Type.Optional(Type.String({ maxLength: 256 })),
+      },
+      closed,
+    ),
+    status: 200,
+    reply: Type.Array(LogEntry),
+  },
+  checkNetwork: {
+    method: "GET",
+    path: "/v1/executions/{executionId}/network/check",
+    summary: "What would happen to a flow, by the code that decides it",
+    tag: "Observation",
+    access: "node",
+    params: byExecution,
+    query: Type.Object(
+      {
+        /** A name or an IPv4 address. */
+        host: Type.String({ minLength: 1, maxLength: 253 }),
+        port: Type.Integer({ minimum: 1, maximum: 65_535 }),
+        protocol: Type.Enum(["tcp", "udp"]),
+      },
+      closed,
+    ),
+    status: 200,
+    reply: NetworkCheck,
+  },
+  networkLog: {
+    method: "GET",
+    path: "/v1/sandboxes/{sandboxId}/network/log",
+    summary: "Decisions about the sandbox's flows on this node, in all its executions, oldest first",
+    tag: "Observation",
+    access: "node",
+    params: bySandbox,
+    query: Type.Object(
+      {
+        /** Inclusive; absent = the newest ones. */
+        cursor: Type.Optional(time),
+        limit: Type.Integer({ minimum: 1, maximum: 1000 }),
+      },
+      closed,
+    ),
+    status: 200,
+    reply: NetworkLog,
+  },
+});
+
+/** Called by agents on the orchestrator's API port. Bearer = the node's own token (node-tokens.ts): it reports for itself only. */
+export const nodeApi = contract({
+  heartbeat: {
+    method: "POST",
+    path: "/internal/nodes/heartbeat",
+    summary: "Register and report: what runs here and what room is left",
+    tag: "Nodes",
+    access: "node",
+    body: Heartbeat,
+    status: 200,
+    reply: HeartbeatReply,
+  },
+  reportExits: {
+    method: "POST",
+    path: "/internal/nodes/{nodeId}/exits",
+    summary: "Sandboxes that ended by themselves, at once; repeating it is harmless",
+    tag: "Nodes",
+    access: "node",
+    params: Type.Object({ nodeId: Type.String() }, closed),
+    body: Type.Object({ exits: Type.Array(ExitReport) }, closed),
+    status: 204,
+  },
+});

@@ -1,0 +1,67 @@
+/** Which client an address stands for. Pure. */
+
+import type { IncomingMessage } from "node:http";
+import { BlockList, isIP } from "node:net";
+import { ConfigError } from "../program/config.ts";
+
+/**
+ * What limits count by: an IPv4 address as it is, of IPv6 the /64 that one customer of a provider has, since its owner has
+ * all of its addresses at hand. Anything else is itself.
+ */
+export function clientOf(address: string): string {
+  const plain = plainAddress(address);
+  if (isIP(plain) !== 6 || isLoopback(plain)) return plain;
+  const [head = "", tail] = (plain.split("%", 1)[0] ?? "").split("::");
+  const groups = head === "" ? [] : head.split(":");
+  const after = tail === undefined || tail === "" ? [] : tail.split(":");
+  const all =
+    tail === undefined ? groups : [...groups, ...Array<string>(8 - groups.length - after.length).fill("0"), ...after];
+  const network = all.slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16));
+  return `${network.join(":")}::/64`;
+}
+
+/** An IPv4 address that a socket of both families shows as IPv6, as it is written everywhere else. */
+export function plainAddress(address: string): string {
+  return address.startsWith("::ffff:") && address.includes(".") ? address.slice("::ffff:".length) : address;
+}
+
+/** The address under which programs of one machine reach each other; not all of 127.0.0.0/8. */
+export function isLoopback(address: string): boolean {
+  return address === "127.0.0.1" || address === "::1";
+}
+
+/**
+ * Reads which client a request is of, as limits count it: the last address of `X-Forwarded-For` that is no trusted proxy,
+ * when a trusted one brought the request, otherwise the connection's own.
+ */
+export function addressReader(isProxy: (address: string) => boolean = () => false) {
+  return ({ socket, headers }: IncomingMessage): string => {
+    const given = [headers["x-forwarded-for"] ?? []].flat().join(",").split(",");
+    let address = plainAddress(socket.remoteAddress ?? "");
+    while (isProxy(address)) {
+      const before = plainAddress(given.pop()?.trim() ?? "");
+      if (isIP(before) === 0) break;
+      address = before;
+    }
+    return clientOf(address);
+  };
+}
+
+/** The setting `variable`, addresses and ranges (CIDR) with commas, as a check of an address; ConfigError for what is neither. */
+export function addressList(variable: string, text: string): (address: string) => boolean {
+  const list = new BlockList();
+  for (const entry of text.split(",").map((part) => part.trim())) {
+    if (entry === "") continue;
+    const [address = "", bits = ""] = entry.split("/");
+    const family = isIP(address);
+    const widest = family === 4 ? 32 : 128;
+    if (family === 0 || (entry.includes("/") && !(/^\d{1,3}$/.test(bits) && Number(bits) <= widest))) {
+      throw new ConfigError([`${variable}: '${entry}' is neither an address nor a range`]);
+    }
+    list.addSubnet(address, bits === "" ? widest : Number(bits), family === 4 ? "ipv4" : "ipv6");
+  }
+  return (address) => {
+    const family = isIP(address);
+    return family !== 0 && list.check(address, family === 4 ? "ipv4" : "ipv6");
+  };
+}

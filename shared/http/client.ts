@@ -1,0 +1,95 @@
+/** Contract → typed client over a keep-alive connection pool; error replies come back as the AppError they were. */
+
+import { type Dispatcher, Pool } from "undici";
+import { anySignal } from "../program/any-signal.ts";
+import type { CallOptions, Client, Contract, Route } from "./contract.ts";
+import { AppError, fromBody } from "./errors.ts";
+
+export interface ConnectOptions {
+  /** For example `http://127.0.0.1:5010`. */
+  readonly url: string;
+  /** Names the other side in errors, for example `node n1`. */
+  readonly name: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Limit of a call that names none. */
+  readonly timeoutMs?: number;
+}
+
+export interface Connection<C extends Contract> {
+  readonly call: Client<C>;
+  close(): Promise<void>;
+}
+
+interface Given {
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly query?: Readonly<Record<string, unknown>>;
+  readonly body?: unknown;
+}
+
+export function connect<const C extends Contract>(contract: C, options: ConnectOptions): Connection<C> {
+  // Shorter than the servers' keep-alive, so that a pooled connection is never closed under a request.
+  const pool = new Pool(options.url, {
+    connections: 128,
+    pipelining: 1,
+    keepAliveTimeout: 60_000,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+  const call = Object.fromEntries(
+    Object.entries(contract).map(([name, route]) => [
+      name,
+      (given: Given, callOptions?: CallOptions) => request({ pool, route, options }, given, callOptions ?? {}),
+    ]),
+  ) as unknown as Client<C>;
+  return { call, close: () => pool.destroy() };
+}
+
+interface Target {
+  readonly pool: Pool;
+  readonly route: Route;
+  readonly options: ConnectOptions;
+}
+
+async function request({ pool, route, options }: Target, given: Given, callOptions: CallOptions): Promise<unknown> {
+  const limit = AbortSignal.timeout(callOptions.timeoutMs ?? options.timeoutMs ?? 30_000);
+  const signal = callOptions.signal === undefined ? limit : anySignal(callOptions.signal, limit);
+  let response: Dispatcher.ResponseData;
+  let text: string;
+  try {
+    response = await pool.request({
+      method: route.method,
+      path: pathFor(route, given),
+      headers: { ...options.headers, ...(given.body === undefined ? {} : { "content-type": "application/json" }) },
+      body: given.body === undefined ? null : JSON.stringify(given.body),
+      signal,
+    });
+    text = await response.body.text();
+  } catch (cause) {
+    if (callOptions.signal?.aborted === true) throw cause;
+    throw new AppError("node_unreachable", `${options.name} did not answer ${route.method} ${route.path}`, { cause });
+  }
+  const body = parse(text);
+  if (response.statusCode >= 400) throw fromBody(response.statusCode, body, options.name);
+  return body;
+}
+
+function pathFor(route: Route, { params = {}, query = {} }: Given): string {
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(text(params[name])));
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, text(value));
+  return search.size === 0 ? path : `${path}?${search.toString()}`;
+}
+
+// Parameters are scalars by contract.
+function text(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function parse(text: string): unknown {
+  if (text === "") return undefined;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,149 @@
+/** Contract → OpenAPI 3.1 document. TypeBox schemas are JSON Schema already, so nothing is converted. Pure. */
+
+import type { TSchema } from "typebox";
+import { VERSION } from "../version.ts";
+import type { Access, Contract, Route } from "./contract.ts";
+import { MESSAGES } from "./validate.ts";
+
+export interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tags: readonly string[];
+  readonly deprecated?: boolean;
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters: readonly Parameter[];
+  readonly requestBody?: { readonly required: boolean; readonly content: Content };
+  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>;
+}
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: "path" | "query";
+  readonly required: boolean;
+  readonly schema: unknown;
+}
+
+type Content = Readonly<Record<string, { readonly schema: unknown }>>;
+
+export interface OpenApi {
+  readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: unknown;
+}
+
+const errorSchema = {
+  type: "object",
+  required: ["code", "message"],
+  properties: {
+    code: { type: "integer", description: "Equal to the HTTP status" },
+    message: { type: "string" },
+    error_code: { type: "string", description: "Open set" },
+  },
+};
+
+const descriptions: Readonly<Record<number, string>> = {
+  200: "Success",
+  201: "Created",
+  202: "Accepted",
+  204: "Success, no body",
+  400: "Bad request: the message names the field",
+  401: "Missing, malformed or unknown credentials",
+  403: "Forbidden",
+  404: "Not found, or not the caller's",
+  409: "Conflict with the present state",
+  410: "Removed",
+  429: "Too many requests; Retry-After in whole seconds",
+  500: "Internal error",
+  501: "Not implemented by this version",
+  503: "Service busy or no capacity",
+  504: "Timed out",
+};
+
+const security: Readonly<Record<Access, Operation["security"]>> = {
+  none: [],
+  project: [{ apiKey: [] }, { bearer: [], team: [] }, { admin: [], team: [] }],
+  team: [
+    { bearer: [], team: [] },
+    { admin: [], team: [] },
+  ],
+  bearer: [{ bearer: [] }],
+  admin: [{ admin: [] }],
+  node: [{ bearer: [] }],
+};
+
+export function toOpenApi(contract: Contract): OpenApi {
+  const paths: Record<string, Record<string, Operation>> = {};
+  for (const [name, route] of Object.entries(contract)) {
+    const methods = (paths[route.path] ??= {});
+    methods[route.method.toLowerCase()] = operation(name, route);
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Sandbox platform API",
+      version: VERSION,
+      description: "Sandboxes for AI agents. Unknown properties of request bodies are ignored.",
+    },
+    paths,
+    components: {
+      schemas: { Error: errorSchema },
+      securitySchemes: {
+        apiKey: { type: "apiKey", in: "header", name: "X-API-Key" },
+        bearer: { type: "http", scheme: "bearer" },
+        admin: { type: "apiKey", in: "header", name: "X-Admin-Token" },
+        team: { type: "apiKey", in: "header", name: "X-Team-ID" },
+      },
+    },
+  };
+}
+
+function operation(name: string, route: Route): Operation {
+  const success = [route.status, ...(route.alsoStatus ?? [])];
+  const errors = new Set([...(route.errors ?? []), ...(route.access === "none" ? [] : [429]), 500]);
+  return {
+    operationId: name,
+    summary: route.summary,
+    tags: [route.tag],
+    ...(route.deprecated === true ? { deprecated: true } : {}),
+    security: security[route.access],
+    parameters: [...parameters("path", route.params), ...parameters("query", route.query)],
+    ...(route.body === undefined
+      ? {}
+      : { requestBody: { required: route.optionalBody !== true, content: json(clean(route.body)) } }),
+    responses: Object.fromEntries([
+      ...success.map((status) => [status, succeeded(status, route)] as const),
+      ...[...errors].sort((a, b) => a - b).map((status) => [status, failure(status)] as const),
+    ]),
+  };
+}
+
+function succeeded(status: number, route: Route) {
+  const description = descriptions[status] ?? "Success";
+  return route.reply === undefined ? { description } : { description, content: json(clean(route.reply)) };
+}
+
+function failure(status: number) {
+  return { description: descriptions[status] ?? "Error", content: json({ $ref: "#/components/schemas/Error" }) };
+}
+
+function json(schema: unknown): Content {
+  return { "application/json": { schema } };
+}
+
+function parameters(where: "path" | "query", schema: TSchema | undefined): Parameter[] {
+  if (schema === undefined || !("properties" in schema)) return [];
+  const required = "required" in schema ? (schema.required as readonly string[]) : [];
+  return Object.entries(schema.properties as Readonly<Record<string, unknown>>).map(([name, property]) => ({
+    name,
+    in: where,
+    required: where === "path" || required.includes(name),
+    schema: clean(property),
+  }));
+}
+
+/** Without our own keywords. */
+function clean(schema: unknown): unknown {
+  const text = JSON.stringify(schema, (key, value: unknown) => (key === MESSAGES ? undefined : value));
+  return JSON.parse(text) as unknown;
+}

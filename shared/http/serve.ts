@@ -1,0 +1,109 @@
+/** Contract → fastify routes: validation, statuses, abort signals. One way of serving for every program. */
+
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { TSchema } from "typebox";
+import type { Access, Context, Contract, Handlers, Input, Route } from "./contract.ts";
+import { REQUEST_ID, showedCredentials } from "./server.ts";
+import { fromUrl } from "./url-values.ts";
+import { type Check, check } from "./validate.ts";
+
+/**
+ * Who is calling, or AppError `unauthorized` / `forbidden` / `rate_limited`. Runs before the body is read. `reply` is for
+ * headers only (rate limits).
+ */
+export type Authenticate<Caller> = (
+  access: Access,
+  request: FastifyRequest,
+  route: Route,
+  reply: FastifyReply,
+) => Promise<Caller> | Caller;
+
+export function serve<const C extends Contract, Caller>(
+  server: FastifyInstance,
+  contract: C,
+  handlers: Handlers<C, Caller>,
+  authenticate: Authenticate<Caller>,
+): void {
+  for (const name of Object.keys(contract)) {
+    const route = contract[name];
+    const handler = handlers[name];
+    if (route === undefined || handler === undefined) throw new Error(`route ${name} has no handler`);
+    addRoute(server, route, handler as Handler<Caller>, authenticate);
+  }
+}
+
+type Handler<Caller> = (input: Input<Route>, context: Context<Caller>) => unknown;
+
+function addRoute<Caller>(
+  server: FastifyInstance,
+  route: Route,
+  handler: Handler<Caller>,
+  authenticate: Authenticate<Caller>,
+): void {
+  const read = reader(route);
+  const callers = new WeakMap<FastifyRequest, Caller>();
+  server.route({
+    method: route.method,
+    url: route.path.replaceAll(/\{(\w+)\}/g, ":$1"),
+    async onRequest(request, reply) {
+      callers.set(request, await authenticate(route.access, request, route, reply));
+      if (route.access !== "none") showedCredentials(request, route.access === "project" ? "known" : "ours");
+    },
+    async handler(request, reply) {
+      const caller = callers.get(request) as Caller;
+      const input = read(request);
+      reply.status(route.status);
+      const context: Context<Caller> = {
+        caller,
+        get signal() {
+          return signalOf(reply);
+        },
+        requestId: request.id,
+        get origin() {
+          return originOf(request);
+        },
+        status: (code) => void reply.status(code),
+        header: (header, value) => void reply.header(header, value),
+      };
+      const result = await handler(input, context);
+      reply.header(REQUEST_ID, request.id);
+      // Anything that is not 204 must say that it is empty: SDKs parse every other 2xx as JSON (wire-contract.md §0.2).
+      if (result === undefined) {
+        if (reply.statusCode !== 204) reply.header("content-length", "0");
+        return reply.send();
+      }
+      return reply.type("application/json; charset=utf-8").send(JSON.stringify(result));
+    },
+  });
+}
+
+function reader(route: Route): (request: FastifyRequest) => Input<Route> {
+  const params = optionalCheck(route.params, "path");
+  const query = optionalCheck(route.query, "query");
+  const body = optionalCheck(route.body, "body");
+  return (request) => {
+    const given = {
+      params: params?.parse(request.params),
+      query: query?.parse(fromUrl(route.query, request.query)),
+      body: body?.parse(request.body ?? (route.optionalBody === true ? {} : request.body)),
+    };
+    return given as Input<Route>;
+  };
+}
+
+function optionalCheck(schema: TSchema | undefined, where: string): Check<TSchema> | undefined {
+  return schema === undefined ? undefined : check(schema, where);
+}
+
+/** Aborted when the caller leaves early. From the reply: the request's own close fires once its body has been read. */
+function signalOf(reply: FastifyReply): AbortSignal {
+  const left = new AbortController();
+  const { raw } = reply;
+  if (raw.destroyed && !raw.writableFinished) left.abort();
+  else raw.once("close", () => raw.writableFinished || left.abort());
+  return left.signal;
+}
+
+function originOf({ headers, host }: FastifyRequest): string {
+  return `${headers["x-forwarded-proto"] === "https" ? "https" : "http"}://${host}`;
+}

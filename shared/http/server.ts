@@ -1,0 +1,203 @@
+/** The fastify server of every program that answers an API: its limits, its error body, its refusals. */
+
+import { randomUUID } from "node:crypto";
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from "fastify";
+import type { Log } from "../program/log.ts";
+import { type ConnectionLimits, promote, type Rank } from "./connection-limits.ts";
+import { AppError, type ErrorCode, toBody } from "./errors.ts";
+import { type BodyPace, closeGently, isUnread, pacedBody } from "./request-body.ts";
+
+const MAX_BODY_BYTES = 1024 * 1024;
+export const REQUEST_ID = "x-request-id";
+/** Refused before the caller is known: its connection is not kept. */
+const CLOSING: readonly number[] = [401, 408, 413];
+
+/** How long a client may take, milliseconds. */
+export interface ServerLimits {
+  /** For the head of a request, from the first connection or byte on. */
+  readonly headMs: number;
+  /** For a whole request: as long as clients give one upload. */
+  readonly requestMs: number;
+  readonly body: BodyPace;
+  /** Between two requests; longer than the keep-alive of any client pool of ours, so that we never close under one. */
+  readonly idleMs: number;
+  /** The same on a connection over which nobody has shown credentials. */
+  readonly strangerIdleMs: number;
+}
+
+export interface ServerOptions extends Partial<ServerLimits> {
+  /** How many connections; absent: as many as there are descriptors. */
+  readonly connections?: ConnectionLimits;
+  /** Addresses and ranges of proxies whose `X-Forwarded-For` says who calls, comma-separated. */
+  readonly trustedProxies?: string;
+}
+
+const LIMITS: ServerLimits = {
+  headMs: 15_000,
+  requestMs: 3_600_000,
+  body: { leastBytes: 10_240, everyMs: 10_000 },
+  idleMs: 620_000,
+  strangerIdleMs: 15_000,
+};
+
+/**
+ * A fastify server whose refusals, unknown routes and crashes all leave with the one error body. Who calls and whether
+ * there is such a route is known before a byte of a body is read; what is not read then is not waited for.
+ */
+export function createServer(log: Log, options: ServerOptions = {}): FastifyInstance {
+  const {
+    headMs,
+    requestMs,
+    body,
+    idleMs,
+    strangerIdleMs,
+    connections,
+    trustedProxies = "",
+  } = { ...LIMITS, ...options };
+  // Widened once, here: a pino type would change every generic of the instance.
+  const loggerInstance: FastifyBaseLogger = log;
+  const server = Fastify({
+    loggerInstance,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: MAX_BODY_BYTES,
+    forceCloseConnections: true,
+    trustProxy: trustedProxies === "" ? false : trustedProxies,
+    keepAliveTimeout: idleMs,
+    requestTimeout: requestMs,
+    http: { headersTimeout: headMs, requestTimeout: requestMs, connectionsCheckingInterval: Math.min(headMs, 5_000) },
+    routerOptions: { maxParamLength: 512, ignoreTrailingSlash: false },
+    genReqId: (request) => requestId(request.headers[REQUEST_ID]),
+    clientErrorHandler: refuseUnparsed,
+    // A path that cannot be decoded or has an endless part is refused before any hook runs, so nobody else says CORS.
+    frameworkErrors: (error, request, reply) => {
+      void sendError(error, request, reply.header("access-control-allow-origin", "*"));
+    },
+  });
+  // SDKs send JSON chunked, without Content-Length, and DELETE with or without a body (wire-contract.md §0.1).
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser("application/json", { parseAs: "string" }, (_request, text, done) => {
+    if (text === "") {
+      done(null, undefined);
+      return;
+    }
+    try {
+      done(null, JSON.parse(text as string));
+    } catch {
+      done(new AppError("bad_request", "body is not valid JSON"));
+    }
+  });
+  server.addContentTypeParser("*", { parseAs: "buffer" }, (_request, bytes, done) => {
+    if (bytes.length === 0) done(null, undefined);
+    else done(new AppError("bad_request", "Content-Type must be application/json"));
+  });
+  server.setErrorHandler((error, request, reply) => sendError(error, request, reply));
+  server.setNotFoundHandler((request, reply) => sendError(noRoute(request), request, reply));
+  boundBodies(server, body);
+  if (connections !== undefined) server.server.on("connection", (socket) => void connections.admit(socket));
+  server.addHook("onResponse", (request, _reply, done) => {
+    if (!known.has(request.raw.socket)) request.raw.socket.setTimeout(strangerIdleMs);
+    done();
+  });
+  return server;
+}
+
+/** Connections over which a caller has shown credentials. */
+const known = new WeakSet<Socket>();
+
+/** From now on the connection may be idle for as long as our clients keep theirs, and is not closed to make room. */
+export function showedCredentials(request: FastifyRequest, rank: Exclude<Rank, "stranger">): void {
+  known.add(request.raw.socket);
+  promote(request.raw.socket, rank);
+}
+
+function boundBodies(server: FastifyInstance, pace: BodyPace): void {
+  // Node would ask for the body before anything is decided.
+  server.server.on("checkContinue", (request, response) => server.routing(request, response));
+  server.addHook("preParsing", (request, reply, payload, done) => {
+    if (request.is404) {
+      done(noRoute(request));
+      return;
+    }
+    if (request.headers.expect !== undefined) reply.raw.writeContinue();
+    if (isUnread(request.raw)) done(null, pacedBody(request.raw, pace));
+    else done(null, payload);
+  });
+  server.addHook("onSend", (request, reply, payload, done) => {
+    if (isUnread(request.raw)) {
+      reply.header("connection", "close");
+      closeGently(request.raw.socket);
+    }
+    done(null, payload);
+  });
+}
+
+function noRoute(request: FastifyRequest): AppError {
+  return new AppError("not_found", `no route ${request.method} ${pathOf(request)}`);
+}
+
+function sendError(reason: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const error = AppError.from(reason);
+  const facts = {
+    err: error,
+    cause: error.cause,
+    details: error.details,
+    method: request.method,
+    path: pathOf(request),
+  };
+  // 500 is ours to mend; 503 and 504 say how the cluster is, 501 what it cannot do.
+  if (error.status === 500) request.log.error(facts, "request failed");
+  else if (error.status > 501) request.log.warn(facts, "request could not be served");
+  else request.log.debug(facts, "request refused");
+  if (CLOSING.includes(error.status) || request.is404) reply.header("connection", "close");
+  if (error.retryAfterSeconds !== undefined) reply.header("retry-after", String(Math.ceil(error.retryAfterSeconds)));
+  return reply
+    .status(error.status)
+    .header(REQUEST_ID, request.id)
+    .type("application/json; charset=utf-8")
+    .send(JSON.stringify(toBody(error)));
+}
+
+/** What Node's parser refuses never becomes a request; it gets the one error body all the same. */
+function refuseUnparsed(error: Error & { readonly code?: string }, socket: Socket): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { status, message, code } = unparsed(error.code);
+  const body = JSON.stringify({ code: status, message, error_code: code });
+  closeGently(socket);
+  socket.write(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n` +
+      "content-type: application/json; charset=utf-8\r\naccess-control-allow-origin: *\r\n" +
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+  socket.destroySoon();
+}
+
+function unparsed(code: string | undefined): { status: number; message: string; code: ErrorCode } {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return { status: 431, message: "request line or headers are too long", code: "bad_request" };
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return { status: 408, message: "the request took too long to come", code: "request_timeout" };
+    default:
+      return { status: 400, message: "not an HTTP request that can be understood", code: "bad_request" };
+  }
+}
+
+// Without the query: it may carry a signature.
+function pathOf(request: FastifyRequest): string {
+  return request.url.split("?", 1)[0] ?? "";
+}
+
+function requestId(given: string | string[] | undefined): string {
+  return typeof given === "string" && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
+}
