@@ -40,7 +40,7 @@ export interface Envd {
   stop(): Promise<void>;
 }
 
-/** What clients are told by streams that end with the sandbox (wire-contract.md §2.6). */
+/** What clients are told by streams that end with the sandbox. */
 const KILLED = "The sandbox was killed or reached its end of life while the request was in flight.";
 
 /** After the node has found envd listening and told it who it is. */

@@ -1,4 +1,4 @@
-/** Identifiers: how each is made and recognised (design.md §3, wire-contract.md §0.8). */
+/** Identifiers: how each is made and recognised. */
 
 import { createHash, createHmac, randomBytes, randomInt, randomUUID, timingSafeEqual } from "node:crypto";
 
@@ -31,7 +31,7 @@ export function newApiKey(): string {
   return `svc_${randomBytes(20).toString("hex")}`;
 }
 
-/** `id` or `id-clientID` → id; undefined when it is not a sandbox id (wire-contract.md §0.8). */
+/** `id` or `id-clientID` → id; undefined when it is not a sandbox id. */
 export function parseSandboxId(text: string): string | undefined {
   const id = text.split("-", 1)[0] ?? "";
   return /^[a-z0-9]{1,64}$/.test(id) ? id : undefined;
@@ -43,7 +43,7 @@ export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
 
-/** Well-formed, not necessarily known. Both prefixes are accepted (wire-contract.md §8 item 2). */
+/** Well-formed, not necessarily known. Both prefixes are accepted. */
 export function isApiKey(text: string): boolean {
   return /^(svc|e2b)_[0-9a-f]{40}$/.test(text);
 }
@@ -54,7 +54,7 @@ export function hashApiKey(key: string): string {
     .digest("base64");
 }
 
-/** The token envd asks for: stable over pause and resume, different per fork (design.md §3). */
+/** The token envd asks for: stable over pause and resume, different per fork. */
 export function envdToken(seed: string, sandboxId: string): string {
   return createHmac("sha256", seed).update(sandboxId).digest("hex");
 }
@@ -71,7 +71,7 @@ export function sameSecret(given: string, expected: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Signature of a file URL (wire-contract.md §2.7). `expiration` is unix seconds, as the client wrote it. */
+/** Signature of a file URL. `expiration` is unix seconds, as the client wrote it. */
 export function fileSignature(parts: {
   readonly path: string;
   readonly operation: "read" | "write";
@@ -85,7 +85,7 @@ export function fileSignature(parts: {
 }
 
 /**
- * Signature of the URL that the files of a COPY step are uploaded to (wire-contract.md §4.1): whoever has it needs no key.
+ * Signature of the URL that the files of a COPY step are uploaded to: whoever has it needs no key.
  * `expiresAt` is unix seconds.
  */
 export function uploadSignature(

@@ -7,5 +7,5 @@ declare const SVC_COMMIT: string | undefined;
 /** The commit that the programs were built from; `source` when they run from their sources. */
 export const COMMIT = typeof SVC_COMMIT === "string" ? SVC_COMMIT : "source";
 
-/** The in-sandbox agent's interface version; gates client features (wire-contract.md §3.0). */
+/** The in-sandbox agent's interface version; gates client features. */
 export const ENVD_VERSION = "0.6.13";

@@ -1,4 +1,4 @@
-/** Prometheus metrics of the agent: names of field.md §5.4, base units, few labels, never a sandbox id. */
+/** Prometheus metrics of the agent: base units, few labels, never a sandbox id. */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { NodeLoad } from "../../shared/agent-api/routes.ts";

@@ -1,4 +1,4 @@
-/** The end of a build: the start command runs until the template is ready, and is captured (wire-contract.md §4.2). */
+/** The end of a build: the start command runs until the template is ready, and is captured. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { BuildBody, BuildSettings } from "../../shared/agent-api/build-shapes.ts";

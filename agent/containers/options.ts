@@ -1,4 +1,4 @@
-/** A container's whole configuration from its spec: limits and hardening (field.md §4.2). Pure. */
+/** A container's whole configuration from its spec: limits and hardening. Pure. */
 
 import type { ContainerSpec } from "./containers.ts";
 

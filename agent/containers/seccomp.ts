@@ -1,6 +1,6 @@
 /**
  * The system calls a sandbox may make, as the JSON that Docker takes: an allow list, everything else is refused.
- * Own, because the engines of distributions ship lists that are years old (field.md §4.2). Pure.
+ * Own, because the engines of distributions ship lists that are years old. Pure.
  */
 
 import { ALLOWED_CALLS } from "./seccomp-calls.ts";

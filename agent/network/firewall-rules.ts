@@ -1,4 +1,4 @@
-/** The nftables table of a node as text, and the commands that change it. Pure; design.md §7, field.md §4.4. */
+/** The nftables table of a node as text, and the commands that change it. Pure. */
 
 import type { KernelPolicy } from "../../shared/policy/egress-policy.ts";
 import { ALWAYS_DENIED, addressText, mergeRanges, parseRange, type Range } from "../../shared/policy/ranges.ts";

@@ -9,7 +9,7 @@ import { FIRST_SLOT, type Plan, type Slot } from "./addresses.ts";
 import type { Firewall } from "./firewall.ts";
 import type { Links } from "./links.ts";
 
-/** An address is not used again for this long (behaviours.md §10 item 33). */
+/** An address is not used again for this long. */
 const REST_MS = 3_000;
 
 export interface Slots {

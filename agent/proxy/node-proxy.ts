@@ -29,7 +29,7 @@ import { dialLoopback } from "./loopback-tunnel.ts";
 
 const DIAL_TIMEOUT_MS = 5_000;
 const TLS_TIMEOUT_MS = 5_000;
-/** Servers are asked for about when they start (wire-contract.md §2.3 step 9). */
+/** Servers are asked for about when they start. */
 const RETRY_AFTER_MS = [100, 200, 300, 400] as const;
 /** envd is ours and keeps idle connections for longer. */
 const ENVD_IDLE_MS = 30_000;

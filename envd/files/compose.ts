@@ -1,4 +1,4 @@
-/** POST /files/compose: several files become one, all at once, and are then removed (wire-contract.md §3.2). */
+/** POST /files/compose: several files become one, all at once, and are then removed. */
 
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";

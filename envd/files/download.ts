@@ -1,4 +1,4 @@
-/** GET /files: one file, whole or in part, as it is or compressed (wire-contract.md §3.2). */
+/** GET /files: one file, whole or in part, as it is or compressed. */
 
 import { type BigIntStats, constants } from "node:fs";
 import type { FileHandle } from "node:fs/promises";

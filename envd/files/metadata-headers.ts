@@ -1,4 +1,4 @@
-/** Pure: file metadata that comes with an upload as `X-Metadata-<key>` headers (wire-contract.md §3.2.1). */
+/** Pure: file metadata that comes with an upload as `X-Metadata-<key>` headers. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Attributes } from "../system/system.ts";

@@ -1,4 +1,4 @@
-/** Pure: signed file URLs (wire-contract.md §2.7). */
+/** Pure: signed file URLs. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import { lateCrypto } from "../runtime/late-builtins.ts";

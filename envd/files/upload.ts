@@ -1,4 +1,4 @@
-/** POST /files: one file as raw bytes, or many as multipart/form-data (wire-contract.md §3.2.1). */
+/** POST /files: one file as raw bytes, or many as multipart/form-data. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { posix } from "node:path";

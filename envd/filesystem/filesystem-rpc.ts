@@ -1,4 +1,4 @@
-/** The `filesystem.Filesystem` service (wire-contract.md §3.5): messages in, what is on disk out. */
+/** The `filesystem.Filesystem` service: messages in, what is on disk out. */
 
 import { realpath } from "node:fs/promises";
 import { posix } from "node:path";

@@ -1,4 +1,4 @@
-/** Who may call what: the sandbox's token for clients, the node's for the platform (wire-contract.md §3.1). */
+/** Who may call what: the sandbox's token for clients, the node's for the platform. */
 
 import type { IncomingMessage } from "node:http";
 import { AppError } from "../../shared/http/errors.ts";

@@ -1,4 +1,4 @@
-/** Cross-origin access: any page may talk to a sandbox; its token decides what it may do (wire-contract.md §3.1). */
+/** Cross-origin access: any page may talk to a sandbox; its token decides what it may do. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { sendNothing } from "./reply.ts";

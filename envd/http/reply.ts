@@ -1,4 +1,4 @@
-/** How envd's REST side answers: JSON, nothing, or the error body of wire-contract.md §3.1. */
+/** How envd's REST side answers: JSON, nothing, or the error body `{ code, message }`. */
 
 import type { ServerResponse } from "node:http";
 import { AppError } from "../../shared/http/errors.ts";

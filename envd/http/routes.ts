@@ -1,4 +1,4 @@
-/** Every request that is not an RPC: which route it is, who may call it, what answers (wire-contract.md §3.2). */
+/** Every request that is not an RPC: which route it is, who may call it, what answers. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { EnvdPath } from "../../shared/agent-api/envd-routes.ts";

@@ -1,4 +1,4 @@
-/** Pure: the body of POST /init, checked field by field (wire-contract.md §3.2). */
+/** Pure: the body of POST /init, checked field by field. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Settings } from "./session.ts";

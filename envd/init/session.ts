@@ -9,7 +9,7 @@ import type { User, Users } from "../system/users.ts";
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 export interface Settings {
-  /** Empty until the first /init: then everything is open (wire-contract.md §3.1). */
+  /** Empty until the first /init: then everything is open. */
   readonly accessToken: string | undefined;
   readonly envVars: Readonly<Record<string, string>>;
   readonly defaultUser: string | undefined;

@@ -20,7 +20,7 @@ export class Metrics {
     this.#now = now;
   }
 
-  /** The body of wire-contract.md §3.2. */
+  /** The body of `GET /metrics`. */
   async read(): Promise<Record<string, number>> {
     const [memory, cpu, disk] = await Promise.all([memoryFiles().then(readMemory), this.#cpu(), statfs("/")]);
     return {

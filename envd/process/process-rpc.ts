@@ -1,4 +1,4 @@
-/** The `process.Process` service (wire-contract.md §3.4): messages in, the process table's answers out. */
+/** The `process.Process` service: messages in, the process table's answers out. */
 
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { AppError } from "../../shared/http/errors.ts";

@@ -7,7 +7,7 @@ import { outputJournal } from "./output-journal.ts";
 import { type Ending, type Follower, Process } from "./process.ts";
 import { type Limits, planSpawn, type StartRequest, startError } from "./start-plan.ts";
 
-/** A follower that comes a little late still learns the end (wire-contract.md §3.4). */
+/** A follower that comes a little late still learns the end. */
 const RETAIN_EXIT_MS = 30_000;
 const RETAINED_EXITS = 1_000;
 

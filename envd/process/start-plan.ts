@@ -62,7 +62,7 @@ function printable(name: string): string {
 /** Not enough of something: the same request can succeed later. */
 const EXHAUSTED = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ENOSPC"]);
 
-/** Why a start failed, for the client (wire-contract.md §3.4 "Start failures"). */
+/** Why a start failed, for the client. */
 export function startError(reason: unknown, cmd: string, cwd: string): unknown {
   if (!(reason instanceof SystemError)) return reason;
   const options = { cause: reason };

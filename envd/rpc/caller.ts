@@ -1,4 +1,4 @@
-/** Who an RPC is for: the user named by Basic authentication, without a password (wire-contract.md §3.1). */
+/** Who an RPC is for: the user named by Basic authentication, without a password. */
 
 import type { HandlerContext } from "@connectrpc/connect";
 

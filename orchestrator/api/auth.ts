@@ -1,4 +1,4 @@
-/** Who calls: API key, operator's bearer or admin token, node (wire-contract.md §0.4); and whether too often. */
+/** Who calls: API key, operator's bearer or admin token, node; and whether too often. */
 
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";

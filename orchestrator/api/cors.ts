@@ -1,4 +1,4 @@
-/** CORS of the platform API: any origin, preflight before everything else, headers on errors too (wire-contract.md §0.6). */
+/** CORS of the platform API: any origin, preflight before everything else, headers on errors too. */
 
 import cors from "@fastify/cors";
 import type { FastifyInstance } from "fastify";

@@ -13,7 +13,7 @@ export function notYet<C extends Contract>(contract: C): Handlers<C, unknown> {
   return Object.fromEntries(handlers) as unknown as Handlers<C, unknown>;
 }
 
-/** 410 (spec.md "Versioning" 3 and 6). */
+/** 410. */
 export function removed(): Handlers<typeof removedApi> {
   const refuse = (message: string) => (): never => {
     throw new AppError("gone", message);

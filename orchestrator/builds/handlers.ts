@@ -1,4 +1,4 @@
-/** Handlers that start a build and tell how it goes (wire-contract.md §4.1). */
+/** Handlers that start a build and tell how it goes. */
 
 import type { BuildBody, BuildLogEntry, RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
 import type { buildApi } from "../../shared/api/builds.ts";
@@ -38,7 +38,7 @@ interface Ask {
   readonly readyCmd?: string;
 }
 
-/** What a build is based on that says nothing (wire-contract.md §4.1); a node has it without any registry. */
+/** What a build is based on that says nothing; a node has it without any registry. */
 const DEFAULT_IMAGE = "e2bdev/base";
 /** Most entries of one reply. */
 const PAGE = 100;

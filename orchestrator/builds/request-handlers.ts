@@ -1,4 +1,4 @@
-/** Handlers that ask for a build: its template, and where the files of its COPY steps go (wire-contract.md §4.1). */
+/** Handlers that ask for a build: its template, and where the files of its COPY steps go. */
 
 import type { buildApi } from "../../shared/api/builds.ts";
 import type { Handlers } from "../../shared/http/contract.ts";

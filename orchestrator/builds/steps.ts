@@ -1,4 +1,4 @@
-/** The steps of a build as clients send them → as nodes carry them out (wire-contract.md §4.2). Pure. */
+/** The steps of a build as clients send them → as nodes carry them out. Pure. */
 
 import type { BuildBody, BuildStep } from "../../shared/agent-api/build-shapes.ts";
 import { AppError } from "../../shared/http/errors.ts";

@@ -1,4 +1,4 @@
-/** Every answer the edge makes itself: status, body for scripts, page for people (wire-contract.md §2.4). Pure. */
+/** Every answer the edge makes itself: status, body for scripts, page for people. Pure. */
 
 import { PAGE_POLICY, type Page, renderPage } from "./pages.ts";
 

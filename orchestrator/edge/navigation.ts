@@ -1,4 +1,4 @@
-/** Who asks: a person's browser opening a page, a script, or a preflight (wire-contract.md §2.4). Pure. */
+/** Who asks: a person's browser opening a page, a script, or a preflight. Pure. */
 
 import { headerValue } from "../../shared/proxy/raw-headers.ts";
 

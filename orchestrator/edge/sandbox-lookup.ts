@@ -36,13 +36,13 @@ export type RemovalListener = (executionId: string, sandboxId: string, reason?: 
 
 export interface EdgeRoutes {
   lookup(sandboxId: string): EdgeRoute | undefined;
-  /** Every route of a running sandbox; signed file URLs name none (wire-contract.md §2.3 step 3). */
+  /** Every route of a running sandbox; signed file URLs name none. */
   running(): Iterable<EdgeRoute>;
   /** Returns the function that removes the listener. */
   onRemove(listener: RemovalListener): () => void;
 }
 
-/** What a visitor showed: checked by the waker before anything is resumed (wire-contract.md §2.5). */
+/** What a visitor showed: checked by the waker before anything is resumed. */
 export interface WakeTokens {
   /** Of both headers: one that holds is enough, as while it runs. */
   readonly trafficAccessTokens?: readonly string[] | undefined;

@@ -12,7 +12,7 @@ export interface Signed {
   readonly expiration: string | undefined;
 }
 
-/** The signed request, or undefined when it is not one (wire-contract.md §2.7). */
+/** The signed request, or undefined when it is not one. */
 export function readSigned(method: string, url: string): Signed | undefined {
   const mark = url.indexOf("?");
   if (mark < 0 || url.slice(0, mark) !== "/files") return undefined;

@@ -1,4 +1,4 @@
-/** Which sandbox and port a request is for: routing headers, host name, or neither (wire-contract.md §2.3). Pure. */
+/** Which sandbox and port a request is for: routing headers, host name, or neither. Pure. */
 
 import { isIP } from "node:net";
 import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
@@ -35,7 +35,7 @@ export function targetOf(addressed: Addressed): Target {
   if (isShared(name)) return byHeader ? fromHeaders(addressed) : MISSING;
   const label = name.split(".", 1)[0] ?? "";
   const fromHost = name.includes(".") && label.includes("-") ? fromLabel(label) : INVALID_HOST;
-  // A page on a sandbox's own host cannot hop to another sandbox by adding headers (behaviours.md §5.1).
+  // A page on a sandbox's own host cannot hop to another sandbox by adding headers.
   return fromHost.is === "sandbox" || !byHeader ? fromHost : fromHeaders(addressed);
 }
 

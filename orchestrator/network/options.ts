@@ -1,4 +1,4 @@
-/** What the schema of network options cannot say: addresses, names and their combinations (wire-contract.md §1.2.1). Pure. */
+/** What the schema of network options cannot say: addresses, names and their combinations. Pure. */
 
 import { isIPv6 } from "node:net";
 import type { NetworkOptions } from "../../shared/api/network.ts";

@@ -1,4 +1,4 @@
-/** Network options as a caller wrote them → the policy that a node is told (wire-contract.md §1.2.1, design.md §7). Pure. */
+/** Network options as a caller wrote them → the policy that a node is told. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import { AppError } from "../../shared/http/errors.ts";

@@ -1,4 +1,4 @@
-/** `network.egressProxy`: the SOCKS5 endpoint and its credentials (behaviours.md §2.6). Pure. */
+/** `network.egressProxy`: the SOCKS5 endpoint and its credentials. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { EgressProxy } from "../../shared/policy/egress-policy.ts";

@@ -1,4 +1,4 @@
-/** `network.rules`: what their schema cannot say (wire-contract.md §1.2.1, behaviours.md §2.5). Pure. */
+/** `network.rules`: what their schema cannot say. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";

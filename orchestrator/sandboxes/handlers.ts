@@ -52,7 +52,7 @@ type Served = Omit<Handlers<typeof sandboxApi, Project>, "metricsOfMany" | "metr
 
 const ENDED: readonly SandboxState[] = ["killing", "gone"];
 
-/** API defaults (wire-contract.md §7 item 6). */
+/** API defaults. */
 const DEFAULT_TIMEOUT_S = 300;
 const DEFAULT_TIMEOUT_V1_S = 15;
 

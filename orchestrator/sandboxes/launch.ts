@@ -42,7 +42,7 @@ export interface LaunchDeps {
 
 export type Launch = (request: LaunchRequest) => Promise<SandboxRecord>;
 
-/** Starts that fail for good before the caller hears of it (wire-contract.md §1.2, behaviours.md §1.4). */
+/** Starts that fail for good before the caller hears of it. */
 const MAX_ATTEMPTS = 3;
 const MIB = 1024 * 1024;
 /** Added to the longest placement before a start counts as abandoned by a crashed orchestrator. */
@@ -205,7 +205,7 @@ class Search {
       return started;
     } catch (reason) {
       const error = AppError.from(reason);
-      // A refusal is no failure: the node may have room in a moment (behaviours.md §1.4).
+      // A refusal is no failure: the node may have room in a moment.
       if (isError(error, "node_busy")) {
         placed("refused");
         this.#refusals++;
@@ -255,7 +255,7 @@ class Search {
   }
 }
 
-// The prefix is part of the contract (behaviours.md §1.4).
+// The prefix is part of the contract.
 function failed(reason: string): string {
   return `Failed to place sandbox: ${reason}`;
 }

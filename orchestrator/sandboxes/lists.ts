@@ -1,4 +1,4 @@
-/** Queries and cursors of sandbox lists: text of the wire → filters (wire-contract.md §0.7, §1.4). Pure. */
+/** Queries and cursors of sandbox lists: text of the wire → filters. Pure. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";

@@ -150,7 +150,7 @@ function toMetric({ at, ...sample }: MetricSample): SandboxMetric {
   return { timestamp: iso(at), timestampUnix: Math.floor(at / 1000), ...sample };
 }
 
-// The CLI parses each line as JSON and needs `level` in it (wire-contract.md §1.4).
+// The CLI parses each line as JSON and needs `level` in it.
 function toLine({ level, message, fields }: LogEntry): string {
   return JSON.stringify({ ...fields, logger: fields.logger ?? "process", level, message });
 }

@@ -21,7 +21,7 @@ export interface SandboxStatesDeps extends ViewDeps {
   readonly maxHours: (project: Project) => number;
 }
 
-/** wire-contract.md §9 item 1. */
+/** Of a copy or a resume that names no time to live. */
 const DEFAULT_TIMEOUT_S = 300;
 
 export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<typeof sandboxStateApi, Project> {

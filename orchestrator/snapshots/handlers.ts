@@ -83,7 +83,7 @@ function ownName(project: Project, text: string): TemplateReference {
   return reference;
 }
 
-/** `<slug>/<alias>:<tag>`, or `<template id>:<tag>` for one without a name (wire-contract.md §5.3). */
+/** `<slug>/<alias>:<tag>`, or `<template id>:<tag>` for one without a name. */
 function shown({ templateId, namespace, alias, tag }: Omit<ListedSnapshot, "build">) {
   if (alias === undefined) return { snapshotID: `${templateId}:${tag}`, names: [] };
   const name = `${namespace ?? ""}/${alias}`;

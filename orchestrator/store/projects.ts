@@ -82,7 +82,7 @@ export function toProject(row: ProjectRow): Project {
   };
 }
 
-// A slug is the namespace of template names, so it obeys the grammar of names (wire-contract.md §0.8).
+// A slug is the namespace of template names, so it obeys the grammar of names.
 function slugOf(name: string): string {
   const slug = name
     .toLowerCase()

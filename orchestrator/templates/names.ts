@@ -1,4 +1,4 @@
-/** Which template and build a reference means to a project (wire-contract.md §0.8). */
+/** Which template and build a reference means to a project. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Project } from "../store/projects.ts";

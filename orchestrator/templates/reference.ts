@@ -1,4 +1,4 @@
-/** `[namespace/]alias[:tag]` or `templateID[:tag]` → parts (wire-contract.md §0.8). Pure. */
+/** `[namespace/]alias[:tag]` or `templateID[:tag]` → parts. Pure. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import { isUuid } from "../../shared/ids.ts";

@@ -1,4 +1,4 @@
-/** Handlers of tags (wire-contract.md §1.5, §4.3). */
+/** Handlers of tags. */
 
 import type { tagApi } from "../../shared/api/templates.ts";
 import type { Handlers } from "../../shared/http/contract.ts";

@@ -1,5 +1,5 @@
 /**
- * What orchestrator and agent tell each other about the build of a template (wire-contract.md §4). Closed, like all of
+ * What orchestrator and agent tell each other about the build of a template. Closed, like all of
  * `agent-shapes.ts`: a node that does not know a step must refuse it.
  */
 
@@ -62,7 +62,7 @@ export const BuildSettings = Type.Object(
     ...context,
     startCmd: Type.Optional(text),
     readyCmd: Type.Optional(text),
-    /** Where the start command is from, if from a build below: it runs as it did there (behaviours.md §8.9). */
+    /** Where the start command is from, if from a build below: it runs as it did there. */
     startContext: Type.Optional(Type.Object(context, closed)),
   },
   closed,

@@ -19,7 +19,7 @@ export const ENVD_ROUTES = {
 
 export type EnvdPath = keyof typeof ENVD_ROUTES;
 
-/** First segments that the wire contract reserves, whether our envd serves them or not (wire-contract.md §2.3 step 8). */
+/** First segments that the wire contract reserves, whether our envd serves them or not. */
 const RESERVED = ["collapse", "freeze", "fsfreeze", "fsthaw", "init", "unfreeze", "upgrade"];
 
 /** First segments of what only the platform may reach: nothing below them is public either. */

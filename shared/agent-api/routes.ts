@@ -1,6 +1,6 @@
 /**
  * Orchestrator ↔ agent, both directions. Internal: objects are closed, because an old agent must refuse a new rule
- * rather than ignore it. Every answer about a sandbox carries its execution id (design.md §2).
+ * rather than ignore it. Every answer about a sandbox carries its execution id.
  */
 
 import { Type } from "typebox";

@@ -1,4 +1,4 @@
-/** Operators' routes: rows 45–46 of wire-contract.md §1.1, and projects, which the wire contract leaves to us. */
+/** Operators' routes, and projects, which the wire contract leaves to us. */
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";

@@ -1,4 +1,4 @@
-/** Template builds on the public API: rows 25, 27, 33–36 of wire-contract.md §1.1, and the removed first generation. */
+/** Template builds on the public API, and the removed first generation. */
 
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
@@ -150,7 +150,7 @@ export const buildApi = contract({
 
 const removed = { tag: "Removed", access: "none", deprecated: true, status: 204, errors: [410] } as const;
 
-/** Answer 410, whoever asks: spec.md "Versioning" 3. */
+/** Routes that were removed: they answer 410 to every caller. */
 export const removedApi = contract({
   createTemplateV1: {
     ...removed,

@@ -1,4 +1,4 @@
-/** Lifecycle events and webhooks: row 47 of wire-contract.md §1.1, shapes of §5.9. */
+/** Lifecycle events and webhooks. */
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";

@@ -1,4 +1,4 @@
-/** What operators' tools ask: row 1 of wire-contract.md §1.1, and liveness, readiness, version. */
+/** What operators' tools ask, and liveness, readiness, version. */
 
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";

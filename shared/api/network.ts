@@ -1,4 +1,4 @@
-/** Network options of a sandbox as they travel on the wire (wire-contract.md §1.2.1). */
+/** Network options of a sandbox as they travel on the wire. */
 
 import { type Static, Type } from "typebox";
 import { map, nullable } from "./common.ts";

@@ -1,4 +1,4 @@
-/** What a running sandbox may reach: replaced, explained, looked up (wire-contract.md §1.4, design.md §7). */
+/** What a running sandbox may reach: replaced, explained, looked up. */
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";

@@ -1,4 +1,4 @@
-/** Bodies and replies of the sandbox routes (wire-contract.md §1.2–1.4). */
+/** Bodies and replies of the sandbox routes. */
 
 import { type Static, Type } from "typebox";
 import { INT32, Metadata, map, messages, nullable, TemplateReference, Timestamp } from "./common.ts";

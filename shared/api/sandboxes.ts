@@ -1,4 +1,4 @@
-/** Sandboxes on the public API: rows 5–22 of wire-contract.md §1.1. */
+/** Sandboxes on the public API. */
 
 import { Type } from "typebox";
 import { LogEntry } from "../agent-api/sandbox-log.ts";

@@ -1,4 +1,4 @@
-/** Secrets on the public API: row 42 of wire-contract.md §1.1. A value is never read back. */
+/** Secrets on the public API. A value is never read back. */
 
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";

@@ -1,4 +1,4 @@
-/** Snapshots on the public API: rows 23–24 of wire-contract.md §1.1. */
+/** Snapshots on the public API. */
 
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";

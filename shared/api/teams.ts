@@ -1,4 +1,4 @@
-/** Teams (projects) and API keys on the public API: rows 2–4 and 43 of wire-contract.md §1.1. */
+/** Teams (projects) and API keys on the public API. */
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";

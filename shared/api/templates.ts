@@ -1,4 +1,4 @@
-/** Templates and their tags on the public API, without builds: rows 26, 28–32 and 37–40 of wire-contract.md §1.1. */
+/** Templates and their tags on the public API, without builds. */
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";

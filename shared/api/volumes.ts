@@ -1,4 +1,4 @@
-/** Volumes on the public API: row 41 of wire-contract.md §1.1. */
+/** Volumes on the public API. */
 
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";

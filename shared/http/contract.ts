@@ -3,7 +3,7 @@
 import type { Static, TSchema } from "typebox";
 
 /**
- * Who may call (wire-contract.md §0.4). `project` = API key, or bearer/admin with a team header; `team` = bearer/admin
+ * Who may call. `project` = API key, or bearer/admin with a team header; `team` = bearer/admin
  * with a team header, no API key.
  */
 export type Access = "none" | "project" | "team" | "bearer" | "admin" | "node";

@@ -1,8 +1,7 @@
 /** The one error class and the catalogue of its codes; how an error leaves over HTTP and comes back. No I/O. */
 
 /**
- * Code → HTTP status. The code travels as `error_code`, the status as `code` (wire-contract.md §0.3).
- * Placement codes are spec.md "Errors".
+ * Code → HTTP status. The code travels as `error_code`, the status as `code`.
  */
 export const catalogue = {
   bad_request: 400,
@@ -51,7 +50,7 @@ export interface ErrorDetails {
   readonly retryAfterSeconds?: number;
 }
 
-/** The error body of every platform operation (wire-contract.md §0.3). */
+/** The error body of every platform operation. */
 export interface ErrorBody {
   readonly code: number;
   readonly message: string;

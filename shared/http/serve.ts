@@ -67,7 +67,7 @@ function addRoute<Caller>(
       };
       const result = await handler(input, context);
       reply.header(REQUEST_ID, request.id);
-      // Anything that is not 204 must say that it is empty: SDKs parse every other 2xx as JSON (wire-contract.md §0.2).
+      // Anything that is not 204 must say that it is empty: SDKs parse every other 2xx as JSON.
       if (result === undefined) {
         if (reply.statusCode !== 204) reply.header("content-length", "0");
         return reply.send();

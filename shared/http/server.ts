@@ -81,7 +81,7 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
       void sendError(error, request, reply.header("access-control-allow-origin", "*"));
     },
   });
-  // SDKs send JSON chunked, without Content-Length, and DELETE with or without a body (wire-contract.md §0.1).
+  // SDKs send JSON chunked, without Content-Length, and DELETE with or without a body.
   server.removeAllContentTypeParsers();
   server.addContentTypeParser("application/json", { parseAs: "string" }, (_request, text, done) => {
     if (text === "") {

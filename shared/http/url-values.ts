@@ -2,7 +2,7 @@
 
 import type { TSchema } from "typebox";
 
-/** Repeated parameters are joined by commas: both spellings of a list are one (wire-contract.md §0.1). */
+/** Repeated parameters are joined by commas: both spellings of a list are one. */
 export function fromUrl(schema: TSchema | undefined, query: unknown): unknown {
   if (schema === undefined || typeof query !== "object" || query === null) return query;
   const properties = "properties" in schema ? (schema.properties as Readonly<Record<string, { type?: unknown }>>) : {};

@@ -1,5 +1,5 @@
 /**
- * The decision whether a sandbox may open one flow: the only place where the order of design.md §7 is written down. The
+ * The decision whether a sandbox may open one flow: the only place where the order of the rules is written down. The
  * kernel's sets are generated from the same policy, the egress process and the explain route call this. Pure.
  */
 
@@ -30,7 +30,7 @@ export interface Decision {
   readonly transform?: string;
 }
 
-/** Names mean something on these ports only (behaviours.md §2.2). */
+/** Names mean something on these ports only. */
 const NAMED_PORTS: readonly number[] = [80, 443];
 /** Names are resolved by the node; asking anybody else is not offered. */
 const NAME_PORTS: readonly number[] = [53, 853];

@@ -1,4 +1,4 @@
-/** Where one sandbox may speak to, in the one spelling that every enforcing part understands (design.md §7). */
+/** Where one sandbox may speak to, in the one spelling that every enforcing part understands. */
 
 import { type Static, Type } from "typebox";
 import { LAST_ADDRESS, mergeRanges, otherRanges, parseRange, type Range } from "./ranges.ts";

@@ -37,7 +37,7 @@ export function nameMatches(pattern: string, name: string): boolean {
   );
 }
 
-/** Exact wins, then the longest wildcard suffix (wire-contract.md §1.2.1). */
+/** Exact wins, then the longest wildcard suffix. */
 export function bestMatch<T extends { readonly host: string }>(rules: readonly T[], name: string): T | undefined {
   return rules
     .filter(({ host }) => nameMatches(host, name))

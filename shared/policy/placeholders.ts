@@ -1,6 +1,5 @@
 /**
- * Placeholders in header values of rules: `${e2b.secrets.NAME}` and `${e2b.identity.tokens.NAME}`, or `svc` for `e2b`
- * (wire-contract.md §1.2, §5.4). Where a rule is taken and where values are put in is decided here what one is, so that
+ * Placeholders in header values of rules: `${e2b.secrets.NAME}` and `${e2b.identity.tokens.NAME}`, or `svc` for `e2b`. Where a rule is taken and where values are put in is decided here what one is, so that
  * nothing is accepted that later fails, or that reaches a destination as it stands. Pure.
  */
 

@@ -8,7 +8,7 @@ export interface Range {
 
 export const LAST_ADDRESS = 2 ** 32 - 1;
 
-/** Never reachable, whatever a policy says (design.md §7; 168.63.129.16 is a cloud's metadata on a public address). */
+/** Never reachable, whatever a policy says. */
 export const ALWAYS_DENIED = [
   "0.0.0.0/8",
   "10.0.0.0/8",

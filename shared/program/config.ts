@@ -26,7 +26,7 @@ export class ConfigError extends Error {
 
 /**
  * `SVC_NODE_TIMEOUT_MS=5` sets `nodeTimeoutMs`; `SVC_NODE_TOKEN_FILE=path` sets `nodeToken` from a file.
- * A schema with `variable` names its variable itself. A variable with our prefix that no schema knows is an error (design.md §11).
+ * A schema with `variable` names its variable itself. A variable with our prefix that no schema knows is an error.
  */
 export function readConfig<S extends TObject>(
   schema: S,

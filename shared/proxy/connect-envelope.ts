@@ -9,7 +9,7 @@ export interface StreamError {
   readonly message: string;
 }
 
-/** True for bodies made of Connect envelopes (wire-contract.md §3.3). */
+/** True for bodies made of Connect envelopes. */
 export function isConnectStream(contentType: string | undefined): boolean {
   return contentType !== undefined && /^\s*application\/connect\+/i.test(contentType);
 }

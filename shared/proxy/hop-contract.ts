@@ -1,6 +1,6 @@
 /** What the edge and a node's proxy say to each other: header names and failures. No I/O. */
 
-/** Where envd listens in every sandbox (wire-contract.md §3). */
+/** Where envd listens in every sandbox. */
 export const ENVD_PORT = 49_983;
 
 /** Authenticates the edge to the node proxy, and the node proxy to envd. */
@@ -20,7 +20,7 @@ export function isProxyError(value: string): value is ProxyError {
   return (PROXY_ERRORS as readonly string[]).includes(value);
 }
 
-/** Routing, for the edge and the node proxy: a user's server never sees it (behaviours.md §11 item 4). Lower case. */
+/** Routing, for the edge and the node proxy: a user's server never sees it. Lower case. */
 export const ROUTING_HEADERS: ReadonlySet<string> = new Set([
   "e2b-sandbox-id",
   "e2b-sandbox-port",

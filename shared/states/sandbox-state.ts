@@ -1,4 +1,4 @@
-/** The life of a sandbox as a table of legal moves (design.md §3). Pure. */
+/** The life of a sandbox as a table of legal moves. Pure. */
 
 import { type Static, Type } from "typebox";
 

@@ -1,4 +1,4 @@
-/** `npm run bench`: every budget of design.md §12 that this machine can measure, beside its raw baseline in the same run. */
+/** `npm run bench`: every budget that this machine can measure, beside its raw baseline in the same run. */
 
 import { writeFile } from "node:fs/promises";
 import { cpus, release, totalmem } from "node:os";

@@ -13,7 +13,7 @@ interface Baseline extends Summary {
   readonly name: string;
 }
 
-/** One line of design.md §12, judged. */
+/** One budget, judged. */
 export interface Budget {
   /** As it is printed, for example `p50 ≤ 25 ms`. */
   readonly says: string;

@@ -1,5 +1,5 @@
 /**
- * The classes of bypass that are known (field.md §4.4), each tried from inside. What arrived is counted in the test
+ * The classes of bypass that are known, each tried from inside. What arrived is counted in the test
  * internet, at addresses that nobody else uses; the list with the results is printed at the end.
  */
 

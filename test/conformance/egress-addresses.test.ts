@@ -1,4 +1,4 @@
-/** `allowOut` and `denyOut` with addresses: the behaviours of behaviours.md §8.14, by its names, on the test internet. */
+/** `allowOut` and `denyOut` with addresses: what clients of the SDK expect of them, on the test internet. */
 
 import { ALL_TRAFFIC } from "e2b";
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Domains in `allowOut`, and what must go on working beside them: behaviours.md §8.14, by its names. */
+/** Domains in `allowOut`, and what must go on working beside them. */
 
 import { ALL_TRAFFIC, type SandboxNetworkOpts } from "e2b";
 import { describe, expect, test } from "vitest";

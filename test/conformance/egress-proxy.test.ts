@@ -1,4 +1,4 @@
-/** `egressProxy`: what is allowed leaves through the given SOCKS5 server, or not at all (behaviours.md §2.6). */
+/** `egressProxy`: what is allowed leaves through the given SOCKS5 server, or not at all. */
 
 import { describe, expect, test } from "vitest";
 import {

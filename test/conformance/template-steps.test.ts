@@ -1,4 +1,4 @@
-/** What a definition says arrives as it was said, whatever characters are in it, and is done once (behaviours.md §8.9). */
+/** What a definition says arrives as it was said, whatever characters are in it, and is done once. */
 
 import { BuildError, Template } from "e2b";
 import { beforeAll, expect, test } from "vitest";

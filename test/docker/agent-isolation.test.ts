@@ -1,4 +1,4 @@
-/** What a sandbox must not be able to do, tried from inside as root and as the user (field.md §4.2, §4.4). */
+/** What a sandbox must not be able to do, tried from inside as root and as the user. */
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";

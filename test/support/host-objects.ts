@@ -1,5 +1,5 @@
 /**
- * What an instance holds on the host, counted, and the invariants between those things (field.md §4.5): the one function
+ * What an instance holds on the host, counted, and the invariants between those things: the one function
  * that all crash and leak tests use.
  */
 

@@ -11,7 +11,7 @@ export interface Context {
   readonly workdir: string;
 }
 
-/** What sandboxes have when no step says otherwise (wire-contract.md §4.2 "Defaults"). */
+/** What sandboxes have when no step says otherwise. */
 const DEFAULT_USER = "user";
 const DEFAULT_WORKDIR = "/home/user";
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

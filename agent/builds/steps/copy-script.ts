@@ -1,5 +1,5 @@
 /**
- * What a COPY step does inside the container, as root, once the archive is unpacked there (wire-contract.md §4.2).
+ * What a COPY step does inside the container, as root, once the archive is unpacked there.
  * Arguments, never text in the script: the directory with `archive.tar`, the part of the source up to its first
  * wildcard, whether there is one, destination (absolute, with its trailing slash), owner, mode.
  */

@@ -1,5 +1,5 @@
 /**
- * Programs in a build's container through its envd, over Connect with JSON (wire-contract.md §3.3, §3.4), exactly as a
+ * Programs in a build's container through its envd, over Connect with JSON, exactly as a
  * client's commands run. Whatever the other side sends is hostile: frames are bounded, and a text is only a text.
  */
 

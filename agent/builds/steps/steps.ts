@@ -1,4 +1,4 @@
-/** The steps of a definition: from the furthest cached layer on, each in the build's container (wire-contract.md §4.2). */
+/** The steps of a definition: from the furthest cached layer on, each in the build's container. */
 
 import { randomUUID } from "node:crypto";
 import { posix } from "node:path";
@@ -79,7 +79,7 @@ async function command(
   if (ended.exitCode !== 0) throw new AppError("bad_request", `failed to run command '${text}': ${ended.status}`);
 }
 
-/** The text that clients compare (wire-contract.md §4.2 "Failure text"). */
+/** The text that clients compare. */
 export async function tried<T>(text: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();

@@ -4,7 +4,7 @@ const REFERENCE = /\\\$|\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)(?::([-+])([^}]*))?\}
 
 /**
  * `$NAME`, `${NAME}`, `${NAME:-word}` and `${NAME:+word}` are replaced; an unknown name is empty; `\$` is a plain `$`.
- * Everything else stays as it is: quotes, backslashes, line ends, backticks and `$(…)` (behaviours.md §8.9 "ENV").
+ * Everything else stays as it is: quotes, backslashes, line ends, backticks and `$(…)`.
  */
 export function expand(text: string, lookUp: (name: string) => string | undefined): string {
   return text.replaceAll(REFERENCE, (whole: string, ...groups: (string | undefined)[]) => {

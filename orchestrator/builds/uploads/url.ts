@@ -3,7 +3,7 @@
 import { AppError } from "../../../shared/http/errors.ts";
 import { sameSecret, uploadSignature } from "../../../shared/ids.ts";
 
-/** As long as clients give one upload (wire-contract.md §4.1). */
+/** As long as clients give one upload. */
 const LIFE_SECONDS = 3600;
 
 export interface UploadPlace {

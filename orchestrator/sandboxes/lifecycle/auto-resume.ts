@@ -1,6 +1,6 @@
 /**
  * Traffic wakes a paused sandbox whose policy says so. Tokens are checked before anything is resumed, requests that wait
- * are bounded, and whoever may not know learns nothing but "not found" (wire-contract.md §2.5).
+ * are bounded, and whoever may not know learns nothing but "not found".
  */
 
 import { AppError } from "../../../shared/http/errors.ts";

@@ -1,4 +1,4 @@
-/** Connect and resume: whatever state a sandbox is in, the way to its running, or the refusal (wire-contract.md §1.3). */
+/** Connect and resume: whatever state a sandbox is in, the way to its running, or the refusal. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";

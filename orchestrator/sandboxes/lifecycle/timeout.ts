@@ -1,4 +1,4 @@
-/** How long a running sandbox lives: connect and refresh extend, the timeout route sets (wire-contract.md §1.3, §1.4). */
+/** How long a running sandbox lives: connect and refresh extend, the timeout route sets. */
 
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Background } from "../../background.ts";

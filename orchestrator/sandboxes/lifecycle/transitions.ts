@@ -1,6 +1,6 @@
 /**
  * One transition at a time for each sandbox: who wants the same joins and gets its result, who wants something else
- * waits and tries again (design.md §3). The compare-and-set on the row is what decides; this saves callers from racing.
+ * waits and tries again. The compare-and-set on the row is what decides; this saves callers from racing.
  */
 
 import { AppError } from "../../../shared/http/errors.ts";

@@ -1,4 +1,4 @@
-/** The only SQL on sandboxes. A state changes by one statement that checks and writes (design.md §3). */
+/** The only SQL on sandboxes. A state changes by one statement that checks and writes. */
 
 import { type ExpressionBuilder, sql } from "kysely";
 import type { Seal } from "../../../shared/program/seal.ts";

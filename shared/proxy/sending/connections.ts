@@ -1,6 +1,6 @@
 /**
  * Every connection towards servers, by execution: a new start of a sandbox, or another sandbox on the same address, never
- * gets an old one, and closing one execution never touches another (behaviours.md §5.4).
+ * gets an old one, and closing one execution never touches another.
  */
 
 import type { Socket } from "node:net";

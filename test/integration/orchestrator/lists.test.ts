@@ -1,4 +1,4 @@
-/** Lists: pages, order, filters, counts (wire-contract.md §0.7, §1.4). */
+/** Lists: pages, order, filters, counts. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Cluster, startCluster } from "../../support/cluster.ts";

@@ -40,7 +40,7 @@ export const RANGES = ["198.51.100.0/24", "203.0.113.0/24"] as const;
 export const HOST_END = "198.51.100.254";
 export const INTERNET_END = "198.51.100.253";
 
-/** The role each address has in behaviours.md §8.14, where the reference uses well-known ones. */
+/** The role of each address; tests of the SDK use well-known ones of the real internet. */
 export const ADDRESS = {
   /** The resolver that the platform is told to use. */
   dns: "203.0.113.53",

@@ -11,7 +11,7 @@ function find(method: string, query: Record<string, string>, path = "/files") {
 }
 
 test("the sandbox is the one whose token made the signature", () => {
-  // The vector of wire-contract.md §2.7.
+  // A signature as the SDK makes it.
   expect(find("GET", { path: "hello.txt", username: "user", signature })).toBe(token);
   expect(find("HEAD", { path: "hello.txt", username: "user", signature })).toBe(token);
 });

@@ -17,7 +17,7 @@ test("an image gives its variables, and none of the platform's", () => {
   expect(start).toEqual({ envs: { PATH: "/usr/bin", LANG: "C.UTF-8" }, user: "user", workdir: "/home/user" });
 });
 
-// behaviours.md §8.9, "ENV".
+// Values of ENV steps.
 test.each([
   ["a plain value", "value", "value"],
   ["a reference", "$BASE/x", "/opt/x"],

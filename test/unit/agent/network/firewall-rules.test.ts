@@ -116,7 +116,7 @@ describe("the table", () => {
     ]);
   });
 
-  test("denies what design.md names, and its own subnet, in the rules themselves", () => {
+  test("the ranges that are always denied, and its own subnet, are denied in the rules themselves", () => {
     const far = tableText(planNetwork("svc", "203.0.113.0/24"), [], options);
     expect(far).toContain(DENIED.replace("224.0.0.0", "203.0.113.0-203.0.113.255, 224.0.0.0"));
     const numbers = DENIED.slice(2, -2)

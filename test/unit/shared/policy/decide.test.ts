@@ -1,4 +1,4 @@
-/** The order of design.md §7, case by case. */
+/** The order in which a policy decides, case by case. */
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
