@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import type { Started } from "../../shared/agent-api.ts";
+import type { Started } from "../../shared/agent-api/routes.ts";
 import { inside, type RealAgent, realAgent } from "../support/real-agent.ts";
 
 /** How many bytes root reads of each; nothing where the file is not there. Of a directory: how many names. */
