@@ -278,7 +278,7 @@ describe("an update that the node", () => {
     expect(answer.text).toContain("the new network policy is in force, but the sandbox does not answer");
     expect(policyOf(sandboxID)).toMatchObject({ denyRanges: [ALL], rules: [{ host: "api.example" }] });
     expect((await read(sandboxID)).network).toEqual({ denyOut: [ALL], rules });
-    expect(changeOf(sandboxID)).toBeNull();
+    expect(await changeOf(sandboxID)).toBeNull();
     expect((await put(sandboxID, { denyOut: [ALL], rules })).status).toBe(204);
   });
 
