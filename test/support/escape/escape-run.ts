@@ -2,7 +2,7 @@
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, rm, rmdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { until } from "../until.ts";
@@ -139,6 +139,10 @@ async function makeSandbox(host: EscapeHost, runtime: string, wish: Wish): Promi
       await runc("delete", "--force", id);
       await run("umount", ["-l", at("merged")]);
       await rm(join(MARKS, id), { recursive: true, force: true });
+      // The last one takes the directories away; another's are not empty.
+      await rmdir(MARKS)
+        .then(() => rmdir(dirname(MARKS)))
+        .catch(() => undefined);
       await rm(join(host.work, id), { recursive: true, force: true });
     },
   };
