@@ -8,8 +8,8 @@ import { until } from "../support/until.ts";
 import { timed } from "./bench.ts";
 import { IMAGE } from "./docker-baseline.ts";
 import type { ExperimentalEngine } from "./experimental-engine.ts";
+import { plainCriu } from "./plain-criu.ts";
 
-const PATH = `/opt/svc/bin:${process.env.PATH ?? ""}`;
 const CRIU_SETTINGS = "/opt/svc/criu/runc.conf";
 const HELD_LIMIT_MS = 60_000;
 
@@ -45,6 +45,7 @@ export interface RawRestore {
 export async function rawRestores(): Promise<RawRestore> {
   const home = await mkdtemp(join(tmpdir(), "svc-bench-runc-"));
   const remove = () => rm(home, { recursive: true, force: true });
+  const PATH = await plainCriu(home);
   const runc = (...args: readonly string[]) =>
     // Pipes of ours would be files that CRIU does not know.
     run("bash", ["-c", 'exec runc "$@" </dev/null >/dev/null 2>&1', "runc", "--root", `${home}/state`, ...args], {

@@ -7,9 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { run } from "../support/programs.ts";
 import { until } from "../support/until.ts";
-
-/** CRIU that works on this kernel is looked for first. */
-const PATH = `/opt/svc/bin:${process.env.PATH ?? ""}`;
+import { plainCriu } from "./plain-criu.ts";
 
 export interface ExperimentalEngine {
   readonly docker: (...args: readonly string[]) => Promise<string>;
@@ -20,6 +18,7 @@ export interface ExperimentalEngine {
 export async function startExperimentalEngine(image: string): Promise<ExperimentalEngine> {
   const home = await mkdtemp(join(tmpdir(), "svc-bench-engine-"));
   const socket = `unix://${home}/docker.sock`;
+  const PATH = await plainCriu(home);
   // In a network namespace of its own: without a bridge of its own it would delete the machine's.
   const args = ["--experimental", "--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"];
   const places = ["--data-root", `${home}/data`, "--exec-root", `${home}/run`, "--pidfile", `${home}/pid`];
