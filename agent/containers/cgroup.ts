@@ -13,7 +13,7 @@ export interface Cgroup {
   /** Resolves when every process inside has stopped. */
   freeze(): Promise<void>;
   thaw(): void;
-  /** It stands still, or has been told to; false also when it has ended. */
+  /** The cgroup is frozen or is being frozen; false also when it has ended. */
   frozen(): boolean;
   /** The container's first process still runs. */
   alive(): boolean;

@@ -41,8 +41,8 @@ export function watchOwnFiles({ dataRoot, containers, log }: OwnFilesDeps): Loop
 }
 
 /**
- * Cuts a file to 1 MiB, its beginning stays. Never waits for whoever has it open: a program inside may hold a lease on
- * it, or a pipe may be in its place. `busy`: not now. Gone or not readable counts as small: its sandbox has ended.
+ * Cuts a file to its first 1 MiB. Never blocks: a program inside may hold a lease on the file, or may have put a pipe in
+ * its place; then it returns `busy`. A file that is gone or not readable counts as small: its sandbox has ended.
  */
 export async function cutFile(path: string): Promise<"small" | "cut" | "busy"> {
   try {

@@ -28,7 +28,7 @@ const HELD_AT_MOST_MS = 300_000;
 const BETWEEN_ENDS_MS = 30_000;
 
 export interface Held extends Grower {
-  /** Whatever it does stands still; repeating it is harmless. */
+  /** Stops all its processes or work. May be repeated. */
   hold(): Promise<void>;
   release(): void;
   /** For having been held too long. */

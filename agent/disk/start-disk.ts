@@ -29,7 +29,7 @@ export interface StartDiskDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> 
 
 const FAILED = "the build was ended: the node's disk is short, and it grew most on it";
 
-/** Watches the disk once it is told to begin. */
+/** Builds the watch over the disk; it runs from `begin` on. */
 export function startDisk(deps: StartDiskDeps, teardown: Teardown): DiskReserve {
   const { config, sandboxes, builds, metrics } = deps;
   const growerDeps = { ...deps, lastUsed: (id: string) => metrics.latest(id)?.diskUsed ?? 0 };

@@ -1,6 +1,6 @@
 /**
- * What sandboxes share in the egress process (connections, questions for names), so that the greedy leave room for the
- * others: a sandbox that has little gets more while there is any, one that has much only out of what nobody needs.
+ * What sandboxes share in the egress process (connections, DNS questions). A sandbox with few of them gets another while any
+ * is free; a sandbox with many gets one only from what is not reserved for the others.
  */
 
 import type { Log } from "../../shared/program/log.ts";
@@ -10,9 +10,9 @@ export interface SharedRoom {
   readonly total: number;
   /** Of one sandbox. */
   readonly most: number;
-  /** Who has fewer than so many gets the next as long as anything is free. */
+  /** A sandbox with fewer than this many gets another while any is free. */
   readonly few: number;
-  /** Of the total, only for those. */
+  /** Of the total, kept for sandboxes with few. */
   readonly reserved: number;
 }
 

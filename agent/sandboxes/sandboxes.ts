@@ -68,7 +68,7 @@ export interface SandboxesDeps {
 interface EgressChange<T> {
   /** The new policy is in force when it resolves, and the old one when it rejects. */
   readonly enforce: (sandbox: Sandbox) => Promise<void>;
-  /** What the sandbox itself has to do; whatever comes of it, the policy stays. */
+  /** The part that needs the sandbox. The new policy stays in force when it fails. */
   readonly after: (sandbox: Sandbox) => Promise<T>;
 }
 

@@ -1,4 +1,4 @@
-/** Why a start has failed, as its caller is told. Pure. */
+/** The reason of a failed start, as the answer to its caller names it. Pure. */
 
 import { AppError } from "../../shared/http/errors.ts";
 

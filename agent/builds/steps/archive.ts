@@ -31,7 +31,7 @@ export function cleanArchive(source: Readable, check: ArchiveCheck): Readable {
       throw readable((await wrong) ?? error, "of the files");
     }
   }
-  // Destroys the result with the reason. A reader that goes away before the end is told nothing.
+  // Destroys the result with the reason. A reader that goes away before the end gets no reason.
   pipeline(passed, result).catch(() => undefined);
   result.once("close", () => {
     source.destroy();

@@ -4,6 +4,7 @@ import { connect, type Socket } from "node:net";
 import type { EgressProxy } from "../../../shared/policy/egress-policy.ts";
 import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber, alwaysDenied, contains, parseRange } from "../../../shared/policy/ranges.ts";
+import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Names } from "../dns/names.ts";
 import { type LargeBuffers, openIntake } from "../intake.ts";
 import type { Target } from "../target.ts";
@@ -45,7 +46,7 @@ export async function dial(target: Target, options: DialOptions, deps: DialDeps)
       return dialAddresses(target.addresses, { ...options, until });
     case "proxied": {
       const { proxy, host } = target;
-      const signal = AbortSignal.any([options.signal, AbortSignal.timeout(LIMIT_MS)]);
+      const signal = anySignal(options.signal, AbortSignal.timeout(LIMIT_MS));
       const addresses = await proxyAddresses(proxy, deps);
       const socket = await dialAddresses(addresses, { ...options, port: proxy.port, until });
       return tunnel(socket, proxy, { host, port: options.port, signal });

@@ -3,6 +3,7 @@
 import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
+import { anySignal } from "../../../shared/program/any-signal.ts";
 import { answers, failure, withId } from "./message.ts";
 import type { Upstream } from "./upstreams.ts";
 
@@ -27,7 +28,7 @@ async function ask(
   for (const upstream of upstreams) {
     const id = randomInt(0x10000);
     try {
-      const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
+      const limit = anySignal(signal, AbortSignal.timeout(limitMs));
       const reply = await once(question, id, upstream, limit);
       return withId(reply, question.readUInt16BE(0));
     } catch {

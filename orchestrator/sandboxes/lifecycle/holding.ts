@@ -1,4 +1,4 @@
-/** Sandboxes that stand still because their node's disk is short: told once each way, and kept from being waited for. */
+/** Sandboxes that their node holds for want of disk: writes one event for each hold and release, and marks their routes. */
 
 import type { Heartbeat } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
