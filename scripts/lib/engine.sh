@@ -53,4 +53,4 @@ private_log() {
 
 # bound_log FILE PID: what PID appends to FILE fills no disk: at most twice these bytes are kept.
 LOG_BYTES=50000000
-bound_log() { detached "$here/host/bound-log" "$1" "$LOG_BYTES" "$2" >/dev/null 2>&1 </dev/null; }
+bound_log() { detached "$here/host/engine/bound-log" "$1" "$LOG_BYTES" "$2" >/dev/null 2>&1 </dev/null; }

@@ -40,7 +40,7 @@ AGENT_PORT=$((5010 + NUMBER * 100))
 PROXY_PORT=$((5011 + NUMBER * 100))
 if [ "$NUMBER" -eq 0 ]; then SUBNET=10.213.0.0/16; else SUBNET=10.$((NUMBER % 30 + 214)).0.0/16; fi
 
-# setting FILE NAME: the value of one line of a settings file that host/settings made; nothing when
+# setting FILE NAME: the value of one line of a settings file that host/services/settings made; nothing when
 # the file or the line is not there.
 setting() {
   [ -f "$1" ] || return 0

@@ -17,7 +17,7 @@ test.skipIf(!allowed)(
     await untilReady(platform);
     const sandbox = await Sandbox.create({ timeoutMs: 600_000 });
     process.kill(Number((await run("cat", ["/var/run/docker.pid"])).trim()), "SIGKILL");
-    await run(`${checkout}scripts/host/docker-engine`, []);
+    await run(`${checkout}scripts/host/engine/start`, []);
     await untilReady(platform);
     // The engine that `up` starts keeps containers; one with other settings may take them with it.
     if ((await run("docker", ["info", "--format", "{{.LiveRestoreEnabled}}"])).trim() === "true") {

@@ -162,7 +162,7 @@ async function interrupted(action: () => Promise<string>, victim: Victim, moment
   await delay(moment === "pages" ? 0 : moment);
   if (victim === "dockerd") {
     process.kill(Number(readFileSync("/var/run/docker.pid", "utf8").trim()), "SIGKILL");
-    await run(`${checkout}scripts/host/docker-engine`, []);
+    await run(`${checkout}scripts/host/engine/start`, []);
   } else await killHard(platform, victim);
   return outcome;
 }

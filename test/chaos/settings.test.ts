@@ -16,7 +16,7 @@ function inForce(): string[] {
 }
 
 function host(step: string, ...args: string[]): Promise<string> {
-  return run(`${checkout}scripts/host/${step}`, args, { SVC_INSTANCE: platform.instance });
+  return run(`${checkout}scripts/host/services/${step}`, args, { SVC_INSTANCE: platform.instance });
 }
 
 /** Adds a line to the person's own settings until the test is over. */
@@ -51,6 +51,6 @@ test("a program is not stopped for a port that somebody else has", async () => {
   const before = await pidOf(platform, "orchestrator");
   addSetting(`SVC_API_PORT=${port}`);
   await host("settings");
-  await expect(host("services", "orchestrator")).rejects.toThrow(`port ${port} is in use`);
+  await expect(host("start", "orchestrator")).rejects.toThrow(`port ${port} is in use`);
   expect(await pidOf(platform, "orchestrator")).toBe(before);
 });

@@ -13,7 +13,7 @@ const BUSYBOX = "svc/test-busybox:latest";
 
 beforeAll(async () => {
   const there = await run("docker", ["image", "ls", "-q", BUSYBOX]);
-  if (there === "") throw new Error(`${BUSYBOX} is missing: scripts/host/busybox-image makes it`);
+  if (there === "") throw new Error(`${BUSYBOX} is missing: scripts/host/test/busybox-image makes it`);
 });
 
 /** The platform's own image without what makes it ours. */

@@ -172,7 +172,7 @@ describe("the svc runtime", () => {
     await expect.poll(() => countIn(id)).toBeGreaterThan(source);
   });
 
-  // Root without CAP_SYS_RESOURCE may not ask for the limits of these: scripts/host/criu-preload.c reads them elsewhere.
+  // Root without CAP_SYS_RESOURCE may not ask for the limits of these: scripts/host/criu/criu-preload.c reads them elsewhere.
   test("keeps user and limits of a process that is not root's", async () => {
     const namespace = await makeNamespace("svc-rtest-8", 8);
     const id = await makeContainer({ more: ["--user", "1000:1000", "--ulimit", "nofile=1234:2345"] });
@@ -194,7 +194,7 @@ describe("the svc runtime", () => {
     expect(await about()).toBe(before);
   });
 
-  // CRIU by itself makes such a call fail, also in the container that goes on: scripts/host/criu-preload.c.
+  // CRIU by itself makes such a call fail, also in the container that goes on: scripts/host/criu/criu-preload.c.
   test("does not wake a program that sleeps", async () => {
     const namespace = await makeNamespace("svc-rtest-9", 9);
     const command = "echo asleep > /tmp/state; usleep 6000000; echo woken > /tmp/state; sleep 100";
@@ -213,7 +213,7 @@ describe("the svc runtime", () => {
     await expect.poll(state).toBe("woken");
   });
 
-  // CRIU by itself waits for ever for the frozen answer of such a process: scripts/host/criu-preload.c.
+  // CRIU by itself waits for ever for the frozen answer of such a process: scripts/host/criu/criu-preload.c.
   test("keeps a stopped job stopped", async () => {
     const namespace = await makeNamespace("svc-rtest-10", 10);
     const id = await makeContainer({ command: `sleep 1000 & kill -STOP $!; ${COUNTER}` });

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { run } from "./programs.ts";
 import { until } from "./until.ts";
 
-/** `scripts/host/test-registry` puts it there. */
+/** `scripts/host/test/registry` puts it there. */
 const PROGRAM = "/opt/svc/test/docker-registry";
 
 interface DebianRegistry {
@@ -23,7 +23,7 @@ interface DebianRegistry {
 
 export async function debianRegistry(): Promise<DebianRegistry> {
   await access(PROGRAM).catch(() => {
-    throw new Error(`${PROGRAM} is missing: run scripts/host/test-registry`);
+    throw new Error(`${PROGRAM} is missing: run scripts/host/test/registry`);
   });
   const directory = await mkdtemp(join(tmpdir(), "svc-registry-"));
   const host = `127.0.0.1:${await freePort()}`;

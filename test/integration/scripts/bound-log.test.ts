@@ -28,7 +28,7 @@ test("a log that grows begins anew in the same file, its end is kept once, and t
   const writer = started("sleep", "600");
   await writeFile(file, `${"old\n".repeat(1_000)}last\n`);
   const { ino } = await stat(file);
-  const watch = started(`${scripts}host/bound-log`, file, "100", String(writer.pid), "0.05");
+  const watch = started(`${scripts}host/engine/bound-log`, file, "100", String(writer.pid), "0.05");
   await expect.poll(async () => (await stat(file)).size, SOON).toBe(0);
   const kept = await readFile(`${file}.1`, "utf8");
   expect([kept.length, kept.endsWith("old\nlast\n")]).toEqual([100, true]);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 
-const program = join(import.meta.dirname, "../../../scripts/host/merge-daemon-json.mjs");
+const program = join(import.meta.dirname, "../../../scripts/host/engine/merge-daemon-json.mjs");
 
 function settingsFile(text?: string) {
   const directory = mkdtempSync(join(tmpdir(), "svc-daemon-"));

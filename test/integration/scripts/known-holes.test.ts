@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 
-const script = join(import.meta.dirname, "../../../scripts/host/known-holes.mjs");
+const script = join(import.meta.dirname, "../../../scripts/host/machine/known-holes.mjs");
 
 interface Facts {
   readonly runc?: { readonly version: string; readonly changes: string };

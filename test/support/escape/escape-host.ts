@@ -11,7 +11,7 @@ import { until } from "../until.ts";
 
 const run = promisify(execFile);
 const HERE = import.meta.dirname;
-const SCRIPTS = join(HERE, "../../../scripts/host");
+const SCRIPTS = join(HERE, "../../../scripts/host/criu");
 const INSTALLED = "/opt/svc/bin";
 const CRIU_HOME = "/opt/svc/criu";
 const PRELOAD_SOURCES = ["criu-preload.c", "criu-walk.c", "criu-paths.c", "criu-mounts.c"];

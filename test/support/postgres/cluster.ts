@@ -10,7 +10,7 @@ import { Client } from "pg";
 import { until } from "../until.ts";
 
 const run = promisify(execFile);
-/** Debian's programs, and those that scripts/host/test-postgres has unpacked. */
+/** Debian's programs, and those that scripts/host/test/postgres has unpacked. */
 const PLACES = ["/usr/lib/postgresql", "/opt/svc/test/postgres/usr/lib/postgresql"];
 /** The server refuses to run as root. */
 const NOBODY = 65_534;
@@ -56,7 +56,7 @@ async function findPrograms(): Promise<string> {
     const newest = versions.sort((a, b) => Number(b) - Number(a))[0];
     if (newest !== undefined && Number(newest) >= 15) return join(place, newest, "bin");
   }
-  throw new Error(`there is no PostgreSQL 15 or newer in ${PLACES.join(" or ")}: run scripts/host/test-postgres`);
+  throw new Error(`there is no PostgreSQL 15 or newer in ${PLACES.join(" or ")}: run scripts/host/test/postgres`);
 }
 
 async function answers(url: string): Promise<boolean> {
