@@ -1,4 +1,4 @@
-/** The second half of `app.ts`: what answers the API, and the rounds in the background. */
+/** The second half of `app.ts`: the API's handlers and the periodic background work. */
 
 import type { AddressInfo } from "node:net";
 import { addressList } from "../shared/http/client-address.ts";
@@ -37,12 +37,12 @@ import { createTemplateNames } from "./templates/names.ts";
 import { createSpawns } from "./templates/usage.ts";
 
 const DAY_MS = 86_400_000;
-/** Requests under way at a stop get this long; a start rarely takes more than a second. */
+/** Requests under way get this long when the program stops; a start rarely takes more than a second. */
 const DRAIN_MS = 15_000;
-/** Of the process's descriptors: the edge in the same process takes two for a request. */
+/** The API's share of the process's descriptors: the edge in the same process takes two for each request. */
 const API_SHARE = 1 / 8;
 
-/** Resolves when the API listens; its URL. */
+/** Resolves with the API's URL when the API listens. */
 export async function serveApi(
   parts: Parts,
   { opened, teardown }: { readonly opened: Awaited<ReturnType<typeof openDatabase>>; readonly teardown: Teardown },
@@ -224,7 +224,7 @@ function perMinute(count: number): Rate {
   return { perSecond: count / 60, burst: count };
 }
 
-/** Starting sandboxes costs more than reading about them. */
+/** A start of a sandbox costs more than a read. */
 function rateOf(route: Route, config: OrchestratorConfig): { readonly group: string; readonly rate: Rate } {
   const rate = (perSecond: number): Rate => ({ perSecond, burst: perSecond * 2 });
   if (route.method === "GET") return { group: "read", rate: rate(config.rateLimitReadPerSecond) };

@@ -1,4 +1,4 @@
-/** What the first half of `app.ts` hands to the second. */
+/** What the first half of `app.ts` builds for the second. */
 
 import type { Log } from "../shared/program/log.ts";
 import type { Seal } from "../shared/program/seal.ts";
@@ -21,11 +21,11 @@ export interface OrchestratorDeps {
   readonly now: () => number;
   /** In [0, 1). */
   readonly random: () => number;
-  /** Of this machine (see `NodeFacts.machineId`): the edge dials sandboxes of a node on it directly. */
+  /** Id of this machine (see `NodeFacts.machineId`): the edge dials sandboxes of nodes on this machine directly. */
   readonly machineId: string | undefined;
 }
 
-/** What the first half has made. */
+/** What the first half has built. */
 export interface Parts {
   readonly config: OrchestratorConfig;
   readonly deps: OrchestratorDeps;

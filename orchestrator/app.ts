@@ -1,4 +1,4 @@
-/** Puts the orchestrator together: the only file here that constructs things. */
+/** Wires the orchestrator: constructs its parts, starts both servers, stops them in order. */
 
 import { nodeToken } from "../shared/agent-api/node-tokens.ts";
 import { addressList } from "../shared/http/client-address.ts";
@@ -24,7 +24,7 @@ import { createSnapshotRemover } from "./snapshots/removal.ts";
 import { openDatabase } from "./store/database.ts";
 import { createStore } from "./store/store.ts";
 
-/** Each of its connections has another one towards a sandbox or a node; the API has an eighth. */
+/** The edge's share of the descriptors: each client connection needs a second one to a node; the API has an eighth. */
 const EDGE_SHARE = 3 / 8;
 
 export interface Orchestrator {
@@ -33,7 +33,7 @@ export interface Orchestrator {
   stop(): Promise<void>;
 }
 
-/** Resolves when both servers listen and every running sandbox has its route again. */
+/** Resolves when both servers listen and the routing table holds every running sandbox. */
 export async function startOrchestrator(config: OrchestratorConfig, deps: OrchestratorDeps): Promise<Orchestrator> {
   const teardown = new Teardown(deps.log);
   try {
@@ -124,7 +124,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     observe: (seconds) => metrics.expiryLag(seconds),
   });
   teardown.add("expiry", () => expiry.stop());
-  // One process owns an embedded database: whatever was under way when it was opened has been abandoned.
+  // One process owns the database: work that was under way when it opened has been abandoned.
   await store.sandboxes.abandonAll();
   background.run("finish abandoned transitions", async () => {
     await finishAbandoned({ store, nodes, ending, ...sleep, now, log });

@@ -1,11 +1,11 @@
-/** Work that outlives the request that caused it. Nothing is lost at shutdown: `settled` waits for all of it. */
+/** Work that outlives its request. Shutdown loses none of it: `settled` waits for all of it. */
 
 import type { Log } from "../shared/program/log.ts";
 
 export interface Background {
-  /** Runs it now; a failure is logged under `name` and otherwise of no consequence. */
+  /** Starts the work now. A failure is logged under `name` and has no other effect. */
   run(name: string, work: () => Promise<unknown>): void;
-  /** Resolves when everything that was running has ended. */
+  /** Resolves when all work that was running has ended. */
   settled(): Promise<void>;
 }
 

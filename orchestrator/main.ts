@@ -1,4 +1,4 @@
-/** Environment → settings → log → the orchestrator, until a signal comes. */
+/** Reads settings from the environment, opens the log, runs the orchestrator until a signal comes. */
 
 import { readFileSync } from "node:fs";
 import { Type } from "typebox";
@@ -28,7 +28,7 @@ if (process.argv.includes("--version")) {
   await main();
 }
 
-/** Settings of a node's agent, made from SVC_NODE_KEY: for `scripts/up`, and for who adds a node by hand. */
+/** Prints settings of a node's agent, made from SVC_NODE_KEY: for `scripts/up`, and for an operator who adds a node. */
 function printNodeTokens(nodeId: string): void {
   try {
     const { nodeKey } = readConfig(Type.Pick(OrchestratorConfig, ["nodeKey"]), {
@@ -68,7 +68,7 @@ async function main(): Promise<void> {
   );
 }
 
-/** The same for every process on this kernel, and for no other; the agent reports the same file. */
+/** The boot id: the same for every process on this kernel and for no other; the agent reports the same file. */
 function machineId(): string | undefined {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();

@@ -1,10 +1,10 @@
-/** Where the traffic of each running sandbox goes: memory, rebuilt from the store at start, never behind a kill. */
+/** Where the traffic of each running sandbox goes. Kept in memory and rebuilt from the store at start. */
 
 import { envdToken, trafficToken } from "../shared/ids.ts";
 import type { EdgeRoute, EdgeRoutes, RemovalListener, RemovalReason } from "./edge/sandbox-lookup.ts";
 import type { SandboxRecord } from "./store/sandboxes/record.ts";
 
-/** Where a node's sandboxes are reached. */
+/** Address of a node's sandboxes. */
 export interface NodePlace {
   readonly proxyUrl: string;
   readonly sameHost: boolean;
@@ -13,13 +13,13 @@ export interface NodePlace {
 export interface Routes extends EdgeRoutes {
   /** Routes a running sandbox. An execution that was removed is not routed again, however late its start returns. */
   add(record: SandboxRecord): void;
-  /** In one tick unroutable; resolves when its streams have been told. Unknown or another execution: nothing. */
+  /** Removes the route in this tick; resolves when its streams have ended. No effect for an unknown execution. */
   remove(sandboxId: string, executionId: string, reason: RemovalReason): Promise<void>;
-  /** As `remove` for a pause: should it fail, `add` brings the same execution back. */
+  /** As `remove`, for a pause: if the pause fails, `add` routes the same execution again. */
   suspend(sandboxId: string, executionId: string): Promise<void>;
-  /** It stands still, or goes on. Unknown or another execution: nothing. */
+  /** The sandbox was frozen or thawed. No effect for an unknown or other execution. */
   hold(sandboxId: string, executionId: string, held: boolean): void;
-  /** A node is reached in another way than before. */
+  /** The address of a node has changed. */
   refreshNode(nodeId: string): void;
   readonly size: number;
 }
@@ -29,7 +29,7 @@ export interface RoutesDeps {
   place(nodeId: string): NodePlace | undefined;
 }
 
-/** Removed executions are remembered, so that a start that returns late cannot bring a route back. */
+/** Number of removed executions remembered, so that a start that returns late cannot restore a route. */
 const REMEMBERED = 10_000;
 
 export function createRoutes(deps: RoutesDeps): Routes {

@@ -22,7 +22,7 @@ export interface AdminDeps {
   readonly cleaning: Pick<BuildCleaning, "collect">;
 }
 
-/** There is one cluster; its id is a constant. */
+/** The platform has one cluster; its id is a constant. */
 const CLUSTER_ID = "00000000-0000-0000-0000-000000000000";
 const KILL_AT_ONCE = 16;
 

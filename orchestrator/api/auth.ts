@@ -1,4 +1,4 @@
-/** Who calls: API key, operator's bearer or admin token, node; and whether too often. */
+/** Authenticates callers (API key, operator's or admin token, node token, metrics token) and limits their rates. */
 
 import { createHash } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
@@ -16,18 +16,18 @@ export interface AuthDeps {
   readonly identity: Identity;
   readonly projects: Pick<ProjectStore, "find">;
   readonly limiter: RateLimiter;
-  /** Of refused credentials: apart, since a caller can make up as many as it likes. */
+  /** Limit of refused credentials, apart from the others: a caller can make up as many credentials as it likes. */
   readonly refusals: RateLimiter;
   readonly adminToken: string;
   readonly nodeKey: string;
-  /** For whoever collects metrics, beside the operators. */
+  /** Token of the program that collects metrics; operators may read them too. */
   readonly metricsToken: string | undefined;
-  /** Of a project's calls, by kind of route. */
+  /** Limits of a project's calls, by kind of route. */
   rate(route: Route): { readonly group: string; readonly rate: Rate };
-  /** Of one refused credential from one address; `refusedInAll` of all that come from the address. */
+  /** Limits of one refused credential from one address; `refusedInAll`: of all refused ones from that address. */
   readonly refusedRate: Rate;
   readonly refusedInAll: Rate;
-  /** For the metrics. */
+  /** Counts refusals for the metrics. */
   observeLimited(group: string): void;
 }
 
@@ -36,17 +36,17 @@ export interface Auth {
   readonly project: Authenticate<Project>;
   /** Operators only. */
   readonly operator: Authenticate<undefined>;
-  /** Whose id it is that the caller may speak for. */
+  /** The node that the caller may speak for. */
   readonly node: Authenticate<string>;
-  /** Operators, and whoever collects metrics. */
+  /** Operators and the program that collects metrics. */
   readonly metrics: Authenticate<undefined>;
   readonly open: Authenticate<undefined>;
 }
 
 export function createAuth(deps: AuthDeps): Auth {
   /**
-   * Wrong credentials cost: guessing soon gets 429 instead of answers. Counted by credential too: of clients behind one
-   * proxy, the one that repeats a wrong key uses up its own attempts. Right ones are never refused for it.
+   * Wrong credentials are limited: a caller that guesses soon gets 429. They are counted per credential too, so that of
+   * several clients behind one proxy only the one that repeats a wrong key is refused. Right credentials never are.
    */
   async function guarded<T>(request: FastifyRequest, check: () => Promise<T>): Promise<T> {
     try {
@@ -167,7 +167,7 @@ export function createAuth(deps: AuthDeps): Auth {
   };
 }
 
-/** Which credential it was, without keeping it. */
+/** Names a credential in the counters without keeping it. */
 function credential(request: FastifyRequest): string {
   const shown = ["x-api-key", "authorization", "x-admin-token"].map((name) => header(request, name) ?? "");
   return createHash("sha256").update(shown.join("\n")).digest("base64").slice(0, 16);

@@ -38,7 +38,7 @@ const EXPOSED = [
 ];
 const PREFLIGHT_SECONDS = 7200;
 
-/** To be called before any other hook: preflights carry no key, and refusals need these headers too. */
+/** Must be registered before any other hook: preflights carry no key, and refusals need these headers too. */
 export function addCors(server: FastifyInstance): void {
   server.addHook("onRequest", (request, reply, done) => {
     void reply.headers({ "x-e2b-trace-id": request.id, "x-svc-trace-id": request.id });
@@ -50,7 +50,7 @@ export function addCors(server: FastifyInstance): void {
     allowedHeaders: ALLOWED,
     exposedHeaders: EXPOSED,
     maxAge: PREFLIGHT_SECONDS,
-    // Clients that are no browsers ask with OPTIONS alone.
+    // Programs that are no browsers send OPTIONS without the headers of a preflight.
     strictPreflight: false,
   });
 }

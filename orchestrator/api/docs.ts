@@ -1,4 +1,4 @@
-/** The API description as a page to read: made from the OpenAPI document, no scripts, nothing fetched. Pure. */
+/** The API description as a web page, made from the OpenAPI document: no scripts, nothing loaded. Pure. */
 
 import { createHash } from "node:crypto";
 import type { OpenApi, Operation, Parameter } from "../../shared/http/openapi.ts";

@@ -1,4 +1,4 @@
-/** Stopping politely: no new connections, then wait for the requests under way. */
+/** Graceful shutdown: refuses new connections, then waits for the requests under way. */
 
 import type { FastifyInstance } from "fastify";
 
@@ -7,13 +7,13 @@ export interface Draining {
   drain(limitMs: number): Promise<void>;
 }
 
-/** To be called before the server listens. */
+/** Must be called before the server listens. */
 export function drains(server: FastifyInstance): Draining {
   let active = 0;
   let idle: () => void = () => undefined;
   server.addHook("onRequest", (_request, reply, done) => {
     active++;
-    // Also fires for a caller that left; `finish` would not.
+    // `close` also fires when the client disconnects; `finish` would not.
     reply.raw.once("close", () => {
       active--;
       if (active === 0) idle();

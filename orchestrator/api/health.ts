@@ -9,7 +9,7 @@ export interface HealthDeps {
   readonly nodes: Pick<Nodes, "list">;
   readonly schema: string;
   ping(): Promise<void>;
-  /** Asked to stop: no longer ready, so that whoever balances load looks elsewhere. */
+  /** The program is shutting down: not ready any more, so that load balancers choose another replica. */
   readonly stopping: () => boolean;
 }
 

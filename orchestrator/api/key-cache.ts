@@ -1,13 +1,13 @@
-/** API key → project, remembered until the key is deleted. A deleted key stops working before its deletion is answered. */
+/** Caches the project of each API key until the key is deleted. A deleted key fails before its deletion is answered. */
 
 import { hashApiKey } from "../../shared/ids.ts";
 import type { Background } from "../background.ts";
 import type { KeyOwner, KeyStore } from "../store/keys.ts";
 
 export interface Identity {
-  /** Undefined: unknown or revoked. */
+  /** Undefined: the key is unknown or revoked. */
   owner(key: string): Promise<KeyOwner | undefined>;
-  /** Called with the hash of a key that was deleted, after the deletion. */
+  /** Must be called with the hash of a deleted key, after the deletion. */
   forget(hash: string): void;
 }
 
@@ -18,7 +18,7 @@ export interface IdentityDeps {
 }
 
 const REMEMBERED = 10_000;
-/** `lastUsed` is written this often at most. */
+/** Shortest time between two writes of a key's `lastUsed`. */
 const TOUCH_EVERY_MS = 60_000;
 
 export function createIdentity(deps: IdentityDeps): Identity {
@@ -40,7 +40,7 @@ export function createIdentity(deps: IdentityDeps): Identity {
       if (owner === undefined) {
         const before = generation;
         owner = await deps.keys.findOwner(hash);
-        // A deletion during the look-up must win: what was read before it may not be remembered.
+        // A deletion during the look-up wins: the result of an older read must not be cached.
         if (owner !== undefined && before === generation) {
           if (known.size >= REMEMBERED) known.clear();
           known.set(hash, owner);

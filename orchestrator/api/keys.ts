@@ -17,7 +17,7 @@ export interface KeysDeps {
 
 export interface Keys {
   create(project: Project, name: string): Promise<Static<typeof CreatedTeamApiKey>>;
-  /** The key has stopped working when this resolves. AppError `not_found`. */
+  /** The key no longer works once this resolves. AppError `not_found`. */
   delete(project: Project, id: string): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export function createKeyHandlers(deps: {
   };
 }
 
-/** Keys are stored as hashes, so the one field that would hold a key is empty: it is shown once, when it is made. */
+/** The store keeps hashes, so the field for the key itself is empty: only the answer to its creation shows it. */
 export function createTeamHandlers(projects: ProjectStore): Handlers<typeof teamApi> {
   return {
     async listTeams() {

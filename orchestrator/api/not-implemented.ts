@@ -1,4 +1,4 @@
-/** Routes that exist, authenticate and validate, and then refuse: parts of later versions, and parts that were removed. */
+/** Routes that authenticate, validate and then refuse: those of later versions (501), and removed ones (410). */
 
 import type { removedApi } from "../../shared/api/builds.ts";
 import type { Contract, Handlers } from "../../shared/http/contract.ts";

@@ -1,11 +1,11 @@
 /**
- * Pages of lists that are short enough to be read whole, newest first. A token holds the place in the order, not an item:
- * it goes on being good when the item it was made from is deleted. Pure.
+ * Pagination of lists that are short enough to be read whole, newest first. A token holds a position in the order, so
+ * it stays valid when the item is deleted that it was made from. Pure.
  */
 
 import { AppError } from "../../shared/http/errors.ts";
 
-/** Where an item stands: by time, newest first; items of one time by name. No two items of a list share both. */
+/** Position of an item: by time, newest first, then by name. No two items of a list share both. */
 export interface Place {
   /** Unix milliseconds. */
   readonly at: number;

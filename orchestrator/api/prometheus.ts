@@ -1,4 +1,4 @@
-/** Prometheus metrics of the orchestrator. The only importer of prom-client here; no label ever holds an id of a sandbox. */
+/** Prometheus metrics of the orchestrator. The only importer of prom-client here; no label holds a sandbox id. */
 
 import type { FastifyInstance } from "fastify";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
@@ -14,7 +14,7 @@ export interface Metrics {
   repaired(kind: string, count: number): void;
   limited(group: string): void;
   built(result: "ready" | "error", seconds: number): void;
-  /** Times every answered request of a server. */
+  /** Measures the duration of each answered request of a server. */
   watch(server: FastifyInstance): void;
 }
 
@@ -132,7 +132,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
     limited: (route) => rejections.inc({ route }),
     watch(server) {
       server.addHook("onResponse", (request, reply, done) => {
-        // The pattern, not the path: a path would be a label per sandbox.
+        // The route's pattern, not the path: paths would make one label per sandbox.
         const route = request.routeOptions.url ?? "unknown";
         requests.observe({ route, method: request.method, code: reply.statusCode }, reply.elapsedTime / 1000);
         done();

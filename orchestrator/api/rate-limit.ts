@@ -1,11 +1,11 @@
-/** Token buckets: so many calls a second, with a burst. In memory of this replica. */
+/** Token buckets: calls per second, with a burst. Kept in the memory of this process. */
 
 import { AppError } from "../../shared/http/errors.ts";
 
 export interface Rate {
-  /** Tokens that come back in a second. */
+  /** Tokens added per second. */
   readonly perSecond: number;
-  /** Most tokens held. */
+  /** Most tokens a bucket holds. */
   readonly burst: number;
 }
 
@@ -26,7 +26,7 @@ interface Bucket {
   at: number;
 }
 
-/** Callers remembered; the oldest full buckets are dropped first, which loses nothing. */
+/** Most callers remembered. The map drops the least recently used bucket, which is nearly always a full one. */
 const REMEMBERED = 20_000;
 
 export function createRateLimiter(now: () => number): RateLimiter {

@@ -86,7 +86,7 @@ export function createApiServer(deps: {
   return server;
 }
 
-/** What its route says of itself to `auth.metrics`. */
+/** What `auth.metrics` reads of its route. */
 const METRICS = {
   method: "GET",
   path: "/metrics",

@@ -1,4 +1,4 @@
-/** Builds that nothing needs any more, archives that no build needs, and nodes that are to be told of removed builds. */
+/** Deletes unused builds and archives, and asks nodes to delete the builds that were removed. */
 
 import { isError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -15,9 +15,9 @@ interface Leftovers {
 }
 
 export interface BuildCleaning {
-  /** What nothing needs; `dryRun` changes nothing. */
+  /** Builds and archives without a user; `dryRun` lists them and changes nothing. */
   collect(options: { readonly dryRun: boolean; readonly keepHours?: number }): Promise<Leftovers>;
-  /** Nodes are to be told something. */
+  /** Wakes the round that sends removals to nodes. */
   soon(): void;
   stop(): Promise<void>;
 }
@@ -30,10 +30,10 @@ export interface BuildCleaningDeps {
   readonly now: () => number;
   readonly log: Log;
   readonly everyMs: number;
-  /** Unused builds and archives are kept so long. */
+  /** Age at which unused builds and archives are deleted. */
   readonly keepHours: number;
   readonly stopTimeoutMs: number;
-  /** A removal is given up when its node was not there for so long. */
+  /** Time after which a removal is dropped because its node did not come back. */
   readonly historyMs: number;
 }
 
@@ -71,7 +71,7 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
     for (const { templateId, hash } of removed) await archives.remove(templateId, hash);
     await archives.sweepUnfinished(now() - UPLOAD_LEFT_MS);
     if (builds.length + removed.length > 0) {
-      deps.log.info({ builds: builds.length, archives: removed.length }, "unused builds and archives removed");
+      deps.log.info({ builds: builds.length, archives: removed.length }, "deleted unused builds and archives");
       telling.wake();
     }
     return { builds, archives: removed };
@@ -82,9 +82,9 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
       await deps.nodes.agent(nodeId).deleteBuild({ params: { buildId } }, { timeoutMs: deps.stopTimeoutMs });
       await store.buildLeftovers.removed(buildId);
     } catch (error) {
-      // Told again in the next round; a node that is not reachable is not worth a word each time.
+      // The next round tries again; an unreachable node is not logged each time.
       if (!isError(error, "node_unreachable")) {
-        deps.log.warn({ err: error, nodeId, buildId }, "node could not be told to remove a build");
+        deps.log.warn({ err: error, nodeId, buildId }, "could not delete a build on its node");
       }
     }
   }

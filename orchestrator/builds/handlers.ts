@@ -1,4 +1,4 @@
-/** Handlers that start a build and tell how it goes. */
+/** Handlers that start a build and report its progress. */
 
 import type { BuildBody, BuildLogEntry, RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
 import type { buildApi } from "../../shared/api/builds.ts";
@@ -38,7 +38,7 @@ interface Ask {
   readonly readyCmd?: string;
 }
 
-/** What a build is based on that says nothing; a node has it without any registry. */
+/** Base of a build that names none; nodes have it without any registry. */
 const DEFAULT_IMAGE = "e2bdev/base";
 /** Most entries of one reply. */
 const PAGE = 100;
@@ -47,7 +47,7 @@ export function createBuildHandlers(deps: BuildsDeps): Served {
   const { store } = deps;
   const templates = { names: deps.names, templates: store.templates };
 
-  /** Without credentials: those never reach the database. */
+  /** The image without credentials: credentials never reach the database. */
   async function origin(
     caller: Project,
     ask: Ask,
@@ -93,7 +93,7 @@ export function createBuildHandlers(deps: BuildsDeps): Served {
       const { from, parent } = await origin(caller, ask);
       const steps = readSteps(ask.steps ?? []);
       await uploaded(template.id, from, steps);
-      // A disk is never smaller than that of what it grows from.
+      // A disk is never smaller than the disk of the build below it.
       const diskSizeMB = Math.max(build.diskSizeMB, parent?.diskSizeMB ?? 0);
       const body: BuildBody = {
         templateId: template.id,
@@ -121,7 +121,7 @@ export function createBuildHandlers(deps: BuildsDeps): Served {
     async buildStatus({ params, query }, { caller }) {
       const { template, build } = await ownBuild(templates, caller, params);
       const { logsOffset = 0, limit = PAGE, level } = query;
-      // After the status: an end that is shown has all of its log in the database.
+      // The status is read first: when it says that the build ended, the database has the whole log.
       const entries = await store.buildLogs.from(build.id, logsOffset, limit, level);
       return {
         templateID: template.id,
@@ -147,7 +147,7 @@ export function createBuildHandlers(deps: BuildsDeps): Served {
   };
 }
 
-/** An empty one is none. */
+/** An empty string means none. */
 function command<K extends "startCmd" | "readyCmd">(name: K, text: string | undefined): { readonly [P in K]?: string } {
   return (text === undefined || text.trim() === "" ? {} : { [name]: text }) as { readonly [P in K]?: string };
 }

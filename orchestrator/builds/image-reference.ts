@@ -1,4 +1,4 @@
-/** What `fromImage` of a build means. Pure. */
+/** Reads `fromImage` of a build. Pure. */
 
 import type { BuildBody } from "../../shared/agent-api/build-shapes.ts";
 import { AppError } from "../../shared/http/errors.ts";
@@ -6,9 +6,9 @@ import { AppError } from "../../shared/http/errors.ts";
 const UPLOADED = "oci-archive:";
 const ARCHIVE = /^([0-9a-f]{64})(?::(.+))?$/;
 
-/** The name of an image, or `oci-archive:HASH` with `:NAME` where the archive holds several. AppError `bad_request`. */
+/** An image's name, or `oci-archive:HASH` with `:NAME` where the archive holds several. AppError `bad_request`. */
 export function readImage(text: string): Exclude<BuildBody["from"], { is: "build" }> {
-  if (!/^[\x21-\x7e]+$/.test(text)) throw new AppError("bad_request", "body field 'fromImage' is no name of an image");
+  if (!/^[\x21-\x7e]+$/.test(text)) throw new AppError("bad_request", "body field 'fromImage' is not an image name");
   if (!text.startsWith(UPLOADED)) return { is: "image", image: text };
   const [, filesHash, ref] = ARCHIVE.exec(text.slice(UPLOADED.length)) ?? [];
   if (filesHash === undefined) {

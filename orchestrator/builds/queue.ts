@@ -1,6 +1,6 @@
 /**
- * Builds from their start to a node: a queue in the database, a round that gives each build a node when there is room, and
- * a follower for each that has one. A build is `building` from its start, also while it waits here.
+ * Schedules builds: a queue in the database, a round that gives queued builds a node with room, and a follower for each
+ * assigned build. A build is `building` from its start request, also while it is queued.
  */
 
 import type { RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
@@ -14,13 +14,13 @@ import type { Build } from "../store/templates.ts";
 import { type BuildRunDeps, followBuild } from "./run.ts";
 
 export interface BuildQueue {
-  /** False: it did not wait for its start. Builds it supersedes are cancelled. */
+  /** False: the build is not in the waiting state. Builds that it supersedes are cancelled. */
   start(started: Omit<StartedBuild, "deadlineAt" | "withAccess">, access: RegistryAccess | undefined): Promise<boolean>;
-  /** Every build of the project that is under way fails. */
+  /** Fails every build of the project that is under way. */
   cancelAll(projectId: string): Promise<{ readonly cancelled: number; readonly failed: number }>;
-  /** They are gone: nobody looks after them any more. */
+  /** Stops following builds whose records are deleted. */
   forget(buildIds: readonly string[]): void;
-  /** Builds under way go on, on their nodes. */
+  /** Stops following; builds under way continue on their nodes. */
   stop(): Promise<void>;
 }
 
@@ -31,28 +31,28 @@ export interface BuildQueueDeps extends Omit<BuildRunDeps, "store" | "nodes"> {
   readonly random: () => number;
   readonly placement: PlacementPolicy;
   readonly everyMs: number;
-  /** Builds at once, of a project and on a node. */
+  /** Limits of builds at the same time: of a project, and on a node. */
   readonly perProject: (projectId: string) => Promise<number>;
   readonly perNode: number;
   readonly queueMs: number;
   readonly limitMs: number;
-  /** A build waits so long for a node that could take it at all. */
+  /** Longest time in the queue while no node could take the build at all. */
   readonly placementTimeoutMs: number;
-  /** Nodes are to be told something. */
+  /** Wakes the round that sends removals to nodes. */
   cleanSoon(): void;
 }
 
 type Waiting = Build & { readonly projectId: string };
 
-/** What a node may take longer than its limit before it is given up. */
+/** How long beyond its own limit a node may take before the build is given up. */
 const SLACK_MS = 60_000;
-/** A node that has refused a build is left alone so long. */
+/** A node that refused a build gets no other build for this time. */
 const REFUSED_MS = 1_000;
 const MIB = 1024 * 1024;
 
 export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
   const { store, now } = deps;
-  /** Credentials of builds that no node has yet: here, and nowhere else. */
+  /** Registry credentials of queued builds: kept in this memory only. */
   const access = new Map<string, RegistryAccess>();
   const followed = new Map<string, { readonly stopping: AbortController; readonly done: Promise<void> }>();
   const refusedUntil = new Map<string, number>();
@@ -88,7 +88,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
     followed.set(build.id, { stopping, done });
   }
 
-  /** A node for it; or why there is none, and whether that may change soon. */
+  /** A node for the build; or why there is none, and whether that may change soon. */
   function nodeFor(build: Waiting, home: string | undefined, placed: ReadonlyMap<string, number>) {
     const all = deps.nodes.candidates();
     const candidates = home === undefined ? all : all.filter(({ id }) => id === home);
@@ -112,7 +112,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
     return undefined;
   }
 
-  /** The node that has it from now on; undefined: none, and it waits on, or has failed. */
+  /** The node that now has the build; undefined: the build stays in the queue, or has failed. */
   async function give(build: Waiting, placed: ReadonlyMap<string, number>): Promise<string | undefined> {
     const { parentBuildId } = build;
     const parent = parentBuildId === undefined ? undefined : await store.templates.build(parentBuildId);
@@ -174,7 +174,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
     forget,
 
     async start(started, credentials) {
-      // Before the record, which the next round may see.
+      // Before the record is written, because the next round may read it at once.
       if (credentials !== undefined) access.set(started.id, credentials);
       const begun = await store.builds.start({
         ...started,

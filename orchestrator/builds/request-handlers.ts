@@ -1,4 +1,4 @@
-/** Handlers that ask for a build: its template, and where the files of its COPY steps go. */
+/** Handlers that create a build: its template, and the upload URLs for the files of its COPY steps. */
 
 import type { buildApi } from "../../shared/api/builds.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
@@ -26,7 +26,7 @@ export interface BuildRequestsDeps {
   readonly defaults: TemplateSizes;
   readonly seed: string;
   readonly now: () => number;
-  /** Where clients reach this API; undefined: where this one did. */
+  /** The public URL of this API; undefined: the URL that the request came to. */
   readonly publicUrl: string | undefined;
 }
 
@@ -77,7 +77,7 @@ export function createBuildRequestHandlers(deps: BuildRequestsDeps): Served {
     async buildFiles({ params: { templateID, hash } }, { caller, origin }) {
       const template = await ownTemplate(deps.names, caller, templateID);
       const present = await deps.archives.touch(template.id, hash);
-      // Also when they are there: clients may be told to upload them again.
+      // Also when the files are there: clients may ask to upload them again.
       const place = { templateId: template.id, hash };
       return { present, url: uploadUrl(deps.publicUrl ?? origin, place, { seed: deps.seed, now: deps.now() }) };
     },

@@ -1,6 +1,6 @@
 /**
- * One build on its node, from the moment it has one to its end: asked for until the node has said that it has it, then
- * looked at until it is over. Everything that matters is in the record, so this may begin again after any crash.
+ * Follows one build from the moment it has a node to its end: repeats the start request until the node confirms, then
+ * polls until the build is over. The record holds all state, so a restart can begin here again after any crash.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -21,34 +21,34 @@ export interface BuildRunDeps {
   readonly now: () => number;
   readonly log: Log;
   readonly pollEveryMs: number;
-  /** A node that is silent for so long will not finish it. */
+  /** A node that is silent for this long will not finish the build. */
   readonly silentMs: number;
-  /** It is ready, and its tags mean it now; `former` are the builds they meant before. */
+  /** The build is ready, and its tags point to it; `former`: the builds that the tags pointed to before. */
   ready(build: Build, former: ReadonlySet<string>): void;
-  /** For the metrics. */
+  /** Counts the end of a build for the metrics. */
   observe(result: "ready" | "error", seconds: number): void;
 }
 
 export interface BuildRun {
   readonly build: Build & { readonly nodeId: string };
-  /** Credentials of its image: kept until its node has them. */
+  /** Registry credentials of a build, kept until its node has them. */
   readonly credentials: {
-    /** Undefined: it needs none, or they were lost with a restart. */
+    /** Undefined: the build needs none, or a restart of this process lost them. */
     get(): RegistryAccess | undefined;
     drop(): void;
   };
-  /** Stops looking; the build goes on. */
+  /** Stops polling; the build continues. */
   readonly signal: AbortSignal;
 }
 
-/** How it left the hands of its follower. `refused`: its node has no room for it, and knows nothing of it. */
+/** How following ended. `refused`: the node has no room for the build and has not begun it. */
 export type RunEnd = "over" | "refused" | "stopped";
 
-/** Entries of one look. */
+/** Most log entries of one poll. */
 const ENTRIES = 500;
 const CALL = { timeoutMs: 15_000 };
 const LONGEST_WAIT_MS = 5_000;
-/** A node that answers so may answer otherwise in a moment. */
+/** Refusals after which the same node may soon accept. */
 const PASSING: ReadonlySet<ErrorCode> = new Set(["node_unreachable", "unavailable", "unauthorized", "rate_limited"]);
 
 export async function followBuild(run: BuildRun, deps: BuildRunDeps): Promise<RunEnd> {
@@ -104,13 +104,13 @@ class Follower {
         if (!(await this.#deps.store.builds.log(build.id, this.#offset, state.entries))) return "over";
         this.#offset += state.entries.length;
       }
-      // All of the log first: whoever sees the end may read no further.
+      // The whole log is stored before the end: a client that sees the end may read no further.
       if (state.entries.length >= ENTRIES) continue;
       return state.status === "building" ? undefined : this.#over(state);
     }
   }
 
-  /** False: it is over, or gone. */
+  /** False: the build is over, or deleted. */
   async #ask(): Promise<boolean> {
     const { build, credentials, signal } = this.#run;
     const access = credentials.get();
@@ -139,11 +139,11 @@ class Follower {
       .buildState({ params: { buildId: build.id }, query }, { ...CALL, signal });
   }
 
-  /** Undefined: it may pass. */
+  /** Undefined: the failure may be temporary. */
   async #trouble(error: AppError): Promise<RunEnd | undefined> {
     const { build } = this.#run;
     const { nodeId } = build;
-    this.#deps.log.warn({ err: error, buildId: build.id, nodeId }, "build could not be looked at");
+    this.#deps.log.warn({ err: error, buildId: build.id, nodeId }, "could not poll a build on its node");
     if (this.#accepted) {
       if (error.code === "not_found") {
         return this.#fail(`node ${nodeId} does not know the build any more: its agent was restarted; build it again`);

@@ -1,13 +1,13 @@
-/** What sandboxes of a build start with. Kept sealed: a variable of a template may well be a secret. */
+/** What sandboxes of a build start with. Sealed in the database: variables of a template may be secrets. */
 
 import type { BuildSettings } from "../../shared/agent-api/build-shapes.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import type { Build } from "../store/templates.ts";
 
-/** One for all builds, because the builds of snapshots take over those of their sandbox's build as they are. */
+/** One sealing context for all builds, because a snapshot's build copies its sandbox's sealed settings unchanged. */
 const CONTEXT = "build settings";
 
-/** Of an image nobody has said anything about. */
+/** Settings of an image that declares none. */
 const FRESH: BuildSettings = { envs: {}, user: "user", workdir: "/home/user" };
 
 export function sealSettings(sealing: Seal, settings: BuildSettings): string {

@@ -1,9 +1,9 @@
-/** The steps of a build as clients send them → as nodes carry them out. Pure. */
+/** Converts the steps of a build from the clients' form to the nodes' form. Pure. */
 
 import type { BuildBody, BuildStep } from "../../shared/agent-api/build-shapes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 
-/** What else a client leaves in a step (`forceUpload`, `gzip`, …) is its own business. */
+/** Other fields of a client's step (`forceUpload`, `gzip`, …) are ignored. */
 export interface WireStep {
   readonly type: string;
   readonly args?: readonly string[];
@@ -11,7 +11,7 @@ export interface WireStep {
   readonly force?: boolean;
 }
 
-/** AppError `bad_request` naming the step and what is wrong with it. */
+/** AppError `bad_request` that names the step and its fault. */
 export function readSteps(steps: readonly WireStep[]): BuildStep[] {
   return steps.map((step, index) => readStep(step, index + 1));
 }
@@ -27,7 +27,7 @@ interface Ask {
   readonly filesHash: string | undefined;
   readonly step: { readonly number: number; readonly force: boolean };
   readonly wrong: (reason: string) => AppError;
-  /** Throws for another number of arguments. */
+  /** Throws when the number of arguments is wrong. */
   readonly count: (least: number, most: number) => void;
   readonly filled: (what: string, value: string) => string;
 }

@@ -1,4 +1,4 @@
-/** The part of `app-api.ts` that is about building templates: archives, queue, cleaning, and what answers for them. */
+/** Builds the parts that concern templates: archives, queue, cleanup, and their handlers. */
 
 import { dirname, join } from "node:path";
 import type { Teardown } from "../../shared/program/teardown.ts";
@@ -27,7 +27,7 @@ export async function startBuilds(parts: Parts, { pools, names, teardown }: Buil
   const { config, deps, store, nodes, sealing, snapshots, metrics } = parts;
   const { log, now, random } = deps;
   const archives = openArchives(filesDirectory(config));
-  // One process owns them: whatever was on its way when it ended will not go on.
+  // One process owns the uploads: those that were under way when it ended do not continue.
   await archives.sweepUnfinished(now());
 
   const cleaning = startBuildCleaning({

@@ -1,4 +1,4 @@
-/** Who may reach which port of a sandbox. Pure. */
+/** Decides which visitor may reach which port of a sandbox. Pure. */
 
 import { sameSecret } from "../../shared/ids.ts";
 import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
@@ -8,7 +8,7 @@ import type { Visitor } from "./visitor.ts";
 
 const MAX_PORT = 65_535;
 
-/** Whether this visitor may reach this port: the refusal, or undefined when it may. */
+/** The refusal, or undefined when the visitor may reach the port. */
 export function admission(route: EdgeRoute, port: number, visitor: Visitor): Refusal | undefined {
   const { sandboxId } = route;
   if (port !== ENVD_PORT && !route.allowPublicTraffic) {
@@ -18,11 +18,11 @@ export function admission(route: EdgeRoute, port: number, visitor: Visitor): Ref
     const valid = expected !== "" && visitor.trafficTokens.some(({ value }) => sameSecret(value, expected));
     if (!valid) return { is: "token_invalid", sandboxId, header: given.header };
   }
-  // After the token: a stranger learns nothing about ports.
+  // After the token check, so that a visitor without a token learns nothing about ports.
   return port < 1 || port > MAX_PORT ? { is: "closed_port", sandboxId, port } : undefined;
 }
 
-/** A sandbox that stands still answers nothing. */
+/** A paused sandbox accepts connections and never answers them. */
 export function standing({ held, sandboxId }: EdgeRoute): Refusal | undefined {
   return held === true ? { is: "held", sandboxId } : undefined;
 }

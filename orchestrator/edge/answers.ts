@@ -1,4 +1,4 @@
-/** Every answer the edge makes itself: status, body for scripts, page for people. Pure. */
+/** Every answer that the edge makes itself: status, body for programs, page for people. Pure. */
 
 import { PAGE_POLICY, type Page, renderPage } from "./pages.ts";
 
@@ -30,10 +30,10 @@ const TOKEN_HEADER = "e2b-traffic-access-token";
 const EXPOSED = "*";
 const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/** CORS for whatever the edge answers; what a sandbox answers is the sandbox's own affair. */
+/** CORS headers of the edge's own answers; a sandbox's answers carry the sandbox's own. */
 const CORS: readonly string[] = ["Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", EXPOSED];
 
-/** As header lines, for answers that are written without a response object. */
+/** The same as header lines, for answers that are written to a socket. */
 export const CORS_LINES = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED}\r\n`;
 
 export function answerFor(refusal: Refusal, html: boolean): Answer {
@@ -50,8 +50,8 @@ export function answerFor(refusal: Refusal, html: boolean): Answer {
 }
 
 /**
- * The answer to a preflight that no sandbox can give. Not kept by browsers: the sandbox's own server may have another
- * policy as soon as it is there.
+ * The answer to a preflight that the sandbox cannot answer. Browsers must not cache it: the sandbox's own server may
+ * have another policy once it runs.
  */
 export function preflightAnswer(requestedHeaders: string | undefined): Answer {
   const allowed = requestedHeaders !== undefined && /^[\w!#$%&'*+.^`|~, -]{1,4096}$/.test(requestedHeaders);

@@ -1,6 +1,6 @@
 /**
- * The sandboxes' front door: from a request to the sandbox and port it is for, through every check, to the forwarder.
- * Everything it answers itself comes from `answers.ts`.
+ * The HTTP entrance to sandboxes: finds the sandbox and port of a request, makes every check, and forwards it. Answers
+ * the edge makes itself come from `answers.ts`.
  */
 
 import { STATUS_CODES } from "node:http";
@@ -27,7 +27,7 @@ import { targetOf } from "./target.ts";
 import { WayPlanner } from "./upstream-planner.ts";
 import { readVisitor, type Visitor } from "./visitor.ts";
 
-/** How long a cut stream waits for the news that its sandbox is gone: an exit report takes a few milliseconds. */
+/** How long a cut stream waits for the report that its sandbox ended: a report takes a few milliseconds. */
 const LOSS_GRACE_MS = 500;
 
 const STOPPING: StreamError = { code: "unavailable", message: "The edge is restarting; try again." };
@@ -36,7 +36,7 @@ export interface EdgeConfig {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** What the proxy of a node is shown. */
+  /** The token that the edge sends to a node's proxy. */
   readonly nodeToken: (nodeId: string) => string;
   /** Requests and upgraded connections at once, per sandbox; more get 429. */
   readonly maxConnectionsPerSandbox: number;
@@ -45,22 +45,22 @@ export interface EdgeConfig {
 export interface EdgeDeps {
   readonly log: Log;
   readonly routes: EdgeRoutes;
-  /** How many connections of clients; absent: as many as there are descriptors. */
+  /** Most client connections; absent: derived from the limit of descriptors. */
   readonly connections?: ConnectionLimits;
-  /** Proxies whose `X-Forwarded-For` is believed; absent: none. */
+  /** Proxies whose `X-Forwarded-For` the edge believes; absent: none. */
   readonly isProxy?: (address: string) => boolean;
   /** Absent: paused sandboxes stay paused. */
   readonly wake?: Wake;
-  /** Those that a signed URL may wake. */
+  /** Paused sandboxes that a signed URL may resume. */
   readonly sleepers?: () => Promise<readonly Sleeper[]>;
 }
 
 interface EdgeStats {
-  /** Open connections of clients. */
+  /** Open client connections. */
   readonly clients: number;
   /** Requests and upgraded connections under way. */
   readonly active: number;
-  /** Open connections towards sandboxes and nodes, idle ones included. */
+  /** Open connections to sandboxes and nodes, idle ones included. */
   readonly upstream: number;
 }
 
@@ -71,7 +71,7 @@ export interface Edge {
   stop(): Promise<void>;
 }
 
-/** One request on its way through the checks. */
+/** One request while the checks run. */
 interface Visit {
   readonly client: Client;
   readonly visitor: Visitor;
@@ -119,7 +119,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
       refuse(client, { is: "text", status: 400, message });
       return;
     }
-    // It carries no secret that is needed for the answer, and the method that was not signed.
+    // A preflight carries no secret that the answer needs, and its method was not signed.
     if (isPreflight(client.request.method, client.request.rawHeaders)) refuse(client, { is: "invalid_signature" });
     else void visitSigner(visit, signed);
   }
@@ -127,7 +127,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   async function visitSigner(visit: Visit, signed: Signed): Promise<void> {
     const { client } = visit;
     const found = await signers.find(signed, clientAddress(client.request)).catch((error: unknown) => {
-      log.warn({ err: error }, "sleeping sandboxes could not be read");
+      log.warn({ err: error }, "could not read the paused sandboxes");
       return { is: "wrong" } as const;
     });
     if (client.gone) return;
@@ -139,7 +139,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
 
   function visitSandbox(visit: Visit, sandboxId: string, port: number): void {
     const { client, visitor } = visit;
-    // Before the lookup: the answer says nothing about the sandbox.
+    // Before the look-up: the answer says nothing about the sandbox.
     if (port === ENVD_PORT && isInternalRoute(visitor.path)) {
       send(client, { is: "internal_route", sandboxId, path: pathOnly(visitor.path) });
       return;
@@ -166,7 +166,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
       else if (result.is === "denied") refuse(client, { is: "resume_denied", sandboxId, message: result.message });
       else refuse(client, { ...result, sandboxId });
     } catch (error) {
-      log.warn({ err: error, sandboxId }, "waking for traffic failed");
+      log.warn({ err: error, sandboxId }, "auto-resume failed");
       if (!client.gone) refuse(client, { is: "not_found", sandboxId });
     }
   }
@@ -195,7 +195,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
       executionId: route.executionId,
       path,
       edits: { drops, host: host ?? visit.visitor.absoluteHost },
-      // The original name travels with the request only, so it is not part of what is prepared.
+      // The original host name belongs to one request, so the prepared target does not hold it.
       ways:
         host === undefined
           ? ways
@@ -211,7 +211,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     const { sandboxId } = route;
     switch (failure.is) {
       case "removed": {
-        // The node knows another execution than we did: ours may have come in the meantime.
+        // The node has another execution than this route: a newer route may have arrived meanwhile.
         const current = routes.lookup(sandboxId);
         const moved = current !== undefined && current.executionId !== route.executionId;
         if (moved && shownState(current.state) === "running" && !announcesBody(client.request.rawHeaders))
@@ -264,7 +264,7 @@ function endingOf(reason: RemovalReason | undefined): StreamError {
   return { code: "unavailable", message };
 }
 
-/** A refusal that a preflight never sees: the browser has to be let through to read the real answer. */
+/** A refusal that a preflight must not get: the browser has to continue to read the real answer. */
 function refuse(client: Client, refusal: Refusal): void {
   const { method, rawHeaders } = client.request;
   if (!isPreflight(method, rawHeaders)) send(client, refusal);

@@ -1,12 +1,12 @@
-/** envd's routes that belong to the platform: refused to everybody who comes through the edge. Pure. */
+/** envd's internal routes: the edge refuses them to every visitor. Pure. */
 
 import { INTERNAL_SEGMENTS } from "../../shared/agent-api/envd-routes.ts";
 
 const MAX_DECODINGS = 3;
 
 /**
- * Looks at the path as any server could read it: decoded (more than once), slashes and dots resolved, in any case. A
- * path that cannot be decoded, or is still encoded after that, is refused too.
+ * Reads the path in each way a server might: decoded (more than once), slashes and dots resolved, in any case. A path
+ * that cannot be decoded, or is still encoded after that, is refused too.
  */
 export function isInternalRoute(url: string): boolean {
   const end = url.search(/[?#]/);
@@ -25,7 +25,7 @@ export function isInternalRoute(url: string): boolean {
   }
 }
 
-/** Servers differ in whether `..` takes back an empty segment (`/a//../b`) or the one before it. */
+/** Servers differ in whether `..` removes an empty segment (`/a//../b`) or the segment before it. */
 function firstSegment(path: string, emptyCounts: boolean): string {
   const segments: string[] = [];
   // URL parsers drop tabs and line breaks anywhere, and other control characters at the end.

@@ -1,4 +1,4 @@
-/** Who asks: a person's browser opening a page, a script, or a preflight. Pure. */
+/** Tells a browser that opens a page from a program and from a preflight. Pure. */
 
 import { headerValue } from "../../shared/proxy/raw-headers.ts";
 

@@ -1,4 +1,4 @@
-/** What a person sees in a browser when a sandbox cannot answer: one small page, no scripts, nothing loaded. Pure. */
+/** The page a browser shows when a sandbox cannot answer: small, no scripts, nothing loaded. Pure. */
 
 export interface Page {
   readonly title: string;
@@ -22,7 +22,7 @@ dl{display:grid;grid-template-columns:auto 1fr;gap:.25rem 1rem;margin:1.5rem 0 0
 border-top:1px solid var(--line);color:var(--soft);font-size:.875rem}
 dt{font-weight:600}dd{margin:0;overflow-wrap:anywhere;font-family:ui-monospace,monospace}`;
 
-/** The policy that goes with the page: our own style, and nothing else. */
+/** The page's content security policy: its own style and nothing else. */
 export const PAGE_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors *";
 

@@ -1,4 +1,4 @@
-/** Signed file URLs carry no routing information: the sandbox is the one whose token made the signature. Pure. */
+/** Signed file URLs name no sandbox: the right one is that whose token made the signature. Pure. */
 
 import { fileSignature, sameSecret } from "../../shared/ids.ts";
 
@@ -12,7 +12,7 @@ export interface Signed {
   readonly expiration: string | undefined;
 }
 
-/** The signed request, or undefined when it is not one. */
+/** The signed request, or undefined when the URL is not signed. */
 export function readSigned(method: string, url: string): Signed | undefined {
   const mark = url.indexOf("?");
   if (mark < 0 || url.slice(0, mark) !== "/files") return undefined;
@@ -29,8 +29,8 @@ export function readSigned(method: string, url: string): Signed | undefined {
 }
 
 /**
- * The route whose token validates the signature; whether it has expired is envd's to say, in its own words. Compares in
- * constant time. About 2 µs a sandbox, so 1 000 sandboxes cost 2 ms; a signature that cannot be one costs nothing.
+ * The route whose token validates the signature; envd itself checks the expiry, in its own words. Compares in constant
+ * time. About 2 µs per sandbox, so 1 000 sandboxes cost 2 ms; a malformed signature costs nothing.
  */
 export function findSigner<Route extends { readonly envdAccessToken: string }>(
   signed: Signed,

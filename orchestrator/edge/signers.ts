@@ -1,16 +1,16 @@
 /**
- * Whose signature a file URL without a sandbox carries. To find out costs a hash for each sandbox, so what was found is
- * remembered, and one address may be wrong only so often.
+ * Finds the sandbox whose token signed a file URL. That takes one hash per sandbox, so results are cached, and each
+ * address may send only a limited number of wrong signatures.
  */
 
 import type { Sleeper } from "./sandbox-lookup.ts";
 import { findSigner, type Signed } from "./signed-url.ts";
 
-/** Signatures remembered; about 150 bytes each. */
+/** Cached signatures; about 150 bytes each. */
 const REMEMBERED = 10_000;
 /** Addresses whose wrong signatures are counted. */
 const ADDRESSES = 20_000;
-/** Wrong signatures of one address at once, and those that it gets back in a second. */
+/** Wrong signatures an address may send at once, and how many per second are added again. */
 const WRONG_AT_ONCE = 60;
 const WRONG_PER_SECOND = 1;
 
@@ -18,7 +18,7 @@ type Found<Route> =
   | { readonly is: "running"; readonly route: Route }
   | { readonly is: "asleep"; readonly sandboxId: string }
   | { readonly is: "wrong" }
-  /** The address was wrong too often, and this signature was never seen to be right. */
+  /** The address has sent too many wrong signatures, and this one has not been valid before. */
   | { readonly is: "later"; readonly retryAfterSeconds: number };
 
 export interface SignersDeps<Route> {
@@ -78,7 +78,7 @@ export function createSigners<Route extends Sleeper>(deps: SignersDeps<Route>): 
   return {
     async find(signed, address) {
       const known = signers.get(signed.signature);
-      // It is that sandbox's or, with another path or user, no one's: one hash says which.
+      // Only that sandbox can have signed it, unless path or user differ: one hash decides.
       if (known !== undefined) return recall(signed, known);
       const retryAfterSeconds = wait(address);
       return retryAfterSeconds > 0 ? { is: "later", retryAfterSeconds } : search(signed, address);
@@ -86,7 +86,7 @@ export function createSigners<Route extends Sleeper>(deps: SignersDeps<Route>): 
   };
 }
 
-/** How often each address was wrong lately. Requests under way at once may make debts, which are paid off like the rest. */
+/** Counts recent wrong signatures by address. Parallel requests may overdraw the limit; time pays the debt. */
 function wrongOnes(now: () => number) {
   const counted = new Map<string, { readonly count: number; readonly at: number }>();
   const countOf = (address: string) => {
@@ -94,7 +94,7 @@ function wrongOnes(now: () => number) {
     return Math.max(0, count - (Math.max(0, now() - at) / 1000) * WRONG_PER_SECOND);
   };
   return {
-    /** Seconds until the address may be wrong again; 0: it may. */
+    /** Seconds until the address may send another unknown signature; 0: now. */
     wait: (address: string) => Math.max(0, Math.ceil((countOf(address) + 1 - WRONG_AT_ONCE) / WRONG_PER_SECOND)),
     wrong: (address: string) => {
       const count = Math.min(2 * WRONG_AT_ONCE, countOf(address) + 1);

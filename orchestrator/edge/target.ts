@@ -1,10 +1,10 @@
-/** Which sandbox and port a request is for: routing headers, host name, or neither. Pure. */
+/** Reads which sandbox and port a request is for: from routing headers, the host name, or neither. Pure. */
 
 import { isIP } from "node:net";
 import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
 
 const SANDBOX_ID = /^[a-z0-9]{1,64}$/;
-/** More digits cannot be told apart exactly, and no port has them. */
+/** Numbers with more digits lose precision, and no port has so many. */
 const PORT = /^\d{1,15}$/;
 
 export interface Addressed {
@@ -17,7 +17,7 @@ export interface Addressed {
 }
 
 export type Target =
-  /** `port` may be a number no server can have: it is then closed. */
+  /** `port` may be a number that no server can have: it counts as closed. */
   | { readonly is: "sandbox"; readonly sandboxId: string; readonly port: number }
   /** Nothing names a sandbox; a signed URL may still. */
   | { readonly is: "none"; readonly message: string }
@@ -35,7 +35,7 @@ export function targetOf(addressed: Addressed): Target {
   if (isShared(name)) return byHeader ? fromHeaders(addressed) : MISSING;
   const label = name.split(".", 1)[0] ?? "";
   const fromHost = name.includes(".") && label.includes("-") ? fromLabel(label) : INVALID_HOST;
-  // A page on a sandbox's own host cannot hop to another sandbox by adding headers.
+  // A page on a sandbox's host must not reach another sandbox by adding headers.
   return fromHost.is === "sandbox" || !byHeader ? fromHost : fromHeaders(addressed);
 }
 
@@ -66,7 +66,7 @@ function fromHeaders({ ids, ports }: Addressed): Target {
   return check(id, port ?? String(ENVD_PORT));
 }
 
-/** The one value, however often it is said; undefined for none, null for several. */
+/** The one value, however often it is repeated; undefined for none, null for several. */
 function only(values: readonly string[]): string | undefined | null {
   const said = values.filter((value) => value !== "");
   return said.every((value) => value === said[0]) ? said[0] : null;

@@ -1,4 +1,4 @@
-/** How a sandbox's port is reached: its address where the node is this machine, else and after that the node's proxy. */
+/** Chooses how to reach a sandbox's port: its address when the node is this machine, otherwise the node's proxy. */
 
 import { sameSecret } from "../../shared/ids.ts";
 import {
@@ -18,15 +18,15 @@ import { hostName } from "./target.ts";
 import { TRAFFIC_TOKEN_HEADERS } from "./visitor.ts";
 
 const DIAL_TIMEOUT_MS = 5_000;
-/** envd and the node proxy are ours and keep idle connections for longer. */
+/** Idle time for envd and the node proxy: they are ours and keep idle connections for longer. */
 const OURS_IDLE_MS = 30_000;
-/** Users' servers: many close after five seconds. */
+/** Idle time for users' servers: many close a connection after five seconds. */
 const USER_IDLE_MS = 3_000;
 /** Development servers that speak TLS have a certificate for this name more often than for any other. */
 const DEFAULT_SERVER_NAME = "localhost";
 const MAX_PREPARED_PORTS = 64;
 
-/** What is the same for every request to one port of one execution. */
+/** What all requests to one port of one execution share. */
 export interface PreparedPort {
   readonly ways: readonly Way[];
   /** `Host` for the server, where the sandbox masks it. */
@@ -50,7 +50,7 @@ export class WayPlanner {
     }
     let prepared = ports.get(port);
     if (prepared === undefined) {
-      // A visitor who tries every port must not make us remember every port.
+      // Bounded: a visitor who tries every port must not fill the cache.
       if (ports.size >= MAX_PREPARED_PORTS) ports.clear();
       prepared = prepare(route, port, this.#nodeToken(route.nodeId));
       ports.set(port, prepared);
@@ -70,7 +70,7 @@ function prepare(route: EdgeRoute, port: number, nodeToken: string): PreparedPor
     drops(name, value) {
       if (ROUTING_HEADERS.has(name) || TRAFFIC_TOKEN_HEADERS.has(name)) return true;
       if (envd) return false;
-      // Only envd's own token is kept from the user's server, which may have a header of this name itself.
+      // Only envd's own token is removed: a user's server may have a header of this name itself.
       if (name === "x-access-token") return sameSecret(value, route.envdAccessToken);
       return host !== undefined && name === "x-forwarded-host";
     },

@@ -1,13 +1,13 @@
-/** What the edge reads of a request, in one pass over its headers. Pure. */
+/** Collects what the edge needs from a request, in one pass over its headers. Pure. */
 
 import type { Addressed } from "./target.ts";
 
 export interface Visitor extends Addressed {
-  /** Values of the traffic token headers, with the name each came under. */
+  /** Values of the traffic token headers, each with the header's name. */
   readonly trafficTokens: readonly { readonly header: string; readonly value: string }[];
   /** Origin-form, or `*`. */
   readonly path: string;
-  /** Of an absolute-form target: replaces Host (RFC 9112 §3.2.2). */
+  /** Host of an absolute-form target: replaces Host (RFC 9112 §3.2.2). */
   readonly absoluteHost: string | undefined;
 }
 

@@ -8,12 +8,12 @@ import { addressText, parseRange } from "../../shared/policy/ranges.ts";
 export type Destination =
   /** `a.b.c.d/bits`, host bits cleared. */
   | { readonly is: "range"; readonly range: string }
-  /** Accepted, and of no effect: IPv6 is off in sandboxes. */
+  /** Accepted without effect: sandboxes have no IPv6. */
   | { readonly is: "ipv6"; readonly unspecified: boolean }
   /** `*`, `*.x` or a name, as `hostName` spells it. */
   | { readonly is: "domain"; readonly domain: string };
 
-/** Undefined for what is neither of them. */
+/** Undefined for an entry of neither form. */
 export function readDestination(text: string): Destination | undefined {
   const range = readRange(text);
   if (range !== undefined) return range;
@@ -39,7 +39,7 @@ function readRange(text: string): Destination | undefined {
   const [address = "", bits] = text.split("/");
   // The library takes `/08` for 8; others read it as octal.
   if (bits !== undefined && (!IPCIDR.isValidCIDR(text) || /^0\d/.test(bits))) return undefined;
-  // A zone (`%eth0`) means something on one machine only.
+  // A zone (`%eth0`) has a meaning on one machine only.
   if (isIPv6(address) && !address.includes("%")) {
     const whole = bits === undefined || bits === "128";
     return { is: "ipv6", unspecified: whole && /^[0:.]+$/.test(address) };

@@ -1,4 +1,4 @@
-/** Handlers of the routes about what a sandbox may reach. */
+/** Handlers of the routes about a sandbox's network policy. */
 
 import type { NetworkCheck, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import type { NetworkDecision, NetworkVerdict, sandboxNetworkApi } from "../../shared/api/sandbox-network.ts";
@@ -65,7 +65,7 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
           .networkLog({ params: { sandboxId }, query: asked }, NODE_LIMIT);
         return { entries: entries.map(toDecision), suppressed };
       } catch (error) {
-        // The node of what sleeps may be away.
+        // The node of a paused sandbox may be away.
         if (shown(record) !== "paused") throw error;
         deps.log.debug({ err: error, sandboxId }, "no network log of a paused sandbox");
         return { entries: [], suppressed: 0 };

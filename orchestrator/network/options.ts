@@ -1,4 +1,4 @@
-/** What the schema of network options cannot say: addresses, names and their combinations. Pure. */
+/** Checks of network options that the schema cannot express: addresses, names and their combinations. Pure. */
 
 import { isIPv6 } from "node:net";
 import type { NetworkOptions } from "../../shared/api/network.ts";
@@ -14,13 +14,13 @@ type Egress = Pick<NetworkOptions, "allowOut" | "denyOut" | "egressProxy" | "rul
 
 /** What the operator permits beyond the contract. */
 export interface NetworkLimits {
-  /** Internal ranges that an egress proxy may be in. */
+  /** Internal ranges that may contain an egress proxy. */
   readonly proxyRanges: readonly Range[];
 }
 
 const ENVD_PORT = 49_983;
 
-/** The options of a create as they are kept; AppError `bad_request` in the words of the contract. */
+/** The options of a create, as stored; AppError `bad_request` in the words of the contract. */
 export function readNetwork(network: NetworkOptions, limits: NetworkLimits): NetworkOptions {
   const { httpsPorts, maskRequestHost } = network;
   const kept = { ...network, ...readEgress(network, "network.", limits) };
@@ -31,7 +31,7 @@ export function readNetwork(network: NetworkOptions, limits: NetworkLimits): Net
   return kept;
 }
 
-/** The egress part alone, as it is kept. `prefix` is what stands before its fields in messages. */
+/** The egress options alone, as stored. `prefix` stands before field names in messages. */
 export function readEgress(
   { allowOut, denyOut, egressProxy, rules }: Egress,
   prefix: "network." | "",

@@ -1,4 +1,4 @@
-/** Network options as a caller wrote them → the policy that a node is told. Pure. */
+/** Converts network options as a caller wrote them to the policy that a node enforces. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import { AppError } from "../../shared/http/errors.ts";
@@ -11,7 +11,7 @@ export interface NetworkWish {
   readonly network: NetworkOptions | undefined;
   /** `allow_internet_access`; only false means anything: everything is denied, in place of `denyOut`. */
   readonly internet: boolean | undefined;
-  /** In the clear; it is kept sealed, beside the options. */
+  /** The proxy's password in clear; the store keeps it sealed, beside the options. */
   readonly proxyPassword: string | undefined;
 }
 
@@ -42,7 +42,7 @@ function proxyOf(
   password: string | undefined,
 ): EgressPolicy["proxy"] {
   const endpoint = readEndpoint(address);
-  // Checked when it was accepted; to go on without it would be to speak directly.
+  // The proxy was checked when it was accepted; without it the sandbox would connect directly.
   if (endpoint === undefined) throw new AppError("internal", "a stored egress proxy has no address");
   return {
     ...endpoint,

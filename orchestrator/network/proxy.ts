@@ -10,13 +10,13 @@ import { quoted, refuse } from "./refuse.ts";
 type Asked = NonNullable<NetworkOptions["egressProxy"]>;
 export type Endpoint = Pick<EgressProxy, "host" | "port">;
 
-/** One byte tells the length of each on the wire (RFC 1929). */
+/** Most bytes of a user name or password: one byte holds its length (RFC 1929). */
 const MAX_BYTES = 255;
 const LOOPBACK = 127 * 2 ** 24 + 1;
 
 /**
- * AppError `bad_request`. `prefix` is what stands before the field in messages; `allowed` are internal ranges that the
- * operator permits. What a name resolves to is checked where it is dialled, by the node.
+ * AppError `bad_request`. `prefix` stands before the field in messages; `allowed` are internal ranges that the operator
+ * permits. A name's addresses are checked by the node that dials them.
  */
 export function checkProxy(
   { address, username, password }: Asked,

@@ -6,7 +6,7 @@ export function refuse(message: string): never {
   throw new AppError("bad_request", message);
 }
 
-/** What a caller gave, for a message. */
+/** A caller's value, shortened for a message. */
 export function quoted(text: string): string {
   return `'${text.slice(0, 128)}'`;
 }

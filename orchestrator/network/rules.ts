@@ -1,4 +1,4 @@
-/** `network.rules`: what their schema cannot say. Pure. */
+/** Checks of `network.rules` that the schema cannot express. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
@@ -10,7 +10,7 @@ import { quoted, refuse } from "./refuse.ts";
 type Rules = NonNullable<NetworkOptions["rules"]>;
 type PolicyRule = EgressPolicy["rules"][number];
 
-/** Besides what no rule can set: they are between a client and its proxy. */
+/** Headers that no rule can set, besides the forbidden names: they belong to the connection with a proxy. */
 const RESERVED: ReadonlySet<string> = new Set(["proxy-authenticate", "proxy-authorization"]);
 
 /** AppError `bad_request`. */
@@ -33,7 +33,7 @@ function checkHeaders(host: string, headers: Readonly<Record<string, string>>): 
       refuse(`rules of ${quoted(host)} must not set the header ${quoted(given)}`);
     if (names.has(name)) refuse(`rules of ${quoted(host)} set the header ${quoted(given)} twice`);
     names.add(name);
-    // What a header line cannot carry as it is. The value itself is never repeated: it may be a secret.
+    // Characters that a header line cannot carry. The message never repeats the value: it may be a secret.
     if (!isHeaderValue(value) || value.includes("\t")) {
       refuse(`rules of ${quoted(host)}: the value of header ${quoted(given)} has characters that are not allowed`);
     }
@@ -41,7 +41,7 @@ function checkHeaders(host: string, headers: Readonly<Record<string, string>>): 
       if (asks === undefined) {
         refuse(`rules of ${quoted(host)}: the value of header ${quoted(given)} has a malformed placeholder`);
       }
-      // Refused until something keeps such values: accepted, every request to the host would fail.
+      // Refused until the platform can resolve placeholders: every request to the host would fail otherwise.
       refuse(
         `rules of ${quoted(host)}: the value of header ${quoted(given)} has the placeholder ${text}, but secrets and identity tokens are not available yet`,
       );
@@ -49,12 +49,12 @@ function checkHeaders(host: string, headers: Readonly<Record<string, string>>): 
   }
 }
 
-/** As they are kept and read back: keys in lower case. */
+/** The rules as stored and read back: header names in lower case. */
 export function withLowerKeys(rules: Rules): Rules {
   return Object.fromEntries(Object.entries(rules).map(([host, list]) => [host.toLowerCase(), list]));
 }
 
-/** A host without headers stays among the others: it keeps a wider rule from applying to it. */
+/** A host without headers keeps its entry, because the entry stops a wider rule from applying to the host. */
 export function policyRules(rules: Rules): PolicyRule[] {
   const all = Object.entries(rules).map(([key, list]) => ({
     host: readDomain(key) ?? "",

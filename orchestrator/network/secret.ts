@@ -1,4 +1,4 @@
-/** The egress proxy's password: kept apart from the options, which are read back, and sealed. */
+/** Keeps the egress proxy's password apart from the options, which callers can read, and seals it. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { Seal } from "../../shared/program/seal.ts";
@@ -8,14 +8,14 @@ interface Apart {
   readonly proxyPassword: string | undefined;
 }
 
-/** Options without the password, and the password. */
+/** The options without the password, and the password. */
 export function apart(network: NetworkOptions | undefined): Apart {
   if (!network?.egressProxy) return { network, proxyPassword: undefined };
   const { password: proxyPassword, ...egressProxy } = network.egressProxy;
   return { network: { ...network, egressProxy }, proxyPassword };
 }
 
-/** Bound to the sandbox and to what it is, so that no other sealed value can stand in its place. */
+/** Binds the sealed value to its sandbox and its purpose, so that no other sealed value can replace it. */
 export function sealPassword(sealing: Seal, password: string | undefined, sandboxId: string): string | undefined {
   return password === undefined ? undefined : sealing.close(password, context(sandboxId));
 }

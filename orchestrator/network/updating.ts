@@ -1,13 +1,13 @@
 /**
- * Replacing the egress options of a running sandbox, on its node and in its record, both or neither:
+ * Replaces the egress options of a running sandbox, on its node and in its record, both or neither:
  *
- * 1. the change is written beside the options (with the sandbox's next version); cut before: as it was,
- * 2. the node is asked, which takes a policy whole or not at all,
- * 3. the change takes the place of the options, with its event.
+ * 1. writes the change beside the options (with the sandbox's next version); a crash before this changes nothing,
+ * 2. asks the node, which applies a policy as a whole or not at all,
+ * 3. replaces the options by the change, with an event.
  *
- * Cut between 1 and 3, or silence: the housekeeping asks the node for the same change again and ends with the new
- * options in force on both sides; if the sandbox was paused meanwhile, it wakes with the old ones of its record. A refusal: the node is told
- * the options of the record again, in case it is somewhere between, and the caller has the node's words.
+ * After a crash between 1 and 3, or without an answer, housekeeping repeats the request to the node and ends with the
+ * new options in force on both sides; a sandbox that was paused meanwhile resumes with its record's old options. After
+ * a refusal the node gets the options of the record again, and the caller gets the node's reason.
  */
 
 import type { EgressReplaced } from "../../shared/agent-api/routes.ts";
@@ -26,7 +26,7 @@ import type { Store } from "../store/store.ts";
 import { type NetworkWish, toPolicy } from "./policy.ts";
 import { openPassword, sealPassword } from "./secret.ts";
 
-/** What a caller puts in place of everything that was there. */
+/** The egress options that replace all earlier ones. */
 export interface NewEgress extends NetworkWish {
   /** Egress options only. */
   readonly network: Omit<NetworkOptions, keyof Ingress>;
@@ -36,11 +36,11 @@ type Ingress = Pick<NetworkOptions, "allowPublicTraffic" | "maskRequestHost" | "
 
 export interface NetworkUpdating {
   /**
-   * Resolves when it is in force and in the record. AppError 404, 409 unless it is running, else the node's reason; 503
-   * also when it is in force and in the record, but the sandbox does not let its programs be told what to trust.
+   * Resolves when the change is in force and in the record. AppError 404; 409 unless the sandbox runs; else the node's
+   * reason; also 503 when the change is in force, but the sandbox's programs could not get the authority to trust.
    */
   replace(project: Project, id: string, egress: NewEgress): Promise<void>;
-  /** Finishes changes that were cut short. */
+  /** Finishes changes that a crash interrupted. */
   recover(): Promise<void>;
 }
 
@@ -51,13 +51,13 @@ export interface NetworkUpdatingDeps {
   readonly sealing: Seal;
   readonly now: () => number;
   readonly log: Log;
-  /** Of one request to the node. */
+  /** Time limit of one request to the node. */
   readonly networkTimeoutMs: number;
-  /** A node that does not answer is asked again for so long. */
+  /** How long a node that does not answer is asked again. */
   readonly patienceMs: number;
 }
 
-/** As it is sealed beside the options. Without a wish: the node is to be told the options of the record. */
+/** The change as it is sealed beside the options. Without `wanted`, the node gets the options of the record. */
 interface Change {
   readonly executionId: string;
   readonly wish?: NetworkWish;
@@ -79,11 +79,11 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     const record = await store.networks.begin(seen, seal(id, { executionId, wish }));
     if (record === undefined) throw await refusal(project, id);
     const { trust } = await settle(record, wish, deps);
-    // Said only once it is kept: a sandbox that stops its envd must not keep what it may reach.
+    // Only after the change is recorded: a sandbox that stops its envd must not keep its wider policy.
     if (trust === "not told") throw new AppError("unavailable", NOT_TOLD);
   }
 
-  /** The node has the wish and the record too, or the reason is thrown. */
+  /** Returns when node and record have the change; otherwise throws the reason. */
   async function settle(
     record: SandboxRecord,
     wish: NetworkWish,
@@ -94,7 +94,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     try {
       replaced = await asked(() => tell(record, wish), { ...limits, now: deps.now });
     } catch (reason) {
-      // What it did is not known: the change stays, and is asked for again.
+      // The node's state is unknown: the change stays recorded, and housekeeping repeats the request.
       if (isError(reason, "node_unreachable")) throw reason;
       if (isError(reason, "not_found")) {
         await store.networks.replaceChange(record, null);
@@ -110,7 +110,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     return replaced;
   }
 
-  /** The options of the record, once more: a node that refused may not have been able to go back itself. */
+  /** Sends the options of the record again: a node that refused may not have restored them itself. */
   async function putBack(record: SandboxRecord): Promise<void> {
     const { id, executionId } = record;
     try {
@@ -120,7 +120,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
       await store.networks.replaceChange(record, null);
     } catch (error) {
       if (isError(error, "not_found")) await store.networks.replaceChange(record, null);
-      else deps.log.warn({ err: error, sandboxId: id }, "network policy could not be put back yet");
+      else deps.log.warn({ err: error, sandboxId: id }, "could not restore the network policy yet");
     }
   }
 
@@ -155,7 +155,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
 
   return {
     async replace(project, id, egress) {
-      // Who cannot have it is told at once, not after a pause has ended.
+      // Refuses at once; otherwise the caller would wait for a pause to end first.
       await running(store, project, id);
       await deps.transitions.perform({
         sandboxId: id,
@@ -172,13 +172,13 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
         left.map(async ({ id, nodeId }) => {
           const status = deps.nodes.get(nodeId)?.status;
           const away = status === undefined || status === "unhealthy" || status === "connecting";
-          // Somebody is at it in this process.
+          // Another request of this process is changing it.
           if (away || deps.transitions.current(id) !== undefined) return;
           const work = () => recoverNow(id);
           await deps.transitions
             .perform({ sandboxId: id, aim: "network", same: "wait", waitMs: deps.networkTimeoutMs, work })
             .catch((error: unknown) => {
-              deps.log.warn({ err: error, sandboxId: id }, "change of network options could not be finished yet");
+              deps.log.warn({ err: error, sandboxId: id }, "could not finish a change of network options yet");
             });
         }),
       );
@@ -186,7 +186,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
   };
 }
 
-/** AppError 404 or 409 for whatever cannot be changed now. */
+/** AppError 404 or 409 when the sandbox cannot be changed now. */
 async function running(store: Store, project: Project, id: string): Promise<SandboxRecord> {
   const record = await store.sandboxes.get(id);
   const seen = record === undefined || record.projectId !== project.id ? undefined : shown(record);
@@ -196,7 +196,7 @@ async function running(store: Store, project: Project, id: string): Promise<Sand
   return record;
 }
 
-/** Ingress stays as it was. Undefined: nothing is left. */
+/** The options with new egress and unchanged ingress. Undefined: no option is left. */
 function merged(before: NetworkOptions | undefined, egress: NewEgress["network"]): NetworkOptions | undefined {
   const { allowPublicTraffic, maskRequestHost, httpsPorts } = before ?? {};
   const after = {
@@ -208,7 +208,7 @@ function merged(before: NetworkOptions | undefined, egress: NewEgress["network"]
   return Object.keys(after).length === 0 ? undefined : after;
 }
 
-/** For the event: destinations, never what is sent to them. */
+/** The change as the event shows it: destinations, never header values. */
 function toldOf({ network = {}, internet }: NetworkWish): Readonly<Record<string, unknown>> {
   const { allowOut = [], denyOut = [], rules = {}, egressProxy } = network;
   return {

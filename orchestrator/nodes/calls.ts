@@ -1,6 +1,6 @@
 /**
- * Asking a node for something that may be asked twice, by the id that is in the record. Silence is no answer, so it is
- * asked again for a while; and after silence a node that only says that it is busy or broken has not answered either.
+ * Repeats a request to a node that is idempotent by the id in the record. No answer leaves its outcome open, so it
+ * is repeated for a while; after that, a node that only answers that it is busy or broken has not decided it either.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,18 +8,18 @@ import { AppError, type ErrorCode } from "../../shared/http/errors.ts";
 
 export interface AskLimits {
   readonly now: () => number;
-  /** Asked again for so long. */
+  /** How long the request is repeated. */
   readonly patienceMs: number;
-  /** It was asked before, by somebody who did not hear the answer. */
+  /** An earlier request may have reached the node, and its answer was lost. */
   readonly repeated?: boolean;
 }
 
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 2_000;
-/** Refusals that a node may give without having looked whether it is done already. */
+/** Refusals that a node may send without having looked whether the work is done already. */
 const SAY_NOTHING: ReadonlySet<ErrorCode> = new Set(["node_busy", "unavailable", "internal", "unauthorized"]);
 
-/** The node's answer or its refusal; AppError `node_unreachable` when what it did is not known. */
+/** The node's answer or refusal; AppError `node_unreachable` when the outcome is unknown. */
 export async function asked<T>(ask: () => Promise<T>, limits: AskLimits): Promise<T> {
   const until = limits.now() + limits.patienceMs;
   let unsure = limits.repeated ?? false;

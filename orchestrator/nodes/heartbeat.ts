@@ -1,4 +1,4 @@
-/** Handlers of what nodes report: heartbeats, with their reconciliation, and exits. */
+/** Handlers of the nodes' reports: heartbeats, with reconciliation, and exits. */
 
 import type { ExitReport, Heartbeat, nodeApi } from "../../shared/agent-api/routes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
@@ -30,7 +30,7 @@ export interface ReportsDeps {
   observe(repair: "stop" | "lost" | "end_at" | "asleep" | "delete_snapshot", count: number): void;
 }
 
-/** Whether every paused sandbox still has its snapshot is looked at so often: it changes rarely, and is many rows. */
+/** How often the snapshots of all paused sandboxes are compared: they change rarely, and are many rows. */
 const SNAPSHOT_CHECK_MS = 60_000;
 
 export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi, string> {
@@ -43,8 +43,8 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   const checkedAt = new Map<string, number>();
 
   /**
-   * Live records of the node, and those of everything it reported that they do not explain. A failed read fails the
-   * report, and repairs nothing.
+   * Live records of the node, and the records of reported sandboxes and snapshots beyond those. A failed read fails the
+   * report and repairs nothing.
    */
   async function recordsFor({ node, executions, snapshots }: Heartbeat, wanted: ReadonlySet<string>) {
     const mine = await deps.store.onNode(node.nodeId);
@@ -55,7 +55,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     return [...mine, ...others];
   }
 
-  /** The checkpoint of a build under way has no record yet: its execution is the build. */
+  /** The checkpoint of a build under way has no record yet: its execution id is the build's id. */
   async function wantedOf(snapshots: Heartbeat["snapshots"]): Promise<ReadonlySet<string>> {
     const ids = snapshots.flatMap(({ snapshotId, executionId }) => [snapshotId, executionId]);
     const known = await deps.sleepers.wanted(ids);
@@ -66,7 +66,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     );
   }
 
-  /** Said in the log only: the sandbox may still boot from its disk, and its owner is told at the next resume. */
+  /** Logs only: the sandbox may still boot from its disk, and its next resume reports it to the owner. */
   async function missSnapshots({ node: { nodeId }, snapshots }: Heartbeat): Promise<void> {
     if (deps.now() - (checkedAt.get(nodeId) ?? 0) < SNAPSHOT_CHECK_MS) return;
     checkedAt.set(nodeId, deps.now());
@@ -78,7 +78,10 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
 
   async function repair({ asleep, lost }: Pick<Plan, "asleep" | "lost">, nodeId: string): Promise<void> {
     for (const { record, stored } of asleep) {
-      deps.log.warn({ nodeId, sandboxId: record.id, snapshotId: stored.snapshotId }, "paused by its node itself");
+      deps.log.warn(
+        { nodeId, sandboxId: record.id, snapshotId: stored.snapshotId },
+        "the node paused a sandbox by itself",
+      );
       await deps.pausing.adopt(record, stored);
     }
     for (const record of lost) {
@@ -102,7 +105,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       await repair(plan, nodeId);
       await deps.holding.heard(body, records);
       await missSnapshots(body);
-      if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "node told to stop executions");
+      if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "asked a node to stop executions");
       deps.observe("stop", plan.stop.length);
       deps.observe("lost", plan.lost.length);
       deps.observe("asleep", plan.asleep.length);

@@ -1,4 +1,4 @@
-/** The slow rounds: transitions a crash cut short, sandboxes of silent nodes, history that is old enough. */
+/** Periodic repairs: transitions that a crash interrupted, sandboxes of silent nodes, old history. */
 
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
@@ -32,11 +32,11 @@ export interface HousekeepingDeps {
 const BATCH = 100;
 const FORGET_EVERY_MS = 3_600_000;
 
-/** A repair that failed is tried again after so long. */
+/** Pause before a failed repair is tried again. */
 const RETRY_MS = 15_000;
-/** Those of a node that is not there make room for the others so long. */
+/** How long repairs of an unreachable node are put behind the others. */
 const ABSENT_MS = 1_000;
-/** No fork or snapshot takes so long. */
+/** Longest time of a fork or snapshot. */
 const CAPTURE_LEFT_MS = 1_800_000;
 
 type Repairs = Pick<
@@ -45,9 +45,9 @@ type Repairs = Pick<
 >;
 
 /**
- * Finishes every transition whose deadline has passed: nobody is working on it any more. What has something to lose is
- * asked of its node again or taken back; a create nobody waits for and a kill are ended. Then changes of network options.
- */
+ * Finishes each transition whose deadline has passed, because no process works on it any more. Where a sandbox could be
+ * lost, its node is asked again or the transition is undone; abandoned creates and kills are completed as ends. Then it
+ * finishes changes of network options.
 export async function finishAbandoned(deps: Repairs): Promise<void> {
   const stuck = await deps.store.sandboxes.stuck(deps.now(), BATCH);
   await Promise.all(
@@ -65,7 +65,7 @@ export async function finishAbandoned(deps: Repairs): Promise<void> {
   await deps.networks.recover();
 }
 
-/** False: its node is not there; it is left as it is. */
+/** False: the node is unreachable; the record stays as it is. */
 async function finish(record: SandboxRecord, deps: Repairs): Promise<boolean> {
   if (record.state === "snapshotting") {
     await deps.capturing.recover(record);
@@ -86,7 +86,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
 
   async function loseSilentNodes(): Promise<void> {
     for (const { id, lastHeardAt } of deps.nodes.list()) {
-      // Our own absence is not the node's silence.
+      // The node was not silent while this orchestrator was down.
       const silentSince = Math.max(lastHeardAt, startedAt);
       if (deps.now() - silentSince < deps.nodeLostMs) continue;
       for (const record of await deps.store.sandboxes.onNode(id)) {
@@ -102,7 +102,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
     const before = deps.now() - deps.historyMs;
     const count = await deps.store.sandboxes.forget(before);
     await deps.store.events.forget(before);
-    if (count > 0) deps.log.info({ count }, "old sandboxes forgotten");
+    if (count > 0) deps.log.info({ count }, "deleted the records of old sandboxes");
   }
 
   return loop({ name: "housekeeping", everyMs: deps.everyMs, log: deps.log }, async () => {

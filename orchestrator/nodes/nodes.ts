@@ -1,4 +1,4 @@
-/** The nodes as this orchestrator knows them: what they last said, what was promised since, and a client for each. */
+/** The nodes as this orchestrator knows them: their last report, placements since then, and a client for each. */
 
 import {
   agentApi,
@@ -34,16 +34,16 @@ export interface Nodes {
   list(): NodeView[];
   get(id: string): NodeView | undefined;
   candidates(): Candidate[];
-  /** AppError `node_unreachable` for a node nobody knows. */
+  /** AppError `node_unreachable` for an unknown node. */
   agent(id: string): AgentCalls;
   place(id: string): NodePlace | undefined;
-  /** True: it is reached in another way than before. */
+  /** True: the node's address has changed. */
   heard(heartbeat: Pick<Heartbeat, "node" | "load">): Promise<boolean>;
-  /** AppError `not_found`, or `conflict` for a status only the platform gives. */
+  /** AppError `not_found`, or `conflict` for a status that only the platform sets. */
   want(id: string, status: NodeStatus): Promise<void>;
-  /** Counts a placement from the moment the call leaves; the returned function ends it. */
+  /** Counts a placement from the moment the request leaves; the returned function ends it. */
   placing(id: string, resources: Resources): (outcome: "started" | "failed" | "refused") => void;
-  /** A sandbox ended there: its promise is free until the next report corrects the sum. */
+  /** A sandbox ended on the node: its share is free until the next report corrects the sum. */
   freed(id: string, resources: Pick<Resources, "cpuCount" | "memoryMB">): void;
   stop(): Promise<void>;
 }
@@ -52,10 +52,10 @@ export interface NodesDeps {
   readonly store: NodeStore;
   readonly now: () => number;
   readonly log: Log;
-  /** What a node is shown. */
+  /** The token that this orchestrator sends to a node. */
   readonly nodeToken: (nodeId: string) => string;
   readonly nodeTimeoutMs: number;
-  /** Of this machine; undefined: unknown, no node is taken to be here. */
+  /** Id of this machine; undefined: unknown, so no node counts as local. */
   readonly machineId: string | undefined;
 }
 
@@ -186,7 +186,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
       const entry = entries.get(id);
       if (entry === undefined) throw new AppError("not_found", `node '${id}' not found`);
       if (status === "connecting" || status === "unhealthy") {
-        throw new AppError("conflict", `status '${status}' is found out, not set; set ready, draining or standby`);
+        throw new AppError("conflict", `status '${status}' is set by the platform; choose ready, draining or standby`);
       }
       if (entry.wanted === "draining" && status === "standby") {
         throw new AppError("conflict", "a draining node cannot stand by; make it ready first");
@@ -233,7 +233,7 @@ function plus(a: Sum, b: Sum): Sum {
   return { count: a.count + b.count, cpu: a.cpu + b.cpu, memoryBytes: a.memoryBytes + b.memoryBytes };
 }
 
-// Never below zero: a report may have come between what is added and what is taken away.
+// Never below zero: a report may arrive between the addition and the subtraction.
 function allocated(load: NodeLoad, by: Sum): NodeLoad {
   return {
     ...load,

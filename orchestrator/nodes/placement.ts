@@ -1,4 +1,4 @@
-/** Nodes + what a sandbox needs → a node, or why there is none. Pure. */
+/** Chooses a node for a sandbox, or says why there is none. Pure. */
 
 import type { NodeStatus } from "../../shared/api/admin.ts";
 
@@ -7,10 +7,10 @@ export interface Candidate {
   readonly status: NodeStatus;
   readonly labels: Readonly<Record<string, string>>;
   readonly cpuCount: number;
-  /** Of the whole machine, 0–100. */
+  /** CPU use of the whole machine, 0–100. */
   readonly cpuPercent: number;
   readonly memoryTotalBytes: number;
-  /** Promised to sandboxes, placements under way included. */
+  /** Resources promised to sandboxes, placements under way included. */
   readonly allocatedCpu: number;
   readonly allocatedMemoryBytes: number;
   readonly sandboxCount: number;
@@ -20,7 +20,7 @@ export interface Candidate {
 export interface Demand {
   readonly cpuCount: number;
   readonly memoryBytes: number;
-  /** All must be on the node. */
+  /** Images and snapshots that the node must have, all of them. */
   readonly labels: Readonly<Record<string, string>>;
   readonly exclude: ReadonlySet<string>;
 }
@@ -33,15 +33,15 @@ export interface PlacementPolicy {
 
 export type Choice =
   | { readonly is: "node"; readonly id: string }
-  /** Fitting nodes exist, none has room. */
+  /** Fitting nodes exist, and none has room. */
   | { readonly is: "full"; readonly reason: string }
-  /** No ready node now, but one is expected back. */
+  /** No node is ready now, and one is expected back. */
   | { readonly is: "connecting" }
   | { readonly is: "none"; readonly reason: string };
 
-/** Nodes compared; more would make every orchestrator pick the same one. */
+/** Nodes compared; with more, all orchestrators would choose the same one. */
 const SAMPLE = 3;
-/** Weight of the measured load against the promised one. */
+/** Weight of the measured load beside the promised load. */
 const BUSY_WEIGHT = 0.5;
 
 /** Best of a few random ones: spreads load without agreement between replicas. `random` in [0, 1). */
@@ -74,7 +74,7 @@ export function choose(
   return { is: "node", id: best.id };
 }
 
-/** Lower is better: the share of the node's promise that would be given, and half of what it is really busy with. */
+/** Lower is better: the share of the node's promise after this placement, plus half of its measured load. */
 export function score(node: Candidate, demand: Demand, policy: PlacementPolicy): number {
   if (node.cpuCount === 0) return Number.MAX_VALUE;
   const busyCores = (node.cpuPercent / 100) * node.cpuCount;

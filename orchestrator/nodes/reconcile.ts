@@ -1,4 +1,4 @@
-/** What a node reports + what the records say → what to repair. Pure; grace periods live in the memory it hands back. */
+/** Compares a node's report with the records and decides the repairs. Pure; the returned memory holds grace periods. */
 
 import type { LiveExecution, StoredSnapshot } from "../../shared/agent-api/routes.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
@@ -9,11 +9,11 @@ export interface Sides {
   readonly snapshots: readonly StoredSnapshot[];
   /** Ids of reported snapshots that a record or a build needs. */
   readonly wanted: ReadonlySet<string>;
-  /** Live records of this node, and the record of every sandbox reported running or by an unwanted snapshot. */
+  /** Live records of this node, and the records of sandboxes reported running or by an unwanted snapshot. */
   readonly records: readonly SandboxRecord[];
 }
 
-/** Since when something has looked wrong, by execution id. */
+/** When a difference was first seen, by execution id. */
 export interface Suspicions {
   readonly orphans: ReadonlyMap<string, number>;
   readonly missing: ReadonlyMap<string, number>;
@@ -26,28 +26,28 @@ export interface Grace {
   readonly missingMs: number;
 }
 
-/** A running sandbox that its node has put to sleep by itself. */
+/** A running sandbox that its node has paused by itself. */
 interface Asleep {
   readonly record: SandboxRecord;
   readonly stored: StoredSnapshot;
 }
 
 export interface Plan {
-  /** Executions the node should end. */
+  /** Executions that the node should end. */
   readonly stop: readonly string[];
   /** Records whose execution is gone. */
   readonly lost: readonly SandboxRecord[];
   readonly asleep: readonly Asleep[];
-  /** Snapshots the node should remove. */
+  /** Snapshots that the node should delete. */
   readonly deleteSnapshots: readonly string[];
-  /** Ends the node has wrong, by execution id. */
+  /** Executions whose end time differs on the node, by execution id. */
   readonly endAt: Readonly<Record<string, number>>;
   readonly suspicions: Suspicions;
 }
 
 export const noSuspicions: Suspicions = { orphans: new Map(), missing: new Map(), strays: new Map() };
 
-/** A node counts boot time differently; less than this is no difference. */
+/** Boot times that differ by less than this count as equal: nodes measure them differently. */
 const END_TOLERANCE_MS = 1_000;
 
 export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: number): Plan {
@@ -58,12 +58,12 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
   for (const execution of sides.reported) {
     const record = records.get(execution.sandboxId);
     if (record === undefined) {
-      // Nobody knows it: perhaps a record that is being written by another replica, so not at once.
+      // No record: another replica may be writing it, so it is not stopped at once.
       const since = before.orphans.get(execution.executionId) ?? now;
       orphans.set(execution.executionId, since);
       if (now - since >= grace.orphanMs) stop.push(execution.executionId);
     } else if (record.executionId !== execution.executionId || record.nodeId !== sides.nodeId || isOver(record)) {
-      // Another life of a known sandbox: its own record says that it is over.
+      // An older execution of a known sandbox: the record says that it is over.
       stop.push(execution.executionId);
     } else if (record.state === "running" && Math.abs(record.endAt - execution.endAt) > END_TOLERANCE_MS) {
       endAt[execution.executionId] = record.endAt;
@@ -76,7 +76,7 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
   const lost: SandboxRecord[] = [];
   for (const record of sides.records) {
     if (record.nodeId !== sides.nodeId || record.state !== "running" || reported.has(record.executionId)) continue;
-    // A report may have left the node before the start it does not mention had ended.
+    // The report may have been made before a start that it does not mention had ended.
     const since = before.missing.get(record.executionId) ?? now;
     missing.set(record.executionId, since);
     if (now - since >= grace.missingMs) lost.push(record);
@@ -99,10 +99,10 @@ function sleeping(sides: Sides, before: Suspicions, grace: Grace, now: number) {
       record.nodeId === sides.nodeId &&
       record.executionId === stored.executionId;
     if (own && record.state === "running" && !live.has(stored.executionId)) asleep.push({ record, stored });
-    // The only place of a sandbox that is on its way somewhere: not to be judged before it has arrived.
+    // A sandbox in transition: its snapshot is not judged before the transition ends.
     else if (own && !isOver(record) && !live.has(stored.executionId)) continue;
     else {
-      // Perhaps a record that is being written by another replica, so not at once.
+      // Another replica may be writing the record, so it is not deleted at once.
       const since = before.strays.get(stored.snapshotId) ?? now;
       strays.set(stored.snapshotId, since);
       if (now - since >= grace.orphanMs) deleteSnapshots.push(stored.snapshotId);

@@ -1,16 +1,16 @@
-/** Which builds the nodes keep warm, and how many: the base template always, others as they are asked for. */
+/** Chooses which builds the nodes keep warm, and how many containers: base always, others by demand. */
 
 import type { PoolTarget } from "../../shared/agent-api/routes.ts";
 import type { Build } from "../store/templates.ts";
 
 export interface Pools {
-  /** A sandbox of this build was started. */
+  /** Counts a start of a sandbox of this build. */
   used(build: Build): void;
-  /** Its tags mean another build now: who asked for it will ask for that one. */
+  /** The tags moved to another build: demand for the old build counts for the new one. */
   replaced(formerIds: Iterable<string>, build: Build): void;
-  /** Nobody starts them any more. */
+  /** Forgets builds that no sandbox can start from any more. */
   gone(buildIds: readonly string[]): void;
-  /** What that node should keep, given how many nodes share the work. */
+  /** What that node should keep warm, given the number of nodes that share the load. */
   targets(nodeId: string, nodes: number): PoolTarget[];
 }
 
@@ -21,14 +21,14 @@ export interface PoolsDeps {
   readonly now: () => number;
 }
 
-/** Starts within this span are wanted warm at once the next time. */
+/** Starts within this span are kept warm for the next burst. */
 const BURST_MS = 10_000;
-/** Demand that is older counts no more. */
+/** Older starts do not count. */
 const MEMORY_MS = 300_000;
-/** Builds with fewer starts in that time are not worth a warm container. */
+/** Builds with fewer starts in that time get no warm container. */
 const LEAST_USES = 3;
 
-/** Enough to see the largest pool there may be. */
+/** Enough for the largest possible pool. */
 const REMEMBERED = 256;
 
 interface Demand {
@@ -88,14 +88,14 @@ export function createPools(deps: PoolsDeps): Pools {
 }
 
 /**
- * Its sandboxes start as what a node keeps in its pool: booted from the image, or copies of a template with its memory.
- * Not from snapshots of sandboxes, and not from the disk of a snapshot.
+ * Whether a build's sandboxes can start from a node's pool: booted from an image or copied from a template's memory.
+ * Snapshots of sandboxes, and the disk of a snapshot, cannot.
  */
 export function canBePooled({ kind, snapshotId, memory }: Pick<Build, "kind" | "snapshotId" | "memory">): boolean {
   return kind === "template" && (snapshotId === undefined || memory);
 }
 
-/** Most starts within any span of that length. `starts` ascending. */
+/** The most starts within any span of that length. `starts` ascending. */
 export function busiest(starts: readonly number[], spanMs: number): number {
   let most = 0;
   let first = 0;

@@ -88,7 +88,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
     });
     noteUse({ template, build, alias });
     if (context.signal.aborted) {
-      // Nobody will ever learn its id.
+      // The client has disconnected and cannot learn the sandbox's id.
       deps.background.run("kill unwanted sandbox", () => deps.ending.kill(id, "abandoned"));
     }
     return toSandbox(record, deps);
@@ -99,7 +99,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
     deps.spawns.count(template.id);
   }
 
-  /** AppError `sandbox_not_found` for one that is unknown, gone, not there yet or another project's. */
+  /** AppError `sandbox_not_found` for a sandbox that is unknown, ended, still starting, or another project's. */
   async function visible(project: Project, reference: string): Promise<SandboxRecord> {
     return visibleSandbox(store, project, reference);
   }
@@ -115,7 +115,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
     const reference = parseTemplateReference(query.template);
     if (query.template.includes(":")) throw new AppError("bad_request", "query field 'template' must not have a tag");
     const template = await deps.templates.find(project, reference);
-    // Unknown: an empty list, not an error.
+    // An unknown template gives an empty list, not an error.
     return { ...filter, templateId: template?.id ?? "" };
   }
 
@@ -191,13 +191,13 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
   };
 }
 
-/** A snapshot starts from its capture on its node, as does a template taken as it ran; anything else from its image. */
+/** Snapshots and templates with memory start from a capture on its node; all others start from an image. */
 function originOf({ kind, id, snapshotId, memory }: Build): { readonly origin?: Origin } {
   const from = kind === "template" ? snapshotId : id;
   return from === undefined ? {} : { origin: { is: "snapshot", snapshotId: from, memory } };
 }
 
-/** What a connect restores; undefined: as the sandbox was made. */
+/** What a connect restores; undefined: as the sandbox's creation said. */
 function memoryOf({ memory, onResume }: { readonly memory?: boolean; readonly onResume?: "restore" | "reboot" }) {
   if (onResume === undefined) return memory;
   const restores = onResume === "restore";
@@ -215,8 +215,8 @@ export async function visibleSandbox(store: Store, project: Project, reference: 
 }
 
 /**
- * A sandbox of the project that exists now or has ended and is still remembered: what it logged may be asked for longer
- * than it lives. @throws {AppError} sandbox_not_found, bad_request
+ * A sandbox of the project that exists now or whose record is still kept: logs can be read longer than the sandbox
+ * lives. @throws {AppError} sandbox_not_found, bad_request
  */
 export async function sandboxOrEnded(store: Store, project: Project, reference: string): Promise<SandboxRecord> {
   const id = checkedId(reference);

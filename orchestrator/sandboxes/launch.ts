@@ -1,4 +1,4 @@
-/** A sandbox from nothing to running: the record first, then a node, then the move. A failure leaves nothing behind. */
+/** Starts a new sandbox: record first, then a node, then the move to running. A failure leaves nothing behind. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StartBody, Started } from "../../shared/agent-api/routes.ts";
@@ -12,14 +12,14 @@ import type { Routes } from "../routing-table.ts";
 import type { NewSandbox, SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 
-/** What is to be started, without what the launch itself decides. */
+/** What to start, without what the launch decides. */
 interface LaunchRequest {
   readonly sandbox: Omit<NewSandbox, "executionId" | "nodeId" | "startedAt" | "endAt" | "deadlineAt">;
-  /** Without the end, which is known when a node is asked. */
+  /** The start request without the end, which is set when a node is asked. */
   readonly start: Omit<StartBody, "endAt">;
   /** Most sandboxes of the project. */
   readonly limit: number;
-  /** The only node that has what it starts from. */
+  /** The only node that has the snapshot to start from. */
   readonly nodeId?: string;
 }
 
@@ -34,7 +34,7 @@ export interface LaunchDeps {
   readonly placement: PlacementPolicy;
   readonly startTimeoutMs: number;
   readonly placementTimeoutMs: number;
-  /** Tells a node to end an execution, whatever became of it. */
+  /** Asks a node to end an execution, in whatever state it is. */
   end(nodeId: string, executionId: string): Promise<void>;
   /** For the metrics. */
   observe(outcome: { readonly warm: boolean; readonly seconds: number } | { readonly failed: ErrorCode }): void;
@@ -42,7 +42,7 @@ export interface LaunchDeps {
 
 export type Launch = (request: LaunchRequest) => Promise<SandboxRecord>;
 
-/** Starts that fail for good before the caller hears of it. */
+/** Failed attempts before the caller gets the failure. */
 const MAX_ATTEMPTS = 3;
 const MIB = 1024 * 1024;
 /** Added to the longest placement before a start counts as abandoned by a crashed orchestrator. */
@@ -82,7 +82,7 @@ async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: 
   } catch (reason) {
     if (execution !== undefined) {
       const { executionId, nodeId } = execution;
-      // First the record, so that nothing claims to run; the node is told until it has heard.
+      // The record first, so that nothing is shown as running; the request to the node is repeated until it answers.
       await deps.store.move({
         id,
         to: "gone",
@@ -95,7 +95,7 @@ async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: 
   }
 }
 
-/** The record of this attempt: inserted the first time, handed to another execution afterwards. */
+/** The record of this attempt: inserted at the first attempt, moved to another execution at later ones. */
 async function claim(
   { sandbox, limit }: LaunchRequest,
   deps: LaunchDeps,
@@ -120,7 +120,7 @@ async function claim(
   throw killedMeanwhile(sandbox.id);
 }
 
-/** starting → running; its time begins now, so that a slow start does not eat it. */
+/** starting → running. The timeout begins now, so that a slow start does not shorten it. */
 async function settle(
   { sandbox }: LaunchRequest,
   deps: LaunchDeps,
@@ -153,7 +153,7 @@ function killedMeanwhile(id: string): AppError {
 
 type Placed = ReturnType<Nodes["placing"]>;
 
-/** One search for a node that starts the sandbox: what was tried, what refused, how long is left. */
+/** One search for a node that starts the sandbox: attempts, refusals, and the time left. */
 class Search {
   readonly #request: LaunchRequest;
   readonly #deps: LaunchDeps;
@@ -161,7 +161,7 @@ class Search {
   readonly #excluded = new Set<string>();
   #refusals = 0;
   #failure: AppError | undefined;
-  /** The last attempt had less time than a start is given. */
+  /** The last attempt had less time than a start needs. */
   #cut = false;
 
   constructor(request: LaunchRequest, deps: LaunchDeps) {
@@ -171,8 +171,8 @@ class Search {
   }
 
   /**
-   * The next node to ask; waits while one is expected back or has refused. What it is to start counts there from the same
-   * moment, so that the next choice knows of it; `placed` says how it went.
+   * The next node to ask; waits while a node is expected back or has refused. The placement counts on that node at
+   * once, so that parallel choices see it; `placed` reports the outcome.
    */
   async node(): Promise<{ readonly nodeId: string; readonly placed: Placed }> {
     for (;;) {
@@ -188,7 +188,7 @@ class Search {
     }
   }
 
-  /** Undefined: not there, look for another. Throws when there is no point in going on. */
+  /** Undefined: the start failed on this node, and another may succeed. Throws when no other node can. */
   async attempt(execution: { executionId: string; nodeId: string }, placed: Placed): Promise<Started | undefined> {
     const { start, sandbox } = this.#request;
     const { nodeId, executionId } = execution;
@@ -205,16 +205,19 @@ class Search {
       return started;
     } catch (reason) {
       const error = AppError.from(reason);
-      // A refusal is no failure: the node may have room in a moment.
+      // A refusal is no failure: the node may have room soon.
       if (isError(error, "node_busy")) {
         placed("refused");
         this.#refusals++;
         await this.#pause();
         return undefined;
       }
-      // A disk that is short says nothing about the sandbox: another node may have room.
+      // A full disk says nothing about the sandbox: another node may have room.
       placed(isError(error, "no_space") ? "refused" : "failed");
-      this.#deps.log.warn({ err: error, nodeId, executionId, sandboxId: sandbox.id }, "start failed on node");
+      this.#deps.log.warn(
+        { err: error, nodeId, executionId, sandboxId: sandbox.id },
+        "could not start a sandbox on this node",
+      );
       if (isError(error, "conflict")) throw error;
       this.#failure = error;
       this.#cut = left < this.#deps.startTimeoutMs;
@@ -238,14 +241,14 @@ class Search {
     if (this.#deps.now() >= this.#deadline) {
       throw this.#refusals > 0 ? busy() : timedOut(this.#excluded.size);
     }
-    // Jittered, so that waiting callers do not ask again all at once.
+    // Jittered, so that waiting callers do not retry together.
     await sleep(20 + this.#deps.random() * 80);
   }
 
   #failed(error: AppError): AppError {
     const count = this.#excluded.size;
     if (error.cause instanceof Error && error.cause.name === "TimeoutError") {
-      // What was left of the time after refusals is no fair attempt.
+      // An attempt that had only the rest of the time after refusals does not count.
       const refused = this.#refusals > 0 && count === 1 && this.#cut;
       return refused ? busy() : timedOut(count, error);
     }
@@ -255,7 +258,7 @@ class Search {
   }
 }
 
-// The prefix is part of the contract.
+// The contract requires this prefix.
 function failed(reason: string): string {
   return `Failed to place sandbox: ${reason}`;
 }

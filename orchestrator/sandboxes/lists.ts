@@ -1,4 +1,4 @@
-/** Queries and cursors of sandbox lists: text of the wire → filters. Pure. */
+/** Reads queries and cursors of sandbox lists from their wire form. Pure. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";
@@ -8,13 +8,13 @@ import { iso } from "./view.ts";
 export type Shown = "running" | "paused";
 export type Order = "asc" | "desc";
 
-/** Stored states behind each shown one (sandbox-state.ts `shownState`). */
+/** Stored states behind each shown state (sandbox-state.ts `shownState`). */
 export const STATES: Readonly<Record<Shown, readonly SandboxState[]>> = {
   running: ["running", "snapshotting"],
   paused: ["pausing", "paused"],
 };
 
-/** `running,paused`; left out: both. */
+/** `running,paused`; absent: both. */
 export function parseStates(text: string | undefined): readonly Shown[] {
   if (text === undefined) return ["running", "paused"];
   const states = text.split(",").map((state) => state.trim());
@@ -51,7 +51,7 @@ export function toToken({ startedAt, id }: Position, order: Order): string {
   return Buffer.from(`${iso(startedAt)}__${id}${order === "asc" ? "__asc" : ""}`).toString("base64url");
 }
 
-/** AppError `bad_request` for a damaged token and for one of the other order. */
+/** AppError `bad_request` for a damaged token and for a token of the other order. */
 export function fromToken(token: string | undefined, order: Order): Position | undefined {
   if (token === undefined || token === "") return undefined;
   const text = Buffer.from(token, "base64url").toString("utf8");

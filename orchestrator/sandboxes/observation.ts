@@ -1,4 +1,4 @@
-/** Handlers that read what the nodes measured and logged: metrics, logs, events. */
+/** Handlers that read metrics, logs and events of sandboxes. */
 
 import type { MetricSample } from "../../shared/agent-api/routes.ts";
 import type { LogEntry } from "../../shared/agent-api/sandbox-log.ts";
@@ -58,7 +58,7 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
             params: { executionId: record.executionId },
             query: {
               start: start === undefined ? record.createdAt : start * 1000,
-              // A second that was asked for counts to its end.
+              // The requested second counts to its end.
               ...(end === undefined ? {} : { end: end * 1000 + 999 }),
             },
           },
@@ -87,13 +87,13 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
     },
   };
 
-  /** What sleeps may be unknown to its node as an execution, and its node may be away: then there is nothing to show. */
+  /** The node of a paused sandbox may be away, or may not know its execution: then there is nothing to show. */
   async function unlessAsleep<T>(record: SandboxRecord, read: () => Promise<T[]>): Promise<T[]> {
     try {
       return await read();
     } catch (error) {
       if (shown(record) !== "paused") throw error;
-      log.debug({ err: error, sandboxId: record.id }, "nothing could be read of a paused sandbox");
+      log.debug({ err: error, sandboxId: record.id }, "could not read a paused sandbox's data");
       return [];
     }
   }
@@ -107,8 +107,8 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
         return sample === undefined ? [] : [[id, toMetric(sample)] as [string, SandboxMetric]];
       });
     } catch (error) {
-      // One silent node must not hide the others' metrics; its sandboxes are absent, as unknown ones are.
-      log.warn({ err: error, nodeId }, "metrics of a node could not be read");
+      // A silent node must not hide the others' metrics; its sandboxes are absent, like unknown ones.
+      log.warn({ err: error, nodeId }, "could not read the metrics of a node");
       return [];
     }
   }

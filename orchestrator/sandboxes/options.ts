@@ -1,4 +1,4 @@
-/** A create body → checked options with defaults, or the refusal of the contract. Pure. */
+/** Checks the body of a create and fills in defaults, or refuses it in the words of the contract. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { CreateBody } from "../../shared/api/sandbox-shapes.ts";
@@ -10,9 +10,9 @@ export interface SandboxOptions {
   readonly timeoutSeconds: number;
   readonly metadata: Readonly<Record<string, string>>;
   readonly envs: Readonly<Record<string, string>>;
-  /** As the caller said; undefined: nothing. */
+  /** The caller's value; undefined: not given. */
   readonly internet: boolean | undefined;
-  /** Without the proxy's password. */
+  /** The network options without the proxy's password. */
   readonly network: NetworkOptions | undefined;
   readonly proxyPassword: string | undefined;
   readonly onTimeout: "kill" | "pause";
@@ -26,7 +26,7 @@ export interface Limits extends NetworkLimits {
   readonly maxHours: number;
 }
 
-/** AppError `bad_request`, or `not_implemented` naming the option that this version does not carry out. */
+/** AppError `bad_request`, or `not_implemented` that names the option. */
 export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
   const timeoutSeconds = body.timeout ?? limits.defaultTimeoutSeconds;
   checkTimeout(timeoutSeconds, limits.maxHours);
@@ -47,7 +47,7 @@ export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
   };
 }
 
-/** Above zero is the schema's; the most is the project's. */
+/** The schema checks that it is above zero; the limit is the project's. */
 export function checkTimeout(seconds: number, maxHours: number): void {
   if (seconds > maxHours * 3600) {
     throw new AppError("bad_request", `Timeout cannot be greater than ${maxHours} hours`);
@@ -68,7 +68,7 @@ function checkLifecycle(body: CreateBody): void {
       throw new AppError("bad_request", "body field 'autoPauseMemory' false cannot be combined with autoResume");
     }
   }
-  // Traffic never costs a sandbox its memory: that takes a caller who says so.
+  // Traffic must not cost a sandbox its memory: only a caller's explicit request does.
   if (body.onResume === "reboot" && body.autoResume?.enabled === true) {
     throw new AppError("bad_request", "body field 'onResume' 'reboot' cannot be combined with autoResume");
   }
@@ -86,7 +86,7 @@ function checkMounts(mounts: readonly { readonly name: string; readonly path: st
   }
 }
 
-// Nothing that changes what a sandbox may do or how it lives is silently ignored.
+// An option that changes what a sandbox may do, or how it lives, is never ignored silently.
 function refuseLater(body: CreateBody): void {
   const later = [
     ["volumeMounts", (body.volumeMounts ?? []).length > 0],

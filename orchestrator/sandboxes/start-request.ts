@@ -1,4 +1,4 @@
-/** What a node is told when a sandbox is started again, or a copy of it: made from the record, as at its create. Pure. */
+/** The request by which a node resumes or forks a sandbox: made from the record, with what the create said. Pure. */
 
 import type { Origin, StartBody } from "../../shared/agent-api/routes.ts";
 import { envdToken } from "../../shared/ids.ts";
@@ -24,14 +24,14 @@ type Lasting = Pick<
 export interface StartFacts {
   readonly seed: string;
   readonly envs: Readonly<Record<string, string>>;
-  /** Of the egress proxy, in the clear. */
+  /** The egress proxy's password, in clear. */
   readonly proxyPassword: string | undefined;
-  /** Of the record; undefined: it was deleted since, and the sandbox keeps what it has. */
+  /** The build that the record names; undefined: deleted since, and the sandbox keeps the settings it has. */
   readonly build: Pick<Build, "image" | "defaultUser" | "defaultWorkdir"> | undefined;
   readonly origin?: Origin;
 }
 
-/** Without the end, which is known when the node is asked. */
+/** The request without the end, which is set when the node is asked. */
 export function startBody(
   sandbox: Lasting,
   { seed, envs, proxyPassword, build, origin }: StartFacts,

@@ -21,7 +21,7 @@ export interface SandboxStatesDeps extends ViewDeps {
   readonly maxHours: (project: Project) => number;
 }
 
-/** Of a copy or a resume that names no time to live. */
+/** Timeout of a fork or resume that names none, seconds. */
 const DEFAULT_TIMEOUT_S = 300;
 
 export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<typeof sandboxStateApi, Project> {
@@ -44,7 +44,7 @@ export function createSandboxStateHandlers(deps: SandboxStatesDeps): Handlers<ty
       return forks.map((fork) => {
         if ("error" in fork) return { error: { code: fork.error.status, message: fork.error.message } };
         if (signal.aborted) {
-          // Nobody will ever learn its id.
+          // The client has disconnected and cannot learn the sandbox's id.
           deps.background.run("kill unwanted fork", () => deps.ending.kill(fork.record.id, "abandoned"));
         }
         return { sandbox: toSandbox(fork.record, deps) };

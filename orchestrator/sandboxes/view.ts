@@ -1,4 +1,4 @@
-/** A record → what the API shows of it. Pure. */
+/** Converts a record to what the API shows. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { ListedSandbox, Sandbox, SandboxDetail } from "../../shared/api/sandbox-shapes.ts";
@@ -8,11 +8,11 @@ import { shown } from "./lifecycle/paused.ts";
 
 export interface ViewDeps {
   readonly seed: string;
-  /** Base domain, null when there is none. */
+  /** Base domain; null when there is none. */
   readonly domain: string | null;
 }
 
-/** Required and deprecated on the wire: a constant. */
+/** Required by the wire and deprecated: a constant. */
 const CLIENT_ID = "6532622b";
 
 export function toSandbox(record: SandboxRecord, { seed, domain }: ViewDeps): Sandbox {
@@ -58,7 +58,7 @@ export function toDetail(record: SandboxRecord, { seed, domain }: ViewDeps): San
   };
 }
 
-/** Without the proxy's password. */
+/** The options without the proxy's password. */
 function shownNetwork(network: NetworkOptions): NonNullable<SandboxDetail["network"]> {
   const { egressProxy, ...rest } = network;
   if (egressProxy === undefined) return rest;

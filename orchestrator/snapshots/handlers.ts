@@ -57,7 +57,7 @@ export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof sna
     },
   };
 
-  /** Undefined: nothing of that name is the project's. */
+  /** Undefined: the project has no template or snapshot of that name. */
   async function templateFilter(project: Project, text: string) {
     const reference = parseTemplateReference(text);
     const template = await ownSnapshot(project, reference);
@@ -71,12 +71,12 @@ export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof sna
   }
 }
 
-/** Ids have one length, so the order is by id and then by tag. */
+/** Ids have equal length, so this sorts by id and then by tag. */
 function placeOf({ build, tag }: ListedSnapshot): Place {
   return { at: build.createdAt, name: `${build.id}:${tag}` };
 }
 
-/** On write a namespace must be the caller's own. */
+/** A write must name the caller's own namespace, or none. */
 function ownName(project: Project, text: string): TemplateReference {
   const reference = parseTemplateReference(text);
   ownNamespace(reference, project.slug, "name");

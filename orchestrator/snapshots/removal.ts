@@ -1,11 +1,11 @@
-/** Telling nodes to remove snapshots. What a node could not be told is in its next report, and is removed then. */
+/** Asks nodes to delete snapshots. Where a node cannot be reached, reconciliation of its next report deletes them. */
 
 import type { Log } from "../../shared/program/log.ts";
 import type { Background } from "../background.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 
 export interface SnapshotRemover {
-  /** Resolves when the node has done it, or could not be told within the limit; never throws. */
+  /** Resolves when the node has deleted it or the time limit has passed; never throws. */
   remove(nodeId: string, snapshotId: string): Promise<void>;
   /** The same, without waiting. */
   removeSoon(nodeId: string, snapshotId: string): void;
@@ -23,7 +23,7 @@ export function createSnapshotRemover({ nodes, background, log, timeoutMs }: Sna
     try {
       await nodes.agent(nodeId).deleteSnapshot({ params: { snapshotId } }, { timeoutMs });
     } catch (error) {
-      log.warn({ err: error, nodeId, snapshotId }, "node could not be told to remove a snapshot");
+      log.warn({ err: error, nodeId, snapshotId }, "could not ask a node to delete a snapshot");
     }
   }
   return {

@@ -1,4 +1,4 @@
-/** Opens the store: dialect, migrations, close. Everything else sees only Kysely. */
+/** Opens the store: dialect, migrations, close. All other files see only Kysely. */
 
 import { HandleEmptyInListsPlugin, Kysely, Migrator, replaceWithNoncontingentExpression, sql } from "kysely";
 import { AppError } from "../../shared/http/errors.ts";
@@ -12,7 +12,7 @@ const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontin
 
 export interface OpenedDatabase {
   readonly database: Database;
-  /** The newest schema step that is in force. */
+  /** The newest schema step in force. */
   readonly schema: string;
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -55,7 +55,7 @@ type OpenedDialect = ReturnType<typeof openSqlite>;
 
 /** @param place as of `openDatabase` */
 export function openDialect(place: string): OpenedDialect {
-  // PostgreSQL's connection holds a lock of its own from its beginning, and its files are not ours to clean.
+  // PostgreSQL's connection holds its own lock, and its files are the server's to clean.
   if (/^postgres(ql)?:\/\//.test(place)) {
     return { ...openPostgres(place), alone: (work) => work(), forgetRemoved: () => undefined };
   }

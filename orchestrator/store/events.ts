@@ -1,4 +1,4 @@
-/** Lifecycle events, written in the transaction of the move they tell of: exactly once a transition. */
+/** Lifecycle events, each written in the transaction of its move: exactly once per transition. */
 
 import type { EventType } from "../../shared/api/events.ts";
 import { newUuid } from "../../shared/ids.ts";

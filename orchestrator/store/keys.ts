@@ -13,7 +13,7 @@ export type KeyStore = ReturnType<typeof keyStore>;
 
 export function keyStore(db: Database, now: () => number) {
   return {
-    /** The key itself exists only in this reply. */
+    /** Only this answer contains the key. */
     async create(projectId: string, name: string): Promise<{ readonly key: string; readonly row: KeyRow }> {
       const key = newApiKey();
       const value = key.slice(key.indexOf("_") + 1);
@@ -63,7 +63,7 @@ export function keyStore(db: Database, now: () => number) {
       return result.numUpdatedRows === 1n;
     },
 
-    /** The hash of the key that is gone, for the cache; undefined: no such key in this project. */
+    /** The hash of the deleted key, for the cache; undefined: the project has no such key. */
     async delete(projectId: string, id: string): Promise<string | undefined> {
       const row = await db
         .deleteFrom("api_keys")

@@ -1,6 +1,6 @@
 /**
- * SQL on changes of network options. A change is written beside the options before the node is asked, and put in their
- * place when it has them: every step is conditional on the version, so that of two that meet one wins whole.
+ * SQL on changes of network options. A change is written beside the options before the node is asked, and replaces them
+ * once the node has it. Every step is conditional on the version, so of two changes that meet one wins as a whole.
  */
 
 import type { Seal } from "../../shared/program/seal.ts";
@@ -13,7 +13,7 @@ const LIVE_OR_ASLEEP: readonly SandboxState[] = ["running", "pausing", "paused",
 
 export function networkStore(db: Database, sealing: Seal) {
   return {
-    /** The record with its next version. Undefined: it is not running as `seen` any more, or another change was first. */
+    /** The record with its next version. Undefined: it is no longer running as `seen`, or another change came first. */
     async begin(
       seen: Pick<SandboxRecord, "id" | "executionId" | "networkVersion">,
       sealedChange: string,
@@ -30,7 +30,7 @@ export function networkStore(db: Database, sealing: Seal) {
       return row === undefined ? undefined : toRecord(row, sealing);
     },
 
-    /** The node has it. Undefined: another change was begun, this one was given up, or that execution is over. */
+    /** The node has the change. Undefined: a newer change began, this one was dropped, or that execution is over. */
     async commit(
       session: Session,
       { id, executionId, networkVersion }: Pick<SandboxRecord, "id" | "executionId" | "networkVersion">,
@@ -54,7 +54,7 @@ export function networkStore(db: Database, sealing: Seal) {
       return row === undefined ? undefined : toRecord(row, sealing);
     },
 
-    /** Another change in place of the one under way, or null: none. False: it is not under way any more. */
+    /** Replaces the change under way, or clears it (null). False: it is no longer under way. */
     async replaceChange(
       { id, networkVersion }: Pick<SandboxRecord, "id" | "networkVersion">,
       sealedChange: string | null,

@@ -1,4 +1,4 @@
-/** What nodes last said about themselves, so that a restarted orchestrator knows them. The only SQL on nodes. */
+/** The last report of each node, so that a restarted orchestrator knows the nodes. The only SQL on nodes. */
 
 import type { NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
 import type { Database, NodeRow } from "./tables.ts";
@@ -6,7 +6,7 @@ import type { Database, NodeRow } from "./tables.ts";
 export interface NodeRecord {
   readonly facts: NodeFacts;
   readonly load: NodeLoad;
-  /** What the operator asked for. */
+  /** The status that the operator set. */
   readonly wanted: NodeRow["wanted"];
   readonly wantedAt: number;
   readonly lastHeartbeatAt: number;

@@ -1,4 +1,4 @@
-/** The database of an installation that outgrows a file: PostgreSQL 15 or newer. The only importer of pg. */
+/** PostgreSQL 15 or newer as the store. The only importer of pg. */
 
 import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
 import { Pool, type PoolClient, types } from "pg";
@@ -10,19 +10,19 @@ export interface OpenedPostgres {
 
 const CONNECT_MS = 10_000;
 const STATEMENT_MS = 30_000;
-/** A restarted orchestrator waits for the server to notice that the former connection is gone. */
+/** How long a restarted orchestrator waits until the server has ended the session of its former process. */
 const LOCK_WAIT_MS = 30_000;
 const LOCK_RETRY_MS = 250;
-/** Any number will do, as long as every orchestrator uses the same one. */
+/** Key of the advisory lock: any number, as long as every orchestrator uses the same. */
 const ORCHESTRATOR_LOCK = 7_382_001;
 
 const INT8 = 20;
 const NUMERIC = 1700;
 
 /**
- * One connection, which holds a lock that no second orchestrator of this database gets: transactions follow each other as
- * they do in SQLite, so a store means the same on both. A lost connection fails what was under way, and the next statement
- * makes a new one. Throws when another orchestrator holds the lock for longer than 30 s.
+ * One connection, which holds an advisory lock that no second orchestrator of this database gets: transactions follow
+ * each other as in SQLite, so a store behaves alike on both. A lost connection fails statements under way, and the next
+ * statement opens a new one. Throws when another orchestrator holds the lock for longer than 30 s.
  * @param url `postgresql://user:password@host:port/database?sslmode=…`, or with `?host=<directory>` of a UNIX socket
  */
 export function openPostgres(url: string): OpenedPostgres {
@@ -72,7 +72,7 @@ function lockedPool(pool: Pool): PostgresPool {
   };
 }
 
-/** Held until the connection ends, however it ends. */
+/** Held until the connection ends, for whatever reason. */
 async function lock(client: PoolClient): Promise<void> {
   const before = Date.now();
   for (;;) {
@@ -87,7 +87,7 @@ async function lock(client: PoolClient): Promise<void> {
   }
 }
 
-/** PostgreSQL's text cannot hold U+0000, which a program in a sandbox may well print. */
+/** PostgreSQL's text cannot hold U+0000, which a program in a sandbox may print. */
 function storable(value: unknown): unknown {
   return typeof value === "string" && value.includes("\0") ? value.replaceAll("\0", "\u{FFFD}") : value;
 }

@@ -10,7 +10,7 @@ export interface Project {
   readonly publicId: string;
   readonly name: string;
   readonly slug: string;
-  /** Own limits; undefined: the platform's. */
+  /** The project's own limits; undefined: the platform's. */
   readonly maxSandboxes: number | undefined;
   readonly maxSandboxHours: number | undefined;
   readonly maxCpu: number | undefined;

@@ -1,4 +1,4 @@
-/** Snapshots as the API knows them: templates of kind `snapshot`, a build for each capture. The only SQL on those. */
+/** Snapshots as the API shows them: templates of kind `snapshot`, with a build per capture. The only SQL on those. */
 
 import { newTemplateId } from "../../shared/ids.ts";
 import { NOT_BUILT } from "./builds/row.ts";
@@ -6,7 +6,7 @@ import type { SandboxRecord } from "./sandboxes/record.ts";
 import type { BuildRow, Database, Session } from "./tables.ts";
 import { type Build, type Template, toBuild, toTemplate } from "./templates.ts";
 
-/** A capture that is about to be asked for. */
+/** A capture that the node has not been asked for yet. */
 export interface NewCapture {
   /** Also its id on the node. */
   readonly id: string;
@@ -17,7 +17,7 @@ export interface NewCapture {
   readonly memory: boolean;
   readonly defaultUser: string | undefined;
   readonly defaultWorkdir: string | undefined;
-  /** Those of the build that the source was started from. */
+  /** Settings of the build that the source was started from. */
   readonly sealedSettings: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface SnapshotFilter {
 
 export function snapshotStore(db: Database, now: () => number) {
   return {
-    /** The template new captures of this name belong to; made when there is none. Undefined: the name is a template's. */
+    /** The template for new captures of this name, made when missing. Undefined: the name is a template's. */
     async templateFor(
       projectId: string,
       name: { readonly namespace: string; readonly alias: string } | undefined,
@@ -68,7 +68,7 @@ export function snapshotStore(db: Database, now: () => number) {
       });
     },
 
-    /** Before the node is asked: what is there after a crash is known. */
+    /** Written before the node is asked, so that a crash leaves no unknown capture. */
     async begin(session: Session, capture: NewCapture): Promise<void> {
       const { source } = capture;
       const at = now();
@@ -96,7 +96,7 @@ export function snapshotStore(db: Database, now: () => number) {
       await session.insertInto("builds").values(row).execute();
     },
 
-    /** It is durable: from now on it may be started from, under `tag` when one is given. */
+    /** The capture is durable: sandboxes may start from it, under `tag` when one is given. */
     async finish(
       session: Session,
       id: string,
@@ -129,7 +129,7 @@ export function snapshotStore(db: Database, now: () => number) {
       return toBuild(row);
     },
 
-    /** Nobody starts from it any more; a snapshot template left without builds goes with it. */
+    /** No sandbox starts from the capture any more; a snapshot template left without builds is deleted with it. */
     async drop(session: Session, id: string): Promise<void> {
       const build = await session.selectFrom("builds").select("template_id").where("id", "=", id).executeTakeFirst();
       if (build === undefined) return;
@@ -144,7 +144,7 @@ export function snapshotStore(db: Database, now: () => number) {
         .execute();
     },
 
-    /** All builds of a template that are on nodes, whatever became of them; then the template itself. */
+    /** All builds of a template that are on nodes, in any state; then the template itself. */
     async dropTemplate(templateId: string): Promise<Build[]> {
       return db.transaction().execute(async (session) => {
         const rows = await session.selectFrom("builds").selectAll().where("template_id", "=", templateId).execute();
@@ -153,7 +153,7 @@ export function snapshotStore(db: Database, now: () => number) {
       });
     },
 
-    /** The build loses this tag. True: it has no other, so nothing names it any more. */
+    /** Removes this tag from the build. True: no other tag names the build. */
     async untag(
       templateId: string,
       tag: string,
@@ -188,7 +188,7 @@ export function snapshotStore(db: Database, now: () => number) {
       return rows.map(toBuild);
     },
 
-    /** Captures that a crash cut short: no sandbox is being captured into them. */
+    /** Captures that a crash interrupted: no sandbox is being captured into them. */
     async leftCaptures(before: number): Promise<Build[]> {
       const rows = await db
         .selectFrom("builds")
@@ -203,7 +203,7 @@ export function snapshotStore(db: Database, now: () => number) {
       return rows.map(toBuild);
     },
 
-    /** Snapshots that were begun and never had a capture. */
+    /** Snapshots that were begun and have no capture. */
     async dropEmpty(before: number): Promise<void> {
       await db
         .deleteFrom("templates")

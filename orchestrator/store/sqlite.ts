@@ -1,4 +1,4 @@
-/** The embedded database: one SQLite file. The only SQL of SQLite's own, and the only importer of better-sqlite3 here. */
+/** The embedded database: one SQLite file. All SQL specific to SQLite; the only importer of better-sqlite3 here. */
 
 import { chmodSync } from "node:fs";
 import SQLite from "better-sqlite3";
@@ -9,14 +9,14 @@ export interface OpenedSqlite {
   /** Runs alone among all processes that open this file. */
   readonly alone: <T>(work: () => Promise<T>) => Promise<T>;
   /**
-   * Once in the life of a file: what versions before have overwritten or deleted, secrets among it, is no longer in the
-   * file's free pages nor in its log.
+   * Once per file: removes data that earlier versions overwrote or deleted, secrets among it, from the file's free pages
+   * and its log.
    */
   readonly forgetRemoved: () => void;
 }
 
 const LOCK_WAIT_MS = 30_000;
-/** In `user_version`: `forgetRemoved` has been done. The schema's steps are counted elsewhere. */
+/** Value of `user_version` once `forgetRemoved` has been done. The schema's steps are counted elsewhere. */
 const FORGOTTEN = 1;
 
 /** `path` may be `:memory:`. The file holds secrets (sealed) and is readable by its owner only. */
@@ -38,7 +38,7 @@ export function openSqlite(path: string): OpenedSqlite {
     }),
     async alone(work) {
       if (path === ":memory:") return work();
-      // A lock on a file of its own: it dies with the process, and readers of the data are not kept waiting.
+      // A lock on a file of its own: the kernel releases it with the process, and readers of the data do not wait.
       const lock = new SQLite(`${path}-lock`, { timeout: LOCK_WAIT_MS });
       try {
         lock.exec("begin exclusive");
@@ -59,12 +59,12 @@ export function openSqlite(path: string): OpenedSqlite {
 
 const REMEMBERED = 256;
 
-/** Statements are prepared once: the texts are few and parsing them costs more than running most of them. */
+/** Caches prepared statements: there are few texts, and parsing one costs more than running most of them. */
 function remembered<S>(prepare: (text: string) => S): (text: string) => S {
   const statements = new Map<string, S>();
   return (text) => {
     const statement = statements.get(text) ?? prepare(text);
-    // Moved to the end: the first is the one not used for longest.
+    // Moves it to the end: the map's first entry is the least recently used.
     statements.delete(text);
     statements.set(text, statement);
     const oldest = statements.size > REMEMBERED ? statements.keys().next().value : undefined;

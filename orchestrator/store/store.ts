@@ -1,4 +1,4 @@
-/** The tables together, and the one write that spans two of them: a move and the event that tells of it. */
+/** All tables, and the writes that span two of them, such as a move and its event. */
 
 import type { EventType } from "../../shared/api/events.ts";
 import { AppError } from "../../shared/http/errors.ts";
@@ -34,7 +34,7 @@ export interface Told {
 
 export type Store = ReturnType<typeof createStore>;
 
-/** `sealing`: what rows hold that must not be readable in the file. */
+/** `sealing` encrypts the columns that must not be readable in the file. */
 export function createStore(db: Database, now: () => number, sealing: Seal) {
   const sandboxes = sandboxStore(db, sealing);
   const events = eventStore(db, now);
@@ -65,12 +65,12 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
       });
     },
 
-    /** An event of something that changes no state. */
+    /** An event that changes no state. */
     async tell(record: SandboxRecord, told: Told): Promise<void> {
       await db.transaction().execute((session) => events.add(session, told.type, record, told.data));
     },
 
-    /** A move to `snapshotting` and the build that the capture will be; neither without the other. */
+    /** A move to `snapshotting` and the build of the capture, in one transaction. */
     async beginCapture(move: Move, capture: NewCapture): Promise<SandboxRecord | undefined> {
       return db.transaction().execute(async (session) => {
         const moved = await sandboxes.move(session, move);
@@ -80,8 +80,8 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
     },
 
     /**
-     * The capture is durable, its build may be started from, and the sandbox goes on. Undefined: it had ended or somebody
-     * else had given the capture up; nothing is changed then.
+     * The capture is durable, its build can be started from, and the sandbox continues. Undefined: the sandbox had ended
+     * or the capture was dropped; nothing is changed then.
      */
     async finishCapture(
       move: Move,
@@ -98,7 +98,7 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
       });
     },
 
-    /** The capture is given up: nothing of it is wanted on the node, and the sandbox goes on if it still does. */
+    /** Drops the capture: its node will delete it, and the sandbox continues if it still runs. */
     async giveUpCapture(buildId: string, move?: Move): Promise<SandboxRecord | undefined> {
       return db.transaction().execute(async (session) => {
         const record = move === undefined ? undefined : await sandboxes.move(session, move);

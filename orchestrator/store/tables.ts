@@ -29,12 +29,12 @@ export interface KeyRow {
   readonly last_used_at: number | null;
 }
 
-/** `project_id` null: the platform's own, public to all. */
+/** `project_id` null: the platform's own, visible to all. */
 export interface TemplateRow {
   readonly id: string;
   readonly project_id: string | null;
   readonly public: number;
-  /** `snapshot`: made by snapshotting sandboxes, not by building; not among the templates that are listed. */
+  /** `snapshot`: made by snapshotting sandboxes, not by building; lists of templates omit it. */
   readonly kind: "template" | "snapshot";
   readonly created_at: number;
   readonly updated_at: number;
@@ -42,7 +42,7 @@ export interface TemplateRow {
   readonly last_spawned_at: number | null;
 }
 
-/** `namespace` '': promoted names, which everybody resolves. */
+/** `namespace` '': promoted names, which resolve for every project. */
 interface AliasRow {
   readonly namespace: string;
   readonly alias: string;
@@ -54,9 +54,9 @@ export interface BuildRow {
   readonly id: string;
   readonly template_id: string;
   readonly status: "waiting" | "building" | "ready" | "error";
-  /** `fork`: a checkpoint that lives only while forks start from it. The id of a snapshot or fork is its id on the node. */
+  /** `fork`: a checkpoint that exists only while forks start from it. A snapshot's or fork's id is its id on the node. */
   readonly kind: "template" | "snapshot" | "fork";
-  /** The only place of what it made, or is making; null for what any node can start, and in the queue. */
+  /** The only node that has, or makes, the build's files; null when any node can start it, and in the queue. */
   readonly node_id: string | null;
   readonly memory: number | null;
   readonly source_sandbox_id: string | null;
@@ -70,26 +70,26 @@ export interface BuildRow {
   readonly created_at: number;
   readonly updated_at: number;
   readonly finished_at: number | null;
-  /** Those it gets once it is ready: a JSON list. */
+  /** Tags that the build gets once it is ready: a JSON list. */
   readonly tags: string | null;
-  /** What the node is told, sealed; null before it starts and after it has ended. */
+  /** The start request for the node, sealed; null before the build starts and after it has ended. */
   readonly body: string | null;
-  /** Image of a private registry: the credentials are in memory only. */
+  /** The image's registry needs credentials, which are in memory only. */
   readonly with_access: number;
   /** `BuildSettings`, sealed: what its sandboxes start with. */
   readonly settings: string | null;
-  /** What it is based on. */
+  /** The build below it. */
   readonly parent_build_id: string | null;
-  /** On its node: the checkpoint that sandboxes of a template start as copies of. */
+  /** Checkpoint on its node, copied by sandboxes of a template with memory. */
   readonly snapshot_id: string | null;
   readonly started_at: number | null;
-  /** While it builds: it has failed if it is not over by then. */
+  /** While it builds: the build has failed if it is not over by then. */
   readonly deadline_at: number | null;
-  /** Its node has said that it has it. */
+  /** The node has confirmed the start request. */
   readonly accepted: number;
-  /** Entries of the node's log that have been read. */
+  /** Entries of the node's log that were read. */
   readonly log_offset: number;
-  /** Length of its stored log; at its limit nothing more is kept. */
+  /** Length of its stored log; at the limit further entries are dropped. */
   readonly log_characters: number;
   readonly reason_message: string | null;
   readonly reason_step: string | null;
@@ -111,7 +111,7 @@ interface BuildFileRow {
   readonly hash: string;
 }
 
-/** A node that is still to be told to remove what it made for a build. */
+/** A node that has not confirmed the removal of a build's files. */
 interface BuildRemovalRow {
   readonly build_id: string;
   readonly node_id: string;
@@ -144,25 +144,25 @@ export interface SandboxRow {
   readonly envs: string;
   /** Sealed: headers of its rules may be secrets. */
   readonly network: string | null;
-  /** Of the egress proxy; sealed. Older rows have none. */
+  /** Password of the egress proxy, sealed. Older rows have none. */
   readonly proxy_password: string | null;
-  /** Counts the changes of `network` that were begun. */
+  /** Number of changes of `network` that were begun. */
   readonly network_version: number;
   /** A change of `network` that the node may or may not have carried out; sealed (networks.ts). */
   readonly network_change: string | null;
-  /** What the caller said: null = nothing. */
+  /** The caller's value; null: not given. */
   readonly internet: number | null;
   readonly on_timeout: "kill" | "pause";
   readonly on_timeout_memory: number;
-  /** What a connect restores that does not say. */
+  /** What a connect restores when it does not say. */
   readonly on_resume: "restore" | "reboot";
-  /** On the node: what a paused sandbox is resumed from. Stays while it starts, and after a start without memory. */
+  /** The snapshot on the node that a paused sandbox resumes from. Kept while it starts, also without memory. */
   readonly snapshot_id: string | null;
   readonly snapshot_memory: number | null;
-  /** A capture under way, known before the node is: a crash can repeat it or give it up. */
+  /** A capture under way, written before the node is asked: after a crash it is repeated or dropped. */
   readonly capture_id: string | null;
   readonly capture_memory: number | null;
-  /** Of a resume under way: whether memory was asked for, and seconds to live once it runs. */
+  /** A resume under way: whether memory was asked for, and its timeout in seconds once it runs. */
   readonly resume_memory: number | null;
   readonly resume_s: number | null;
   readonly auto_resume: number;
@@ -170,7 +170,7 @@ export interface SandboxRow {
   readonly created_at: number;
   readonly started_at: number;
   readonly end_at: number;
-  /** Until when the transition under way must have ended; 0 in a state of rest. */
+  /** Deadline of the transition under way; 0 in a state of rest. */
   readonly deadline_at: number;
   readonly ended_at: number | null;
   readonly end_reason: string | null;
@@ -221,6 +221,6 @@ export interface Tables {
   readonly events: EventRow;
 }
 
-/** A store works inside a transaction as well as outside one. */
+/** Stores take a transaction or the database itself. */
 export type Database = Kysely<Tables>;
 export type Session = Database | Transaction<Tables>;

@@ -1,4 +1,4 @@
-/** Tags: which build a name with a tag means. The only SQL that moves them. */
+/** Tags: which build a template's name and tag resolve to. The only SQL that moves them. */
 
 import type { Database, Session } from "./tables.ts";
 
@@ -28,7 +28,7 @@ export function tagStore(db: Database, now: () => number) {
       await db.transaction().execute((session) => assign(session, { templateId, buildId, tags, at: now() }));
     },
 
-    /** All of them or none. The first that does not exist, or undefined when they are gone. */
+    /** Deletes all of them or none. Returns the first that does not exist, or undefined when all were deleted. */
     async remove(templateId: string, tags: readonly string[]): Promise<string | undefined> {
       return db.transaction().execute(async (session) => {
         const rows = await session

@@ -28,7 +28,7 @@ export interface TemplateChangesDeps {
 export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handlers<typeof templateChangeApi, Project> {
   const { store } = deps;
 
-  /** Without a tag the snapshot with all its tags; with one that tag, and what only it named. */
+  /** Without a tag, deletes the snapshot with all its tags; with a tag, the tag and the capture that only it named. */
   async function removeSnapshot(template: Template, tag: string | undefined, reference: string): Promise<void> {
     const tagged = tag === undefined ? undefined : await store.templates.tagged(template.id, tag);
     if (tag !== undefined && tagged === undefined) throw noTemplate(reference);
@@ -45,7 +45,7 @@ export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handler
     if (untagged?.unnamed === true) await deps.capturing.discard(untagged.build);
   }
 
-  /** With a tag other than the default that tag; its build stays for as long as something needs it. */
+  /** With another tag than the default, deletes that tag; its build stays for as long as something needs it. */
   async function removeTemplate(template: Template, tag: string, reference: string): Promise<void> {
     if (tag !== DEFAULT_TAG) {
       if ((await store.tags.remove(template.id, [tag])) !== undefined) throw noTemplate(reference);
@@ -63,7 +63,7 @@ export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handler
   }
 
   async function publish(caller: Project, text: string, isPublic: boolean | undefined): Promise<string[]> {
-    // What another project keeps private is not there; what it has published can be seen anyway.
+    // Another project's private template answers 404; a published one is visible anyway.
     const template = await deps.names.find(caller, parseTemplateReference(text));
     if (template?.kind !== "template") throw noTemplate(text);
     if (template.projectId === undefined) throw new AppError("bad_request", `template '${text}' is the platform's own`);
@@ -77,7 +77,7 @@ export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handler
       const text = params.templateID;
       const reference = parseTemplateReference(text);
       const template = await deps.names.find(caller, reference);
-      // Whoever may only use it learns no more than that there is nothing here to delete.
+      // A caller who may only use the template gets "not found", as for an unknown one.
       if (template?.projectId !== caller.id) throw noTemplate(text);
       if (template.kind === "template") await removeTemplate(template, reference.tag, text);
       else await removeSnapshot(template, text.includes(":") ? reference.tag : undefined, text);

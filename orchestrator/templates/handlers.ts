@@ -23,7 +23,7 @@ export interface TemplatesDeps {
 export function createTemplateHandlers({ templates, names }: TemplatesDeps): Handlers<typeof templateApi, Project> {
   async function shown(template: Template): Promise<ShownTemplate | undefined> {
     const [builds, aliases] = await Promise.all([templates.builds(template.id), templates.aliases(template.id)]);
-    // The last that succeeded; until one has, the last there is.
+    // The last successful build; until there is one, the last build.
     const ready = builds.find(({ status }) => status === "ready");
     const build = (await templates.tagged(template.id, DEFAULT_TAG)) ?? ready ?? builds[0];
     if (build === undefined) return undefined;
@@ -53,7 +53,7 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
   }
 
   async function allShown(some: readonly Template[]): Promise<ShownTemplate[]> {
-    // Undefined: deleted since it was listed.
+    // Undefined: deleted after it was listed.
     return (await Promise.all(some.map(shown))).filter((template) => template !== undefined);
   }
 
@@ -70,7 +70,7 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
       const template = await names.findAny(caller, reference);
       if (template === undefined) throw noTemplate(params.alias);
       if (!mayUse(caller, template)) {
-        // A full name may be asked for: SDKs read 403 as "the name is taken". An id is not a name, and tells nothing.
+        // A full name answers 403, which SDKs read as "the name is taken". An id is not a name and gets 404.
         if (reference.namespace === undefined) throw noTemplate(params.alias);
         throw new AppError("forbidden", `no access to template '${params.alias}'`);
       }
@@ -112,7 +112,7 @@ export function ownTeam(caller: Project, teamId: string | undefined, where: "que
   throw new AppError("forbidden", `${where} field 'teamID' names another project than the caller's`);
 }
 
-/** Of a template or a build among its like. */
+/** Position of a template or build in its list. */
 function placeOf({ createdAt, id }: Pick<Template, "createdAt" | "id">): Place {
   return { at: createdAt, name: id };
 }

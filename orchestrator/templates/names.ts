@@ -1,4 +1,4 @@
-/** Which template and build a reference means to a project. */
+/** Resolves a reference to the template and build that it means for a project. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Project } from "../store/projects.ts";
@@ -8,16 +8,16 @@ import { DEFAULT_TAG, parseTemplateReference, type TemplateReference } from "./r
 export interface Resolved {
   readonly template: Template;
   readonly build: Build;
-  /** First alias, as `ns/alias` has it without its namespace. */
+  /** The first alias, without its namespace. */
   readonly alias: string | undefined;
 }
 
 export interface TemplateNames {
-  /** AppError `template_not_found`, also for a private template of somebody else. */
+  /** AppError `template_not_found`, also for another project's private template. */
   resolve(project: Project, reference: string): Promise<Resolved>;
   /** Undefined: unknown, or private and not the project's. */
   find(project: Project, reference: TemplateReference): Promise<Template | undefined>;
-  /** Whatever its owner. */
+  /** Of any owner. */
   findAny(project: Project, reference: TemplateReference): Promise<Template | undefined>;
 }
 

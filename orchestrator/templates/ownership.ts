@@ -1,4 +1,4 @@
-/** Templates as those who may change them see them: their own. What is not theirs is not there, or refused. */
+/** Templates for those who may change them: their owners. For all others they do not exist, or are refused. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Project } from "../store/projects.ts";
@@ -10,14 +10,14 @@ export function noTemplate(reference: string): AppError {
   return new AppError("template_not_found", `template '${reference}' not found`);
 }
 
-/** AppError `template_not_found`, also for what is another project's and for snapshots. */
+/** AppError `template_not_found`, also for another project's templates and for snapshots. */
 export async function ownTemplate(names: TemplateNames, project: Project, text: string): Promise<Template> {
   const template = await names.find(project, parseTemplateReference(text));
   if (template?.projectId !== project.id || template.kind !== "template") throw noTemplate(text);
   return template;
 }
 
-/** A build of it; AppError `template_not_found` for anything else. */
+/** A build of the template; AppError `template_not_found` for anything else. */
 export async function ownBuild(
   deps: { readonly names: TemplateNames; readonly templates: Pick<TemplateStore, "build"> },
   project: Project,

@@ -1,18 +1,18 @@
-/** `[namespace/]alias[:tag]` or `templateID[:tag]` → parts. Pure. */
+/** Parses `[namespace/]alias[:tag]` or `templateID[:tag]`. Pure. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import { isUuid } from "../../shared/ids.ts";
 
 export interface TemplateReference {
   readonly namespace: string | undefined;
-  /** Alias, or template id. */
+  /** Alias or template id. */
   readonly name: string;
   readonly tag: string;
 }
 
 export const DEFAULT_TAG = "default";
 
-/** AppError `bad_request` naming the part that is wrong. Lower-cases, trims. */
+/** AppError `bad_request` that names the wrong part. Lower-cases, trims. */
 export function parseTemplateReference(text: string): TemplateReference {
   const clean = text.trim().toLowerCase();
   const [path = "", tag = DEFAULT_TAG, ...more] = clean.split(":");

@@ -1,11 +1,11 @@
-/** The body of POST /v3/templates → which template, which tags, what size; or the refusal of the contract. Pure. */
+/** Reads the body of POST /v3/templates: template, tags and size; or refuses it in the words of the contract. Pure. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import { DEFAULT_TAG, parseTag, parseTemplateReference, type TemplateReference } from "./reference.ts";
 
 export interface TemplateAsk {
   readonly name?: string;
-  /** Deprecated synonym of `name`, which goes first. */
+  /** Deprecated synonym of `name`; `name` wins. */
   readonly alias?: string;
   readonly tags?: readonly string[];
   readonly cpuCount?: number;
@@ -16,9 +16,9 @@ export interface TemplateAsk {
 export interface TemplateSizes {
   readonly cpuCount: number;
   readonly memoryMB: number;
-  /** Of the base; nothing is ever smaller. */
+  /** Size of the base; no template is smaller. */
   readonly diskMb: number;
-  /** What is free after a build that asks for nothing. */
+  /** Free disk after a build that asks for none. */
   readonly freeDiskMb: number;
 }
 
@@ -53,7 +53,7 @@ export function readTemplateRequest(
   };
 }
 
-/** On write a namespace must be the caller's own. */
+/** A write must name the caller's own namespace, or none. */
 export function ownNamespace({ namespace }: TemplateReference, slug: string, field: string): void {
   if (namespace === undefined || namespace === slug) return;
   throw new AppError("bad_request", `body field '${field}': namespace '${namespace}' is not '${slug}'`);
@@ -70,6 +70,6 @@ function resources(body: TemplateAsk, limits: TemplateLimits, defaults: Template
   if (minFreeDiskMb > limits.diskMb) {
     throw new AppError("bad_request", `Free disk can't be higher than ${limits.diskMb} MiB`);
   }
-  // The limit of a container's disk counts what it writes itself, so it is what is free after the build.
+  // The limit of a container's disk counts what the sandbox writes, so it is the free space after the build.
   return { cpuCount, memoryMB, diskSizeMB: Math.max(minFreeDiskMb, defaults.diskMb) };
 }

@@ -1,8 +1,8 @@
-/** How often templates are used: counted in memory, written now and then, so that a start does not pay for it. */
+/** Counts uses of templates in memory and writes them periodically, so that a start does not wait for it. */
 
 export interface Spawns {
   count(templateId: string): void;
-  /** Writes what was counted; what cannot be written is counted on. */
+  /** Writes the counts; counts that cannot be written stay for the next time. */
   flush(): Promise<void>;
 }
 

@@ -1,18 +1,18 @@
-/** Do these bytes begin a tar archive, plain or in gzip? Only a first look: a node unpacks, and trusts nothing. Pure. */
+/** Checks whether bytes begin a tar archive, plain or gzip: a first look, the node checks again. Pure. */
 
 import { constants, gunzipSync } from "node:zlib";
 
 export type ArchiveKind = "tar" | "tar.gz";
 
-/** As many first bytes tell what it is. */
+/** Number of first bytes that decide. */
 export const HEAD_BYTES = 65_536;
 
 const BLOCK = 512;
-/** Of the header's own checksum field, which counts as blanks. */
+/** Position of the checksum field in a tar header; it counts as blanks. */
 const SUM_AT = 148;
 const SUM_LENGTH = 8;
 
-/** Undefined: neither. `head` may be cut off anywhere after `HEAD_BYTES`. */
+/** Undefined: neither plain tar nor gzip. `head` may be cut anywhere after `HEAD_BYTES`. */
 export function archiveKind(head: Buffer): ArchiveKind | undefined {
   if (head[0] !== 0x1f || head[1] !== 0x8b) return isTar(head) ? "tar" : undefined;
   try {
@@ -26,7 +26,7 @@ export function archiveKind(head: Buffer): ArchiveKind | undefined {
 function isTar(bytes: Buffer): boolean {
   if (bytes.length < BLOCK) return false;
   const block = bytes.subarray(0, BLOCK);
-  // An archive of nothing begins with its end: blocks of zeros.
+  // An empty archive begins with its end: blocks of zeros.
   if (block.every((byte) => byte === 0)) return true;
   const stored = Number.parseInt(block.toString("latin1", SUM_AT, SUM_AT + SUM_LENGTH).replaceAll(/[^0-7]/g, ""), 8);
   let sum = SUM_LENGTH * 32;

@@ -1,7 +1,7 @@
 /**
- * Archives of COPY steps on disk: `<directory>/<template id>/<hash>`. A file of that name is whole and durable; what is
- * on its way has a name of its own, so uploads of one hash do not meet. Their content is not trusted, nor looked into
- * beyond the first block.
+ * Stores archives of COPY steps on disk: `<directory>/<template id>/<hash>`. A file of that name is whole and durable;
+ * an upload under way has a temporary name, so two uploads of one hash do not collide. The content is not trusted, and
+ * nothing beyond its first block is read.
  */
 
 import { randomUUID } from "node:crypto";
@@ -15,22 +15,22 @@ export interface StoredArchive {
   readonly templateId: string;
   readonly hash: string;
   readonly bytes: number;
-  /** Stored, or asked for by a client, unix milliseconds. */
+  /** Time of the upload or of a client's last request for it, unix milliseconds. */
   readonly usedAt: number;
 }
 
 export interface Archives {
   has(templateId: string, hash: string): Promise<boolean>;
-  /** As `has`; and it is in use from now on, so that it is not swept before the build that names it starts. */
+  /** As `has`, and marks the archive as used, so that cleanup keeps it until the build that names it starts. */
   touch(templateId: string, hash: string): Promise<boolean>;
-  /** AppError `bad_request`: not `length` bytes, or no tar archive. Resolves when it is durable. */
+  /** AppError `bad_request`: not `length` bytes, or no tar archive. Resolves when the archive is durable. */
   store(upload: Upload): Promise<void>;
-  /** Undefined: there is none. */
+  /** Undefined: there is no such archive. */
   read(templateId: string, hash: string): Promise<{ readonly bytes: number; readonly stream: ReadStream } | undefined>;
   list(): Promise<StoredArchive[]>;
   remove(templateId: string, hash: string): Promise<void>;
   removeTemplate(templateId: string): Promise<void>;
-  /** Removes what uploads that were cut short have left, older than that. */
+  /** Removes the files of interrupted uploads that are older than that. */
   sweepUnfinished(before: number): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ const TEMPLATE = /^[a-z0-9]{1,64}$/;
 const UNFINISHED = ".upload-";
 
 export function openArchives(directory: string): Archives {
-  // The last line of defence: both come from checked routes and rows.
+  // A second check: both values come from validated routes and rows.
   function folder(templateId: string): string {
     if (!TEMPLATE.test(templateId)) throw new AppError("bad_request", "not a template id");
     return join(directory, templateId);
@@ -106,7 +106,7 @@ export function openArchives(directory: string): Archives {
         if (isMissing(error)) return undefined;
         throw error;
       }
-      // From the open file: the name may mean another upload, or nothing, a moment later.
+      // Reads the open file: its name may belong to another upload a moment later.
       const { size: bytes } = await file.stat();
       return { bytes, stream: createReadStream(at, { fd: file, start: 0 }) };
     },

@@ -1,4 +1,4 @@
-/** The two routes that carry archives instead of JSON: uploads of clients, downloads of nodes. Streams, both. */
+/** The two routes that stream archives instead of JSON: uploads by clients, downloads by nodes. */
 
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
@@ -14,9 +14,9 @@ export interface FileRoutesDeps {
   readonly seed: string;
   readonly now: () => number;
   readonly maxBytes: number;
-  /** False: deleted since the URL was signed. */
+  /** False: the template was deleted after the URL was signed. */
   readonly isTemplate: (id: string) => Promise<boolean>;
-  /** Whether that node was given a build of the template that copies from these files. */
+  /** Whether that node has a build of the template that copies from these files. */
   readonly isBuilding: (place: UploadPlace & { readonly nodeId: string }) => Promise<boolean>;
 }
 
@@ -25,7 +25,7 @@ interface Params {
   readonly hash: string;
 }
 
-/** What a node's download says of itself to `auth.node`. */
+/** What `auth.node` reads of a node's download. */
 const DOWNLOAD = {
   method: "GET",
   path: "/internal/templates/{templateId}/files/{hash}",
@@ -45,7 +45,7 @@ export function addFileRoutes(server: FastifyInstance, deps: FileRoutesDeps): vo
     return reply.type("application/octet-stream").header("content-length", found.bytes).send(found.stream);
   });
 
-  // A context of its own: here, and only here, a body of any type stays a stream.
+  // A context of its own: only here does a body of any type stay a stream.
   void server.register((uploads, _options, done) => {
     uploads.removeAllContentTypeParsers();
     uploads.addContentTypeParser("*", (_request, body, parsed) => parsed(null, body));
@@ -65,7 +65,7 @@ export function addFileRoutes(server: FastifyInstance, deps: FileRoutesDeps): vo
   });
 }
 
-/** A client that leaves in the middle has sent another length than it announced. */
+/** A client that disconnects has sent fewer bytes than it announced. */
 async function* whole(body: Readable, length: number): AsyncGenerator<Buffer> {
   try {
     for await (const chunk of body) yield chunk as Buffer;

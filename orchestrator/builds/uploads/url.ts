@@ -1,9 +1,9 @@
-/** The URL that the files of a COPY step are uploaded to: it carries its own permission, for a while. Pure. */
+/** Signed upload URLs for the files of a COPY step: the URL itself is the permission, for a limited time. Pure. */
 
 import { AppError } from "../../../shared/http/errors.ts";
 import { sameSecret, uploadSignature } from "../../../shared/ids.ts";
 
-/** As long as clients give one upload. */
+/** Lifetime of a URL: as long as clients allow one upload to take. */
 const LIFE_SECONDS = 3600;
 
 export interface UploadPlace {
@@ -19,7 +19,7 @@ export function uploadUrl(origin: string, place: UploadPlace, { seed, now }: { s
   return `${origin.replace(/\/+$/, "")}/uploads/${place.templateId}/${place.hash}?${query.toString()}`;
 }
 
-/** AppError `forbidden`: not signed by us for this place, or too late. */
+/** AppError `forbidden`: the signature is not ours for this path, or the URL has expired. */
 export function checkUploadUrl(
   place: UploadPlace,
   query: { readonly expires?: unknown; readonly signature?: unknown },

@@ -1,6 +1,6 @@
 /**
- * Traffic wakes a paused sandbox whose policy says so. Tokens are checked before anything is resumed, requests that wait
- * are bounded, and whoever may not know learns nothing but "not found".
+ * Resumes a paused sandbox for traffic when its policy allows it. Tokens are checked before anything is resumed, the
+ * number of waiting requests is bounded, and a visitor without access gets "not found" like for an unknown sandbox.
  */
 
 import { AppError } from "../../../shared/http/errors.ts";
@@ -17,9 +17,9 @@ import type { Transitions } from "./transitions.ts";
 
 export interface Waking {
   readonly wake: Wake;
-  /** Sandboxes that a signed URL may wake. */
+  /** Paused sandboxes that a signed URL may resume. */
   sleepers(): Promise<readonly Sleeper[]>;
-  /** A sandbox was paused: the list of sleepers is read again. */
+  /** A sandbox was paused: drops the cached list of paused sandboxes. */
   changed(): void;
 }
 
@@ -33,14 +33,14 @@ export interface WakingDeps {
   readonly log: Log;
   readonly maxHours: (project: Project) => number;
   readonly maxSandboxes: (project: Project) => number;
-  /** Requests that may wait at once, in all. */
+  /** Most requests that wait at once. */
   readonly limit: number;
   readonly timeoutMs: number;
 }
 
-/** A sandbox that traffic wakes lives at least so long [REF]. */
+/** Shortest life of a sandbox that traffic resumed [REF]. */
 const LEAST_SECONDS = 300;
-/** Who tries signatures does not make us read the table each time. */
+/** How long the list of paused sandboxes is cached, so that wrong signatures do not read the table each time. */
 const SLEEPERS_FRESH_MS = 1_000;
 const ROUNDS = 3;
 
@@ -84,8 +84,8 @@ export function createWaking(deps: WakingDeps): Waking {
     const error = AppError.from(reason);
     if (error.code === "too_many_sandboxes") return { is: "limited", message: error.message };
     if (error.status === 409) return { is: "transitioning" };
-    // The reason is the owner's to read, not the visitor's.
-    deps.log.warn({ err: error, sandboxId }, "sandbox could not be woken by traffic");
+    // The log has the reason for the owner; the visitor does not get it.
+    deps.log.warn({ err: error, sandboxId }, "could not resume a sandbox for traffic");
     return NOT_FOUND;
   }
 
@@ -123,7 +123,7 @@ export function createWaking(deps: WakingDeps): Waking {
   };
 }
 
-/** The resume goes on when its visitor has left or waited enough: others may have joined it. */
+/** The resume continues when its visitor disconnects or waited too long: other requests may have joined it. */
 async function within(work: Promise<WakeResult>, signal: AbortSignal, timeoutMs: number): Promise<WakeResult> {
   let stop: () => void = () => undefined;
   const limit = new Promise<WakeResult>((resolve) => {
@@ -142,7 +142,7 @@ async function within(work: Promise<WakeResult>, signal: AbortSignal, timeoutMs:
   }
 }
 
-/** By its policy, and only where nothing would be lost: a snapshot without memory waits for an explicit connect. */
+/** By its policy, and only where no memory would be lost: a snapshot without memory needs an explicit connect. */
 export function mayWake(
   record: Pick<SandboxRecord, "state" | "autoResume" | "snapshot" | "capture" | "resumption">,
 ): boolean {
@@ -152,7 +152,7 @@ export function mayWake(
   return record.state === "paused" && record.snapshot?.memory === true;
 }
 
-/** Why this visitor may not wake it; undefined when it may. Pure. */
+/** Why this visitor may not resume the sandbox; undefined when it may. Pure. */
 export function denial(
   { id, network }: Pick<SandboxRecord, "id" | "network">,
   visit: { readonly port: number; readonly tokens: WakeTokens; readonly seed: string },
@@ -171,7 +171,7 @@ export function denial(
   return "The sandbox is paused, and waking it takes its traffic access token";
 }
 
-/** The time asked for at create, within the project's limit, and never less than the floor. Pure. */
+/** The timeout of the create request, within the project's limit, and at least the floor. Pure. */
 export function secondsFor(created: number, maxHours: number): number {
   return Math.max(LEAST_SECONDS, Math.min(created, maxHours * 3600));
 }

@@ -1,7 +1,7 @@
 /**
- * running → snapshotting → running: a copy of a sandbox is made in place, its route and connections stay. The build that
- * the copy will be is written with the move, so that after a crash both are known: the sandbox goes on, the copy is given
- * up, and the node is told to remove what nobody names.
+ * running → snapshotting → running: captures a sandbox in place; its route and connections stay. The same write records
+ * the move and the build of the capture, so that a crash loses neither: the sandbox continues, the capture is dropped,
+ * and the node is asked to delete what no record names.
  */
 
 import { AppError } from "../../../shared/http/errors.ts";
@@ -19,11 +19,11 @@ import type { Transitions } from "./transitions.ts";
 
 interface CaptureAsk {
   readonly kind: "snapshot" | "fork";
-  /** Which template the capture becomes a build of; absent: the source's own. */
+  /** The template that gets the capture as a build; absent: the source's own template. */
   readonly template?: () => Promise<{ readonly id: string; readonly tag: string }>;
-  /** For messages: "forked". */
+  /** For messages, for example "forked". */
   readonly done: string;
-  /** While another capture is under way. */
+  /** What to do while another capture runs. */
   readonly same: "wait" | "refuse";
 }
 
@@ -33,13 +33,13 @@ export interface Capture {
 }
 
 export interface Capturing {
-  /** AppError 404; 409 when it is paused, changing, or (`refuse`) being captured; else the node's reason. */
+  /** AppError 404; 409 when paused, in transition, or (`refuse`) being captured; else the node's reason. */
   capture(project: Project, id: string, ask: CaptureAsk): Promise<Capture>;
-  /** Nobody starts from it any more. */
+  /** No sandbox starts from the capture any more. */
   discard(build: Build): Promise<void>;
-  /** Lets a sandbox go on whose capture was cut short. */
+  /** Returns a sandbox to running whose capture was interrupted. */
   recover(record: SandboxRecord): Promise<void>;
-  /** Removes what crashes left of captures from before that time. */
+  /** Removes what crashes left of captures that began before that time. */
   sweep(before: number): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export interface CapturingDeps {
   readonly log: Log;
   readonly captureTimeoutMs: number;
   readonly patienceMs: number;
-  /** Its end may have passed meanwhile. */
+  /** The sandbox's end may have passed meanwhile. */
   expiresAt(endAt: number): void;
 }
 
@@ -124,7 +124,7 @@ export function createCapturing(deps: CapturingDeps): Capturing {
       deps.expiresAt(finished.record.endAt);
       return { source: finished.record, build: finished.build };
     } catch (reason) {
-      // Whatever the node did or did: the sandbox goes on there, and the copy is nobody's.
+      // Whatever the node did, the sandbox continues there, and no record names the capture.
       await store.giveUpCapture(snapshotId, onward);
       deps.snapshots.removeSoon(nodeId, snapshotId);
       deps.expiresAt(record.endAt);
@@ -132,7 +132,7 @@ export function createCapturing(deps: CapturingDeps): Capturing {
     }
   }
 
-  /** Its name means another capture now: it goes, unless something still names or needs it. */
+  /** The name moved to another capture: deletes this one unless something still names or needs it. */
   async function supersede(former: Build): Promise<void> {
     const tags = await store.templates.tagsOf(former.id);
     if (tags.length === 0 && !(await store.sleepers.usesTemplate(former.templateId, former.id))) await discard(former);
@@ -178,7 +178,7 @@ export function createCapturing(deps: CapturingDeps): Capturing {
     async sweep(before) {
       const left = [...(await store.snapshots.leftForks(before)), ...(await store.snapshots.leftCaptures(before))];
       for (const build of left) {
-        deps.log.warn({ snapshotId: build.id, kind: build.kind }, "removing a capture that was cut short");
+        deps.log.warn({ snapshotId: build.id, kind: build.kind }, "removing an interrupted capture");
         await discard(build);
       }
       await store.snapshots.dropEmpty(before);
@@ -186,7 +186,7 @@ export function createCapturing(deps: CapturingDeps): Capturing {
   };
 }
 
-/** Throws for every state that no copy is made of. */
+/** Throws for every state that cannot be captured. */
 function refuse(record: SandboxRecord | undefined, id: string, done: string): asserts record is SandboxRecord {
   switch (record?.state) {
     case undefined:

@@ -1,4 +1,4 @@
-/** Connect and resume: whatever state a sandbox is in, the way to its running, or the refusal. */
+/** Connect and resume: brings a sandbox to running from any state, or refuses with the reason. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -20,13 +20,13 @@ export interface ConnectAsk {
 
 interface Connected {
   readonly record: SandboxRecord;
-  /** It was paused when the caller came. */
+  /** The sandbox was paused when the request came. */
   readonly resumed: boolean;
 }
 
 export interface Connecting {
   connect(project: Project, id: string, ask: ConnectAsk): Promise<Connected>;
-  /** As `connect`, but 409 for a sandbox that runs. */
+  /** As `connect`, but 409 for a running sandbox. */
   resume(project: Project, id: string, ask: ConnectAsk): Promise<SandboxRecord>;
 }
 
@@ -36,12 +36,12 @@ export interface ConnectingDeps {
   readonly lifetime: Lifetime;
   readonly transitions: Transitions;
   readonly maxSandboxes: (project: Project) => number;
-  /** Longest wait for a pause or snapshot under way, a round. */
+  /** Longest wait for a pause or snapshot under way, per round. */
   readonly waitMs: number;
 }
 
 const ROUNDS = 4;
-/** Between two looks at a transition that another process performs. */
+/** Pause between two reads of a transition that another process performs. */
 const ELSEWHERE_MS = 100;
 
 export function createConnecting(deps: ConnectingDeps): Connecting {
@@ -66,11 +66,11 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
       limit: deps.maxSandboxes(project),
       ...(ask.onTimeout === undefined ? {} : { onTimeout: ask.onTimeout }),
     });
-    // Who joined asked for a time of its own.
+    // A caller that joined another one's resume still needs its own timeout.
     return resumed.own ? resumed.record : deps.lifetime.connect(project, id, ask.seconds);
   }
 
-  /** Waits for whatever keeps it from resting, here or in another process. */
+  /** Waits for the transition under way, in this process or another. */
   async function rest(id: string): Promise<void> {
     if (deps.transitions.current(id) === undefined) await sleep(ELSEWHERE_MS);
     else await deps.transitions.settled(id, deps.waitMs);
@@ -102,7 +102,7 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
     throw new AppError("conflict", `Sandbox "${id}" is changing state`);
   }
 
-  /** Undefined: it left `running` in between. */
+  /** Undefined: the sandbox left `running` meanwhile. */
   async function extend(project: Project, id: string, seconds: number): Promise<SandboxRecord | undefined> {
     try {
       return await deps.lifetime.connect(project, id, seconds);

@@ -1,4 +1,4 @@
-/** Ends sandboxes whose time is over: found by an index, re-checked under the move, a bounded number at once. */
+/** Ends sandboxes whose timeout has passed: found by an index, checked again in the move, a bounded number at once. */
 
 import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
@@ -6,20 +6,20 @@ import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { SandboxStore } from "../../store/sandboxes/sandboxes.ts";
 
 export interface Expiry {
-  /** An end was set: look then, not only at the next round. */
+  /** An end was set: wakes at that time, not only at the next round. */
   soon(endAt: number): void;
   stop(): Promise<void>;
 }
 
 export interface ExpiryDeps {
   readonly store: Pick<SandboxStore, "expired">;
-  /** Kills or pauses it, as it was made; only if its end has really passed. */
+  /** Kills or pauses the sandbox, by its `onTimeout`, only if its end has really passed. */
   expire(record: SandboxRecord): Promise<unknown>;
   readonly now: () => number;
   readonly log: Log;
   readonly everyMs: number;
   readonly concurrency: number;
-  /** Seconds between an end and its being acted on. */
+  /** Delay in seconds between an end and its execution, for the metrics. */
   observe(lagSeconds: number): void;
 }
 
@@ -28,7 +28,7 @@ const LONGEST_WAIT_MS = 60_000;
 
 export function startExpiry(deps: ExpiryDeps): Expiry {
   const busy = new Map<string, Promise<void>>();
-  /** What could not be ended, and when it is tried again. */
+  /** Sandboxes that could not be ended, with the time of the next try. */
   const failed = new Map<string, { readonly waitMs: number; readonly until: number }>();
 
   async function end(record: SandboxRecord): Promise<void> {
@@ -39,7 +39,7 @@ export function startExpiry(deps: ExpiryDeps): Expiry {
     } catch (error) {
       const waitMs = Math.min(LONGEST_WAIT_MS, (failed.get(record.id)?.waitMs ?? FIRST_WAIT_MS / 2) * 2);
       failed.set(record.id, { waitMs, until: deps.now() + waitMs });
-      deps.log.warn({ err: error, sandboxId: record.id }, "expired sandbox could not be ended");
+      deps.log.warn({ err: error, sandboxId: record.id }, "could not end an expired sandbox");
     } finally {
       busy.delete(record.id);
     }
@@ -49,7 +49,7 @@ export function startExpiry(deps: ExpiryDeps): Expiry {
     const free = deps.concurrency - busy.size;
     if (free <= 0) return;
     for (const [id, { until }] of failed) if (until + LONGEST_WAIT_MS < deps.now()) failed.delete(id);
-    // What is under way or waits for another try stays in the result: ask for more than is free, so that it holds up no one.
+    // The result includes sandboxes under way or waiting for a retry: read that many more, so that others are found.
     for (const record of await deps.store.expired(deps.now(), deps.concurrency + failed.size)) {
       if (busy.size >= deps.concurrency) break;
       if ((failed.get(record.id)?.until ?? 0) > deps.now()) continue;

@@ -1,4 +1,4 @@
-/** One running sandbox → N copies that start from one checkpoint of it: each a sandbox of its own, or its own error. */
+/** Forks a running sandbox: N copies start from one checkpoint. The answer has a sandbox or an error for each. */
 
 import { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
@@ -14,7 +14,7 @@ import type { Capture, Capturing } from "./checkpoint.ts";
 type Fork = { readonly record: SandboxRecord } | { readonly error: AppError };
 
 export interface Forking {
-  /** In the order asked for; resolves when every one has started or failed. Throws when none could be tried. */
+  /** In the order of the request; resolves when every copy has started or failed. Throws when none could be tried. */
   fork(project: Project, id: string, ask: { readonly count: number; readonly seconds: number }): Promise<Fork[]>;
 }
 
@@ -96,7 +96,7 @@ export function createForking(deps: ForkingDeps): Forking {
         await Promise.all(Array.from({ length: Math.min(count, deps.concurrency) }, worker));
         return forks;
       } finally {
-        // What they started from stays on the node for as long as one of them needs it: that is the node's to know.
+        // The node keeps the checkpoint for as long as a copy needs it.
         await deps.capturing.discard(capture.build);
       }
     },

@@ -1,4 +1,4 @@
-/** Sandboxes that their node holds for want of disk: writes one event for each hold and release, and marks their routes. */
+/** Sandboxes that their node froze because its disk is full: writes an event per hold and release, updates routes. */
 
 import type { Heartbeat } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
@@ -13,12 +13,12 @@ export interface HoldingDeps {
 }
 
 export interface Holding {
-  /** What a node reports, and the records of what it reports: events and routes follow. */
+  /** Compares a node's report with the records: writes events and updates routes. */
   heard(report: Pick<Heartbeat, "node" | "executions">, records: readonly SandboxRecord[]): Promise<void>;
 }
 
 export function createHolding({ store, routes, log }: HoldingDeps): Holding {
-  /** Held executions by node. Of a node that is heard for the first time the events say what was told. */
+  /** Held executions by node. For a node's first report, stored events say what was already written. */
   const held = new Map<string, Set<string>>();
 
   return {
@@ -36,7 +36,7 @@ export function createHolding({ store, routes, log }: HoldingDeps): Holding {
         const record = current.get(executionId);
         if (record === undefined || record.nodeId !== nodeId) continue;
         if (is) after.add(executionId);
-        // Also where nothing has changed: a route that was made anew knows nothing of it.
+        // Also when nothing changed: a new route does not know of the hold.
         if (is || was) routes.hold(sandboxId, executionId, is);
         if (is === was) continue;
         log.warn(

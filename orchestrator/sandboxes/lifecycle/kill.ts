@@ -1,4 +1,4 @@
-/** How sandboxes end: killed by request, by expiry, with their node, or by themselves. Each path ends in the same move. */
+/** Ends of sandboxes: by request, by timeout, with their node, or by themselves. Every path ends in the same move. */
 
 import type { ExitReport } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
@@ -12,16 +12,16 @@ import type { Transitions } from "./transitions.ts";
 export type EndReason = "request" | "admin" | "timeout" | "orphaned" | "node_lost" | "abandoned" | ExitReport["reason"];
 
 export interface Ending {
-  /** False: nothing to kill. Joined by everybody who wants the same sandbox gone. */
+  /** False: there is nothing to kill. All callers that kill the same sandbox share one transition. */
   kill(id: string, reason: EndReason): Promise<boolean>;
-  /** Kills it only if its end has passed when the move is made. */
+  /** Kills the sandbox only if its end has passed when the move is made. */
   expire(record: SandboxRecord): Promise<boolean>;
-  /** It has ended on this node already. Nothing happens when that was another execution, or one of another node. */
+  /** The execution has ended on this node. No effect for another execution or another node. */
   ended(
     exit: Pick<ExitReport, "sandboxId" | "executionId"> & { readonly nodeId: string },
     reason: EndReason,
   ): Promise<boolean>;
-  /** Tells a node to end an execution; limited, never throws: the next report of that node repairs what was missed. */
+  /** Asks a node to end an execution; limited, never throws: the node's next report repairs what was missed. */
   end(nodeId: string, executionId: string): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export interface EndingDeps {
   readonly log: Log;
   readonly snapshots: SnapshotRemover;
   readonly stopTimeoutMs: number;
-  /** A kill waits so long for a pause or snapshot under way. */
+  /** How long a kill waits for a pause or snapshot under way. */
   readonly captureTimeoutMs: number;
   /** For the metrics. */
   observe(reason: EndReason): void;
@@ -47,15 +47,15 @@ export function createEnding(deps: EndingDeps): Ending {
     try {
       await deps.nodes.agent(nodeId).stopExecution({ params: { executionId } }, { timeoutMs: deps.stopTimeoutMs });
     } catch (error) {
-      deps.log.warn({ err: error, nodeId, executionId }, "node could not be told to stop");
+      deps.log.warn({ err: error, nodeId, executionId }, "could not ask a node to stop an execution");
     }
   }
 
-  /** killing → gone, the route first, so that no request reaches what is about to die. */
+  /** killing → gone. The route is removed first, so that no request reaches a dying sandbox. */
   async function finish(record: SandboxRecord, reason: string): Promise<void> {
     await routes.remove(record.id, record.executionId, "killed");
     await end(record.nodeId, record.executionId);
-    // The execution first: what it runs on is not pulled away under it.
+    // The execution before its snapshot: a running sandbox must not lose the files below it.
     for (const snapshot of [record.snapshot, record.capture]) {
       if (snapshot !== undefined) await deps.snapshots.remove(record.nodeId, snapshot.id);
     }
@@ -86,7 +86,7 @@ export function createEnding(deps: EndingDeps): Ending {
       return true;
     }
     if (endAtMost !== undefined) return false;
-    // Already `killing` by somebody who may have crashed: finishing twice is harmless, the event is written once.
+    // Already `killing`, perhaps by a crashed process: finishing twice is harmless, the event is written once.
     const record = await store.sandboxes.get(id);
     if (record?.state !== "killing") return false;
     await finish(record, record.endReason ?? reason);
@@ -106,7 +106,7 @@ export function createEnding(deps: EndingDeps): Ending {
     async kill(id, reason) {
       for (;;) {
         if (await transition(id, () => killNow(id, reason))) return true;
-        // Joined an expiry that found the end moved, or a report of another execution: what this caller wants is not done.
+        // This caller joined a timeout whose end had moved, or the end of another execution: its own kill is not done.
         const record = await store.sandboxes.get(id);
         if (record === undefined || record.state === "gone") return false;
       }

@@ -1,7 +1,7 @@
 /**
- * running → pausing → paused: the capture is named in the record before the node hears of it, so that whoever finds the
- * record after a crash repeats the same capture. A node that refuses leaves the sandbox running, with its route back; one
- * that does not answer leaves it `pausing`, because what it did is not known.
+ * running → pausing → paused. The record names the capture before the node is asked, so that a retry after a crash asks
+ * for the same capture. When the node refuses, the sandbox stays running and its route returns; when the node does not
+ * answer, the record stays `pausing`, because the outcome is unknown.
  */
 
 import type { StoredSnapshot } from "../../../shared/agent-api/routes.ts";
@@ -19,13 +19,13 @@ import { notFound } from "../not-found.ts";
 import type { Transitions } from "./transitions.ts";
 
 export interface Pausing {
-  /** Resolves when it is durable and unroutable. AppError 404, or 409 when it is paused already or changing. */
+  /** Resolves when the snapshot is durable and the route removed. AppError 404, or 409 when paused or in transition. */
   pause(project: Project, id: string, memory: boolean): Promise<void>;
-  /** Pauses it only if its end has passed when the move is made. */
+  /** Pauses the sandbox only if its end has passed when the move is made. */
   expire(record: SandboxRecord): Promise<boolean>;
-  /** Its node paused it by itself while nobody here was listening. */
+  /** Records a pause that the node made by itself while the orchestrator was away. */
   adopt(record: SandboxRecord, stored: StoredSnapshot): Promise<boolean>;
-  /** Finishes a pause that was cut short. */
+  /** Finishes a pause that a crash interrupted. */
   recover(record: SandboxRecord): Promise<void>;
 }
 
@@ -38,13 +38,13 @@ export interface PausingDeps {
   readonly now: () => number;
   readonly log: Log;
   readonly captureTimeoutMs: number;
-  /** A node that does not answer is asked again for so long. */
+  /** How long a node that does not answer is asked again. */
   readonly patienceMs: number;
-  /** Of a paused sandbox, for whoever keeps a list of them. */
+  /** Called with each paused sandbox, for caches of paused sandboxes. */
   onPaused(): void;
 }
 
-/** `paused` by this transition, or what stood in the way. */
+/** `paused` by this transition, or the state that prevented it. */
 type Outcome = { readonly is: "paused" } | { readonly is: "not"; readonly record: SandboxRecord | undefined };
 
 const DEADLINE_SLACK_MS = 30_000;
@@ -64,12 +64,12 @@ export function createPausing(deps: PausingDeps): Pausing {
     const pausing = await store.move({ id, to: "pausing", when, set: { capture, deadlineAt } });
     if (pausing !== undefined) return complete(pausing, false);
     const record = await store.sandboxes.get(id);
-    // Begun by somebody who is gone: nobody else pauses it in this process, or this caller had joined.
+    // A crashed process began it: no one in this process pauses it, or this caller would have joined.
     if (record?.state === "pausing") return complete(record, true);
     return { is: "not", record };
   }
 
-  /** pausing → paused, or back to running with the node's own words. `repeated`: the node may have been asked before. */
+  /** pausing → paused, or back to running with the node's reason. `repeated`: the node may have been asked before. */
   async function complete(record: SandboxRecord, repeated: boolean): Promise<Outcome> {
     const { id, executionId, nodeId, capture } = record;
     if (capture === undefined) throw new AppError("internal", `sandbox ${id} is pausing without a capture`);
@@ -94,7 +94,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     return settle(record, { id: capture.id, memory });
   }
 
-  /** Should the node have something of it all the same, its report says whether that is the sandbox or of no use. */
+  /** If the node has a snapshot nevertheless, reconciliation of its report adopts or deletes it. */
   async function back({ id, executionId }: SandboxRecord): Promise<void> {
     const running = await store.move({
       id,
@@ -126,7 +126,7 @@ export function createPausing(deps: PausingDeps): Pausing {
       return { is: "not", record: current };
     }
     deps.nodes.freed(paused.nodeId, paused);
-    // What it slept on before, when it was woken without its memory: superseded only now.
+    // The previous snapshot, kept by a start without memory, is superseded only now.
     const former = record.snapshot;
     if (former !== undefined && former.id !== snapshot.id) deps.snapshots.removeSoon(paused.nodeId, former.id);
     deps.onPaused();
@@ -141,8 +141,11 @@ export function createPausing(deps: PausingDeps): Pausing {
     } catch (reason) {
       const withoutMemory = isError(reason, "snapshot_failed") || isError(reason, "no_space");
       if (!onTimeoutMemory || !withoutMemory) throw reason;
-      // Nobody is there to be told, and time is up: its disk is kept rather than nothing. The event says so.
-      deps.log.warn({ err: reason, sandboxId: id }, "memory could not be kept at the end; pausing with the disk only");
+      // No caller waits, and the timeout has passed: keeping the disk alone is better than nothing. The event says so.
+      deps.log.warn(
+        { err: reason, sandboxId: id },
+        "could not keep the memory at the timeout; pausing with the disk only",
+      );
       return (await begin(id, () => pauseNow(id, false, now()))).is === "paused";
     }
   }
@@ -157,7 +160,7 @@ export function createPausing(deps: PausingDeps): Pausing {
         const outcome = await begin(id, () => pauseNow(id, memory));
         if (outcome.is === "paused") return;
         refuse(outcome.record, project, id);
-        // Running: this caller had joined an expiry that found the end moved, or another one's failure.
+        // Running: this caller joined a timeout whose end had moved, or another caller's failure.
       }
       throw new AppError("conflict", `Sandbox "${id}" is changing state`);
     },
@@ -169,7 +172,7 @@ export function createPausing(deps: PausingDeps): Pausing {
           id: record.id,
           to: "pausing",
           when: { executionId: stored.executionId, from: ["running"] },
-          // Overdue at once: a crash before the next move is repaired by asking the node again.
+          // Overdue at once: after a crash before the next move, housekeeping asks the node again.
           set: { capture, deadlineAt: now() },
         });
         if (pausing === undefined) return { is: "not", record };
@@ -188,7 +191,7 @@ export function createPausing(deps: PausingDeps): Pausing {
   };
 }
 
-/** Throws for every state a pause cannot start from or wait for. */
+/** Throws for every state from which a pause can neither start nor wait. */
 function refuse(record: SandboxRecord | undefined, project: Project, id: string): void {
   if (record === undefined || record.projectId !== project.id) throw notFound(id);
   switch (record.state) {

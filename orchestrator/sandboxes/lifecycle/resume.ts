@@ -1,8 +1,8 @@
 /**
- * paused → starting → running, on the node that has the snapshot, under a fresh execution id. Who wants the same joins.
- * A node that refuses leaves the sandbox paused with its snapshot as it was; one that does not answer leaves it
- * `starting`: the next caller, or the housekeeping, asks for the same execution again. Nothing is ever told to stop, for
- * that would cost the sandbox.
+ * paused → starting → running, on the node that has the snapshot, with a new execution id. Equal requests share it.
+ * When the node refuses, the sandbox stays paused with its snapshot unchanged; when it does not answer, it stays
+ * `starting`, and the next caller or housekeeping repeats the request for the same execution. No node is asked to stop
+ * the execution, because that would lose the sandbox.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -32,14 +32,14 @@ interface ResumeAsk extends Resumption {
 
 interface Resumed {
   readonly record: SandboxRecord;
-  /** False: it was running already, or another caller's resume was joined. */
+  /** False: the sandbox was running, or this request joined another one's resume. */
   readonly own: boolean;
 }
 
 export interface Resuming {
-  /** AppError with the reason when it stays paused; `sandbox_start_in_flight` rather than join a start it did not mean. */
+  /** AppError with the reason when it stays paused; `sandbox_start_in_flight` when another kind of start runs. */
   resume(id: string, ask: ResumeAsk): Promise<Resumed>;
-  /** Finishes a resume that was cut short. */
+  /** Finishes a resume that a crash interrupted. */
   recover(record: SandboxRecord): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export interface ResumingDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly startTimeoutMs: number;
-  /** A node that is busy or silent is asked again for so long. */
+  /** How long a busy or silent node is asked again. */
   readonly patienceMs: number;
   end(nodeId: string, executionId: string): Promise<void>;
   expiresAt(endAt: number): void;
@@ -64,9 +64,9 @@ export interface ResumingDeps {
 
 interface Done {
   readonly record: SandboxRecord;
-  /** Whose wishes it was started by; undefined: nobody's, it was running. */
+  /** The request that started it; undefined: it was running already. */
   readonly by: ResumeAsk | undefined;
-  /** Memory was asked for. */
+  /** The request asked for memory. */
   readonly memory: boolean;
 }
 
@@ -74,7 +74,7 @@ const DEADLINE_SLACK_MS = 30_000;
 
 export function createResuming(deps: ResumingDeps): Resuming {
   const { store, now } = deps;
-  /** Resumes under way here, by sandbox: whether they bring memory back. */
+  /** Resumes under way in this process, by sandbox: whether they restore memory. */
   const underWay = new Map<string, boolean>();
 
   function begin(id: string, work: () => Promise<Done>): Promise<Done> {
@@ -136,7 +136,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
       const started = await ask(record, { ...resumption, snapshotId: snapshot.id, repeated: by === undefined });
       return { record: await settle(record, resumption, started), by, memory: resumption.memory && snapshot.memory };
     } catch (reason) {
-      // Silence: the same execution is asked for again, by the next caller or the housekeeping.
+      // No answer: the next caller or housekeeping repeats the request for the same execution.
       if (!isError(reason, "node_unreachable")) {
         await store.move({
           id,
@@ -183,19 +183,19 @@ export function createResuming(deps: ResumingDeps): Resuming {
           placed("started");
           return started;
         } catch (reason) {
-          // Only its own node can do it: a refusal is waited out, as at a create.
+          // Only the sandbox's own node can resume it, so a refusal is waited out, as at a create.
           if (!isError(reason, "node_busy") || now() > until) throw reason;
         }
         await sleep(20 + deps.random() * 80);
       }
     } catch (reason) {
       placed("failed");
-      deps.log.warn({ err: reason, sandboxId: id, executionId, nodeId }, "resume failed on node");
+      deps.log.warn({ err: reason, sandboxId: id, executionId, nodeId }, "could not resume a sandbox on its node");
       throw reason;
     }
   }
 
-  /** starting → running; only now is what it slept on superseded, and only when its memory is back. */
+  /** starting → running. Its snapshot is superseded only now, and only when its memory was restored. */
   async function settle(record: SandboxRecord, resumption: Resumption, started: Started): Promise<SandboxRecord> {
     const { id, executionId, nodeId, snapshot } = record;
     const kept = snapshot?.memory === true && started.restored === "disk";
@@ -224,7 +224,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
     return running;
   }
 
-  /** Somebody else moved it: finished by another, or killed, which overtakes a start. */
+  /** Another transition moved it: it was finished elsewhere, or killed, which overtakes a start. */
   async function settled({ id, executionId, nodeId }: SandboxRecord): Promise<SandboxRecord> {
     const current = await store.sandboxes.get(id);
     if (current?.executionId === executionId && current.state === "running") return current;
@@ -249,7 +249,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
   };
 }
 
-/** A start without memory is not what one with memory is: nobody gets the other in silence. */
+/** A start without memory differs from one with memory: no caller gets the other kind silently. */
 function isOther(ask: Resumption, memory: boolean): boolean {
   return !ask.memory && memory;
 }

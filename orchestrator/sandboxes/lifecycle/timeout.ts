@@ -1,4 +1,4 @@
-/** How long a running sandbox lives: connect and refresh extend, the timeout route sets. */
+/** Lifetime of a running sandbox: connect and refresh extend it, the timeout route sets it. */
 
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Background } from "../../background.ts";
@@ -39,14 +39,14 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
     return record;
   }
 
-  /** The end a sandbox may have at most. */
+  /** The latest end that a sandbox may have. */
   function longest(project: Project, record: SandboxRecord): number {
     return record.startedAt + deps.maxHours(project) * 3_600_000;
   }
 
   function changed(record: SandboxRecord): void {
     deps.expiry.soon(record.endAt);
-    // The node acts on its own copy only while we are away; its next report repairs what is missed here.
+    // The node acts on its own copy only while the orchestrator is away; its next report repairs a missed change.
     deps.background.run("tell node the end", async () => {
       const { executionId, nodeId, endAt } = record;
       await deps.nodes
@@ -55,7 +55,7 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
     });
   }
 
-  /** Why a sandbox that should have been running is not. */
+  /** Why a sandbox is not running although its caller expects it. */
   async function refusal(project: Project, id: string): Promise<AppError> {
     const record = await store.sandboxes.get(id);
     if (record === undefined || record.projectId !== project.id) return notFound(id);
@@ -74,7 +74,7 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
     const limit = longest(project, before);
     if (change.seconds > 0 && limit <= now()) throw new AppError("bad_request", "Max instance length exceeded");
     const at = Math.min(now() + change.seconds * 1000, Math.max(limit, now()));
-    // Nothing to write, and an end that is compared for equality stays untouched.
+    // Nothing to write: an end that other code compares for equality must not change.
     if (change.extendOnly && before.state === "running" && before.endAt >= at) return before;
     const told = { type: "updated", data: { [change.told]: change.seconds } } as const;
     const record = await store.setEnd(id, { at, extendOnly: change.extendOnly }, told);

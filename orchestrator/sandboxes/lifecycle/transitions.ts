@@ -1,31 +1,31 @@
 /**
- * One transition at a time for each sandbox: who wants the same joins and gets its result, who wants something else
- * waits and tries again. The compare-and-set on the row is what decides; this saves callers from racing.
+ * One transition at a time per sandbox: a caller with the same aim joins and shares the result, one with another aim
+ * waits and tries again. The compare-and-set on the row decides; this only keeps callers from racing.
  */
 
 import { AppError } from "../../../shared/http/errors.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 
-/** The state of rest that a transition is for; what ends where it began is an aim of its own. */
+/** The state of rest that a transition leads to; a transition that ends where it began has an aim of its own. */
 export type Aim = Extract<SandboxState, "running" | "paused" | "gone" | "snapshotting"> | "network";
 
 interface Transition<T> {
   readonly sandboxId: string;
   readonly aim: Aim;
-  /** How long to wait for transitions with another aim before giving up. */
+  /** Longest wait for transitions with another aim. */
   readonly waitMs: number;
-  /** What happens when the same aim is under way already. Absent: it is joined. */
+  /** What to do when the same aim is under way. Absent: join it. */
   readonly same?: "join" | "wait" | "refuse";
-  /** Called when nothing stands in the way. It reads and checks the row itself: what was true before waiting may not be. */
+  /** Called when no other transition runs. It must read and check the row again: the row may have changed meanwhile. */
   readonly work: () => Promise<T>;
 }
 
 export interface Transitions {
-  /** AppError `conflict` when others kept the sandbox busy for `waitMs`. */
+  /** AppError `conflict` when other transitions kept the sandbox busy for `waitMs`. */
   perform<T>(transition: Transition<T>): Promise<T>;
-  /** What is under way for a sandbox here. */
+  /** The aim under way for a sandbox in this process. */
   current(sandboxId: string): Aim | undefined;
-  /** Waits for whatever is under way here to end, at most so long; nothing under way is fine. */
+  /** Waits for the transition under way in this process, at most so long; returns at once when there is none. */
   settled(sandboxId: string, waitMs: number): Promise<void>;
 }
 
@@ -60,10 +60,10 @@ export function createTransitions(): Transitions {
       for (;;) {
         const current = running.get(transition.sandboxId);
         if (current === undefined) return begin(transition);
-        // Callers of one aim are of one kind: the same aim means the same type of result.
+        // Transitions of one aim have one type of result.
         if (current.aim === transition.aim && transition.same === "refuse") throw busy();
         if (current.aim === transition.aim && transition.same !== "wait") return current.done as Promise<T>;
-        // A kill does not wait for these: they find their row moved and give up.
+        // A kill does not wait for these: they find the row moved and stop.
         const yields = current.aim === "running" || current.aim === "network";
         if (transition.aim === "gone" && yields) return begin(transition);
         await settled(current.done, limit);
@@ -76,7 +76,7 @@ function busy(): AppError {
   return new AppError("conflict", "the sandbox is busy with another transition; try again");
 }
 
-/** Waits for the end of a transition, however it ends. */
+/** Waits for the end of a transition, success or failure. */
 async function settled(done: Promise<unknown>, limit: AbortSignal): Promise<void> {
   let stop: () => void = () => undefined;
   const late = new Promise<never>((_, reject) => {

@@ -1,4 +1,4 @@
-/** Puts together what pauses, resumes, copies, wakes and changes sandboxes, for `app.ts`. */
+/** Builds the parts that pause, resume, fork, expire and change sandboxes. */
 
 import type { Log } from "../../../shared/program/log.ts";
 import type { Seal } from "../../../shared/program/seal.ts";

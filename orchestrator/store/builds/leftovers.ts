@@ -1,4 +1,4 @@
-/** Builds that nothing needs any more, what they leave on nodes, and which archives are still needed. The only SQL on those. */
+/** Unused builds, what they leave on nodes, and which archives are still needed. The only SQL on those. */
 
 import type { Database, Session } from "../tables.ts";
 import { type Build, toBuild } from "../templates.ts";
@@ -16,12 +16,12 @@ const BATCH = 200;
 export function buildLeftovers(db: Database, now: () => number) {
   return {
     /**
-     * Builds of projects that no tag names, no sandbox was started from, none under way is based on, and that are not the
-     * newest of their template; and those that were requested and never started. Changes nothing.
+     * Builds of projects that no tag names, no sandbox was started from, no build under way is based on, and that are not
+     * the newest of their template; and those that were requested and never started. Changes nothing.
      */
     unused: (until: KeepUntil): Promise<Build[]> => unused(db, until),
 
-    /** Drops them; their nodes are to be told. */
+    /** Deletes the builds and queues their removal on the nodes. */
     async drop(until: KeepUntil): Promise<Build[]> {
       return db.transaction().execute(async (session) => {
         const builds = await unused(session, until);
@@ -44,7 +44,7 @@ export function buildLeftovers(db: Database, now: () => number) {
       });
     },
 
-    /** A template with everything of it; undefined: sandboxes that are not over were started from it. */
+    /** A deleted template with all its builds; undefined: sandboxes that are not over were started from it. */
     async dropTemplate(templateId: string): Promise<Build[] | undefined> {
       return db.transaction().execute(async (session) => {
         const used = await session
@@ -63,7 +63,7 @@ export function buildLeftovers(db: Database, now: () => number) {
       });
     },
 
-    /** What these nodes are still to be told, the oldest first. */
+    /** Removals that these nodes have not confirmed, the oldest first. */
     async removals(
       nodeIds: readonly string[],
       limit: number,
@@ -78,12 +78,12 @@ export function buildLeftovers(db: Database, now: () => number) {
       return rows.map((row) => ({ buildId: row.build_id, nodeId: row.node_id }));
     },
 
-    /** It has heard, or will never. */
+    /** The node confirmed the removal, or will never do so. */
     async removed(buildId: string): Promise<void> {
       await db.deleteFrom("build_removals").where("build_id", "=", buildId).execute();
     },
 
-    /** Removals nobody could be told of for so long are given up: their node is not coming back. */
+    /** Drops removals that were not confirmed for so long: their nodes are not coming back. */
     async forgetRemovals(before: number): Promise<void> {
       await db.deleteFrom("build_removals").where("created_at", "<=", before).execute();
     },
@@ -123,7 +123,7 @@ export function buildLeftovers(db: Database, now: () => number) {
   };
 }
 
-/** Notes that their nodes are to be told. */
+/** Queues the removal of the builds on their nodes. */
 export async function leave(
   session: Session,
   builds: readonly Pick<Build, "id" | "nodeId">[],

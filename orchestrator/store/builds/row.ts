@@ -1,4 +1,4 @@
-/** What a build row has that was not built by a node: snapshots, and the platform's own image. */
+/** Columns of a build row that a node did not build: snapshots, and the platform's own image. */
 
 import type { BuildRow } from "../tables.ts";
 

@@ -2,7 +2,7 @@
 
 import type { Kysely, Migration } from "kysely";
 
-/** Builds that are really built: what was asked for, how far it is, its log, and what nodes are still to be told. */
+/** Template builds: request, progress, log, and removals that nodes have not confirmed. */
 export const builds: Migration = {
   async up(db: Kysely<unknown>) {
     const text = [
@@ -48,7 +48,7 @@ export const builds: Migration = {
       .addColumn("hash", "text", (column) => column.notNull())
       .addPrimaryKeyConstraint("build_files_pk", ["build_id", "hash"])
       .execute();
-    // No foreign key: the build is gone by the time its node hears of it.
+    // No foreign key: the build is deleted before its node confirms the removal.
     await db.schema
       .createTable("build_removals")
       .addColumn("build_id", "text", (column) => column.primaryKey())

@@ -158,10 +158,10 @@ async function events(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex("events_sandbox").on("events").columns(["sandbox_id", "sequence"]).execute();
 }
 
-/** Pause and snapshots: what a sandbox sleeps on, and builds that are snapshots. */
+/** Pause and snapshots: what a paused sandbox resumes from, and builds that are snapshots. */
 const second: Migration = {
   async up(db: Kysely<unknown>) {
-    // One column a statement: SQLite knows no other way.
+    // One column per statement: SQLite supports no other form.
     const sandbox = () => db.schema.alterTable("sandboxes");
     await sandbox()
       .addColumn("on_timeout_memory", "integer", (column) => column.notNull().defaultTo(1))

@@ -1,4 +1,4 @@
-/** SQL on sandboxes that sleep: their way back to running, and which snapshots of a node somebody still needs. */
+/** SQL on paused sandboxes: their way back to running, and which snapshots of a node are still needed. */
 
 import { sql } from "kysely";
 import type { Seal } from "../../../shared/program/seal.ts";
@@ -8,7 +8,7 @@ import { LIVE } from "./sandboxes.ts";
 
 export interface ResumeClaim {
   readonly id: string;
-  /** What the caller saw: a pause in between has made another one. */
+  /** The snapshot that the caller saw: a pause in between makes another one. */
   readonly snapshotId: string;
   readonly executionId: string;
   readonly resumption: Resumption;
@@ -16,7 +16,7 @@ export interface ResumeClaim {
   readonly onTimeout?: "kill" | "pause";
 }
 
-/** Below the least limit of variables in one statement. */
+/** Below the smallest limit of variables in one statement. */
 const CHUNK = 500;
 
 export type SleeperStore = ReturnType<typeof sleeperStore>;
@@ -24,8 +24,8 @@ export type SleeperStore = ReturnType<typeof sleeperStore>;
 export function sleeperStore(db: Database, sealing: Seal) {
   return {
     /**
-     * paused → starting under a fresh execution id, from the snapshot the caller saw. Undefined: it is not so any more,
-     * or the project already has `limit` sandboxes running. One statement, so that a burst cannot overshoot.
+     * paused → starting with a new execution id, from the snapshot that the caller saw. Undefined: the row has changed, or
+     * the project has `limit` sandboxes running already. One statement, so that a burst cannot exceed the limit.
      */
     async claim(claim: ResumeClaim, limit: number): Promise<SandboxRecord | undefined> {
       const { executionId, resumption, deadlineAt, onTimeout } = claim;
@@ -51,7 +51,7 @@ export function sleeperStore(db: Database, sealing: Seal) {
       return row === undefined ? undefined : toRecord(row, sealing);
     },
 
-    /** Those of `ids` that a record or a build still needs. */
+    /** The snapshots of `ids` that a record or a build still needs. */
     async wanted(ids: readonly string[]): Promise<ReadonlySet<string>> {
       const wanted = new Set<string>();
       for (let at = 0; at < ids.length; at += CHUNK) {
@@ -76,7 +76,7 @@ export function sleeperStore(db: Database, sealing: Seal) {
       return wanted;
     },
 
-    /** What the paused sandboxes of a node sleep on. */
+    /** The snapshots that paused sandboxes of a node resume from. */
     async asleepOn(nodeId: string): Promise<{ readonly id: string; readonly snapshotId: string }[]> {
       const rows = await db
         .selectFrom("sandboxes")
@@ -87,7 +87,7 @@ export function sleeperStore(db: Database, sealing: Seal) {
       return rows.flatMap(({ id, snapshot_id: snapshotId }) => (snapshotId === null ? [] : [{ id, snapshotId }]));
     },
 
-    /** Ids of the sandboxes that traffic may wake. */
+    /** Ids of the paused sandboxes that traffic may resume. */
     async wakeable(): Promise<string[]> {
       const rows = await db
         .selectFrom("sandboxes")

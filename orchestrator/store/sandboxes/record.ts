@@ -1,4 +1,4 @@
-/** The sandbox row as the orchestrator speaks of it, and back. Pure. */
+/** Converts sandbox rows to the orchestrator's records and back. Pure. */
 
 import type { Selectable, Updateable } from "kysely";
 import type { NetworkOptions } from "../../../shared/api/network.ts";
@@ -6,7 +6,7 @@ import type { Seal } from "../../../shared/program/seal.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 import type { SandboxRow } from "../tables.ts";
 
-/** A sandbox as the orchestrator remembers it. Times are unix milliseconds. */
+/** A sandbox as the orchestrator stores it. Times are unix milliseconds. */
 export interface SandboxRecord {
   readonly id: string;
   readonly projectId: string;
@@ -22,42 +22,42 @@ export interface SandboxRecord {
   readonly diskSizeMB: number;
   readonly envdVersion: string;
   readonly metadata: Readonly<Record<string, string>>;
-  /** Without the egress proxy's password. */
+  /** Network options without the egress proxy's password. */
   readonly network: NetworkOptions | undefined;
   readonly sealedProxyPassword: string | undefined;
   readonly networkVersion: number;
   /** `allow_internet_access` as the caller gave it. */
   readonly internet: boolean | undefined;
   readonly onTimeout: "kill" | "pause";
-  /** Whether a pause at the end keeps memory. */
+  /** Whether a pause at the timeout keeps memory. */
   readonly onTimeoutMemory: boolean;
   readonly onResume: "restore" | "reboot";
   readonly autoResume: boolean;
-  /** The timeout asked for at create. */
+  /** The timeout of the create request. */
   readonly timeoutSeconds: number;
   readonly createdAt: number;
   readonly startedAt: number;
   readonly endAt: number;
   readonly endedAt: number | undefined;
   readonly endReason: string | undefined;
-  /** What a paused sandbox is resumed from. Stays while it starts, and after a start without memory. */
+  /** The snapshot that a paused sandbox resumes from. Kept while it starts, and after a start without memory. */
   readonly snapshot: Snapshot | undefined;
-  /** A pause or checkpoint under way: written before the node is asked. */
+  /** A pause or checkpoint under way, written before the node is asked. */
   readonly capture: Snapshot | undefined;
-  /** Of a resume under way. */
+  /** The resume under way. */
   readonly resumption: Resumption | undefined;
 }
 
-/** On the sandbox's node. */
+/** Place of the snapshot on the sandbox's node. */
 interface Snapshot {
   readonly id: string;
   readonly memory: boolean;
 }
 
-/** What a resume was asked for, so that it can be finished after a crash. */
+/** The request of a resume, so that it can be finished after a crash. */
 export interface Resumption {
   readonly memory: boolean;
-  /** To live, from the moment it runs. */
+  /** Timeout from the moment it runs. */
   readonly seconds: number;
 }
 
@@ -71,7 +71,7 @@ export interface NewSandbox
   readonly deadlineAt: number;
 }
 
-/** What a change of network options replaces. */
+/** The columns that a change of network options replaces. */
 export type NetworkColumns = Pick<SandboxRecord, "network" | "internet" | "sealedProxyPassword">;
 
 export interface MoveSet {
@@ -90,7 +90,7 @@ export interface MoveSet {
   readonly resumption?: Resumption | null;
 }
 
-/** Bound to the sandbox: rules carry headers, and those are as good as passwords. */
+/** Sealed for this sandbox alone: rules carry headers, which are as secret as passwords. */
 export function sealNetwork(sealing: Seal, network: NetworkOptions | undefined, id: string): string | null {
   return network === undefined ? null : sealing.close(JSON.stringify(network), networkContext(id));
 }
@@ -185,7 +185,7 @@ function snapshotOf(id: string | null, memory: number | null): Snapshot | undefi
   return id === null ? undefined : { id, memory: memory === 1 };
 }
 
-// Our own writing, so trusted: JSON columns are not checked again.
+// Written by this program, so not checked again: JSON columns are trusted.
 export function toRecord(row: Selectable<SandboxRow>, sealing: Seal): SandboxRecord {
   return {
     id: row.id,
