@@ -48,6 +48,7 @@ type Repairs = Pick<
  * Finishes each transition whose deadline has passed, because no process works on it any more. Where a sandbox could be
  * lost, its node is asked again or the transition is undone; abandoned creates and kills are completed as ends. Then it
  * finishes changes of network options.
+ */
 export async function finishAbandoned(deps: Repairs): Promise<void> {
   const stuck = await deps.store.sandboxes.stuck(deps.now(), BATCH);
   await Promise.all(
