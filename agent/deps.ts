@@ -1,4 +1,4 @@
-/** What the agent uses of the machine it runs on: of the real one from host.ts, in tests of another. */
+/** What the agent uses of its machine: host.ts has the real one, tests pass another. */
 
 import type { Log } from "../shared/program/log.ts";
 import type { Seal } from "../shared/program/seal.ts";
@@ -30,9 +30,9 @@ export interface AgentDeps {
   readonly firewall: Firewall;
   readonly marks: Marks;
   readonly envd: Envd;
-  /** Programs inside, as clients run them. */
+  /** Runs programs inside, as clients do. */
   readonly processes: Processes;
-  /** To registries of images. */
+  /** Connections to image registries. */
   readonly login: Login;
   readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
   readonly machine: Machine;
@@ -47,7 +47,7 @@ export interface AgentDeps {
   readonly caFor: CaFor;
   readonly lockPath: string;
   readonly databasePath: string;
-  /** Of what the database must not hold in the clear; makes its key when there is none. */
+  /** Seals secrets in the database; makes its key when there is none. */
   readonly sealing: () => Seal;
   readonly now: () => number;
 }

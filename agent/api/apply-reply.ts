@@ -1,4 +1,4 @@
-/** What the orchestrator answers to a heartbeat, carried out in the background. */
+/** Carries out the orchestrator's answer to a heartbeat, in the background. */
 
 import type { HeartbeatReply } from "../../shared/agent-api/routes.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -12,10 +12,14 @@ export function applyReply(
 ): void {
   pool.setTargets(pools);
   for (const executionId of stop) {
-    sandboxes.stop(executionId).catch((error: unknown) => log.error({ err: error, executionId }, "not stopped"));
+    sandboxes
+      .stop(executionId)
+      .catch((error: unknown) => log.error({ err: error, executionId }, "could not stop an execution"));
   }
   for (const snapshotId of deleteSnapshots) {
-    snapshots.delete(snapshotId).catch((error: unknown) => log.error({ err: error, snapshotId }, "not deleted"));
+    snapshots
+      .delete(snapshotId)
+      .catch((error: unknown) => log.error({ err: error, snapshotId }, "could not delete a snapshot"));
   }
   for (const [executionId, at] of Object.entries(endAt)) {
     if (sandboxes.get(executionId) !== undefined) sandboxes.setEndAt(executionId, at);

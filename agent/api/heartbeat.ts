@@ -1,4 +1,4 @@
-/** What the agent tells the orchestrator about itself, put together from what it knows. Pure. */
+/** Builds the heartbeat: what the agent reports to the orchestrator about its node. Pure. */
 
 import type { Heartbeat, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
 import { VERSION } from "../../shared/version.ts";
@@ -6,7 +6,7 @@ import type { AgentConfig } from "../config.ts";
 import { promised } from "../sandboxes/pool-plan.ts";
 import type { Sandbox } from "../sandboxes/sandboxes.ts";
 
-/** What is fixed while one agent process runs. */
+/** Facts that do not change while one agent process runs. */
 export interface NodeIdentity {
   readonly serviceInstanceId: string;
   readonly capabilities: NodeFacts["capabilities"];
@@ -20,7 +20,7 @@ export interface NodeNow {
   readonly machine: Pick<NodeLoad, "cpuCount" | "cpuPercent" | "memoryTotalBytes" | "memoryUsedBytes" | "disks">;
   readonly pools: NodeLoad["pools"];
   readonly running: readonly Sandbox[];
-  /** It stands still for want of disk. */
+  /** The sandbox is frozen because the node's disk is full. */
   readonly isHeld: (executionId: string) => boolean;
   readonly starting: number;
   readonly snapshots: Heartbeat["snapshots"];
@@ -59,7 +59,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
   };
 }
 
-/** `key=value,key=value`; what is not of that form is left out. */
+/** Parses `key=value,key=value`; parts of another form are ignored. */
 export function parseLabels(text: string): Record<string, string> {
   const pairs = text.split(",").map((pair) => pair.trim().split("="));
   return Object.fromEntries(pairs.filter((pair) => pair.length === 2 && pair[0] !== "") as [string, string][]);

@@ -1,4 +1,4 @@
-/** Who this run of the agent is to the orchestrator. */
+/** The identity of this run of the agent, as the orchestrator sees it. */
 
 import { randomUUID } from "node:crypto";
 import type { AgentConfig } from "../config.ts";

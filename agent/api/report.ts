@@ -1,4 +1,4 @@
-/** Tells the orchestrator what runs here and what room is left, regularly and when it matters; carries out its answer. */
+/** Reports to the orchestrator what runs here and what room is left, regularly and after events; applies its answer. */
 
 import type { ExitReport, Heartbeat, HeartbeatReply, nodeApi } from "../../shared/agent-api/routes.ts";
 import type { Client } from "../../shared/http/contract.ts";
@@ -6,7 +6,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 
 const CALL_LIMIT_MS = 5_000;
-/** What happens within this is told together, and after the first command of a sandbox that has just begun. */
+/** Events within this time share one report, which comes after the first command of a sandbox that has just begun. */
 const SOON_MS = 150;
 
 export interface ReportDeps {
@@ -22,11 +22,11 @@ export interface ReportDeps {
 }
 
 export interface Report {
-  /** Something the orchestrator should know before the next round. */
+  /** Sends the next report soon, because something has changed. */
   soon(): void;
   /** A sandbox ended by itself. */
   exited(): void;
-  /** Unix milliseconds of the last answer, or of the start. */
+  /** Time of the last answer, or of the start, in unix milliseconds. */
   readonly lastContact: number;
   readonly reached: boolean;
   stop(): Promise<void>;
@@ -41,13 +41,13 @@ export function startReport(deps: ReportDeps): Report {
     const body = { ...describe(), exits: exits() };
     try {
       const reply = await orchestrator.heartbeat({ body }, { signal, timeoutMs: CALL_LIMIT_MS });
-      if (!state.reached) log.info("orchestrator reached");
+      if (!state.reached) log.info("the orchestrator answers");
       Object.assign(state, { lastContact: now(), reached: true });
       acknowledge(body.exits.map(({ executionId }) => executionId));
       apply(reply);
     } catch (error) {
-      if (state.reached) log.warn({ err: error }, "orchestrator not reached");
-      else log.debug({ err: error }, "orchestrator not reached");
+      if (state.reached) log.warn({ err: error }, "the orchestrator does not answer");
+      else log.debug({ err: error }, "the orchestrator does not answer");
       state.reached = false;
     }
   });
@@ -59,8 +59,8 @@ export function startReport(deps: ReportDeps): Report {
         acknowledge(pending.map(({ executionId }) => executionId));
       }
     } catch (error) {
-      // They are kept, and go with the next heartbeat.
-      log.debug({ err: error }, "exits not reported yet");
+      // The exits are kept and go with the next heartbeat.
+      log.debug({ err: error }, "could not report exits yet");
     } finally {
       state.sending = undefined;
     }

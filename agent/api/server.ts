@@ -1,4 +1,4 @@
-/** The agent's API: thin handlers over what does the work, and the pages for operators. */
+/** The agent's API: handlers that only call other parts, and the pages for operators. */
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { agentApi } from "../../shared/agent-api/routes.ts";
@@ -107,7 +107,7 @@ function destination(host: string): { address: string } | { hostname: string } {
   return { hostname };
 }
 
-/** Everything on this API is for the orchestrator. */
+/** The whole API is for the orchestrator only. */
 export function orchestratorOnly(token: string): Authenticate<undefined> {
   return (_access, request) => {
     if (!sameSecret(bearer(request), token)) {
@@ -121,7 +121,7 @@ function bearer({ headers }: FastifyRequest): string {
   return /^Bearer (.+)$/i.exec(headers.authorization ?? "")?.[1] ?? "";
 }
 
-/** Name of a check → undefined when it is well, else what is wrong. */
+/** Name of a check, and a function that returns undefined when it passes, else the problem. */
 type Checks = () => Readonly<Record<string, string | undefined>>;
 
 export interface OperatorDeps {
@@ -130,7 +130,7 @@ export interface OperatorDeps {
   readonly metricsTokens: readonly string[];
 }
 
-/** Liveness and readiness, without a token: they say nothing about sandboxes. Metrics, for one of `metricsTokens`. */
+/** Liveness and readiness, without a token: they reveal nothing of sandboxes. Metrics, with one of `metricsTokens`. */
 export function addOperatorRoutes(server: FastifyInstance, { instruments, checks, metricsTokens }: OperatorDeps): void {
   server.get("/livez", (_request, reply) => reply.type("text/plain").send("ok\n"));
   server.get("/readyz", (request, reply) => {

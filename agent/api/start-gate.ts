@@ -1,4 +1,4 @@
-/** What arrives waits until it is opened. */
+/** Holds start requests until the gate is opened. */
 export function barrier(): { readonly passed: Promise<void>; open(): void } {
   let open: () => void = () => undefined;
   const passed = new Promise<void>((resolve) => {

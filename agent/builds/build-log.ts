@@ -1,14 +1,14 @@
-/** The log of one build: entries as they come, cut to size, written in groups. */
+/** The log of one build: buffers entries, cuts them to size, and writes them in groups. */
 
 import type { BuildLogEntry } from "../../shared/agent-api/build-shapes.ts";
 import type { BuildStore } from "../store/builds.ts";
 
 const LONGEST_LINE = 8_192;
-/** Of a program that prints without end, and without anybody waiting for it. */
+/** Limit for programs that print without end. */
 const MOST_ENTRIES = 50_000;
 const FLUSH_MS = 100;
 
-/** Of one program. */
+/** The log of one program. */
 interface OutputLog {
   readonly push: (stream: "stdout" | "stderr", bytes: Buffer) => void;
   readonly end: () => void;
@@ -18,9 +18,9 @@ type Level = BuildLogEntry["level"];
 
 export interface BuildLog {
   write(level: Level, message: string, step: string): void;
-  /** What a program prints, line by line; a line that has not ended is told by `end`. */
+  /** Output of a program, split into lines; `end` writes an unfinished line. */
   output(prefix: string, step: string): OutputLog;
-  /** Everything so far is in the store. */
+  /** Writes all entries so far to the store. */
   flush(): void;
 }
 
@@ -35,7 +35,7 @@ export function createBuildLog(buildId: string, store: Pick<BuildStore, "log">, 
   };
 
   const write = (level: Level, message: string, step: string) => {
-    // The build's own words are few, and the last ones matter most.
+    // The build's own entries are few, and the last ones matter most.
     if (step !== "" && state.count === MOST_ENTRIES)
       waiting.push({ at: now(), level: "warn", message: "The log is full: what follows is left out", step });
     if (state.count++ >= MOST_ENTRIES && (level === "info" || level === "warn" || level === "debug")) return;
@@ -65,7 +65,7 @@ export function createBuildLog(buildId: string, store: Pick<BuildStore, "log">, 
   };
 }
 
-/** Bytes cut anywhere → lines. A progress bar that rewrites its line is told as it stands at the line's end. */
+/** Splits bytes into lines. A progress bar that rewrites its line is kept as it is at the line's end. */
 export function createLines() {
   const decoder = new TextDecoder();
   let held = "";

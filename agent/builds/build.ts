@@ -1,4 +1,4 @@
-/** One build from its base to what sandboxes start from. Whatever way it ends, nothing of it is left but its result. */
+/** Runs one build from its base to its result. However it ends, nothing else of it remains. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { BuildBody, BuildSettings } from "../../shared/agent-api/build-shapes.ts";
@@ -15,7 +15,7 @@ import type { Workshop } from "./steps/build-container.ts";
 import type { Context } from "./steps/context.ts";
 import { doStep, type StepDeps, stepPrefix, told, touchesDisk } from "./steps/steps.ts";
 
-/** A container that has grown by more than this is left for a new one on its layer: a commit copies all that it holds. */
+/** A container whose layer grew beyond this is replaced by a new one: each commit copies all that its layer holds. */
 const CARRY_ON_BYTES = 16 * 1024 ** 2;
 const UNTAG_LIMIT_MS = 20_000;
 const UNTAG_POLL_MS = 100;
@@ -25,7 +25,7 @@ export interface BuildDeps
     Pick<FinishDeps, "readyEveryMs" | "defaultWaitS"> {
   readonly containers: BaseDeps["containers"] & Pick<Containers, "untag">;
   readonly files: (templateId: string, hash: string, signal: AbortSignal) => ReturnType<StepDeps["files"]>;
-  /** Memory and disk of the workshop as it runs; undefined where the node cannot, or this one cannot be captured. */
+  /** Captures memory and disk of the running build container; `why` where the node cannot, or not this container. */
   readonly capture: (workshop: Workshop, buildId: string) => Promise<Captured>;
   /** Removes a snapshot that was captured. */
   readonly forget: (snapshotId: string) => Promise<void>;
@@ -35,7 +35,7 @@ export interface BuildDeps
 
 export type Captured =
   | { readonly snapshot: NonNullable<BuildResult["snapshot"]> }
-  /** Why there is none, for people. */
+  /** Why there is no snapshot, for people. */
   | { readonly why: string };
 
 export interface BuildRequest {
@@ -43,7 +43,7 @@ export interface BuildRequest {
   readonly body: BuildBody;
 }
 
-/** Which part of the definition is worked on: `base`, the number of a step, or `finalize`. */
+/** The part of the definition that runs: `base`, the number of a step, or `finalize`. */
 export interface Progress {
   at: string;
 }
@@ -80,14 +80,14 @@ export async function build(
   }
 }
 
-/** The result of a build, by the name that sandboxes start from. */
+/** Name of a build's result; sandboxes start from it. */
 export function buildImage(buildId: string): string {
   return `svc/build:${buildId}`;
 }
 
 /**
- * Takes a name away as soon as the last container of it is removed, which is done in the background. What outlasts the
- * limit is left to the garbage round.
+ * Removes a name as soon as no container uses it; containers are removed in the background. After the time limit the
+ * garbage collection removes it.
  */
 export async function release(
   name: string,
@@ -106,7 +106,7 @@ interface Tools {
   readonly progress: Progress;
 }
 
-/** The image after all steps, and the context. */
+/** The image after all steps, and the context of the last. */
 async function doSteps(
   { templateId, steps, force }: BuildBody,
   base: Base,
@@ -133,7 +133,7 @@ async function doSteps(
       const files = (hash: string, until: AbortSignal) => deps.files(templateId, hash, until);
       await doStep(planned, state.workshop, prefix, { log, files, signal });
       state.dirty = true;
-      // A directory or a user alone is not worth a layer: it is in that of what comes next.
+      // A change of directory or user alone needs no layer: the next layer includes it.
       const worth = step.type === "RUN" || step.type === "COPY" || count + index === lastOnDisk;
       if (worth) {
         const { image, grown } = await layers.keep(key, state.workshop);
@@ -158,7 +158,7 @@ async function reuse(
     const key = plan[count - 1]?.key;
     if (key === undefined) return { count: 0, image: undefined };
     const image = await layers.use(key);
-    // Gone meanwhile, and so forgotten: the next best.
+    // Its image is gone, so its row is deleted: try the next best.
     if (image !== undefined) return { count, image };
   }
 }
@@ -185,7 +185,7 @@ async function finish(
   const result = { image, settings, diskBytes, envdVersion: ENVD_VERSION };
   if (settings.startCmd === undefined && settings.readyCmd === undefined) return result;
 
-  // A new container: nothing that a step has left running is part of the template.
+  // A new container, so that no process of a step becomes part of the template.
   const workshop = await deps.open(image, signal);
   await startAndWait(settings, workshop, { ...deps, log }, signal);
   const captured = settings.startCmd === undefined ? undefined : await deps.capture(workshop, buildId);

@@ -1,4 +1,4 @@
-/** Builds by id: started once, so many at a time, followed, cancelled, removed; and what a former agent left of them. */
+/** Builds by id: starts each once, a limited number at a time; follows, cancels and removes; ends abandoned ones. */
 
 import type { BuildBody, BuildState } from "../../shared/agent-api/build-shapes.ts";
 import { AppError } from "../../shared/http/errors.ts";
@@ -19,22 +19,22 @@ export interface BuildsDeps {
   /** Image and snapshot of a build, as far as they exist. */
   readonly discard: (buildId: string, snapshotId: string | undefined) => Promise<void>;
   readonly turns: Turns;
-  /** The reason why none can begin on the node's disk; undefined while there is room. */
+  /** Why no build can begin on the node's disk; undefined while there is room. */
   readonly refusal: () => AppError | undefined;
   readonly now: () => number;
   readonly log: Log;
 }
 
 export interface Builds {
-  /** In the background. Again is harmless. */
+  /** Starts the build in the background. A repeated call has no effect. */
   start(buildId: string, body: BuildBody): void;
   /** @throws {AppError} not_found */
   state(buildId: string, offset: number, limit: number): BuildState;
-  /** One under way fails with this reason; others do not notice. */
+  /** Fails a build under way with this reason; ignored for other builds. */
   fail(buildId: string, reason: AppError): void;
-  /** Nothing of it is left when it resolves. Unknown is success, and remembered. */
+  /** Resolves when nothing of the build is left. An unknown id is remembered, so that a late start fails. */
   delete(buildId: string): Promise<void>;
-  /** No new ones; those under way fail with that reason. */
+  /** Refuses new builds and fails those under way with that reason. */
   drain(): Promise<void>;
 }
 
@@ -67,7 +67,7 @@ export function createBuilds(deps: BuildsDeps): Builds {
       }
     } catch (error) {
       const { message, code } = AppError.from(error);
-      if (code === "internal") log.error({ err: error, buildId }, "build failed");
+      if (code === "internal") log.error({ err: error, buildId }, "build failed by an internal error");
       else log.info({ buildId, step: progress.at, reason: message }, "build failed");
       lines.write("error", message, progress.at);
       lines.flush();
@@ -86,7 +86,7 @@ export function createBuilds(deps: BuildsDeps): Builds {
       store.begin(buildId, body.templateId, now());
       const cancel = new AbortController();
       const done = run({ buildId, body }, cancel.signal)
-        .catch((error: unknown) => log.error({ err: error, buildId }, "build not recorded"))
+        .catch((error: unknown) => log.error({ err: error, buildId }, "could not record a build"))
         .finally(() => under.delete(buildId));
       under.set(buildId, { cancel, done });
     },
@@ -125,7 +125,7 @@ export function createBuilds(deps: BuildsDeps): Builds {
   };
 }
 
-/** Builds in which a former agent ended: they failed, and nothing of them stays. Containers are gone by then. */
+/** Fails the builds that a former agent left under way, and removes their files. Their containers are gone by then. */
 export async function failInterrupted({
   store,
   discard,
@@ -134,8 +134,10 @@ export async function failInterrupted({
 }: Pick<BuildsDeps, "store" | "discard" | "now" | "log">): Promise<void> {
   for (const { id, state, snapshotId } of store.all()) {
     if (state !== "building") continue;
-    log.info({ buildId: id }, "an interrupted build");
+    log.info({ buildId: id }, "removing an interrupted build");
     store.fail(id, { message: INTERRUPTED }, now());
-    await discard(id, snapshotId).catch((error: unknown) => log.warn({ err: error, buildId: id }, "not tidied up"));
+    await discard(id, snapshotId).catch((error: unknown) =>
+      log.warn({ err: error, buildId: id }, "could not remove an interrupted build"),
+    );
   }
 }

@@ -1,4 +1,4 @@
-/** A workshop with its start command running → the snapshot that sandboxes of the template start from. */
+/** Captures a build container with its start command running: the snapshot from which its sandboxes start. */
 
 import { randomUUID } from "node:crypto";
 import { AppError } from "../../shared/http/errors.ts";
@@ -10,7 +10,7 @@ import { type Workshop, workshopId } from "./steps/build-container.ts";
 
 export interface CaptureBuildDeps extends Omit<CheckpointDeps, "diskBytes"> {
   readonly store: Pick<BuildStore, "intendSnapshot">;
-  /** Memory can be stored here. */
+  /** This node can store memory. */
   readonly capable: () => boolean;
 }
 
@@ -35,7 +35,7 @@ export function captureBuild({ store, capable, ...deps }: CaptureBuildDeps) {
       const { memory, memoryBytes } = await checkpoint(sandbox, capture, { ...deps, diskBytes: () => 0 });
       return { snapshot: { snapshotId, memory, memoryBytes } };
     } catch (error) {
-      deps.log.warn({ err: error, buildId }, "memory of a template not captured");
+      deps.log.warn({ err: error, buildId }, "could not capture the memory of a template");
       return { why: AppError.from(error).message };
     }
   };

@@ -1,4 +1,4 @@
-/** The end of a build: the start command runs until the template is ready, and is captured. */
+/** The end of a build: runs the start command until the template is ready. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { BuildBody, BuildSettings } from "../../shared/agent-api/build-shapes.ts";
@@ -12,16 +12,16 @@ import { RpcError } from "./steps/processes.ts";
 import { tried } from "./steps/steps.ts";
 
 export const FINAL_STEP = "finalize";
-/** Between two runs of the ready command, and at most. */
+/** First and longest pause between two runs of the ready command. */
 const READY_EVERY_MS = 2_000;
 const READY_LIMIT_MS = 600_000;
-/** Of a start command nobody said a ready command for. */
+/** Wait after a start command without a ready command. */
 const DEFAULT_WAIT_S = 20;
 
-/** Seen by clients that list processes. */
+/** Tag of the start command in lists of processes. */
 export const START_TAG = "start_cmd";
 
-/** Pure: what starts in sandboxes, of this build or of the one below. */
+/** The commands that run in sandboxes: this build's, or those of the build below. Pure. */
 export function startOf(
   { startCmd, readyCmd }: Pick<BuildBody, "startCmd" | "readyCmd">,
   below: BuildSettings | undefined,
@@ -44,7 +44,7 @@ function contextIn({ envs, user, workdir }: Context): Context {
   return { envs, user, workdir };
 }
 
-/** Where the commands of these settings run. */
+/** Where commands with these settings run. */
 export function startContextOf(settings: BuildSettings): Context {
   return settings.startContext ?? contextIn(settings);
 }
@@ -52,13 +52,13 @@ export function startContextOf(settings: BuildSettings): Context {
 export interface FinishDeps {
   readonly log: BuildLog;
   readonly now: () => number;
-  /** Milliseconds, other ones in tests. */
+  /** Milliseconds; tests set other values. */
   readonly readyEveryMs?: number;
   readonly readyLimitMs?: number;
   readonly defaultWaitS?: number;
 }
 
-/** Resolves when the template is ready, with its start command running or ended well. */
+/** Resolves when the template is ready, and its start command runs or has ended well. */
 export async function startAndWait(
   settings: BuildSettings,
   workshop: Workshop,
@@ -95,7 +95,7 @@ export async function startAndWait(
   say("Template is ready");
 }
 
-/** Never resolves: ends the waiting when the start command does not end well. */
+/** Never resolves; rejects when the start command ends with a failure. */
 async function failure(started: Promise<Ended> | undefined): Promise<never> {
   const ended = await (started ?? new Promise<never>(() => undefined)).catch((cause: unknown) => {
     if (cause instanceof RpcError)
@@ -103,7 +103,7 @@ async function failure(started: Promise<Ended> | undefined): Promise<never> {
     throw cause;
   });
   if (ended.exitCode !== 0) throw new AppError("bad_request", `start command failed: ${ended.status}`);
-  // One that has ended well counts as ready, unless there is a ready command to say so.
+  // A start command that ended well counts as ready, unless a ready command decides.
   return new Promise(() => undefined);
 }
 

@@ -1,4 +1,4 @@
-/** Sandboxes of templates with memory from the pool: what the pool makes of such a template, and who may take it. */
+/** Pool entries of templates with memory: what the pool makes of such a template, and which starts may use it. */
 
 import type { Log } from "../../shared/program/log.ts";
 import { claim, type LaunchDeps, type Launched, type LaunchSpec } from "../sandboxes/launch.ts";
@@ -18,7 +18,7 @@ export interface PooledTemplatesDeps extends Omit<LaunchDeps, "store"> {
 export interface PooledTemplates {
   /** Undefined for a template without memory: its containers are booted. */
   make(flavour: Flavour, signal: AbortSignal): Promise<LiveContainer> | undefined;
-  /** Undefined when the start is of something else, or the pool has none, or the one it had is of no use. */
+  /** Undefined when the start is of another kind, the pool has no entry, or its entry is unusable. */
   launch(spec: LaunchSpec, signal: AbortSignal): Promise<Launched | undefined>;
 }
 
@@ -45,7 +45,7 @@ export function pooledTemplates(deps: PooledTemplatesDeps): PooledTemplates {
         return { ...launched, restored: "memory" };
       } catch (error) {
         if (signal.aborted) throw error;
-        log.warn({ err: error, containerId: container.id }, "pooled container not usable, a new copy");
+        log.warn({ err: error, containerId: container.id }, "pooled container is not usable, making a new copy");
         return undefined;
       }
     },

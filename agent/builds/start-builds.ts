@@ -1,4 +1,4 @@
-/** Puts the builder together. */
+/** Constructs the builder. */
 
 import type { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
@@ -29,9 +29,9 @@ import type { TemplateFiles } from "./steps/template-files.ts";
 
 const MIB = 1024 * 1024;
 const GARBAGE_EVERY_MS = 600_000;
-/** A failed build is remembered, and a deletion, for so long. */
+/** How long a failed build, and a deletion, is remembered. */
 const REMEMBER_MS = 86_400_000;
-/** Of a container for a build, as of one for a sandbox. */
+/** Time limit of a build container's boot, as of a sandbox's. */
 const BOOT_LIMIT_MS = 60_000;
 const DISCARD_LIMIT_MS = 3_000;
 
@@ -49,11 +49,11 @@ export interface StartBuildsDeps extends Omit<CaptureBuildDeps, "store" | "store
   readonly processes: Processes;
   readonly templateFiles: TemplateFiles;
   readonly login: Login;
-  /** The reason why no build can begin on the node's disk. */
+  /** Why no build can begin on the node's disk. */
   readonly refusal: () => AppError | undefined;
-  /** What a former agent has left is removed. */
+  /** Resolves when the leftovers of a former agent are removed. */
   readonly cleared: Promise<unknown>;
-  /** Other times for tests. */
+  /** Other limits for tests. */
   readonly readyEveryMs?: number;
   readonly defaultWaitS?: number;
   readonly log: Log;
@@ -61,7 +61,7 @@ export interface StartBuildsDeps extends Omit<CaptureBuildDeps, "store" | "store
 
 export interface BuildParts {
   readonly builds: Builds;
-  /** Containers that builds work in now. */
+  /** Containers in which builds run now. */
   workshops(): readonly { readonly buildId: string; readonly container: LiveContainer }[];
 }
 
@@ -79,7 +79,7 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
   const forget = (snapshotId: string) => snapshots.delete(snapshotId);
   const discard = async (buildId: string, snapshotId: string | undefined) => {
     if (snapshotId !== undefined) await forget(snapshotId);
-    // Sandboxes of it may run on.
+    // Sandboxes of the build may still run.
     await release(buildImage(buildId), containers, DISCARD_LIMIT_MS);
     await release(pulledName(config.nodeId, buildId), containers, DISCARD_LIMIT_MS);
   };
@@ -125,7 +125,7 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
   });
   const tidied = deps.cleared
     .then(() => failInterrupted({ store, discard, now, log }))
-    .catch((error: unknown) => log.warn({ err: error }, "interrupted builds not tidied up"));
+    .catch((error: unknown) => log.warn({ err: error }, "could not remove interrupted builds"));
   teardown.add("interrupted builds", () => tidied);
   const garbage = loop({ name: "build garbage", everyMs: GARBAGE_EVERY_MS, log }, async () => {
     await tidied;

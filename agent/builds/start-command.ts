@@ -1,4 +1,4 @@
-/** The start command of a template whose memory could not be kept, or was not asked for: run in each sandbox that boots. */
+/** Runs a template's start command in each sandbox that boots, where the template has no stored memory. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { StartBody } from "../../shared/agent-api/routes.ts";
@@ -10,24 +10,24 @@ import { START_TAG, startContextOf } from "./finish.ts";
 import { loginShell } from "./steps/build-container.ts";
 import type { Processes, Running } from "./steps/processes.ts";
 
-/** A start must not wait for a sandbox that is slow to begin a command. */
+/** A start does not wait longer than this for a sandbox to begin the command. */
 const LIMIT_MS = 5_000;
-/** Between two runs of the ready command; a build has more time. */
+/** Pause between two runs of the ready command; builds use a longer one. */
 const READY_EVERY_MS = 100;
-/** A sandbox that is not ready by then is handed out as it is: the orchestrator gives a start twice as long. */
+/** After this time the sandbox is handed out although it is not ready; the orchestrator allows a start twice that. */
 const READY_LIMIT_MS = 10_000;
 
 export interface StartCommandDeps {
   readonly store: Pick<BuildStore, "get">;
   readonly processes: Processes;
   readonly log: Log;
-  /** Milliseconds, another limit in tests. */
+  /** Milliseconds; tests set other limits. */
   readonly readyLimitMs?: number;
 }
 
 /**
- * Resolves when it runs and the ready command, if there is one, says so. A failure is the sandbox's own affair: it is
- * logged, and the sandbox is there.
+ * Resolves when the command runs and the ready command, if there is one, succeeds. A failure is logged and does not
+ * fail the start of the sandbox.
  */
 export type StartCommand = (body: StartBody, launched: Launched, signal: AbortSignal) => Promise<void>;
 
@@ -57,9 +57,9 @@ export function startCommand({ store, processes, log, readyLimitMs }: StartComma
       );
       await Promise.race([untilReady(() => begin(readyCmd, limit), limit), failed]);
     } catch (error) {
-      log.warn({ err: error, sandboxId }, "start command not run, or not ready");
+      log.warn({ err: error, sandboxId }, "the start command did not run, or is not ready");
     } finally {
-      // It runs on; nobody has to follow it.
+      // The command continues; no one follows its output.
       left.abort();
     }
   };

@@ -1,15 +1,15 @@
 /**
- * Notes for the OCI runtime wrapper, one directory a container: which network namespace it is to join, which memory it
- * is to start with.
+ * Notes for the OCI runtime wrapper, one directory per container: the network namespace to join, and the memory image
+ * to start with.
  */
 
 import { mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface Marks {
-  /** After the container was created and before it is started. */
+  /** Written after the container was created and before it is started. */
   joinNetwork(containerId: string, netnsPath: string): Promise<void>;
-  /** The next start brings back this memory; lazily with a page server that listens in `criuDirectory`. */
+  /** The next start restores this memory; lazily when a page server listens in `criuDirectory`. */
   restore(containerId: string, images: string, lazy: boolean): Promise<void>;
   criuDirectory(containerId: string): string;
   remove(containerId: string): Promise<void>;

@@ -1,4 +1,4 @@
-/** One container up, from nothing to an envd that answers; each step with its undo. It has no identity yet. */
+/** Boots one container until its envd answers; each step has its undo. The container has no identity yet. */
 
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -38,7 +38,7 @@ export interface BootDeps {
   readonly log: Log;
 }
 
-/** Rejects with nothing left behind. The signal ends it at the next step. */
+/** Rejects with nothing left behind. The signal stops it at the next step. */
 export async function boot(spec: BootSpec, deps: BootDeps, signal: AbortSignal): Promise<LiveContainer> {
   const teardown = new Teardown(deps.log);
   try {
@@ -80,7 +80,7 @@ async function start(
   await marks.joinNetwork(id, slot.netnsPath);
   teardown.add("mark", () => marks.remove(id));
 
-  // The address is pinned and denied everything before anything inside can send.
+  // The address is pinned and everything denied before anything inside can send.
   await containers.start(id);
   signal.throwIfAborted();
 
@@ -106,7 +106,7 @@ async function start(
   return container;
 }
 
-// A container that dies at once (an image for another architecture, for one) must not cost the whole time limit.
+// A container that dies at once (an image for another processor, for one) must not cost the whole time limit.
 export async function readyWhileAlive(
   cgroup: Pick<Cgroup, "alive">,
   ready: (signal: AbortSignal) => Promise<void>,

@@ -1,9 +1,9 @@
-/** What the kernel's cgroup files say, as numbers. Pure. */
+/** Parses the kernel's cgroup files to numbers. Pure. */
 
 export interface Usage {
   /** Microseconds of processor time since the container began. */
   readonly cpuUs: number;
-  /** Bytes, without what the kernel would give back when asked. */
+  /** Bytes, without what the kernel can reclaim. */
   readonly memory: number;
   /** Bytes of file cache. */
   readonly cache: number;

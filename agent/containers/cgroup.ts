@@ -1,4 +1,4 @@
-/** One container's cgroup on the host, versions 1 and 2: freezing without the engine, and what it uses. */
+/** One container's cgroup on the host, versions 1 and 2: freezes without Docker, and measures use. */
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,18 +13,18 @@ export interface Cgroup {
   /** Resolves when every process inside has stopped. */
   freeze(): Promise<void>;
   thaw(): void;
-  /** The cgroup is frozen or is being frozen; false also when it has ended. */
+  /** The cgroup is frozen or being frozen; false also when it has ended. */
   frozen(): boolean;
-  /** The container's first process still runs. */
+  /** The container's first process runs. */
   alive(): boolean;
-  /** Kills the first process, and with it every other one inside; resolves when all are dead. Dead already is success. */
+  /** Kills the first process, and with it all others; resolves when all are dead. Already dead counts as success. */
   kill(): Promise<void>;
   usage(): Usage;
   /** Process ids on the host. */
   processes(): number[];
 }
 
-/** The cgroups of the container whose first process is `pid`. Its id is checked, since process ids are reused. */
+/** The cgroups of the container whose first process is `pid`. Checks the container id: process ids are reused. */
 export type OpenCgroup = (pid: number, containerId: string) => Cgroup;
 
 export const openCgroup: OpenCgroup = (pid, containerId) => {
@@ -38,7 +38,7 @@ export const openCgroup: OpenCgroup = (pid, containerId) => {
     async kill() {
       first.kill();
       // A frozen process takes the signal when it is thawed; a freeze that began just before may freeze it once more.
-      // The group is gone when the process was.
+      // The group disappears together with the process.
       await until(() => {
         if (first.memberships() === undefined) return true;
         tryTo(group.thaw);
@@ -51,7 +51,7 @@ export const openCgroup: OpenCgroup = (pid, containerId) => {
 type Group = Pick<Cgroup, "freeze" | "thaw" | "frozen" | "usage" | "processes">;
 
 function firstProcess(pid: number, containerId: string) {
-  // Of this container, and not a zombie: a zombie's cgroup still reads, but all that was inside is dead.
+  // The right container, and no zombie: a zombie's cgroup can still be read, but everything inside is dead.
   const memberships = (): string | undefined => {
     try {
       const text = read(`/proc/${pid}/cgroup`);
@@ -67,7 +67,7 @@ function firstProcess(pid: number, containerId: string) {
       try {
         process.kill(pid, "SIGKILL");
       } catch {
-        // It ended in between.
+        // The container ended meanwhile.
       }
     },
   };
@@ -98,7 +98,7 @@ function divided(memberships: string): Group {
   return {
     async freeze() {
       writeFileSync(freezer, "FROZEN");
-      // A process that forks while it is being frozen can leave the group half frozen until it is asked again.
+      // A process that forks during the freeze can leave the group half frozen until it is frozen again.
       await until(() => {
         if (read(freezer).trim() === "FROZEN") return true;
         writeFileSync(freezer, "FROZEN");
@@ -139,7 +139,7 @@ function tryTo(work: () => void): void {
   try {
     work();
   } catch {
-    // It ended in between.
+    // The container ended meanwhile.
   }
 }
 

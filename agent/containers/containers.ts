@@ -1,4 +1,4 @@
-/** What the agent needs of a container engine, in its own words. Implemented on Docker by docker.ts, in tests by a fake. */
+/** What the agent needs of a container engine. Implemented on Docker by docker.ts, and by a fake in tests. */
 
 import type { Readable } from "node:stream";
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
@@ -7,16 +7,16 @@ export interface ContainerSpec {
   readonly name: string;
   readonly build: BuildReference;
   readonly resources: Resources;
-  /** First process and its arguments, as they are inside. */
+  /** Arguments of the first process, as paths inside. */
   readonly command: readonly string[];
   readonly env: readonly string[];
   /** Directory on the host, mounted read-only at /svc. */
   readonly runtimeDirectory: string;
-  /** The only resolver it is told of. */
+  /** The only resolver in its resolv.conf. */
   readonly resolver: string;
 }
 
-/** A container of this node as the engine knows it. */
+/** A container of this node as Docker lists it. */
 export interface FoundContainer {
   readonly id: string;
   readonly name: string;
@@ -29,7 +29,7 @@ interface InspectedContainer {
   readonly pid: number;
   readonly exitCode: number;
   readonly oomKilled: boolean;
-  /** Where the writable layer is on the host, if the storage driver says so. */
+  /** Host path of the writable layer, if the storage driver reports it. */
   readonly upperDirectory: string | undefined;
 }
 
@@ -46,7 +46,7 @@ export interface SnapshotImage {
   readonly createdAt: number;
 }
 
-/** An image as the engine has it. */
+/** An image as Docker lists it. */
 export interface FoundImage {
   readonly id: string;
   /** Names with tag, and names with digest. */
@@ -54,11 +54,11 @@ export interface FoundImage {
   /** NAME=value */
   readonly env: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
-  /** All of its layers. */
+  /** Bytes of all its layers. */
   readonly bytes: number;
 }
 
-/** What opens a registry, for one pull. */
+/** Credentials of a registry, for one pull. */
 export interface RegistryLogin {
   readonly username: string;
   readonly password: string;
@@ -68,56 +68,56 @@ export interface RegistryLogin {
 interface EngineFacts {
   readonly version: string;
   readonly storageDriver: string;
-  /** The size of a writable layer can be limited. */
+  /** Docker can limit the size of a writable layer. */
   readonly diskLimit: boolean;
   readonly seccomp: boolean;
   readonly runcVersion: string;
-  /** Where the engine keeps images and writable layers. */
+  /** Where Docker keeps images and writable layers. */
   readonly dataRoot: string;
 }
 
 export interface Containers {
-  /** Resolves to the container's id. Creates nothing that runs. */
+  /** Resolves to the container's id. Starts nothing. */
   create(spec: ContainerSpec): Promise<string>;
   start(id: string): Promise<void>;
   inspect(id: string): Promise<InspectedContainer | undefined>;
-  /** SIGKILL through the engine. Not running and unknown are success. */
+  /** Sends SIGKILL through Docker. A stopped or unknown container counts as success. */
   kill(id: string): Promise<void>;
-  /** Running or not, with its writable layer. Unknown is success. */
+  /** Removes a running or stopped container with its writable layer. An unknown one counts as success. */
   remove(id: string): Promise<void>;
   rename(id: string, name: string): Promise<void>;
   /** All containers of this node, running or not. */
   list(): Promise<FoundContainer[]>;
   /** Calls back for each event since a time (unix ms) until the signal; rejects when the stream breaks. */
   watch(since: number, onEvent: (event: ContainerEvent) => void, signal: AbortSignal): Promise<void>;
-  /** The writable layer of a container, running or not, as an image of this node. */
+  /** Commits the writable layer of a container, running or stopped, as an image of this node. */
   commit(id: string, image: string, snapshotId: string): Promise<void>;
-  /** How many an image is stacked of. */
+  /** Number of layers in an image. */
   layers(image: string): Promise<number>;
-  /** The same image in one layer. */
+  /** Makes the same image with one layer. */
   flatten(image: string): Promise<void>;
-  /** False while a container needs it. Unknown is success. */
+  /** False while a container needs it. An unknown image counts as success. */
   removeImage(image: string): Promise<boolean>;
-  /** Images of snapshots of this node, also those whose name is gone. */
+  /** Images of snapshots of this node, including those without a name. */
   snapshotImages(): Promise<SnapshotImage[]>;
   facts(): Promise<EngineFacts>;
   image(name: string): Promise<FoundImage | undefined>;
-  /** @throws {AppError} bad_request with what the registry said */
+  /** @throws {AppError} bad_request with the registry's message */
   pull(name: string, login: RegistryLogin | undefined, watch: PullWatch): Promise<void>;
   /** An archive with one image and its name, as `docker save` makes them. @throws {AppError} bad_request in the engine's words */
   load(archive: Readable, signal: AbortSignal): Promise<void>;
-  /** One more name for an image. */
+  /** Adds a name to an image. */
   tag(image: string, name: string): Promise<void>;
-  /** Takes one name away; the image stays while it has another one. False while a container needs it; unknown is success. */
+  /** Removes one name; the image stays while it has another. False while a container needs it; unknown is success. */
   untag(name: string): Promise<boolean>;
-  /** The writable layer of a container as an image for builds. What had the name before is removed if nobody needs it. */
+  /** Commits a container's writable layer as an image for builds. The former image of that name goes if unused. */
   commitLayer(id: string, image: string): Promise<void>;
-  /** All names that builds give to images, of whichever node. */
+  /** All names that builds gave to images, on any node of this engine. */
   buildImages(): Promise<string[]>;
 }
 
 interface PullWatch {
-  /** A line for people. */
+  /** Receives a line for people. */
   readonly onProgress: (line: string) => void;
   readonly signal: AbortSignal;
 }

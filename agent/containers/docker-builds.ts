@@ -10,10 +10,10 @@ import { orUndefined } from "./docker-errors.ts";
 
 type BuildImages = Pick<Containers, "image" | "pull" | "load" | "tag" | "untag" | "commitLayer" | "buildImages">;
 
-/** What the names of images of builds begin with: a build's result, a cached layer, an image while it is used. */
+/** Prefixes of the names of build images: a build's result, a cached layer, an image during its use. */
 const REPOSITORIES = ["svc/build", "svc/layer", "svc/from"];
 
-/** `unlimited` has no limit of time: a pull and a commit take as long as the image is large. */
+/** `unlimited` calls Docker without a time limit: pulls and commits take as long as the image is large. */
 export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string): BuildImages {
   const idOf = async (name: string) => (await orUndefined(docker.getImage(name).inspect(), 404))?.Id;
   return {
@@ -57,7 +57,7 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
 
     async load(archive, signal) {
       const stop = new AbortController();
-      // Half an archive must not look like a whole one: the engine is left in the middle of it.
+      // A partial archive must not look complete: the request to Docker is aborted.
       archive.once("error", () => stop.abort());
       const log = createPullLog(() => undefined);
       try {
@@ -78,7 +78,7 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
     },
 
     async untag(name) {
-      // 409: a container is made of it.
+      // 409: a container uses it.
       const outcome = await orUndefined(docker.getImage(name).remove(), 404, 409);
       return outcome !== undefined || (await idOf(name)) === undefined;
     },
@@ -86,10 +86,10 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
     async commitLayer(id, image) {
       const before = await idOf(image);
       const [repo, tag] = split(image);
-      // Not a snapshot, whatever it is based on; and the container's secret must not be read from an image.
+      // The label marks it as no snapshot, whatever it is based on; and images must not contain the container's secret.
       const changes = [`LABEL svc.node=${nodeId}`, "LABEL svc.snapshot=", "ENV SVC_ENVD_CONTROL="].join("\n");
       await unlimited.getContainer(id).commit({ repo, tag, pause: false, changes });
-      // 409: layers or containers stand on it.
+      // 409: layers or containers are based on it.
       if (before !== undefined) await orUndefined(docker.getImage(before).remove(), 404, 409);
     },
 

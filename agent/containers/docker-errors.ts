@@ -1,4 +1,4 @@
-/** What the engine means by its status codes. */
+/** Converts Docker's status codes to errors of the platform. */
 
 import { AppError } from "../../shared/http/errors.ts";
 

@@ -8,12 +8,12 @@ type Images = Pick<Containers, "commit" | "layers" | "flatten" | "removeImage" |
 
 const SNAPSHOT = "svc.snapshot";
 
-/** `unlimited` has no limit of time: an export takes as long as the image is large. */
+/** `unlimited` calls Docker without a time limit: an export takes as long as the image is large. */
 export function dockerImages(docker: Docker, unlimited: Docker, nodeId: string): Images {
   return {
     async commit(id, image, snapshotId) {
       const [repo, tag] = image.split(":");
-      // The source's secret must not be read from an image; a container made of it gets its own.
+      // Images must not contain the source's secret; a container made of the image gets its own.
       const changes = [`LABEL svc.node=${nodeId}`, `LABEL ${SNAPSHOT}=${snapshotId}`, "ENV SVC_ENVD_CONTROL="];
       await docker.getContainer(id).commit({ repo, tag, pause: false, changes: changes.join("\n") });
     },
@@ -39,12 +39,12 @@ export function dockerImages(docker: Docker, unlimited: Docker, nodeId: string):
       } finally {
         await container.remove({ force: true });
       }
-      // Nobody knows the old one; where it stays, the garbage round finds it by its label.
+      // No record names the old image; if it stays, garbage collection finds it by its label.
       await orUndefined(docker.getImage(Id).remove(), 404, 409);
     },
 
     async removeImage(image) {
-      // 409: a container is made of it.
+      // 409: a container uses it.
       const outcome = await orUndefined(docker.getImage(image).remove({ noprune: false }), 404, 409);
       return outcome !== undefined || (await orUndefined(docker.getImage(image).inspect(), 404)) === undefined;
     },
@@ -73,7 +73,7 @@ interface ImageConfig {
   readonly WorkingDir?: string;
 }
 
-/** An imported image knows nothing of what the exported one said about itself. */
+/** Restores the configuration, because an imported image does not have that of the exported one. */
 function instructions({ Env, Labels, User, WorkingDir }: ImageConfig): string[] {
   const quoted = (text: string) => JSON.stringify(text).replaceAll("$", "\\$");
   return [

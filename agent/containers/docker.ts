@@ -22,12 +22,12 @@ export interface DockerOptions extends Omit<NodeOptions, "diskLimit" | "sudo"> {
 
 export function dockerContainers(options: DockerOptions): Containers {
   const engine = { socketPath: options.socketPath, version: "v1.41" };
-  // Without a limit a hanging engine would hold every start and stop for ever. Events are silent for as long as they like.
+  // Without a limit a hanging daemon would block every start and stop. The stream of events may be silent for any time.
   const docker = new Docker({ ...engine, timeout: CALL_LIMIT_MS });
   const unlimited = new Docker(engine);
   const mine = [`svc.node=${options.nodeId}`];
   const facts = once(() => readFacts(docker));
-  // A container renamed while it is removed is written back by the engine, and listed as `removing` until that restarts.
+  // Docker writes a container back that is renamed during its removal, and lists it as `removing` until a restart.
   const inLine = createInLine();
   const sudo = perImage(async (image) => {
     const { Config } = await docker.getImage(image).inspect();
@@ -71,12 +71,12 @@ export function dockerContainers(options: DockerOptions): Containers {
     },
 
     async kill(id) {
-      // 409: it does not run.
+      // 409: the container does not run.
       await orUndefined(docker.getContainer(id).kill({ signal: "SIGKILL" }), 404, 409);
     },
 
     async remove(id) {
-      // 409: a removal is already under way.
+      // 409: its removal is already under way.
       await inLine(id, () => orUndefined(docker.getContainer(id).remove({ force: true, v: true }), 404, 409));
     },
 
@@ -95,7 +95,7 @@ export function dockerContainers(options: DockerOptions): Containers {
 
     async watch(since, onEvent, signal) {
       const filters = { type: ["container"], event: ["die", "oom", "destroy"], label: mine };
-      // Seconds with a fraction, as the engine reads them.
+      // Docker expects seconds with a fraction.
       const stream = await events(unlimited, { since: Number((since / 1_000).toFixed(3)), filters });
       const stop = () => stream.destroy();
       signal.addEventListener("abort", stop, { once: true });
@@ -172,7 +172,7 @@ async function readFacts(docker: Docker) {
   };
 }
 
-// overlay2 limits the size of a layer on xfs with project quotas only.
+// overlay2 can limit the size of a layer only on XFS with project quotas.
 async function hasProjectQuota(directory: string): Promise<boolean> {
   const mounts = (await readFile("/proc/self/mounts", "utf8")).split("\n").map((line) => line.split(" "));
   const [, , type, options = ""] = mounts

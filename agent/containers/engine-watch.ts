@@ -1,11 +1,11 @@
-/** Hears from the engine when a container ends by itself; looks again at all of them whenever it may have missed one. */
+/** Watches Docker's events for containers that end by themselves; compares all containers after each possible gap. */
 
 import type { ExitReport } from "../../shared/agent-api/routes.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { ContainerEvent, Containers } from "./containers.ts";
 
 const RETRY_MS = 1_000;
-/** Events are asked for from a little earlier than the last one: hearing one twice is harmless. */
+/** Events are requested from slightly before the last one: a repeated event is harmless. */
 const OVERLAP_MS = 2_000;
 
 type Gone = Pick<ExitReport, "reason" | "exitCode">;
@@ -15,7 +15,7 @@ export interface EngineWatchDeps {
   /** Containers that should run. */
   readonly owned: () => readonly string[];
   readonly onGone: (containerId: string, exit: Gone) => void;
-  /** It answers again after it was away: a new process, as a rule. */
+  /** Docker answers again after an outage, usually as a new process. */
   readonly onBack: () => void;
   readonly now: () => number;
   readonly log: Log;
@@ -34,7 +34,7 @@ export function watchEngine({ containers, owned, onGone, onBack, now, log }: Eng
   const gone = async (id: string, exitCode: number | undefined) => {
     if (!owned().includes(id)) return;
     const seen = await containers.inspect(id).catch(() => undefined);
-    // Of an earlier life: the same container was started again meanwhile.
+    // An event of an earlier run: the same container was started again meanwhile.
     if (seen?.running === true) return;
     if (seen === undefined) onGone(id, { reason: "removed" });
     else {
@@ -56,7 +56,7 @@ export function watchEngine({ containers, owned, onGone, onBack, now, log }: Eng
   };
 
   const lookAtAll = async () => {
-    // In this order: what is started in between is in the list, or not yet in question.
+    // In this order, a container that starts in between is in the list or not expected yet.
     const mine = owned();
     const running = new Set((await containers.list()).filter((one) => one.running).map(({ id }) => id));
     for (const id of mine) if (!running.has(id)) await gone(id, undefined);
@@ -73,7 +73,7 @@ export function watchEngine({ containers, owned, onGone, onBack, now, log }: Eng
         await containers.watch(since, onEvent, stopping.signal);
       } catch (error) {
         state.away = true;
-        if (!stopping.signal.aborted) log.warn({ err: error }, "the container engine is away");
+        if (!stopping.signal.aborted) log.warn({ err: error }, "Docker does not answer");
       }
       state.connected = false;
       await pause(RETRY_MS, stopping.signal);

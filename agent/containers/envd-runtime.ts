@@ -1,4 +1,4 @@
-/** The directory that holds envd and its private Node: which version new containers mount, and how they start it. */
+/** The directory with envd and its private Node: which version new containers mount, and how they start it. */
 
 import { readFile, realpath } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,16 +8,16 @@ import { check } from "../../shared/http/validate.ts";
 import { RUNTIME_MOUNT } from "./options.ts";
 
 export interface EnvdRuntime {
-  /** Without symbolic links: a container keeps the version it mounted when `current` moves on. */
+  /** A path without symbolic links: a container keeps its version when `current` moves on. */
   readonly directory: string;
-  /** First process and its arguments, as they are inside. */
+  /** Arguments of the first process, as paths inside. */
   readonly command: readonly string[];
 }
 
 const Launch = Type.Object({ args: Type.Array(Type.String(), { minItems: 1 }) });
 const launch = check(Launch, "launch.json");
 
-/** Without a directory: the link, read anew at each call. The file is read once per version. */
+/** Without a directory: reads the link at each call. The file is read once per version. */
 export function envdRuntimes(path: string): (directory?: string) => Promise<EnvdRuntime> {
   const known = new Map<string, EnvdRuntime>();
   return async (given) => {

@@ -1,4 +1,4 @@
-/** The agent's side of envd's internal routes. Whatever it answers is hostile: bounded, and checked by whoever uses it. */
+/** The agent's client for envd's internal routes. Every answer is hostile: bounded here, and checked by the callers. */
 
 import { request } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { anySignal } from "../../shared/program/any-signal.ts";
 
 const PORT = 49983;
 const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
-/** Between two questions whether it is up: short, because every start waits for it. */
+/** Pause between two checks whether envd answers: short, because every start waits for it. */
 const POLL_MS = 4;
 const CONNECT_LIMIT_MS = 1_000;
 const WATCHES_LIMIT_MS = 2_000;
@@ -22,31 +22,31 @@ export interface EnvdInit {
   readonly executionId: string;
   readonly defaultUser?: string;
   readonly defaultWorkdir?: string;
-  /** PEM of what it trusts besides what its image does: `caFor`. Empty: nothing any more. Absent: as it is. */
+  /** PEM of the authorities to trust besides the image's own: `caFor`. Empty: none any more. Absent: unchanged. */
   readonly caBundle?: string;
-  /** From now on this one opens the internal routes. */
+  /** The token that opens the internal routes from now on. */
   readonly controlToken?: string;
 }
 
 /** PEM of the node's authority for a policy with rules, else empty. */
 export type CaFor = (policy: EgressPolicy) => Promise<string>;
 
-/** Where an envd is and what opens its internal routes. */
+/** Address of an envd and the token that opens its internal routes. */
 interface EnvdAddress {
   readonly address: string;
   readonly controlToken: string;
 }
 
 export interface Envd {
-  /** Waits until it answers; the signal is the limit. */
+  /** Waits until envd answers; the signal is the limit. */
   ready(at: EnvdAddress, signal: AbortSignal): Promise<void>;
-  /** Has it run its own code once, so that the first command after a thaw finds it compiled. */
+  /** Lets envd run its own code once, so that the first command after a thaw finds it compiled. */
   warm(at: EnvdAddress, signal: AbortSignal): Promise<void>;
   init(at: EnvdAddress, body: EnvdInit, signal: AbortSignal): Promise<void>;
   /** For a running sandbox whose rules changed; as `EnvdInit.caBundle`. */
   trust(at: EnvdAddress, caBundle: string, signal: AbortSignal): Promise<void>;
   logs(at: EnvdAddress, after: number, signal: AbortSignal): Promise<unknown>;
-  /** Its own watches of files are in the way of a memory dump. Limited in time. */
+  /** Suspends envd's own watches of files, which prevent a memory dump. Limited in time. */
   suspendWatches(at: EnvdAddress): Promise<void>;
   resumeWatches(at: EnvdAddress): Promise<void>;
 }
@@ -102,7 +102,7 @@ interface Exchange extends EnvdAddress {
   readonly signal: AbortSignal;
 }
 
-// A connection of its own for each call: an idle one would meet envd's expired timers after a thaw.
+// A new connection for each call: an idle one would meet envd's expired timers after a thaw.
 function exchange({ address, port, controlToken, method, path, body, signal }: Exchange): Promise<string> {
   return new Promise((resolve, reject) => {
     const fail = (cause: unknown) =>

@@ -2,7 +2,7 @@
 
 import type { ContainerSpec } from "./containers.ts";
 
-/** What sudo, apt, chown and servers inside need; never NET_RAW, NET_ADMIN, SYS_ADMIN, SYS_PTRACE, MKNOD. */
+/** Capabilities that sudo, apt, chown and servers need; never NET_RAW, NET_ADMIN, SYS_ADMIN, SYS_PTRACE, MKNOD. */
 const CAPABILITIES = [
   "AUDIT_WRITE",
   "CHOWN",
@@ -17,7 +17,7 @@ const CAPABILITIES = [
   "SETUID",
 ] as const;
 
-/** The engine's own list, which this one replaces, and more facts about the host's memory, kernel and devices. */
+/** Docker's own list, which this list replaces, and more facts about the host's memory, kernel and devices. */
 const MASKED_PATHS = [
   "/proc/acpi",
   "/proc/asound",
@@ -60,7 +60,7 @@ const READ_ONLY_PATHS = [
   "/sys/fs/cgroup",
 ] as const;
 
-/** The host's name inside: the same for every sandbox, since a pooled container does not know yet whose it will be. */
+/** The host name inside: equal for all sandboxes, because a pooled container has no owner yet. */
 const HOSTNAME = "sandbox";
 
 /** Where the runtime directory of envd is inside. */
@@ -68,22 +68,22 @@ export const RUNTIME_MOUNT = "/svc";
 
 const PIDS = 4096;
 const SHM_BYTES = 64 * 1024 * 1024;
-// A sandbox is given up before the programs of the host; envd raises it further for what it starts.
+// The kernel ends sandboxes before programs of the host; envd raises the score further for its children.
 const OOM_SCORE = 100;
 
 export interface NodeOptions {
   readonly nodeId: string;
-  /** The OCI runtime that honours the agent's marks. */
+  /** The OCI runtime that reads the agent's annotations. */
   readonly runtime: string;
   readonly seccomp: string;
-  /** What the engine itself may open: it cannot give more. */
+  /** Descriptor limit of Docker itself: it cannot grant more. */
   readonly openFiles: number;
   readonly diskLimit: boolean;
-  /** Images say so by the label svc.sudo=false. */
+  /** Images declare it by the label svc.sudo=false. */
   readonly sudo: boolean;
 }
 
-/** In the words of the Docker API; docker.ts passes it on as it is. */
+/** The configuration in Docker's API; docker.ts passes it on unchanged. */
 export function containerOptions(spec: ContainerSpec, node: NodeOptions) {
   const memory = spec.resources.memoryMB * 1024 * 1024;
   const [program = "", ...rest] = spec.command;
@@ -109,7 +109,7 @@ export function containerOptions(spec: ContainerSpec, node: NodeOptions) {
     },
     HostConfig: {
       Runtime: node.runtime,
-      // The agent's own: svc-runc joins the namespace of the slot.
+      // The agent connects the network itself: svc-runc joins the slot's namespace.
       NetworkMode: "none",
       Dns: [spec.resolver],
       DnsSearch: ["."],
@@ -137,7 +137,7 @@ export function containerOptions(spec: ContainerSpec, node: NodeOptions) {
       MaskedPaths: [...MASKED_PATHS],
       ReadonlyPaths: [...READ_ONLY_PATHS],
       Sysctls: {
-        // Again here: the engine would set its own, wider default for ICMP sockets.
+        // Repeated here: Docker would set its own, wider default for ICMP sockets.
         "net.ipv4.ping_group_range": "1 0",
         "net.ipv4.ip_unprivileged_port_start": "0",
       },

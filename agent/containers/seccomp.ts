@@ -1,6 +1,6 @@
 /**
- * The system calls a sandbox may make, as the JSON that Docker takes: an allow list, everything else is refused.
- * Own, because the engines of distributions ship lists that are years old. Pure.
+ * The system calls that a sandbox may make, as JSON for Docker: an allow list that refuses everything else. Our own,
+ * because the Docker packages of distributions contain lists that are years old. Pure.
  */
 
 import { ALLOWED_CALLS } from "./seccomp-calls.ts";
@@ -10,16 +10,16 @@ const ENOSYS = 38;
 const EOPNOTSUPP = 95;
 const EAFNOSUPPORT = 97;
 
-/** Flags of `clone` that make namespaces: new user, mount, network… namespaces are how kernels get attacked. */
+/** Flags of `clone` that create namespaces: new namespaces are the usual way to attack kernels. */
 const NAMESPACE_FLAGS = 0x7e020080;
 
-/** Families a sandbox may open: unix, IPv4, IPv6. Never AF_ALG (38), AF_VSOCK (40), AF_PACKET (17). */
+/** Socket families that a sandbox may open: unix, IPv4, IPv6. Never AF_ALG (38), AF_VSOCK (40), AF_PACKET (17). */
 const SOCKET_FAMILIES = [1, 2, 10];
 const AF_NETLINK = 16;
-/** Routing (getifaddrs, `ip`) and socket diagnosis (`ss`); the rest of netlink is kernel surface nobody needs. */
+/** Routing (getifaddrs, `ip`) and socket diagnosis (`ss`); the rest of netlink is attack surface without use. */
 const NETLINK_PROTOCOLS = [0, 4];
 
-/** Personalities: Linux, Linux without address randomisation, and the question itself. */
+/** Personalities: Linux, Linux without address randomisation, and the query. */
 const PERSONALITIES = [0x0, 0x0008, 0x0040000, 0xffffffff];
 
 /** `fallocate` that gives space back: FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE. */
@@ -33,9 +33,9 @@ const RESERVES_SPACE = 0x40305800;
 const FIRST_BIT = 8;
 const BITS = 32;
 
-/** Programs ask for these and fall back when the kernel does not know them; "not permitted" would be fatal to them. */
+/** Programs try these and fall back when the kernel lacks them; "not permitted" would end them. */
 const UNKNOWN_TO_US = [
-  // Its flags are behind a pointer, where a filter cannot see them: the C library falls back to clone.
+  // The flags are behind a pointer, where a filter cannot see them: the C library falls back to clone.
   "clone3",
   "io_uring_setup",
   "io_uring_enter",
@@ -66,7 +66,7 @@ export interface SeccompProfile {
   readonly syscalls: readonly Rule[];
 }
 
-/** Only the machine's own word size: 32-bit programs do not run, and their second door to sockets does not exist. */
+/** Only the machine's own word size: 32-bit programs, with their second set of socket calls, do not run. */
 export function seccompProfile(architecture: NodeJS.Architecture): SeccompProfile {
   return {
     defaultAction: "SCMP_ACT_ERRNO",
@@ -90,7 +90,7 @@ export function seccompProfile(architecture: NodeJS.Architecture): SeccompProfil
             ],
           ),
       ),
-      // "Not supported" rather than "not permitted": programs that only try (PAM's audit, for one) carry on.
+      // "Not supported" rather than "not permitted": programs that only probe (PAM's audit, for one) continue.
       ...otherFamilies(),
       ...PERSONALITIES.map((personality): Rule => allowWhen(["personality"], [[0, personality]])),
       ...reservations(),
@@ -131,7 +131,7 @@ function otherFamilies(): Rule[] {
 function reservations(): Rule[] {
   const mode = 1;
   const request = 1;
-  // There is no "is not" for a masked value: one rule for each bit that would have to be different.
+  // A masked value has no "is not": one rule for each bit that would have to differ.
   const others = Array.from({ length: BITS - FIRST_BIT }, (_, at): Rule => {
     const bit = 2 ** (FIRST_BIT + at);
     const isSet = Math.floor(RESERVES_SPACE / bit) % 2 === 1;

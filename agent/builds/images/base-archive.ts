@@ -1,4 +1,4 @@
-/** The image of an uploaded archive, on the engine by a name of this build's own. */
+/** Loads the image of an uploaded archive into the Docker daemon, under a name of this build alone. */
 
 import { arch } from "node:process";
 import type { Readable } from "node:stream";
@@ -7,15 +7,15 @@ import { AppError } from "../../../shared/http/errors.ts";
 import type { Containers, FoundImage } from "../../containers/containers.ts";
 import { engineArchive } from "./oci-archive.ts";
 
-/** Node's words for processors → those of images, where they differ. */
+/** Node's names of processors that differ from the names in images. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64" };
 
-/** An image that is on the engine, for a build. */
+/** An image in the Docker daemon, for a build. */
 export interface Fetched {
   readonly found: FoundImage;
-  /** Its name there. */
+  /** Its name in the Docker daemon. */
   readonly image: string;
-  /** What people call it. */
+  /** Its name in messages. */
   readonly said: string;
 }
 
@@ -23,11 +23,11 @@ export interface BaseArchiveDeps {
   readonly containers: Pick<Containers, "image" | "load">;
   /** Uploaded to the orchestrator for the template of this build. */
   readonly archive: (hash: string, signal: AbortSignal) => Promise<Readable>;
-  /** A line of the build's log. */
+  /** Writes a line of the build's log. */
   readonly say: (message: string) => void;
 }
 
-/** `name`: the image's, from now on. @throws {AppError} bad_request */
+/** `name` becomes the image's name. @throws {AppError} bad_request */
 export async function fetchArchive(
   { filesHash, ref }: Extract<BuildBody["from"], { is: "archive" }>,
   name: string,

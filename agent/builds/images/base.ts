@@ -1,4 +1,4 @@
-/** What a build starts from: an image made fit for sandboxes, or the image of another build. */
+/** The base of a build: an image that is prepared for sandboxes, or the image of another build. */
 
 import type { BuildBody, BuildSettings } from "../../../shared/agent-api/build-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -18,7 +18,7 @@ import type { Login } from "./registry-login.ts";
 
 export const BASE_STEP = "base";
 const PREFIX = "[base]";
-/** What cannot be reached must not use up the build's time. */
+/** Time limit of installing packages, so that an unreachable mirror does not use up the build's time. */
 const PACKAGES_LIMIT_MS = 300_000;
 
 export interface BaseDeps {
@@ -27,20 +27,20 @@ export interface BaseDeps {
   readonly login: Login;
   readonly archive: BaseArchiveDeps["archive"];
   readonly open: (image: string, signal: AbortSignal) => Promise<Workshop>;
-  /** One build at a time on each name of a registry. */
+  /** One build at a time uses each image name of a registry. */
   readonly inLine: InLine;
   readonly log: BuildLog;
   readonly nodeId: string;
   /** The node's own base image. */
   readonly baseImage: string;
-  /** Patterns of images of this engine that may be used without a pull, and of registries. */
+  /** Patterns of local images that builds may use without a pull, and of registries. */
   readonly localImages: string;
   readonly registries: string;
 }
 
 export interface Base {
   readonly image: string;
-  /** What layers on top are keyed by. */
+  /** Key under which the layers above are cached. */
   readonly id: string;
   readonly context: Context;
   readonly settings: BuildSettings | undefined;
@@ -74,7 +74,7 @@ export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: 
     ? fetchImage(from, buildId, deps, signal)
     : fetchArchive(from, pulledName(deps.nodeId, buildId), { ...deps, say }, signal));
   const context = contextOf(found.env);
-  // Templates and tests may say `svc/base` as well.
+  // Templates and tests may use the name `svc/base` as well.
   if (found.labels["svc.image"] === "base") return { image, id: found.id, context, settings: undefined };
   const key = baseKey(found.id, PROVISIONING);
   const cached = force ? undefined : await deps.layers.use(key);
@@ -96,8 +96,8 @@ export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: 
 type FromImage = Extract<BuildBody["from"], { is: "image" }>;
 
 /**
- * An image that came from a registry is known to this build only, by a name of its own: another build has to ask the
- * registry again, which says whether it may have it.
+ * A pulled image gets a name of this build alone: another build has to ask the registry again, which decides whether
+ * that build may have it.
  */
 function fetchImage(from: FromImage, buildId: string, deps: BaseDeps, signal: AbortSignal): Promise<Fetched> {
   const named = parseImageName(from.image);
@@ -112,7 +112,7 @@ async function fetchNamed(
   signal.throwIfAborted();
   log.write("info", `${PREFIX} FROM ${name}`, BASE_STEP);
   const local = access === undefined && matchesAny(localImages, name) ? await containers.image(name) : undefined;
-  // An id would be found as well, and so would what it names.
+  // The daemon also finds images by id, and by the names of other builds.
   if (local?.names.includes(name) === true) return { found: local, image: name, said: name };
   if (!matchesAny(registries, registry))
     throw new AppError("bad_request", `this node pulls no images from ${registry}`);
@@ -130,7 +130,7 @@ async function fetchNamed(
   return { found: pulled, image: own, said: name };
 }
 
-/** Taken away at the end of the build. */
+/** Name of a pulled image; removed at the end of the build. */
 export function pulledName(nodeId: string, buildId: string): string {
   return `svc/from:${nodeId}-${buildId}`;
 }
@@ -154,7 +154,7 @@ async function provision(workshop: Workshop, deps: BaseDeps, signal: AbortSignal
   try {
     const { exitCode } = await workshop.run(packages, output.push, limit);
     output.end();
-    // envd brings all that commands, files and terminals need: such an image is poorer, not unusable.
+    // envd brings what commands, files and terminals need, so an image without packages still works.
     if (exitCode !== 0)
       log.write(
         "warn",

@@ -1,4 +1,4 @@
-/** Credentials of AWS → a password of its registry: one signed call (GetAuthorizationToken of ECR). */
+/** Exchanges AWS credentials for a registry password: one signed call (GetAuthorizationToken of ECR). */
 
 import { AwsV4Signer } from "aws4fetch";
 import { request } from "undici";
@@ -12,7 +12,7 @@ export interface AwsKeys {
 }
 
 export interface EcrOptions {
-  /** In the place of AWS, for tests. */
+  /** Replaces the address of AWS in tests. */
   readonly endpoint?: string;
   readonly now: () => number;
 }
@@ -21,7 +21,7 @@ const TARGET = "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken";
 const BODY = "{}";
 const LIMIT_MS = 15_000;
 
-/** @throws {AppError} bad_request when AWS refuses, without anything secret in it */
+/** @throws {AppError} bad_request when AWS refuses; the message holds no secret */
 export async function ecrPassword(
   keys: AwsKeys,
   { endpoint, now }: EcrOptions,
@@ -62,7 +62,7 @@ function tokenIn(text: string): string | undefined {
   }
 }
 
-/** AWS Signature Version 4 of this one call, for one moment. */
+/** Signs this one call with AWS Signature Version 4, for one moment. */
 export async function signedHeaders(keys: AwsKeys, url: URL, at: Date): Promise<Record<string, string>> {
   const signer = new AwsV4Signer({
     ...keys,

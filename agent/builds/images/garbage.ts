@@ -1,4 +1,4 @@
-/** Images of builds that nobody needs: names without a build or a layer, and cached layers beyond their budget. */
+/** Removes unused images of builds: names without a build or a layer, and cached layers beyond the budget. */
 
 import type { Containers } from "../../containers/containers.ts";
 import type { Build, BuildStore } from "../../store/builds.ts";
@@ -12,26 +12,26 @@ export interface BuildGarbageDeps {
 }
 
 export interface BuildGarbage {
-  /** Names to take away. */
+  /** Names to remove. */
   readonly names: readonly string[];
   readonly layers: readonly Layer[];
 }
 
 interface View {
-  /** Of this node: by label, or by the node's id in the name. */
+  /** Images of this node: by label, or by the node's id in the name. */
   readonly names: readonly string[];
   readonly builds: readonly Pick<Build, "id" | "state">[];
   readonly layers: readonly Layer[];
   readonly budgetBytes: number;
 }
 
-/** Pure. What was used longest ago goes first; a layer that others stand on frees its room with the last of them. */
+/** Least recently used first; a layer below others frees its room with the last of them. Pure. */
 export function planBuildGarbage({ names, builds, layers, budgetBytes }: View): BuildGarbage {
   const kept = new Set(builds.filter(({ state }) => state === "ready").map(({ id }) => id));
   const building = builds.filter(({ state }) => state === "building").map(({ id }) => id);
   const cached = new Set(layers.map(({ image }) => image));
   const needed = (name: string) => {
-    // Layers of a build under way get their row a moment after their name.
+    // Layers of a build under way get their row shortly after their name.
     if (name.startsWith("svc/layer:")) return cached.has(name) || building.length > 0;
     return building.some((id) => name.endsWith(id)) || kept.has(name.slice(name.lastIndexOf(":") + 1));
   };
@@ -58,7 +58,7 @@ export async function findBuildGarbage({
       pulled === undefined ? (await containers.image(name))?.labels["svc.node"] === nodeId : pulled === nodeId;
     if (own) names.push(name);
   }
-  // After the list: what was begun meanwhile has its row by now.
+  // Read after the list of images: builds that began meanwhile have their rows by now.
   return planBuildGarbage({ names, builds: stores.builds.all(), layers: stores.layers.all(), budgetBytes });
 }
 

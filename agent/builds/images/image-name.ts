@@ -1,9 +1,9 @@
-/** Names of images as people write them. Pure. */
+/** Parses image names as people write them. Pure. */
 
 import { AppError } from "../../../shared/http/errors.ts";
 
 export interface ImageName {
-  /** As the engine lists it: without what it leaves out, with the tag. */
+  /** As the Docker daemon lists it: default parts left out, tag included. */
   readonly name: string;
   /** Host and port of the registry. */
   readonly registry: string;
@@ -15,9 +15,9 @@ const NAME = new RegExp(
   `^(?:((?!-)(?:[A-Za-z0-9-]+(?:\\.[A-Za-z0-9-]+)+|localhost|[A-Za-z0-9-]+(?=:\\d))(?::\\d{1,5})?)/)?` +
     `(${PART}(?:/${PART})*)(?::([\\w][\\w.-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$`,
 );
-/** What the node's own image is called by clients: needs no registry. */
+/** Client-side names of the node's own image: need no registry. */
 const BASE_NAMES = new Set(["base", "base:latest", "e2bdev/base", "e2bdev/base:latest", "docker.io/e2bdev/base"]);
-/** Images of other people's templates and snapshots, which are on the same engine. */
+/** Names of templates and snapshots of all projects, which are in the same Docker daemon. */
 const OURS = /^svc\/(?:build|from|layer|snapshot)[:@]/;
 
 export function isBaseName(image: string): boolean {
@@ -31,7 +31,7 @@ export function parseImageName(text: string): ImageName {
   const [, host, path = "", tag, digest] = found;
   const registry = host === undefined || host === "index.docker.io" ? DOCKER_HUB : host;
   const short = registry === DOCKER_HUB ? path.replace(/^library\/(?=[^/]+$)/, "") : `${registry}/${path}`;
-  // Without its own registry in front, the first part of the path would be read as the name of another one.
+  // Without a registry in front, Docker would read the first part of the path as one.
   if (registry === DOCKER_HUB && /^(?:[^/]*\.[^/]*|localhost)\//.test(short))
     throw new AppError(
       "bad_request",
@@ -42,7 +42,7 @@ export function parseImageName(text: string): ImageName {
   return { name, registry };
 }
 
-/** Comma-separated names with `*`, as settings have them. */
+/** Comma-separated patterns with `*`, as in settings. */
 export function matchesAny(patterns: string, name: string): boolean {
   return patterns
     .split(",")

@@ -1,23 +1,23 @@
-/** What a cached layer is found by. Pure. */
+/** Keys of cached layers. Pure. */
 
 import { createHash } from "node:crypto";
 import type { BuildStep } from "../../../shared/agent-api/build-shapes.ts";
 import { type Context, contextAfter, resolveStep } from "../steps/context.ts";
 
-/** One step of a definition: resolved, where it runs, what comes out of it, and the key of that. */
+/** A step with its variables substituted, its context before and after, and the key of its result. */
 export interface PlannedStep {
   readonly step: BuildStep;
   readonly before: Context;
   readonly after: Context;
   readonly key: string;
-  /** It, or a step before it, is to be done again. */
+  /** This step or an earlier one must run again. */
   readonly forced: boolean;
 }
 
 export interface Definition {
-  /** Layers are shared within a template only: a client names the hash of its files, and nobody checks it. */
+  /** Layers are shared within one template only: the client names the hash of its files, and nothing verifies it. */
   readonly templateId: string;
-  /** Id of the image that the first step runs on. */
+  /** Id of the image on which the first step runs. */
   readonly base: string;
   readonly context: Context;
   readonly steps: readonly BuildStep[];
@@ -31,19 +31,19 @@ export function planSteps({ templateId, base, context, steps, force }: Definitio
     const step = resolveStep(given, before);
     state.context = contextAfter(step, before);
     state.forced ||= step.force;
-    // The number is only its place; force says how, not what.
+    // `number` is only a position, and `force` does not change the result.
     const { number: _number, force: _force, ...what } = step;
     state.key = digest([state.key, sorted(what), sorted(state.context)]);
     return { step, before, after: state.context, key: state.key, forced: state.forced };
   });
 }
 
-/** The image after provisioning, which is the same for every template. */
+/** Key of the image after provisioning, equal for all templates. */
 export function baseKey(image: string, provisioning: string): string {
   return digest(["base", image, provisioning]);
 }
 
-/** How many steps are done already, and by which key. 0 without any. */
+/** Number of steps that are cached already, and the key of the last; 0 without any. */
 export function cachedSteps(plan: readonly PlannedStep[], known: (key: string) => boolean): number {
   for (let count = plan.length; count > 0; count--) {
     const last = plan[count - 1];
@@ -56,7 +56,7 @@ function digest(parts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
-// The same text whatever order the fields were given in.
+// The same text for any order of fields.
 function sorted(value: unknown): string {
   return JSON.stringify(value, (_name, part: unknown) =>
     part !== null && typeof part === "object" && !Array.isArray(part)

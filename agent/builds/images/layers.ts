@@ -1,10 +1,10 @@
-/** Cached layers: which exist, and how a new one comes to be. */
+/** Cached layers: finds them and makes new ones. */
 
 import type { Containers } from "../../containers/containers.ts";
 import type { LayerStore } from "../../store/layers.ts";
 import type { Workshop } from "../steps/build-container.ts";
 
-/** overlay2 can stack 128, and sandboxes and their snapshots need some on top. */
+/** overlay2 stacks 128 layers; sandboxes and their snapshots need some on top. */
 const MOST_LAYERS = 60;
 
 export interface LayersDeps {
@@ -14,13 +14,13 @@ export interface LayersDeps {
 }
 
 export interface Layers {
-  /** The image of a key that is there, and is used with this. */
+  /** The cached image of a key; marks it as used. */
   use(key: string): Promise<string | undefined>;
-  /** Only looks. */
+  /** As `find`, without marking. */
   known(key: string): boolean;
-  /** A step that changes nothing on the disk: its key stands for the image before it. */
+  /** Records a step that changes nothing on the disk: its key stands for the image before it. */
   alias(key: string, image: string): void;
-  /** What the container holds now. `grown`: bytes that it adds to what the container was made of. */
+  /** Commits the container as an image. `grown`: bytes that the container added to its image. */
   keep(key: string, workshop: Workshop): Promise<{ image: string; grown: number }>;
 }
 
@@ -32,7 +32,7 @@ export function createLayers({ containers, store, now }: LayersDeps): Layers {
       if (layer === undefined) return undefined;
       const found = await containers.image(layer.image);
       if (found === undefined) {
-        // Somebody tidied up the engine.
+        // The image was removed outside of the platform.
         store.remove(key);
         return undefined;
       }

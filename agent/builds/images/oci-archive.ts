@@ -1,7 +1,7 @@
 /**
- * An OCI layout in a tar, as a client uploaded it → the archive that every engine loads, in one pass and in little memory.
- * Nothing in it is trusted: only regular files named after their own sha256 pass, and the list that makes an image of them
- * comes last. Until then the engine has put them aside and done nothing with them.
+ * Converts an uploaded OCI layout in a tar to the archive that the Docker daemon loads, in one pass and with little
+ * memory. Nothing in it is trusted: only regular files named after their own sha256 pass, and the list that makes an
+ * image of them comes last. Until then Docker stores the files without using them.
  */
 
 import { createHash, type Hash } from "node:crypto";
@@ -16,12 +16,12 @@ import { isGzip, readable, readTar } from "../steps/tar-input.ts";
 import { type Blob, chooseImage, type Wanted } from "./oci-layout.ts";
 
 export interface EngineArchiveOptions extends Wanted {
-  /** The image's, on the engine. */
+  /** Name of the image in the Docker daemon. */
   readonly name: string;
   readonly limits?: ArchiveLimits;
 }
 
-/** An image has 127 layers at most, and an archive a few images. */
+/** An image has at most 127 layers, and an archive a few images. */
 export const IMAGE_LIMITS: ArchiveLimits = { ...ARCHIVE_LIMITS, entries: 4_000 };
 
 type Content = AsyncIterable<unknown>;
@@ -29,19 +29,19 @@ type Content = AsyncIterable<unknown>;
 const SMALL_BYTES = 1024 * 1024;
 const KEPT_BYTES = 32 * SMALL_BYTES;
 const BLOB = /^blobs\/sha256\/([0-9a-f]{64})$/;
-/** What engines recognise: bzip2, xz, zstd and its frames to be skipped. */
+/** Magic bytes that Docker recognises: bzip2, xz, zstd and its skippable frames. */
 const OTHER_PACKINGS = /^(?:425a68|fd377a58|28b52ffd|5[0-9a-f]2a4d18)/;
-/** As many bytes tell. */
+/** Number of bytes that decide. */
 const HEAD_BYTES = 8;
 
-/** Ends with the source. What is wrong destroys the stream with that reason (`AppError` bad_request). */
+/** Ends with the source. A faulty archive destroys the stream with the reason (`AppError` bad_request). */
 export function engineArchive(source: Readable, options: EngineArchiveOptions): Readable {
   const output = pack();
   const result = new PassThrough();
   const gone = new AbortController();
-  // Who reads it learns it as well; nobody listening would end the process.
+  // The reader gets this error too; without a listener here it would end the process.
   result.on("error", () => undefined);
-  // Whoever reads has gone, or all is read: nothing more is to be unpacked.
+  // The reader has disconnected or read everything: unpacking stops.
   result.once("close", () => {
     gone.abort();
     source.destroy();
@@ -58,7 +58,7 @@ export function engineArchive(source: Readable, options: EngineArchiveOptions): 
     result.end();
   };
   passOn().catch(async (error: unknown) => {
-    // What was wrong with the source is the reason, not what the output says about it.
+    // The source's fault is the reason, not the error that it causes in the output.
     const reason = await converted.then(
       () => error,
       (first: unknown) => first,
@@ -124,7 +124,7 @@ async function take(header: Header, content: Content, state: State): Promise<voi
   state.blobs.set(digits, await pass(content, { digits, size }, state));
 }
 
-/** To the engine, and looked at in passing. */
+/** Passes blobs to Docker and inspects them on the way. */
 async function pass(content: Content, { digits, size }: { digits: string; size: number }, state: State): Promise<Blob> {
   const hash = createHash("sha256");
   const small = size <= SMALL_BYTES && state.keptBytes + size <= KEPT_BYTES ? ([] as Buffer[]) : undefined;
@@ -157,7 +157,7 @@ async function pass(content: Content, { digits, size }: { digits: string; size: 
   };
 }
 
-/** The first piece is long enough to tell what it is the beginning of. */
+/** Makes the first piece long enough to recognise its format. */
 async function* withHead(content: Content): AsyncGenerator<Buffer> {
   let head: Buffer | undefined = Buffer.alloc(0);
   for await (const chunk of content as AsyncIterable<Buffer>) {
@@ -174,11 +174,11 @@ async function* withHead(content: Content): AsyncGenerator<Buffer> {
 
 interface Unpacked {
   write(chunk: Buffer): Promise<void>;
-  /** Digits of the sha256 of all it unpacked to. */
+  /** Hexadecimal sha256 of the unpacked content. */
   end(): Promise<string>;
 }
 
-/** What a compressed layer unpacks to: how much, since the engine would fill the disk, and what. */
+/** Measures what a compressed layer unpacks to: its size, because Docker would fill the disk, and its digest. */
 function unpacked(packed: number, state: State): Unpacked {
   const gunzip = createGunzip();
   const trouble = { error: undefined as Error | undefined, tell: (_error: Error) => undefined as unknown };
@@ -200,7 +200,7 @@ function unpacked(packed: number, state: State): Unpacked {
       gunzip.destroy(error as Error);
     }
   });
-  // A stream that fails does not call back for what it was about.
+  // A failed stream does not call back for the chunk that failed.
   const unlessBroken = (begin: (done: () => void) => void) =>
     new Promise<void>((resolve, reject) => {
       if (trouble.error !== undefined) reject(trouble.error);

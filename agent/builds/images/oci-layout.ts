@@ -1,33 +1,33 @@
-/** Which image of an OCI layout is meant, and what it is made of. The layout is a client's and not trusted. Pure. */
+/** Selects the image of an OCI layout and its parts. The layout comes from a client and is not trusted. Pure. */
 
 import { type Static, Type } from "typebox";
 import { AppError } from "../../../shared/http/errors.ts";
 import { type Check, check } from "../../../shared/http/validate.ts";
 
-/** A file of the layout whose content has the digest in its name. */
+/** A file of the layout that is named after the digest of its content. */
 export interface Blob {
   readonly size: number;
-  /** How it begins. `other`: with a compression that not every engine unpacks. */
+  /** Format of its first bytes. `other`: a compression that not every Docker daemon unpacks. */
   readonly packing: "none" | "gzip" | "other";
-  /** Digits of the sha256 of what it unpacks to. */
+  /** Hexadecimal sha256 of the unpacked content. */
   readonly unpacked: string;
-  /** Of small ones that may be JSON. */
+  /** Content of small blobs, which may be JSON. */
   readonly content: Buffer | undefined;
 }
 
-/** Blobs by the digits of their digest. */
+/** Blobs by the hexadecimal part of their digest. */
 export type Blobs = ReadonlyMap<string, Blob>;
 
-/** Digits of digests: the configuration, and the layers from the lowest one on. */
+/** Hexadecimal digests: the configuration, and the layers from the lowest one on. */
 export interface LayoutImage {
   readonly config: string;
   readonly layers: readonly string[];
 }
 
 export interface Wanted {
-  /** Name of the image in the archive, where that holds several. */
+  /** Name of the image in an archive that holds several. */
   readonly ref: string | undefined;
-  /** As images say it: `amd64`. */
+  /** Processor as images name it, for example `amd64`. */
   readonly architecture: string;
 }
 
@@ -59,11 +59,11 @@ const INDEXES = new Set([
   "application/vnd.docker.distribution.manifest.list.v2+json",
 ]);
 const NAMES = ["org.opencontainers.image.ref.name", "io.containerd.image.name"];
-/** Of an index in an index. */
+/** Limit of an index within an index. */
 const DEEPEST = 3;
 const MOST_MANIFESTS = 256;
 
-/** `index`: of the file `index.json`. @throws {AppError} bad_request */
+/** `index`: content of `index.json`. @throws {AppError} bad_request */
 export function chooseImage(index: Buffer, blobs: Blobs, { ref, architecture }: Wanted): LayoutImage {
   const named = parsed(readIndex, index, "index").manifests.filter((one) => ref === undefined || isNamed(one, ref));
   const names = () => (ref === undefined ? "" : ` called '${ref}'`);
@@ -96,7 +96,7 @@ function manifestsIn(top: readonly Descriptor[], blobs: Blobs): Descriptor[] {
   return found;
 }
 
-// What nobody says the platform of is looked at when it is chosen.
+// An entry without a platform is checked when it is chosen.
 function fits(platform: Descriptor["platform"], architecture: string): boolean {
   return platform === undefined || (platform.os === "linux" && platform.architecture === architecture);
 }
@@ -105,7 +105,7 @@ function isNamed({ annotations = {} }: Descriptor, ref: string): boolean {
   return NAMES.some((name) => annotations[name] === ref);
 }
 
-// The engine takes a layer that it has already by the name alone, whoever's it is: nobody may name what he does not have.
+// Docker reuses a layer that it has by its name alone, so a client must not name a layer whose content it did not send.
 function checkLayers(layers: readonly Descriptor[], names: readonly string[], blobs: Blobs): void {
   const found = layers.map((layer) => blobOf(layer, blobs));
   if (found.some(({ packing }) => packing === "other"))

@@ -1,12 +1,12 @@
 /**
- * What runs as root in an image that is not ours, with /bin/sh of whatever kind: POSIX only, no program taken for
- * granted but those of busybox. Two parts: packages may fail, the rest must not.
+ * Scripts that run as root in a foreign image, with its /bin/sh: POSIX only, with no programs beyond busybox's. Two
+ * parts: the installation of packages may fail, the rest must not.
  */
 
-/** Counts up when the scripts change, so that images are provisioned anew. */
+/** Increased when the scripts change, so that images are provisioned again. */
 export const PROVISIONING = "2";
 
-/** What the script of packages is told to see to: programs that sandboxes and ready helpers of the SDK use. */
+/** Programs that the packages must provide: sandboxes and helpers of the SDK use them. */
 const DISTRIBUTION = `
 id=none; like=; name="an image without /etc/os-release"
 if [ -r /etc/os-release ]; then
@@ -31,7 +31,7 @@ if [ "$family" = unsupported ]; then
 fi
 exit 0`;
 
-/** Installs what is missing, if it can. Exit 4: something is still missing. */
+/** Installs what is missing, if possible. Exit 4: something is still missing. */
 export const PACKAGES_SCRIPT = `${DISTRIBUTION}
 missing() {
   lacking=
@@ -65,7 +65,7 @@ missing
 echo "Not installed:$lacking" >&2
 exit 4`;
 
-/** The user, the login shell and where certificates go. Everything here is done again without harm. */
+/** Creates the user, the login shell and the place of certificates. May run repeatedly. */
 export const USER_SCRIPT = `set -e
 umask 022
 [ -e /etc/passwd ] || echo 'root:x:0:0:root:/root:/bin/sh' >/etc/passwd
@@ -101,14 +101,14 @@ if ! grep -q 'svc: keep PATH' /etc/profile; then
   mv /etc/profile.svc-new /etc/profile
 fi`;
 
-/** Of a USER step, with the name as the first argument: exists afterwards, with a home of its own. */
+/** For a USER step, with the name as its first argument: creates the user and its home. */
 export const ADD_USER_SCRIPT = `set -e
 umask 022
 name=$1
 case "$name" in *[!A-Za-z0-9._-]*|-*|'') echo "'$name' is not the name of a user" >&2; exit 1;; esac
 ${addUser('"$name"', 1000)}`;
 
-// By hand: useradd, adduser and addgroup differ everywhere, and small images have none of them.
+// Edits the files itself: useradd, adduser and addgroup differ everywhere, and small images have none of them.
 function addUser(name: string, uid: number): string {
   return `if ! grep -q "^"${name}":" /etc/passwd; then
   uid=${uid}

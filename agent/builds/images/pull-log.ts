@@ -1,9 +1,9 @@
-/** The engine's account of a pull → a few lines for people. Pure. */
+/** Condenses Docker's progress of a pull to a few lines for people. Pure. */
 
 export interface PullLog {
   /** Lines of JSON, cut anywhere. */
   push(text: string): void;
-  /** What the registry or the engine said when it failed. */
+  /** The message of the registry or of Docker when the pull failed. */
   readonly error: string | undefined;
 }
 
@@ -14,7 +14,7 @@ interface Progress {
   readonly progressDetail?: { readonly current?: number; readonly total?: number };
 }
 
-/** Of the whole, in percent, a line each. */
+/** Steps of progress in percent of the whole, a line each. */
 const STEP = 10;
 
 export function createPullLog(onProgress: (line: string) => void): PullLog {
@@ -58,7 +58,7 @@ export function createPullLog(onProgress: (line: string) => void): PullLog {
         try {
           note(JSON.parse(line) as Progress);
         } catch {
-          // Not for us.
+          // Not a line of progress.
         }
       }
     },

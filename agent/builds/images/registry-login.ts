@@ -1,4 +1,4 @@
-/** Each kind of credentials → what the engine shows a registry. Lives as long as the pull. */
+/** Converts each kind of credentials to what Docker sends to a registry. Exists only during the pull. */
 
 import type { RegistryAccess } from "../../../shared/agent-api/build-shapes.ts";
 import type { RegistryLogin } from "../../containers/containers.ts";

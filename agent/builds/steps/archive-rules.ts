@@ -1,14 +1,14 @@
 /**
- * What an archive of a COPY step may hold. The archive comes from a client and is not trusted: whatever could end up
- * outside of the directory it is unpacked in, or is not a plain part of a file tree, is refused with a reason. Pure.
+ * Rules for an archive of a COPY step. The archive comes from a client and is not trusted: an entry that could end up
+ * outside of the target directory, or is no plain part of a file tree, is refused with a reason. Pure.
  */
 
 import { AppError } from "../../../shared/http/errors.ts";
 
-/** An entry as the archive has it. */
+/** An entry of the archive. */
 export interface GivenEntry {
   readonly name: string;
-  /** As tar-stream says it. */
+  /** Type as tar-stream names it. */
   readonly type: string;
   readonly size: number;
   readonly mode: number;
@@ -16,7 +16,7 @@ export interface GivenEntry {
   readonly mtime: Date | undefined;
 }
 
-/** An entry as it is passed on: a clean relative path, nobody's but root's. */
+/** An entry as it is passed on: a clean relative path, owned by root. */
 interface CleanEntry {
   readonly name: string;
   readonly type: "file" | "directory" | "symlink" | "link";
@@ -30,7 +30,7 @@ export interface ArchiveLimits {
   readonly entries: number;
   /** Of all files together. */
   readonly bytes: number;
-  /** Unpacked to packed size, once the unpacked size is more than `ratioFrom`. */
+  /** Largest ratio of unpacked to packed size, checked once the unpacked size is more than `ratioFrom`. */
   readonly ratio: number;
   readonly ratioFrom: number;
 }
@@ -46,15 +46,15 @@ const LONGEST_PATH = 4_096;
 const LONGEST_NAME = 255;
 
 export interface ArchiveCheck {
-  /** Undefined for what is left out: the directory itself. @throws {AppError} bad_request */
+  /** Undefined for an entry that is left out: the directory itself. @throws {AppError} bad_request */
   entry(given: GivenEntry): CleanEntry | undefined;
-  /** Bytes before and after unpacking so far. @throws {AppError} bad_request */
+  /** Checks bytes before and after unpacking so far. @throws {AppError} bad_request */
   progress(packed: number, unpacked: number): void;
 }
 
 export interface ArchiveOptions {
   readonly limits: ArchiveLimits;
-  /** Files that run with their owner's rights stay so only when that owner is root. */
+  /** A set-user-ID bit is kept only when the file belongs to root. */
   readonly keepSetuid: boolean;
 }
 
@@ -62,7 +62,7 @@ export function createArchiveCheck({ limits, keepSetuid }: ArchiveOptions): Arch
   const kinds = new Map<string, CleanEntry["type"]>();
   const state = { entries: 0, bytes: 0 };
 
-  // Whatever lies behind a link of the archive would be written where the link points to.
+  // An entry below a link would be written to where the link points.
   const checkParents = (name: string) => {
     const parts = name.split("/");
     for (let count = 1; count < parts.length; count++) {
@@ -110,7 +110,7 @@ export function createArchiveCheck({ limits, keepSetuid }: ArchiveOptions): Arch
 
   function linkOf({ name, linkname }: GivenEntry, type: CleanEntry["type"]): { linkname?: string } {
     if (type === "symlink") {
-      // It may point anywhere: it is followed inside the sandbox only, where its owner could have made it as well.
+      // A link may point anywhere: only programs inside the sandbox follow it, and its owner could create it there too.
       if (linkname === undefined || linkname === "" || linkname.length > LONGEST_PATH || linkname.includes("\0"))
         throw refused(name, "it is a symbolic link to nothing");
       return { linkname };

@@ -1,4 +1,4 @@
-/** An archive as it comes from a client → a plain tar that holds what the rules allow, made anew entry by entry. */
+/** Rewrites a client's archive as a plain tar that holds only what the rules allow, entry by entry. */
 
 import { PassThrough, type Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -9,8 +9,8 @@ import { readable, readTar } from "./tar-input.ts";
 const PIECE_BYTES = 256 * 1024;
 
 /**
- * Ends with the source. What is wrong with the archive destroys the stream with that reason (`AppError` bad_request),
- * so nothing after the first bad entry is ever passed on.
+ * Ends with the source. A fault of the archive destroys the stream with the reason (`AppError` bad_request), so nothing
+ * after the first bad entry is passed on.
  */
 export function cleanArchive(source: Readable, check: ArchiveCheck): Readable {
   const output = pack();
@@ -27,11 +27,11 @@ export function cleanArchive(source: Readable, check: ArchiveCheck): Readable {
     try {
       yield* gathered(output);
     } catch (error) {
-      // The output fails with the archive, and may say so first. The archive's own error is the reason.
+      // The output fails together with the archive, perhaps earlier. The archive's own error is the reason.
       throw readable((await wrong) ?? error, "of the files");
     }
   }
-  // Destroys the result with the reason. A reader that goes away before the end gets no reason.
+  // Destroys the result with the reason. A reader that disconnects early gets no reason.
   pipeline(passed, result).catch(() => undefined);
   result.once("close", () => {
     source.destroy();
@@ -73,7 +73,7 @@ async function rewrite(source: Readable, check: ArchiveCheck, output: Pack): Pro
   output.finalize();
 }
 
-/** Many small files would otherwise travel in as many small pieces. */
+/** Joins small pieces, because many small files would otherwise make as many small writes. */
 async function* gathered(chunks: AsyncIterable<unknown>) {
   let held: Buffer[] = [];
   let size = 0;

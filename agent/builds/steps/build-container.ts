@@ -1,4 +1,4 @@
-/** The container a build works in: started like a sandbox, with the same limits, filter and network, and nobody's. */
+/** The container of a build: started like a sandbox, with the same limits, filter and network, but without an owner. */
 
 import { randomBytes, randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
@@ -36,14 +36,14 @@ export interface WorkshopSpec {
 export interface Workshop {
   readonly container: LiveContainer;
   readonly at: EnvdUser;
-  /** To its end. @throws {RpcError} when it does not start */
+  /** Runs a program to its end. @throws {RpcError} when it does not start */
   run(script: Script, onOutput: Output, signal: AbortSignal): Promise<Ended>;
   start(script: Script, onOutput: Output, signal: AbortSignal): Promise<Running>;
-  /** A file of root's. */
+  /** Writes a file as root. */
   upload(path: string, content: Readable, signal: AbortSignal): Promise<void>;
-  /** What its disk holds now, as an image of this name. Everything inside stands still meanwhile. */
+  /** Commits the disk as an image of this name. All processes are frozen meanwhile. */
   commit(image: string): Promise<void>;
-  /** Dead when it resolves; removed in the background. Again is harmless. */
+  /** Resolves when the container is dead; its removal continues in the background. May be repeated. */
   close(): Promise<void>;
 }
 
@@ -54,12 +54,12 @@ export interface Script {
   readonly tag?: string;
 }
 
-/** How the field runs a command: a login shell. */
+/** A login shell, as the field runs commands. */
 export function loginShell(command: string, context: Context): Script {
   return { args: ["-l", "-c", command], context };
 }
 
-/** One of our own scripts, as root, before there is a bash. */
+/** Runs one of the platform's own scripts as root, before bash is installed. */
 export function rootScript(script: string, ...args: string[]): Script {
   const envs = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
   return {
@@ -73,7 +73,7 @@ export function rootScript(script: string, ...args: string[]): Script {
 export async function openWorkshop(spec: WorkshopSpec, deps: WorkshopDeps, signal: AbortSignal): Promise<Workshop> {
   const { buildId, templateId, image, resources } = spec;
   const { disposal, envd, gate, processes, containers, now } = deps;
-  // The row of its container names the build: an agent that starts after a crash knows what it is (recover.ts).
+  // The container's row names the build, so that recovery after a crash knows what the container is.
   const build = { templateId, buildId, image };
   const container = await deps.boot({ name: `svc-build-${randomUUID().slice(0, 8)}`, build, resources }, signal);
   let closing: Promise<void> | undefined;
@@ -88,7 +88,7 @@ export async function openWorkshop(spec: WorkshopSpec, deps: WorkshopDeps, signa
       { address: at.address, controlToken: container.controlToken },
       {
         accessToken: at.accessToken,
-        // Each program gets what it is to have, and a start command of a template below nothing of this one.
+        // Each program gets its variables explicitly; those of a template below do not reach a start command.
         envVars: {},
         timestamp: new Date(now()).toISOString(),
         sandboxId: workshopId(buildId),
@@ -137,7 +137,7 @@ export async function openWorkshop(spec: WorkshopSpec, deps: WorkshopDeps, signa
   }
 }
 
-/** Looks like a sandbox's, and is none. */
+/** Looks like a sandbox id and belongs to no sandbox. */
 export function workshopId(buildId: string): string {
   return `b${buildId.replaceAll("-", "")}`;
 }

@@ -1,4 +1,4 @@
-/** Where a step finds itself: user, directory and variables, as the steps before it have left them. Pure. */
+/** The context of a step: user, directory and variables, as the steps before have set them. Pure. */
 
 import { posix } from "node:path";
 import type { BuildStep } from "../../../shared/agent-api/build-shapes.ts";
@@ -11,19 +11,19 @@ export interface Context {
   readonly workdir: string;
 }
 
-/** What sandboxes have when no step says otherwise. */
+/** Context of sandboxes whose steps set nothing else. */
 const DEFAULT_USER = "user";
 const DEFAULT_WORKDIR = "/home/user";
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** Of an image: its own variables, without those of the platform. */
+/** The variables of an image, without those of the platform. */
 export function contextOf(env: readonly string[]): Context {
   const pairs = env.map((pair) => pair.split(/=(.*)/s)).map(([name = "", value = ""]) => [name, value] as const);
   const envs = Object.fromEntries(pairs.filter(([name]) => name !== "" && !/^(SVC|E2B)_/.test(name)));
   return { envs, user: DEFAULT_USER, workdir: DEFAULT_WORKDIR };
 }
 
-/** The step itself with its references replaced: what is run, logged and made a key of. */
+/** The step with its variables substituted: what is run, logged and hashed. */
 export function resolveStep<S extends BuildStep>(step: S, context: Context): S;
 export function resolveStep(step: BuildStep, context: Context): BuildStep {
   const resolve = (text: string) => expand(text, lookUpIn(context));
@@ -40,7 +40,7 @@ export function resolveStep(step: BuildStep, context: Context): BuildStep {
   }
 }
 
-/** After the step, which must be resolved. */
+/** The context after the step, whose variables must be substituted. */
 export function contextAfter(step: BuildStep, context: Context): Context {
   switch (step.type) {
     case "RUN":
@@ -61,7 +61,7 @@ export function contextAfter(step: BuildStep, context: Context): Context {
   }
 }
 
-// An image that says nothing of PATH has the usual one all the same.
+// An image without PATH gets the usual one.
 function lookUpIn({ envs, user }: Context): (name: string) => string | undefined {
   const always: Record<string, string> = {
     PATH: DEFAULT_PATH,
@@ -71,12 +71,12 @@ function lookUpIn({ envs, user }: Context): (name: string) => string | undefined
   return (name) => (Object.hasOwn(envs, name) ? envs[name] : Object.hasOwn(always, name) ? always[name] : undefined);
 }
 
-// `user:group`, as Dockerfiles may have it: a group beside the user's own ones is not kept.
+// Dockerfiles allow `user:group`; only the user is kept.
 function userOf(text: string): string {
   return text.split(":")[0] ?? "";
 }
 
-/** As a line of the log. */
+/** The step as a line of the log. */
 export function describeStep(step: BuildStep): string {
   switch (step.type) {
     case "RUN":
@@ -84,7 +84,7 @@ export function describeStep(step: BuildStep): string {
     case "COPY":
       return `COPY ${step.source} ${step.destination}`;
     case "ENV":
-      // Names only: people do put secrets there, and logs are kept and shown.
+      // Names only: values may be secrets, and logs are kept and shown.
       return `ENV ${step.variables.map(([name]) => name).join(" ")}`;
     case "WORKDIR":
       return `WORKDIR ${step.path}`;

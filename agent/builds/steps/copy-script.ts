@@ -1,7 +1,7 @@
 /**
- * What a COPY step does inside the container, as root, once the archive is unpacked there.
- * Arguments, never text in the script: the directory with `archive.tar`, the part of the source up to its first
- * wildcard, whether there is one, destination (absolute, with its trailing slash), owner, mode.
+ * The script of a COPY step, run as root inside the container once the archive is there.
+ * Its arguments, which are never part of the script's text: the directory with `archive.tar`, the part of the source up
+ * to its first wildcard, whether there is one, destination (absolute, with its trailing slash), owner, mode.
  */
 
 export const COPY_SCRIPT = `set -e
@@ -64,7 +64,7 @@ else
 fi
 rm -rf "$work"`;
 
-/** The part of a source before its first wildcard, and whether there is one. Pure. */
+/** Splits a source at its first wildcard. Pure. */
 export function splitSource(source: string): { readonly from: string; readonly wild: boolean } {
   const parts = source.split("/").filter((part) => part !== "" && part !== ".");
   const wildcard = parts.findIndex((part) => /[*?[\]{}!]/.test(part));

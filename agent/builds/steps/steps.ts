@@ -1,4 +1,4 @@
-/** The steps of a definition: from the furthest cached layer on, each in the build's container. */
+/** Runs the steps of a definition after the last cached layer, each in the build's container. */
 
 import { randomUUID } from "node:crypto";
 import { posix } from "node:path";
@@ -17,23 +17,23 @@ import { type Ended, RpcError } from "./processes.ts";
 
 export interface StepDeps {
   readonly log: BuildLog;
-  /** The archive of a COPY step, from the orchestrator. */
+  /** Fetches the archive of a COPY step from the orchestrator. */
   readonly files: (hash: string, signal: AbortSignal) => Promise<Readable>;
   readonly signal: AbortSignal;
   readonly limits?: ArchiveLimits;
 }
 
-/** Whether a step changes the disk, and so must be kept in a layer. */
+/** Whether a step changes the disk and therefore needs a layer. */
 export function touchesDisk({ type }: BuildStep): boolean {
   return type !== "ENV";
 }
 
-/** As clients know it from the line of a Dockerfile: `[builder 2/5]`. */
+/** As clients know it from Dockerfiles: `[builder 2/5]`. */
 export function stepPrefix(step: BuildStep, count: number): string {
   return `[builder ${step.number}/${count}]`;
 }
 
-/** @throws what says why the step failed, for the client */
+/** @throws the reason why the step failed, for the client */
 export async function doStep(
   { step, before }: PlannedStep,
   workshop: Workshop,
@@ -65,7 +65,7 @@ export async function doStep(
   }
 }
 
-/** A command of the template's author, with what it prints in the log. @throws {AppError} in the contract's words */
+/** Runs a command of the template's author and logs its output. @throws {AppError} in the contract's words */
 async function command(
   text: string,
   context: Context,
@@ -95,14 +95,14 @@ export async function tried<T>(text: string, run: () => Promise<T>): Promise<T> 
   }
 }
 
-// Made by root, who may everywhere; what is made is the user's.
+// Root creates it, because root may write everywhere; then the user owns it.
 const WORKDIR_SCRIPT = `set -e
 [ ! -d "$1" ] || exit 0
 mkdir -p "$1"
 ids=$(sed -n "s/^$2:[^:]*:\\([0-9]*\\):\\([0-9]*\\):.*/\\1:\\2/p" /etc/passwd | head -n 1)
 [ -z "$ids" ] || chown "$ids" "$1"`;
 
-/** One of our own. @throws {AppError} with the last line it printed */
+/** Runs one of the platform's own scripts. @throws {AppError} with the last line it printed */
 async function script(
   what: Script,
   otherwise: string,
@@ -152,7 +152,7 @@ async function copy(
   );
 }
 
-/** The step and how long it took, for the log. */
+/** Describes the step and its duration, for the log. */
 export function told(step: BuildStep, prefix: string): string {
   return `${prefix} ${describeStep(step)}`;
 }

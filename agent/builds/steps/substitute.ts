@@ -1,4 +1,4 @@
-/** References to variables in the values of a template's steps, as Dockerfiles have them. Pure: no shell ever sees them. */
+/** Substitutes variables in the values of a template's steps, as in Dockerfiles. Pure: no shell sees them. */
 
 const REFERENCE = /\\\$|\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)(?::([-+])([^}]*))?\}/g;
 

@@ -1,4 +1,4 @@
-/** A tar of a client, plain or in gzip, on its way into what takes it apart. */
+/** Reads a client's tar, plain or gzip. */
 
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -6,7 +6,7 @@ import { createGunzip } from "node:zlib";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { ArchiveCheck } from "./archive-rules.ts";
 
-/** Resolves when `unpack` has had all of it. */
+/** Resolves when `unpack` has received all of it. */
 export async function readTar(
   source: Readable,
   unpack: NodeJS.WritableStream,
@@ -22,12 +22,12 @@ export async function readTar(
       }
     };
   const input = await peek(source);
-  // Only the first bytes say whether it is compressed: `gzip: false` of the SDK sends a plain tar.
+  // The first bytes decide whether it is compressed: `gzip: false` of the SDK sends a plain tar.
   if (input.gzip) await pipeline(input.stream, counted("packed"), createGunzip(), counted("unpacked"), unpack);
   else await pipeline(input.stream, counted("packed"), unpack);
 }
 
-/** What is wrong with an archive, for its owner. */
+/** Converts a fault of an archive to an error for its owner. */
 export function readable(error: unknown, what: string): Error {
   if (error instanceof AppError) return error;
   return new AppError("bad_request", `the archive ${what} is damaged or is no tar archive`, { cause: error });

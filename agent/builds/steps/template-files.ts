@@ -1,4 +1,4 @@
-/** Archives of COPY steps, from the orchestrator that has them of clients. Their content is not trusted. */
+/** Fetches archives of COPY steps from the orchestrator. Clients made them, so their content is not trusted. */
 
 import type { Readable } from "node:stream";
 import { request } from "undici";
