@@ -1,6 +1,6 @@
 /** What was decided about the flows of one sandbox, said to the agent in batches: alike ones together, not too many. */
 
-import type { NetworkLogEntry } from "../../shared/agent-api/shapes.ts";
+import type { NetworkLogEntry } from "../../shared/agent-api/network-shapes.ts";
 
 const EVERY_MS = 1_000;
 /** Different entries a second; more than that is somebody scanning. */

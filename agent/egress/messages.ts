@@ -4,7 +4,7 @@
  * that no flow is decided by a policy that the agent does not know.
  */
 
-import type { NetworkLogEntry } from "../../shared/agent-api/shapes.ts";
+import type { NetworkLogEntry } from "../../shared/agent-api/network-shapes.ts";
 import type { Decision, Flow } from "../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 

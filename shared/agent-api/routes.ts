@@ -7,25 +7,18 @@ import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { EgressPolicy } from "../policy/egress-policy.ts";
 import { BuildBody, BuildState } from "./build-shapes.ts";
+import { NetworkCheck, NetworkLog } from "./network-shapes.ts";
+import { Heartbeat, HeartbeatReply } from "./node-shapes.ts";
 import { LogEntry } from "./sandbox-log.ts";
-import {
-  CaptureBody,
-  Captured,
-  closed,
-  EgressReplaced,
-  ExitReport,
-  Heartbeat,
-  HeartbeatReply,
-  MetricSample,
-  NetworkCheck,
-  NetworkLog,
-  SnapshotId,
-  StartBody,
-  Started,
-  time,
-} from "./shapes.ts";
+import { EgressReplaced, ExitReport, MetricSample, StartBody, Started } from "./sandbox-shapes.ts";
+import { closed, SnapshotId, time } from "./shapes.ts";
+import { CaptureBody, Captured } from "./snapshot-shapes.ts";
 
+export * from "./network-shapes.ts";
+export * from "./node-shapes.ts";
+export * from "./sandbox-shapes.ts";
 export * from "./shapes.ts";
+export * from "./snapshot-shapes.ts";
 
 const byBuild = Type.Object({ buildId: Type.String({ format: "uuid" }) }, closed);
 const bySandbox = Type.Object({ sandboxId: Type.String({ pattern: "^[a-z0-9]{1,64}$" }) }, closed);

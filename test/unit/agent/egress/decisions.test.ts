@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { decisionBatches, type Noted } from "../../../../agent/egress/decisions.ts";
-import type { NetworkLogEntry } from "../../../../shared/agent-api/shapes.ts";
+import type { NetworkLogEntry } from "../../../../shared/agent-api/network-shapes.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

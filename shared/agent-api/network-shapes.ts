@@ -1,0 +1,55 @@
+/** What a node decided about the flows of a sandbox, and what it would decide about one. */
+
+import { type Static, Type } from "typebox";
+import { closed, time } from "./shapes.ts";
+
+/** What was decided about the flows of a sandbox to one destination: one entry for those that were alike and close in time. */
+export const NetworkLogEntry = Type.Object(
+  {
+    /** Of the first of them. */
+    at: time,
+    protocol: Type.Enum(["tcp", "udp", "dns"]),
+    /** Empty for a question to the resolver. */
+    address: Type.String(),
+    port: Type.Integer({ minimum: 0, maximum: 65_535 }),
+    /** As it was read from the flow, or asked for. */
+    name: Type.Optional(Type.String()),
+    verdict: Type.Enum(["allow", "deny"]),
+    /** `Decision.rule`; `limit connections` where there were too many at once, `failed` with a reason where it was allowed. */
+    rule: Type.String(),
+    /** How many flows the entry stands for. */
+    count: Type.Integer({ minimum: 1 }),
+    /** As far as they are known when the entry is written; 0 where the kernel does not count. */
+    sentBytes: Type.Integer({ minimum: 0 }),
+    receivedBytes: Type.Integer({ minimum: 0 }),
+  },
+  closed,
+);
+export type NetworkLogEntry = Static<typeof NetworkLogEntry>;
+
+/** Newest last. */
+export const NetworkLog = Type.Object(
+  {
+    entries: Type.Array(NetworkLogEntry),
+    /** Decisions that were not written down, because there were too many. */
+    suppressed: Type.Integer({ minimum: 0 }),
+  },
+  closed,
+);
+export type NetworkLog = Static<typeof NetworkLog>;
+
+/** `Decision`, and where a name leads to at this moment. */
+export const NetworkCheck = Type.Object(
+  {
+    verdict: Type.Enum(["allow", "deny"]),
+    rule: Type.String(),
+    reason: Type.String(),
+    dial: Type.Enum(["hostname", "address"]),
+    via: Type.Optional(Type.Literal("egressProxy")),
+    transform: Type.Optional(Type.String()),
+    /** Empty where the name is not resolved. */
+    addresses: Type.Array(Type.String()),
+  },
+  closed,
+);
+export type NetworkCheck = Static<typeof NetworkCheck>;

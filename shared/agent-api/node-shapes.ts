@@ -1,0 +1,107 @@
+/** What a node reports about itself with every heartbeat, and the reply. */
+
+import { type Static, Type } from "typebox";
+import { ExitReport, LiveExecution } from "./sandbox-shapes.ts";
+import { BuildReference, closed, Resources, strings, time } from "./shapes.ts";
+import { StoredSnapshot } from "./snapshot-shapes.ts";
+
+/** Where the orchestrator finds an agent, what it can do and what room it has. */
+export const NodeFacts = Type.Object(
+  {
+    nodeId: Type.String({ minLength: 1, maxLength: 64 }),
+    /** Fresh for every start of the agent. */
+    serviceInstanceId: Type.String(),
+    version: Type.String(),
+    commit: Type.String(),
+    /** Agent API and node proxy, as the orchestrator reaches them. */
+    apiUrl: Type.String(),
+    proxyUrl: Type.String(),
+    /** Sandboxes' addresses are reachable from `apiUrl`'s host: the edge may dial them itself when it is that host. */
+    machineId: Type.String(),
+    labels: strings,
+    machine: Type.Object(
+      {
+        cpuFamily: Type.String(),
+        cpuModel: Type.String(),
+        cpuModelName: Type.String(),
+        cpuArchitecture: Type.String(),
+      },
+      closed,
+    ),
+    capabilities: Type.Object(
+      { memorySnapshots: Type.Boolean(), diskLimit: Type.Boolean(), detail: Type.Record(Type.String(), Type.String()) },
+      closed,
+    ),
+    maxSandboxes: Type.Integer({ minimum: 1 }),
+  },
+  closed,
+);
+export type NodeFacts = Static<typeof NodeFacts>;
+
+export const NodeLoad = Type.Object(
+  {
+    cpuCount: Type.Integer(),
+    cpuPercent: Type.Number(),
+    memoryTotalBytes: Type.Integer(),
+    memoryUsedBytes: Type.Integer(),
+    allocatedCpu: Type.Integer(),
+    allocatedMemoryBytes: Type.Integer(),
+    sandboxCount: Type.Integer(),
+    sandboxStartingCount: Type.Integer(),
+    disks: Type.Array(
+      Type.Object(
+        {
+          mountPoint: Type.String(),
+          device: Type.String(),
+          filesystemType: Type.String(),
+          usedBytes: Type.Integer(),
+          totalBytes: Type.Integer(),
+        },
+        closed,
+      ),
+    ),
+    pools: Type.Array(Type.Object({ buildId: Type.String(), ready: Type.Integer(), wanted: Type.Integer() }, closed)),
+  },
+  closed,
+);
+export type NodeLoad = Static<typeof NodeLoad>;
+
+/** A template build whose sandboxes start from a pool. */
+export const PoolTarget = Type.Object(
+  {
+    build: BuildReference,
+    resources: Resources,
+    /** Containers kept ready; the node may keep fewer when memory is short. */
+    size: Type.Integer({ minimum: 0, maximum: 64 }),
+  },
+  closed,
+);
+export type PoolTarget = Static<typeof PoolTarget>;
+
+export const Heartbeat = Type.Object(
+  {
+    node: NodeFacts,
+    load: NodeLoad,
+    executions: Type.Array(LiveExecution),
+    /** Exits not yet acknowledged by a reply. */
+    exits: Type.Array(ExitReport),
+    /** Also those that the agent took by itself at a sandbox's end while the orchestrator was away. */
+    snapshots: Type.Array(StoredSnapshot),
+  },
+  closed,
+);
+export type Heartbeat = Static<typeof Heartbeat>;
+
+export const HeartbeatReply = Type.Object(
+  {
+    pools: Type.Array(PoolTarget),
+    /** Executions this node reported that the orchestrator wants stopped (orphans after the grace period, killed rows). */
+    stop: Type.Array(Type.String()),
+    /** `endAt` as the orchestrator knows it, for executions where the report differed. */
+    endAt: Type.Record(Type.String(), time),
+    /** Reported snapshots that no record wants any more, after the grace period. */
+    deleteSnapshots: Type.Array(Type.String()),
+  },
+  closed,
+);
+export type HeartbeatReply = Static<typeof HeartbeatReply>;

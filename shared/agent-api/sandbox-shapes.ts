@@ -1,0 +1,115 @@
+/** A start of a sandbox, what became of it, its samples and its end. `routes.ts` says who sends which. */
+
+import { type Static, Type } from "typebox";
+import { EgressPolicy } from "../policy/egress-policy.ts";
+import { BuildReference, closed, Resources, SnapshotId, strings, time } from "./shapes.ts";
+
+/**
+ * What a start brings back, instead of the image of its build.
+ * `paused`: this sandbox itself, in its own container; hot (thawed) while that is kept frozen, else from the stored
+ * memory, or without it: from its writable layer, as after a reboot.
+ * `snapshot`: a new container from a stored checkpoint (fork, create from a snapshot); the snapshot stays as it is.
+ * `memory: false` neither reads nor changes stored memory. A snapshot without memory is started from disk in any case.
+ */
+export const Origin = Type.Object(
+  { is: Type.Enum(["paused", "snapshot"]), snapshotId: SnapshotId, memory: Type.Boolean() },
+  closed,
+);
+export type Origin = Static<typeof Origin>;
+
+export const StartBody = Type.Object(
+  {
+    sandboxId: Type.String({ pattern: "^[a-z0-9]{1,64}$" }),
+    build: BuildReference,
+    resources: Resources,
+    egress: EgressPolicy,
+    envs: strings,
+    /** envd's own token (`X-Access-Token`). */
+    accessToken: Type.String({ minLength: 16 }),
+    defaultUser: Type.Optional(Type.String()),
+    defaultWorkdir: Type.Optional(Type.String()),
+    endAt: time,
+    /** What the agent does by itself at `endAt` plus its grace when the orchestrator is away. */
+    onTimeout: Type.Enum(["kill", "pause"]),
+    /** Whether a pause at `endAt` keeps memory. Absent: it does. */
+    onTimeoutMemory: Type.Optional(Type.Boolean()),
+    origin: Type.Optional(Origin),
+    /** Whose it is: restores of one project leave turns to the others. */
+    projectId: Type.Optional(Type.String({ maxLength: 64 })),
+  },
+  closed,
+);
+export type StartBody = Static<typeof StartBody>;
+
+export const Started = Type.Object(
+  {
+    executionId: Type.String(),
+    sandboxId: Type.String(),
+    /** Reachable from the node itself only. */
+    address: Type.String(),
+    envdVersion: Type.String(),
+    startedAt: time,
+    /** Claimed from the warm pool. */
+    warm: Type.Boolean(),
+    /** Which part of its `origin` is there again; `nothing` without one. */
+    restored: Type.Enum(["nothing", "hot", "memory", "disk"]),
+  },
+  closed,
+);
+export type Started = Static<typeof Started>;
+
+/** The policy is in force, whatever is said here. */
+export const EgressReplaced = Type.Object(
+  {
+    trust: Type.Union([Type.Literal("as asked"), Type.Literal("not told")], {
+      description: "not told: the sandbox does not answer, so its programs do not trust hosts with rules",
+    }),
+  },
+  closed,
+);
+export type EgressReplaced = Static<typeof EgressReplaced>;
+
+export const MetricSample = Type.Object(
+  {
+    at: time,
+    cpuCount: Type.Integer(),
+    cpuUsedPct: Type.Number(),
+    memUsed: Type.Integer(),
+    memTotal: Type.Integer(),
+    memCache: Type.Integer(),
+    diskUsed: Type.Integer(),
+    diskTotal: Type.Integer(),
+  },
+  closed,
+);
+export type MetricSample = Static<typeof MetricSample>;
+
+export const ExitReport = Type.Object(
+  {
+    executionId: Type.String(),
+    sandboxId: Type.String(),
+    /**
+     * `exited`: the container's first process ended; `oom`: killed for memory; `expired`: ended by the agent itself;
+     * `disk_full`: ended by the agent, held for too long because the node's disk was short and it grew most on it.
+     */
+    reason: Type.Enum(["exited", "oom", "removed", "expired", "lost", "disk_full"]),
+    exitCode: Type.Optional(Type.Integer()),
+    at: time,
+  },
+  closed,
+);
+export type ExitReport = Static<typeof ExitReport>;
+
+export const LiveExecution = Type.Object(
+  {
+    executionId: Type.String(),
+    sandboxId: Type.String(),
+    address: Type.String(),
+    startedAt: time,
+    endAt: time,
+    /** It stands still, because the node's disk is short and it grew most on it. Absent: it does not. */
+    held: Type.Optional(Type.Boolean()),
+  },
+  closed,
+);
+export type LiveExecution = Static<typeof LiveExecution>;
