@@ -9,6 +9,12 @@ export interface StreamError {
   readonly message: string;
 }
 
+/** The last frame of a stream that was cut for no known reason. */
+export const CONNECTION_LOST: StreamError = {
+  code: "unavailable",
+  message: "The connection to the sandbox was lost while the request was in flight.",
+};
+
 /** True for bodies made of Connect envelopes. */
 export function isConnectStream(contentType: string | undefined): boolean {
   return contentType !== undefined && /^\s*application\/connect\+/i.test(contentType);

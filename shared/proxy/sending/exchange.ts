@@ -1,12 +1,12 @@
 /** One request of a client carried to a server: which way, on which connection, what if that fails, and how it ends. */
 
-import { type ClientRequest, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { errorFrame, type StreamError } from "../connect-envelope.ts";
-import { MAX_HEAD_BYTES } from "../limits.ts";
+import { CONNECTION_LOST, errorFrame, type StreamError } from "../connect-envelope.ts";
 import type { Client } from "../listening/client.ts";
 import { type OutgoingHead, outgoingHead, UnforwardableError } from "../raw-headers.ts";
 import { DialError, type DialledAgent } from "./agents.ts";
+import { isRepeatable, openCall } from "./call.ts";
 import type { Connections } from "./connections.ts";
 import { cut } from "./cut.ts";
 import { ended } from "./ended.ts";
@@ -17,16 +17,8 @@ import { RequestBody } from "./request-body.ts";
 import { ResponseRelay, relayInformation } from "./response-relay.ts";
 import { sendUpgrade, type Upgrading } from "./upgrade.ts";
 
-/** Repeating one of these, without a body, changes nothing (RFC 9110 §9.2.2). */
-const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
-/** A server that ignores `Expect` must not stop the upload for ever (RFC 9110 §10.1.1). */
-const CONTINUE_WAIT_MS = 1_000;
 /** Informational responses before the real one; a server that sends more never means to answer. */
 const MOST_INFORMATIONAL = 16;
-const LOST: StreamError = {
-  code: "unavailable",
-  message: "The connection to the sandbox was lost while the request was in flight.",
-};
 
 export interface ExchangeHost {
   readonly connections: Connections;
@@ -61,7 +53,6 @@ export class Exchange {
   #answer: IncomingMessage | undefined;
   #response: ServerResponse | undefined;
   #relay: ResponseRelay | undefined;
-  #continueTimer: NodeJS.Timeout | undefined;
   #lossTimer: NodeJS.Timeout | undefined;
   #informational = 0;
   #retried = false;
@@ -106,7 +97,7 @@ export class Exchange {
     if (way === undefined || outgoing === undefined) return;
     const { keeping, single } = this.#host.connections.agents(this.plan.executionId, way);
     if (fresh) keeping.dropIdle(true);
-    const keeps = this.#client.upgrade === undefined && (way.ours || this.#repeatable(outgoing));
+    const keeps = this.#client.upgrade === undefined && (way.ours || isRepeatable(this.#client.request, outgoing));
     // A server that serves one connection at a time would not look at a fresh one while it holds an idle one.
     if (!keeps) keeping.dropIdle(false);
     const attempt = { way, agent: keeps ? keeping : single, outgoing };
@@ -131,26 +122,18 @@ export class Exchange {
     }
   }
 
-  #repeatable(outgoing: OutgoingHead): boolean {
-    return outgoing.framing === "none" && IDEMPOTENT.has(this.#client.request.method ?? "");
-  }
-
   /** @throws what Node's client does not write. */
   #send(attempt: Attempt): void {
     const { agent, outgoing } = attempt;
     const { request } = this.#client;
-    const call = httpRequest({
+    const { method } = request;
+    const call = openCall({
       agent,
-      method: request.method,
+      method,
       path: this.plan.path,
       headers: outgoing.headers,
-      setHost: false,
-      maxHeaderSize: MAX_HEAD_BYTES,
-      insecureHTTPParser: false,
       signal: this.#left.signal,
     });
-    // Bounded by size already; a count would drop headers without a word.
-    call.maxHeadersCount = 0;
     this.#call = call;
     call.on("information", (info) => {
       if (this.#mayInform(call) && info.statusCode !== 100)
@@ -168,20 +151,8 @@ export class Exchange {
       return;
     }
     this.#body = new RequestBody(request, call, { framing, drops: this.plan.edits.drops });
-    if (!expectsContinue || request.httpVersionMinor === 0) {
-      this.#body.start();
-      return;
-    }
-    call.flushHeaders();
-    call.once("continue", () => this.#continue());
-    this.#continueTimer = setTimeout(() => this.#continue(), CONTINUE_WAIT_MS);
-  }
-
-  #continue(): void {
-    clearTimeout(this.#continueTimer);
-    if (this.#done || this.#body === undefined || this.#body.started || this.#answer !== undefined) return;
-    this.#client.answer((response) => response.writeContinue());
-    this.#body.start();
+    if (!expectsContinue || request.httpVersionMinor === 0) this.#body.start();
+    else this.#body.startOnContinue(() => this.#client.answer((response) => response.writeContinue()));
   }
 
   #switch(attempt: Attempt): void {
@@ -227,7 +198,7 @@ export class Exchange {
       this.#fail(failure);
       return;
     }
-    clearTimeout(this.#continueTimer);
+    this.#body?.stopUnlessStarted();
     this.#client.answer((response) => {
       if (this.#done) return;
       const relay = new ResponseRelay(response, this.plan);
@@ -266,10 +237,14 @@ export class Exchange {
     // After the head of an answer its own end tells.
     if (this.#done || this.#response !== undefined) return;
     this.#body?.stop();
-    clearTimeout(this.#continueTimer);
     if (error instanceof DialError) {
       this.#onUndialable(way);
-    } else if (call.reusedSocket && !this.#retried && this.#repeatable(outgoing) && this.#informational === 0) {
+    } else if (
+      call.reusedSocket &&
+      !this.#retried &&
+      isRepeatable(this.#client.request, outgoing) &&
+      this.#informational === 0
+    ) {
       // The server closed a kept connection just before the request was written.
       this.#retried = true;
       this.#take(true);
@@ -293,7 +268,7 @@ export class Exchange {
     if (this.#done) return;
     if (this.#relay?.mayAppendError === true) {
       // The sandbox may be dying: whoever knows calls `end` with the reason, else this was only a lost connection.
-      this.#lossTimer = setTimeout(() => void this.end(LOST, 0), this.#host.lossGraceMs);
+      this.#lossTimer = setTimeout(() => void this.end(CONNECTION_LOST, 0), this.#host.lossGraceMs);
       return;
     }
     const response = this.#response;
@@ -311,7 +286,6 @@ export class Exchange {
   #finish(): void {
     if (this.#done) return;
     this.#done = true;
-    clearTimeout(this.#continueTimer);
     clearTimeout(this.#lossTimer);
     this.#body?.stop();
     if (this.#call !== undefined) {

@@ -8,6 +8,9 @@ const SURELY_READ_BYTES = 64 * 1024;
 /** Neither a byte of the body nor one of the answer for so long: the client is gone, or means to hold the connection. */
 const IDLE_LIMIT_MS = 600_000;
 
+/** A server that ignores `Expect` must not stop the upload for ever (RFC 9110 §10.1.1). */
+const CONTINUE_WAIT_MS = 1_000;
+
 export interface RequestBodyOptions {
   readonly framing: BodyFraming;
   /** Lower-case names that stop here, in trailers too. */
@@ -20,6 +23,7 @@ export class RequestBody {
   readonly #options: RequestBodyOptions;
   #stopped = false;
   #bytes = 0;
+  #continueTimer: NodeJS.Timeout | undefined;
   started = false;
   /** The whole body has been handed to the connection. */
   sent = false;
@@ -54,7 +58,26 @@ export class RequestBody {
     });
   }
 
+  /** Starts when the server asks for the body, or has ignored `Expect` for a while; `before` is called just before. */
+  startOnContinue(before: () => void): void {
+    const start = () => {
+      if (this.started || this.#stopped) return;
+      clearTimeout(this.#continueTimer);
+      before();
+      this.start();
+    };
+    this.#call.flushHeaders();
+    this.#call.once("continue", start);
+    this.#continueTimer = setTimeout(start, CONTINUE_WAIT_MS);
+  }
+
+  /** The server has answered: a body it did not ask for stays with the client. */
+  stopUnlessStarted(): void {
+    if (!this.started) this.stop();
+  }
+
   stop(): void {
+    clearTimeout(this.#continueTimer);
     if (this.#stopped) return;
     this.#stopped = true;
     this.#request.removeListener("data", this.#onData);

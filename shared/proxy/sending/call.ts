@@ -1,0 +1,31 @@
+/** A request to a server by Node's client, with the limits of every request that is forwarded. */
+
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
+import { MAX_HEAD_BYTES } from "../limits.ts";
+import type { OutgoingHead } from "../raw-headers.ts";
+import type { DialledAgent } from "./agents.ts";
+
+/** Repeating one of these, without a body, changes nothing (RFC 9110 §9.2.2). */
+const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
+
+export interface CallOptions {
+  readonly agent: DialledAgent;
+  readonly method: string | undefined;
+  readonly path: string;
+  readonly headers: OutgoingHead["headers"];
+  /** Ends what is being dialled or asked. */
+  readonly signal: AbortSignal;
+}
+
+/** @throws what Node's client does not write. */
+export function openCall(options: CallOptions): ClientRequest {
+  const call = httpRequest({ ...options, setHost: false, maxHeaderSize: MAX_HEAD_BYTES, insecureHTTPParser: false });
+  // Bounded by size already; a count would drop headers without a word.
+  call.maxHeadersCount = 0;
+  return call;
+}
+
+/** A request that may be sent a second time when a kept connection was closed under it. */
+export function isRepeatable(request: IncomingMessage, outgoing: OutgoingHead): boolean {
+  return outgoing.framing === "none" && IDEMPOTENT.has(request.method ?? "");
+}
