@@ -5,8 +5,8 @@ import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
+import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
-import type { Build } from "../store/templates.ts";
 import type { Archives, StoredArchive } from "./uploads/archives.ts";
 
 interface Leftovers {

@@ -9,8 +9,8 @@ import { loop } from "../../shared/program/loop.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { choose, type PlacementPolicy } from "../nodes/placement.ts";
 import type { StartedBuild } from "../store/builds/builds.ts";
+import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
-import type { Build } from "../store/templates.ts";
 import { type BuildRunDeps, followBuild } from "./run.ts";
 
 export interface BuildQueue {

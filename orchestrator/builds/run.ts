@@ -10,8 +10,8 @@ import type { Log } from "../../shared/program/log.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { BuildReason } from "../store/builds/builds.ts";
+import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
-import type { Build } from "../store/templates.ts";
 import { sealSettings } from "./settings.ts";
 
 export interface BuildRunDeps {

@@ -1,7 +1,7 @@
 /** Chooses which builds the nodes keep warm, and how many containers: base always, others by demand. */
 
 import type { PoolTarget } from "../../shared/agent-api/routes.ts";
-import type { Build } from "../store/templates.ts";
+import type { Build } from "../store/builds/record.ts";
 
 export interface Pools {
   /** Counts a start of a sandbox of this build. */

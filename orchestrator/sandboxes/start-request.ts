@@ -3,8 +3,8 @@
 import type { Origin, StartBody } from "../../shared/agent-api/routes.ts";
 import { envdToken } from "../../shared/ids.ts";
 import { toPolicy } from "../network/policy.ts";
+import type { Build } from "../store/builds/record.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import type { Build } from "../store/templates.ts";
 
 type Lasting = Pick<
   SandboxRecord,

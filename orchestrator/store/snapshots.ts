@@ -1,10 +1,11 @@
 /** Snapshots as the API shows them: templates of kind `snapshot`, with a build per capture. The only SQL on those. */
 
 import { newTemplateId } from "../../shared/ids.ts";
+import { type Build, toBuild } from "./builds/record.ts";
 import { NOT_BUILT } from "./builds/row.ts";
 import type { SandboxRecord } from "./sandboxes/record.ts";
 import type { BuildRow, Database, Session } from "./tables.ts";
-import { type Build, type Template, toBuild, toTemplate } from "./templates.ts";
+import { type Template, toTemplate } from "./templates.ts";
 
 /** A capture that the node has not been asked for yet. */
 export interface NewCapture {

@@ -7,6 +7,7 @@ import type { SandboxState } from "../../shared/states/sandbox-state.ts";
 import { buildStore } from "./builds/builds.ts";
 import { buildLeftovers } from "./builds/leftovers.ts";
 import { buildLogStore } from "./builds/logs.ts";
+import { type Build } from "./builds/record.ts";
 import { eventStore } from "./events.ts";
 import { keyStore } from "./keys.ts";
 import { networkStore } from "./networks.ts";
@@ -18,7 +19,7 @@ import { type MoveIf, sandboxStore } from "./sandboxes/sandboxes.ts";
 import { type NewCapture, snapshotStore } from "./snapshots.ts";
 import type { Database } from "./tables.ts";
 import { tagStore } from "./tags.ts";
-import { type Build, templateStore } from "./templates.ts";
+import { templateStore } from "./templates.ts";
 
 export interface Move {
   readonly id: string;

@@ -1,46 +1,9 @@
 /** Templates, their builds, aliases and tags. The only SQL on them. */
 
 import { newTemplateId, newUuid } from "../../shared/ids.ts";
+import { type Build, toBuild } from "./builds/record.ts";
 import { NOT_BUILT } from "./builds/row.ts";
 import type { BuildRow, Database, Session, TemplateRow } from "./tables.ts";
-
-export interface Build {
-  readonly id: string;
-  readonly templateId: string;
-  readonly status: BuildRow["status"];
-  readonly image: string;
-  readonly cpuCount: number;
-  readonly memoryMB: number;
-  readonly diskSizeMB: number;
-  readonly envdVersion: string;
-  readonly defaultUser: string | undefined;
-  readonly defaultWorkdir: string | undefined;
-  readonly createdAt: number;
-  readonly updatedAt: number;
-  readonly finishedAt: number | undefined;
-  readonly kind: BuildRow["kind"];
-  /** Where a snapshot is; undefined for what any node can start. */
-  readonly nodeId: string | undefined;
-  readonly memory: boolean;
-  readonly sourceSandboxId: string | undefined;
-  /** Of a template: those it gets once it is ready. */
-  readonly wantedTags: readonly string[];
-  /** `BuildSettings`, sealed (build-settings.ts). */
-  readonly sealedSettings: string | undefined;
-  readonly parentBuildId: string | undefined;
-  /** Of a template taken with its start command running: what sandboxes start as copies of, on its node. */
-  readonly snapshotId: string | undefined;
-  readonly startedAt: number | undefined;
-  readonly deadlineAt: number | undefined;
-  /** Needs credentials that are in memory only. */
-  readonly withAccess: boolean;
-  /** Its node has said that it has it. */
-  readonly accepted: boolean;
-  /** Entries of the node's log that have been read. */
-  readonly logOffset: number;
-  /** Why it failed. */
-  readonly reason: { readonly message: string; readonly step: string | undefined } | undefined;
-}
 
 export interface Template {
   readonly id: string;
@@ -266,38 +229,5 @@ export function toTemplate(row: TemplateRow): Template {
     updatedAt: row.updated_at,
     spawnCount: row.spawn_count,
     lastSpawnedAt: row.last_spawned_at ?? undefined,
-  };
-}
-
-export function toBuild(row: BuildRow): Build {
-  return {
-    id: row.id,
-    templateId: row.template_id,
-    status: row.status,
-    image: row.image,
-    cpuCount: row.cpu_count,
-    memoryMB: row.memory_mb,
-    diskSizeMB: row.disk_mb,
-    envdVersion: row.envd_version,
-    defaultUser: row.default_user ?? undefined,
-    defaultWorkdir: row.default_workdir ?? undefined,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    finishedAt: row.finished_at ?? undefined,
-    kind: row.kind,
-    nodeId: row.node_id ?? undefined,
-    memory: row.memory === 1,
-    sourceSandboxId: row.source_sandbox_id ?? undefined,
-    wantedTags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
-    sealedSettings: row.settings ?? undefined,
-    parentBuildId: row.parent_build_id ?? undefined,
-    snapshotId: row.snapshot_id ?? undefined,
-    startedAt: row.started_at ?? undefined,
-    deadlineAt: row.deadline_at ?? undefined,
-    withAccess: row.with_access === 1,
-    accepted: row.accepted === 1,
-    logOffset: row.log_offset,
-    reason:
-      row.reason_message === null ? undefined : { message: row.reason_message, step: row.reason_step ?? undefined },
   };
 }

@@ -1,8 +1,9 @@
 /** Resolves a reference to the template and build that it means for a project. */
 
 import { AppError } from "../../shared/http/errors.ts";
+import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects.ts";
-import type { Build, Template, TemplateStore } from "../store/templates.ts";
+import type { Template, TemplateStore } from "../store/templates.ts";
 import { DEFAULT_TAG, parseTemplateReference, type TemplateReference } from "./reference.ts";
 
 export interface Resolved {

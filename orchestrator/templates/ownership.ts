@@ -1,8 +1,9 @@
 /** Templates for those who may change them: their owners. For all others they do not exist, or are refused. */
 
 import { AppError } from "../../shared/http/errors.ts";
+import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects.ts";
-import type { Build, Template, TemplateStore } from "../store/templates.ts";
+import type { Template, TemplateStore } from "../store/templates.ts";
 import type { TemplateNames } from "./names.ts";
 import { parseTemplateReference } from "./reference.ts";
 

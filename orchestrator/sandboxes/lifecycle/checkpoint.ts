@@ -10,10 +10,10 @@ import type { Log } from "../../../shared/program/log.ts";
 import { asked } from "../../nodes/calls.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
+import type { Build } from "../../store/builds/record.ts";
 import type { Project } from "../../store/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
-import type { Build } from "../../store/templates.ts";
 import { notFound } from "../not-found.ts";
 import type { Transitions } from "./transitions.ts";
 

@@ -1,20 +1,18 @@
 /** Builds on their way: requested, started, on a node, over. The only SQL that moves them (build-status.ts). */
 
 import type { BuildLogEntry } from "../../../shared/agent-api/build-shapes.ts";
-import { newTemplateId, newUuid } from "../../../shared/ids.ts";
+import { newUuid } from "../../../shared/ids.ts";
 import { type BuildStatus, statusesBefore } from "../../../shared/states/build-status.ts";
-import type { BuildRow, Database, Session, TemplateRow } from "../tables.ts";
+import type { BuildRow, Database, Session } from "../tables.ts";
 import { assign } from "../tags.ts";
-import { type Build, type Template, toBuild, toTemplate } from "../templates.ts";
+import { type Template, toTemplate } from "../templates.ts";
 import { leave } from "./leftovers.ts";
 import { append } from "./logs.ts";
+import { type TemplateName, templateNamed } from "./named-template.ts";
+import { type Build, toBuild } from "./record.ts";
 import { NOT_BUILT } from "./row.ts";
 
-export interface NewBuild {
-  readonly projectId: string;
-  readonly namespace: string;
-  /** An alias of the namespace, or the id of a template of the project. */
-  readonly name: string;
+export interface NewBuild extends TemplateName {
   readonly tags: readonly string[];
   readonly resources: { readonly cpuCount: number; readonly memoryMB: number; readonly diskSizeMB: number };
   readonly envdVersion: string;
@@ -83,7 +81,7 @@ export function buildStore(db: Database, now: () => number) {
     async request(ask: NewBuild): Promise<{ readonly template: Template; readonly build: Build } | undefined> {
       return db.transaction().execute(async (session) => {
         const at = now();
-        const template = (await named(session, ask)) ?? (await create(session, ask, at));
+        const template = await templateNamed(session, ask, at);
         if (template.kind !== "template") return undefined;
         const row: BuildRow = {
           ...NOT_BUILT,
@@ -285,41 +283,4 @@ export function buildStore(db: Database, now: () => number) {
 
 async function changed(update: { executeTakeFirst(): Promise<{ readonly numUpdatedRows: bigint }> }): Promise<boolean> {
   return (await update.executeTakeFirst()).numUpdatedRows === 1n;
-}
-
-/** Names before ids, as everywhere. */
-async function named(session: Session, { projectId, namespace, name }: NewBuild): Promise<TemplateRow | undefined> {
-  const known = await session
-    .selectFrom("template_aliases")
-    .innerJoin("templates", "templates.id", "template_aliases.template_id")
-    .selectAll("templates")
-    .where("template_aliases.namespace", "=", namespace)
-    .where("template_aliases.alias", "=", name)
-    .executeTakeFirst();
-  if (known !== undefined) return known;
-  return session
-    .selectFrom("templates")
-    .selectAll()
-    .where("id", "=", name)
-    .where("project_id", "=", projectId)
-    .executeTakeFirst();
-}
-
-async function create(session: Session, { projectId, namespace, name }: NewBuild, at: number): Promise<TemplateRow> {
-  const row: TemplateRow = {
-    id: newTemplateId(),
-    project_id: projectId,
-    public: 0,
-    kind: "template",
-    created_at: at,
-    updated_at: at,
-    spawn_count: 0,
-    last_spawned_at: null,
-  };
-  await session.insertInto("templates").values(row).execute();
-  await session
-    .insertInto("template_aliases")
-    .values({ namespace, alias: name, template_id: row.id, created_at: at })
-    .execute();
-  return row;
 }

@@ -1,7 +1,7 @@
 /** Unused builds, what they leave on nodes, and which archives are still needed. The only SQL on those. */
 
 import type { Database, Session } from "../tables.ts";
-import { type Build, toBuild } from "../templates.ts";
+import { type Build, toBuild } from "./record.ts";
 
 export interface KeepUntil {
   /** Builds that ended before, unix milliseconds. */

@@ -1,9 +1,10 @@
 /** The only SQL on sandboxes. A state changes by one statement that checks and writes. */
 
-import { type ExpressionBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import type { Seal } from "../../../shared/program/seal.ts";
 import { type SandboxState, statesBefore } from "../../../shared/states/sandbox-state.ts";
-import type { Database, SandboxRow, Session, Tables } from "../tables.ts";
+import type { Database, SandboxRow, Session } from "../tables.ts";
+import { matches, type SandboxFilter } from "./filter.ts";
 import { type MoveSet, type NewSandbox, type SandboxRecord, toColumns, toRecord, toRow } from "./record.ts";
 
 /** The condition of a move beyond the state: which life of the id, and that it is really over. */
@@ -13,16 +14,6 @@ export interface MoveIf {
   readonly endAtMost?: number;
   /** Narrower than what the table of moves allows. */
   readonly from?: readonly SandboxState[];
-}
-
-export interface SandboxFilter {
-  readonly projectId: string;
-  readonly states: readonly SandboxState[];
-  readonly metadata?: ReadonlyMap<string, string>;
-  readonly startedAfter?: number;
-  readonly templateId?: string;
-  /** Also those that are being resumed, which read `paused` until they run. */
-  readonly resuming?: boolean;
 }
 
 export interface Position {
@@ -275,28 +266,4 @@ async function insert(
     ) as busy) < ${limit}
     returning id`.execute(session);
   return rows.length === 1;
-}
-
-function matches(where: ExpressionBuilder<Tables, "sandboxes">, filter: SandboxFilter) {
-  const shown = where("state", "in", filter.states);
-  const waking = where.and([where("state", "=", "starting"), where("snapshot_id", "is not", null)]);
-  const conditions = [
-    where("project_id", "=", filter.projectId),
-    filter.resuming === true ? where.or([shown, waking]) : shown,
-  ];
-  if (filter.startedAfter !== undefined) conditions.push(where("started_at", ">=", filter.startedAfter));
-  if (filter.templateId !== undefined) conditions.push(where("template_id", "=", filter.templateId));
-  for (const [name, value] of filter.metadata ?? []) {
-    conditions.push(
-      where.exists(
-        where
-          .selectFrom("sandbox_metadata")
-          .select("sandbox_id")
-          .whereRef("sandbox_metadata.sandbox_id", "=", "sandboxes.id")
-          .where("sandbox_metadata.name", "=", name)
-          .where("sandbox_metadata.value", "=", value),
-      ),
-    );
-  }
-  return where.and(conditions);
 }

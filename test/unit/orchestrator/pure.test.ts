@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { createRateLimiter } from "../../../orchestrator/api/rate-limit.ts";
 import { busiest, canBePooled, createPools } from "../../../orchestrator/nodes/warm-pools.ts";
 import { fromToken, parseMetadata, toToken } from "../../../orchestrator/sandboxes/lists.ts";
-import type { Build } from "../../../orchestrator/store/templates.ts";
+import type { Build } from "../../../orchestrator/store/builds/record.ts";
 import { parseTemplateReference } from "../../../orchestrator/templates/reference.ts";
 import { createSeal } from "../../../shared/program/seal.ts";
 

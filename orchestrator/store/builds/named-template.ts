@@ -1,0 +1,56 @@
+/** The template that a build of a name is of: the known one, else a new one under that name. */
+
+import { newTemplateId } from "../../../shared/ids.ts";
+import type { Session, TemplateRow } from "../tables.ts";
+
+export interface TemplateName {
+  readonly projectId: string;
+  readonly namespace: string;
+  /** An alias of the namespace, or the id of a template of the project. */
+  readonly name: string;
+}
+
+export async function templateNamed(session: Session, ask: TemplateName, at: number): Promise<TemplateRow> {
+  return (await named(session, ask)) ?? (await create(session, ask, at));
+}
+
+/** Names before ids, as everywhere. */
+async function named(session: Session, { projectId, namespace, name }: TemplateName): Promise<TemplateRow | undefined> {
+  const known = await session
+    .selectFrom("template_aliases")
+    .innerJoin("templates", "templates.id", "template_aliases.template_id")
+    .selectAll("templates")
+    .where("template_aliases.namespace", "=", namespace)
+    .where("template_aliases.alias", "=", name)
+    .executeTakeFirst();
+  if (known !== undefined) return known;
+  return session
+    .selectFrom("templates")
+    .selectAll()
+    .where("id", "=", name)
+    .where("project_id", "=", projectId)
+    .executeTakeFirst();
+}
+
+async function create(
+  session: Session,
+  { projectId, namespace, name }: TemplateName,
+  at: number,
+): Promise<TemplateRow> {
+  const row: TemplateRow = {
+    id: newTemplateId(),
+    project_id: projectId,
+    public: 0,
+    kind: "template",
+    created_at: at,
+    updated_at: at,
+    spawn_count: 0,
+    last_spawned_at: null,
+  };
+  await session.insertInto("templates").values(row).execute();
+  await session
+    .insertInto("template_aliases")
+    .values({ namespace, alias: name, template_id: row.id, created_at: at })
+    .execute();
+  return row;
+}

@@ -1,0 +1,39 @@
+/** Which sandboxes a list or a count is about, as a condition of SQL. */
+
+import type { ExpressionBuilder } from "kysely";
+import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
+import type { Tables } from "../tables.ts";
+
+export interface SandboxFilter {
+  readonly projectId: string;
+  readonly states: readonly SandboxState[];
+  readonly metadata?: ReadonlyMap<string, string>;
+  readonly startedAfter?: number;
+  readonly templateId?: string;
+  /** Also those that are being resumed, which read `paused` until they run. */
+  readonly resuming?: boolean;
+}
+
+export function matches(where: ExpressionBuilder<Tables, "sandboxes">, filter: SandboxFilter) {
+  const shown = where("state", "in", filter.states);
+  const waking = where.and([where("state", "=", "starting"), where("snapshot_id", "is not", null)]);
+  const conditions = [
+    where("project_id", "=", filter.projectId),
+    filter.resuming === true ? where.or([shown, waking]) : shown,
+  ];
+  if (filter.startedAfter !== undefined) conditions.push(where("started_at", ">=", filter.startedAfter));
+  if (filter.templateId !== undefined) conditions.push(where("template_id", "=", filter.templateId));
+  for (const [name, value] of filter.metadata ?? []) {
+    conditions.push(
+      where.exists(
+        where
+          .selectFrom("sandbox_metadata")
+          .select("sandbox_id")
+          .whereRef("sandbox_metadata.sandbox_id", "=", "sandboxes.id")
+          .where("sandbox_metadata.name", "=", name)
+          .where("sandbox_metadata.value", "=", value),
+      ),
+    );
+  }
+  return where.and(conditions);
+}
