@@ -9,7 +9,7 @@ export function newSandboxId(): string {
   return `i${letters(19)}`;
 }
 
-/** Fresh for every start of a container; everything late is conditional on it. */
+/** New for every start of a container; late messages name it, so that they cannot affect a newer start. */
 export function newExecutionId(): string {
   return randomUUID();
 }
@@ -54,7 +54,7 @@ export function hashApiKey(key: string): string {
     .digest("base64");
 }
 
-/** The token envd asks for: stable over pause and resume, different per fork. */
+/** Token that envd requires: stable over pause and resume, different per fork. */
 export function envdToken(seed: string, sandboxId: string): string {
   return createHmac("sha256", seed).update(sandboxId).digest("hex");
 }
@@ -85,7 +85,7 @@ export function fileSignature(parts: {
 }
 
 /**
- * Signature of the URL that the files of a COPY step are uploaded to: whoever has it needs no key.
+ * Signature of the URL that the files of a COPY step are uploaded to: the URL is the permission and needs no key.
  * `expiresAt` is unix seconds.
  */
 export function uploadSignature(

@@ -1,6 +1,6 @@
 /**
- * What orchestrator and agent tell each other about the build of a template. Closed, like all of
- * `agent-shapes.ts`: a node that does not know a step must refuse it.
+ * Bodies between orchestrator and agent about the build of a template. Closed, like all of `shapes.ts`: a node that does
+ * not know a step must refuse it.
  */
 
 import { type Static, Type } from "typebox";
@@ -10,7 +10,7 @@ const text = Type.String({ maxLength: 262_144 });
 const secret = Type.String({ minLength: 1, maxLength: 65_536 });
 const strings = Type.Record(Type.String(), Type.String());
 
-/** Never stored, logged or answered: it travels with the request and lives as long as the pull. */
+/** Never stored, logged or answered: it travels with the request and exists as long as the pull. */
 export const RegistryAccess = Type.Union([
   Type.Object({ type: Type.Literal("registry"), username: secret, password: secret }, closed),
   Type.Object(
@@ -23,11 +23,11 @@ export type RegistryAccess = Static<typeof RegistryAccess>;
 
 const filesHash = Type.String({ pattern: "^[0-9a-f]{64}$" });
 
-/** What is said of every step. */
+/** Fields of every step. */
 const step = {
   /** From 1, as clients count: `reason.step` of a failure. */
   number: Type.Integer({ minimum: 1 }),
-  /** It and everything after it is done again. */
+  /** Runs this step and all later ones again, without the cache. */
   force: Type.Boolean(),
 };
 
@@ -42,7 +42,7 @@ export const BuildStep = Type.Union([
       user: Type.Optional(Type.String()),
       /** Octal. */
       mode: Type.Optional(Type.String({ pattern: "^[0-7]{3,4}$" })),
-      /** Of the archive, which the node fetches from the orchestrator (`templateFiles`). */
+      /** Hash of the archive, which the node fetches from the orchestrator (`templateFiles`). */
       filesHash,
     },
     closed,
@@ -56,13 +56,13 @@ export type BuildStep = Static<typeof BuildStep>;
 
 const context = { envs: strings, user: Type.String(), workdir: Type.String() };
 
-/** What sandboxes of a build start with, and what the next build on top of it goes on with. */
+/** Settings of a build's sandboxes, and of the next build on top of it. */
 export const BuildSettings = Type.Object(
   {
     ...context,
     startCmd: Type.Optional(text),
     readyCmd: Type.Optional(text),
-    /** Where the start command is from, if from a build below: it runs as it did there. */
+    /** The build that defined the start command, if it was one below: it runs with that build's settings. */
     startContext: Type.Optional(Type.Object(context, closed)),
   },
   closed,
@@ -76,7 +76,7 @@ export const BuildBody = Type.Object(
     from: Type.Union([
       /** `base` and its aliases are the node's own image: no registry. */
       Type.Object({ is: Type.Literal("image"), image: Type.String(), access: Type.Optional(RegistryAccess) }, closed),
-      /** An OCI layout in a tar, which a client has uploaded like the files of a COPY step. `ref`: which one of several. */
+      /** An OCI layout in a tar, which a client uploaded like the files of a COPY step. `ref`: the image, where it has several. */
       Type.Object(
         { is: Type.Literal("archive"), filesHash, ref: Type.Optional(Type.String({ maxLength: 512 })) },
         closed,
@@ -84,12 +84,12 @@ export const BuildBody = Type.Object(
       Type.Object({ is: Type.Literal("build"), build: BuildReference, settings: BuildSettings }, closed),
     ]),
     steps: Type.Array(BuildStep),
-    /** Everything is done again. */
+    /** Runs every step again, without the cache. */
     force: Type.Boolean(),
-    /** Absent: those of the build it is based on, if any. */
+    /** Absent: those of the build below, if any. */
     startCmd: Type.Optional(text),
     readyCmd: Type.Optional(text),
-    /** Of the whole build, milliseconds. */
+    /** Limit of the whole build, milliseconds. */
     limitMs: Type.Integer({ minimum: 1_000 }),
   },
   closed,
@@ -112,11 +112,11 @@ export const BuildState = Type.Object(
   {
     buildId: Type.String(),
     status: Type.Enum(["building", "ready", "error"]),
-    /** From the offset that was asked for. */
+    /** From the requested offset on. */
     entries: Type.Array(BuildLogEntry),
-    /** Of an error. `step`: `base`, the number of a step, or `finalize`. */
+    /** Of a failed build. `step`: `base`, the number of a step, or `finalize`. */
     reason: Type.Optional(Type.Object({ message: Type.String(), step: Type.Optional(Type.String()) }, closed)),
-    /** Of a ready one. */
+    /** Of a ready build. */
     result: Type.Optional(
       Type.Object(
         {

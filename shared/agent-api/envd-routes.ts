@@ -1,6 +1,6 @@
-/** The paths of envd that are not RPCs, and who may reach them: the one list for envd, which serves them, and for the edge. */
+/** Paths of envd that are not RPCs, and who may call them: the one list for envd, which serves them, and for the edge. */
 
-/** `internal`: the platform's own, refused to everybody who comes through the edge. */
+/** `internal`: for the platform alone; the edge refuses it to every visitor. */
 export const ENVD_ROUTES = {
   "/health": "public",
   "/metrics": "public",
@@ -19,10 +19,10 @@ export const ENVD_ROUTES = {
 
 export type EnvdPath = keyof typeof ENVD_ROUTES;
 
-/** First segments that the wire contract reserves, whether our envd serves them or not. */
+/** First path segments that the wire contract reserves, whether this envd serves them or not. */
 const RESERVED = ["collapse", "freeze", "fsfreeze", "fsthaw", "init", "unfreeze", "upgrade"];
 
-/** First segments of what only the platform may reach: nothing below them is public either. */
+/** First path segments for the platform alone: nothing below them is public either. */
 export const INTERNAL_SEGMENTS: ReadonlySet<string> = new Set([
   ...RESERVED,
   ...Object.entries(ENVD_ROUTES)

@@ -1,12 +1,12 @@
 /**
- * Tokens between the orchestrator and a node: another one for every node and for each direction, all made from one key that
- * only the orchestrator has. So what leaks from a node opens that node and speaks for that node, and nothing else.
+ * Tokens between the orchestrator and its nodes: one per node and direction, all derived from a key that only the
+ * orchestrator has. A token that leaks from a node opens that node and speaks for that node, and nothing else.
  */
 
 import { createHmac } from "node:crypto";
 import { sameSecret } from "../ids.ts";
 
-/** `to node`: shown by orchestrator and edge. `from node`: shown by the node's agent. */
+/** `to node`: sent by orchestrator and edge. `from node`: sent by the node's agent. */
 export type Direction = "to node" | "from node";
 
 /** `<node id>:<proof>`. Ids of nodes have no colon. */
@@ -14,7 +14,7 @@ export function nodeToken(key: string, nodeId: string, direction: Direction): st
   return `${nodeId}:${createHmac("sha256", key).update(`${direction}\n${nodeId}`).digest("base64url")}`;
 }
 
-/** The node that the token was made for, in this direction; undefined when it was not made from this key. */
+/** The node of the token, in this direction; undefined when the token was not made from this key. */
 export function nodeOfToken(key: string, token: string, direction: Direction): string | undefined {
   const nodeId = token.slice(0, Math.max(0, token.lastIndexOf(":")));
   return sameSecret(token, nodeToken(key, nodeId, direction)) ? nodeId : undefined;

@@ -24,7 +24,7 @@ const byBuild = Type.Object({ buildId: Type.String({ format: "uuid" }) }, closed
 const bySandbox = Type.Object({ sandboxId: Type.String({ pattern: "^[a-z0-9]{1,64}$" }) }, closed);
 const byExecution = Type.Object({ executionId: Type.String({ format: "uuid" }) }, closed);
 
-/** Called by the orchestrator. Bearer = the token it shows to this node (node-tokens.ts). */
+/** Called by the orchestrator. Bearer: the orchestrator's token for this node (node-tokens.ts). */
 export const agentApi = contract({
   startExecution: {
     method: "PUT",
@@ -213,7 +213,7 @@ export const agentApi = contract({
   },
 });
 
-/** Called by agents on the orchestrator's API port. Bearer = the node's own token (node-tokens.ts): it reports for itself only. */
+/** Called by agents on the orchestrator's API port. Bearer: the node's own token (node-tokens.ts), valid for its reports only. */
 export const nodeApi = contract({
   heartbeat: {
     method: "POST",

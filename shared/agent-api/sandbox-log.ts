@@ -1,4 +1,4 @@
-/** A line of a sandbox's log, as it is kept on the node and shown by the API. */
+/** A line of a sandbox's log, as the node stores it and the API shows it. */
 
 import { type Static, Type } from "typebox";
 

@@ -1,4 +1,4 @@
-/** Operators' routes, and projects, which the wire contract leaves to us. */
+/** Operators' routes, and projects, which the wire contract leaves open. */
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";

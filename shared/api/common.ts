@@ -1,4 +1,4 @@
-/** Pieces of schemas that several nouns of the public API use. Public objects stay open: SDKs are newer than we are. */
+/** Schemas that several nouns of the public API share. Public objects stay open: SDKs may be newer than the platform. */
 
 import { type Static, type TSchema, Type } from "typebox";
 import { MESSAGES } from "../http/validate.ts";
@@ -14,12 +14,12 @@ export function int32(options: {
   return Type.Integer({ maximum: INT32, minimum: -INT32, ...options });
 }
 
-/** Words of the wire contract for a keyword that fails. */
+/** The wire contract's words for a keyword that fails. */
 export function messages(words: Readonly<Record<string, string>>) {
   return { [MESSAGES]: words };
 }
 
-/** String → value. Its own kind, because a pattern over names would let a name with a line break escape the check. */
+/** String → value. A kind of its own, because a pattern over names would let a name with a line break pass. */
 export function map<S extends TSchema>(
   value: S,
   options: { readonly names: TSchema; readonly maxProperties: number; readonly description?: string },
@@ -45,7 +45,7 @@ export const UnixSeconds = Type.Integer({ minimum: 0, maximum: 99_999_999_999, d
 export const SandboxId = Type.String({ minLength: 1, maxLength: 128, description: "Sandbox id, or id-clientID" });
 export const bySandbox = Type.Object({ sandboxID: SandboxId });
 
-/** UUID or `prj_…`; which of the two is decided where it is resolved. */
+/** UUID or `prj_…`; the look-up decides which. */
 export const TeamId = Type.String({ minLength: 1, maxLength: 64, description: "Project: UUID or prj_ id" });
 
 export const TemplateReference = Type.String({

@@ -11,7 +11,7 @@ const EVENT_TYPES = [
   "resumed",
   "killed",
   "checkpointed",
-  // Ours: it stands still because its node's disk is short, and goes on.
+  // An event of this platform: a sandbox is frozen because its node's disk is full, and continues.
   "held",
   "released",
 ] as const;

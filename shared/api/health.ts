@@ -1,4 +1,4 @@
-/** What operators' tools ask, and liveness, readiness, version. */
+/** Liveness, readiness, version, and what operators' tools read. */
 
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";

@@ -60,7 +60,7 @@ export const NetworkOptions = Type.Object({
 });
 export type NetworkOptions = Static<typeof NetworkOptions>;
 
-/** What a read shows: never a proxy password. */
+/** Network options as reads show them: without a proxy password. */
 export const NetworkShown = Type.Object({
   ...egress,
   egressProxy: Type.Optional(nullable(Type.Object({ address: Type.String(), username: Type.Optional(Type.String()) }))),
@@ -69,7 +69,7 @@ export const NetworkShown = Type.Object({
   httpsPorts: Type.Optional(Type.Array(Type.Integer())),
 });
 
-/** A full replacement of egress: what is left out is cleared. */
+/** A full replacement of egress: absent fields are cleared. */
 export const NetworkUpdate = Type.Object({
   ...egress,
   allow_internet_access: Type.Optional(Type.Boolean()),

@@ -1,4 +1,4 @@
-/** What a running sandbox may reach: replaced, explained, looked up. */
+/** The network policy of a running sandbox: replaced, explained, and the log of its decisions. */
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";

@@ -1,4 +1,4 @@
-/** Secrets on the public API. A value is never read back. */
+/** Secrets on the public API. No route reads a value back. */
 
 import { Type } from "typebox";
 import { contract } from "../http/contract.ts";

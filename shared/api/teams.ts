@@ -26,7 +26,7 @@ export const CreatedTeamApiKey = Type.Object({
   key: Type.String({ description: "Shown this once" }),
 });
 
-/** What people call a thing: anything they can read. */
+/** A name for people: any printable text. */
 export const DisplayName = Type.String({
   minLength: 1,
   maxLength: 128,

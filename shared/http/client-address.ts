@@ -1,12 +1,12 @@
-/** Which client an address stands for. Pure. */
+/** The client that an address stands for, as limits count it. Pure. */
 
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
 import { ConfigError } from "../program/config.ts";
 
 /**
- * What limits count by: an IPv4 address as it is, of IPv6 the /64 that one customer of a provider has, since its owner has
- * all of its addresses at hand. Anything else is itself.
+ * What limits count by: an IPv4 address as it is; of IPv6 the /64, because a customer of a provider has all addresses of
+ * it. Any other text stands for itself.
  */
 export function clientOf(address: string): string {
   const plain = plainAddress(address);
@@ -20,19 +20,19 @@ export function clientOf(address: string): string {
   return `${network.join(":")}::/64`;
 }
 
-/** An IPv4 address that a socket of both families shows as IPv6, as it is written everywhere else. */
+/** An IPv4 address that a socket of both families shows as IPv6, in its usual form. */
 export function plainAddress(address: string): string {
   return address.startsWith("::ffff:") && address.includes(".") ? address.slice("::ffff:".length) : address;
 }
 
-/** The address under which programs of one machine reach each other; not all of 127.0.0.0/8. */
+/** The address by which programs of one machine reach each other; not all of 127.0.0.0/8. */
 export function isLoopback(address: string): boolean {
   return address === "127.0.0.1" || address === "::1";
 }
 
 /**
- * Reads which client a request is of, as limits count it: the last address of `X-Forwarded-For` that is no trusted proxy,
- * when a trusted one brought the request, otherwise the connection's own.
+ * Reads the client of a request, as limits count it: the last address of `X-Forwarded-For` that is no trusted proxy, when
+ * a trusted proxy sent the request, otherwise the address of the connection.
  */
 export function addressReader(isProxy: (address: string) => boolean = () => false) {
   return ({ socket, headers }: IncomingMessage): string => {
@@ -47,7 +47,7 @@ export function addressReader(isProxy: (address: string) => boolean = () => fals
   };
 }
 
-/** The setting `variable`, addresses and ranges (CIDR) with commas, as a check of an address; ConfigError for what is neither. */
+/** Parses the setting `variable` (addresses and CIDR ranges, comma-separated) to a check; ConfigError for anything else. */
 export function addressList(variable: string, text: string): (address: string) => boolean {
   const list = new BlockList();
   for (const entry of text.split(",").map((part) => part.trim())) {

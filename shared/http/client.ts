@@ -1,4 +1,4 @@
-/** Contract → typed client over a keep-alive connection pool; error replies come back as the AppError they were. */
+/** Makes a typed client from a contract, over a keep-alive connection pool; error replies become the AppError they were. */
 
 import { type Dispatcher, Pool } from "undici";
 import { anySignal } from "../program/any-signal.ts";
@@ -11,7 +11,7 @@ export interface ConnectOptions {
   /** Names the other side in errors, for example `node n1`. */
   readonly name: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Limit of a call that names none. */
+  /** Time limit of a call that names none. */
   readonly timeoutMs?: number;
 }
 
@@ -27,7 +27,7 @@ interface Given {
 }
 
 export function connect<const C extends Contract>(contract: C, options: ConnectOptions): Connection<C> {
-  // Shorter than the servers' keep-alive, so that a pooled connection is never closed under a request.
+  // Shorter than the servers' keep-alive, so that no server closes a pooled connection under a request.
   const pool = new Pool(options.url, {
     connections: 128,
     pipelining: 1,
@@ -80,7 +80,7 @@ function pathFor(route: Route, { params = {}, query = {} }: Given): string {
   return search.size === 0 ? path : `${path}?${search.toString()}`;
 }
 
-// Parameters are scalars by contract.
+// The contract allows only scalar parameters.
 function text(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }

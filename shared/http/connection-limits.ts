@@ -1,33 +1,33 @@
-/** How many connections a server of ours holds, of all and of one address, and who has to go when there is no room. */
+/** Limits a server's connections, in all and per address, and chooses the connection to close when there is no room. */
 
 import type { Socket } from "node:net";
 import type { Log } from "../program/log.ts";
 import { clientOf, isLoopback, plainAddress } from "./client-address.ts";
 
 export interface Room {
-  /** Connections at a time. */
+  /** Connections at the same time. */
   readonly total: number;
-  /** Of those, kept for the platform's own programs and operators. */
+  /** Of those, reserved for the platform's own programs and operators. */
   readonly reserved: number;
-  /** Of one address (see `clientOf`). */
+  /** Most connections of one address (see `clientOf`). */
   readonly perAddress: number;
 }
 
 export interface ConnectionLimitsOptions extends Room {
-  /** Says which server it is, in the log. */
+  /** Name of the server in the log. */
   readonly name: string;
   /** Addresses that stand for many clients, or for the platform: no limit of their own. */
   readonly isShared?: (address: string) => boolean;
   readonly log: Log;
 }
 
-/** What a connection has shown: nothing yet, credentials of a project, those of a node or an operator. */
+/** What a connection has proved: nothing yet, credentials of a project, or those of a node or operator. */
 export type Rank = "stranger" | "known" | "ours";
 
 export interface ConnectionLimits {
   /**
-   * Counts the connection until it closes; false, and it is destroyed, when there is no room for it. When all is taken,
-   * the connection that has shown nothing for longest makes room: so whoever has credentials gets to show them.
+   * Counts the connection until it closes; returns false and destroys it when there is no room. When all are taken, the
+   * connection that has been without credentials for longest is closed, so that callers with credentials get in.
    */
   admit(socket: Socket): boolean;
   readonly count: number;
@@ -36,7 +36,7 @@ export interface ConnectionLimits {
 const COMPLAIN_EVERY_MS = 10_000;
 const promotions = new WeakMap<Socket, (rank: Rank) => void>();
 
-/** To be called when a caller has shown credentials on the connection; nothing for one that is not counted. */
+/** Must be called when a caller has sent valid credentials on the connection; ignored for an uncounted connection. */
 export function promote(socket: Socket, rank: Rank): void {
   promotions.get(socket)?.(rank);
 }
@@ -45,7 +45,7 @@ export function connectionLimits(options: ConnectionLimitsOptions): ConnectionLi
   const { total, reserved, perAddress, name, log } = options;
   const isShared = (address: string) => isLoopback(address) || options.isShared?.(address) === true;
   const byAddress = new Map<string, number>();
-  /** In the order in which they came. */
+  /** In the order of their arrival. */
   const strangers = new Set<Socket>();
   const held = { all: 0, ours: 0 };
   const refused = { count: 0, saidAt: 0 };
@@ -100,7 +100,7 @@ export function connectionLimits(options: ConnectionLimitsOptions): ConnectionLi
 
   return {
     admit(socket) {
-      // Gone before it was taken.
+      // The client disconnected before it was counted.
       if (socket.destroyed || socket.remoteAddress === undefined) {
         socket.destroy();
         return false;

@@ -1,4 +1,4 @@
-/** What a route is: one plain object from which validation, types, client, fakes and OpenAPI are derived. Types only. */
+/** Description of a route: one plain object from which validation, types, client, fakes and OpenAPI are derived. Types only. */
 
 import type { Static, TSchema } from "typebox";
 
@@ -41,13 +41,13 @@ export interface Input<R extends Route> {
 
 type Reply<R extends Route> = R["reply"] extends TSchema ? Static<R["reply"]> : void;
 
-/** What a handler knows beside its input. */
+/** What a handler gets beside its input. */
 export interface Context<Caller> {
   readonly caller: Caller;
-  /** Aborted when the caller leaves before the reply is finished. */
+  /** Aborted when the caller disconnects before the reply is finished. */
   readonly signal: AbortSignal;
   readonly requestId: string;
-  /** Scheme and host under which the caller reached this program, as it says; for URLs that only the caller gets. */
+  /** Scheme and host under which the caller says it reached this program; for URLs that only the caller gets. */
   readonly origin: string;
   /** Replaces the success status. */
   readonly status: (code: number) => void;

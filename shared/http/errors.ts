@@ -57,7 +57,7 @@ export interface ErrorBody {
   readonly error_code?: string;
 }
 
-/** Thrown for everything a caller may be told about. `message` is safe to send; `details` and `cause` are not. */
+/** Thrown for every failure that a caller may see. `message` is safe to send; `details` and `cause` are not. */
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly details: Readonly<Record<string, unknown>> | undefined;
@@ -75,7 +75,7 @@ export class AppError extends Error {
     return catalogue[this.code];
   }
 
-  /** The single place where unknown things become errors. Their own message stays in `cause`, for the log. */
+  /** The only place where unknown failures become errors. Their own message stays in `cause`, for the log. */
   static from(reason: unknown): AppError {
     if (reason instanceof AppError) return reason;
     const refusal = refusedByFastify(reason);
@@ -89,7 +89,7 @@ export class AppError extends Error {
   }
 }
 
-// By a file, and by SQLite.
+// Error codes of full disks, from files and from SQLite.
 function isDiskFull(reason: unknown): boolean {
   if (!(reason instanceof Error) || !("code" in reason)) return false;
   return reason.code === "ENOSPC" || reason.code === "EDQUOT" || reason.code === "SQLITE_FULL";
@@ -103,7 +103,7 @@ export function toBody(error: AppError): ErrorBody {
   return { code: error.status, message: error.message, error_code: error.code };
 }
 
-/** An error reply of another of our programs, as the error it was there. Anything unreadable is `node_unreachable`. */
+/** Converts an error reply of another program of the platform back. An unreadable reply is `node_unreachable`. */
 export function fromBody(status: number, body: unknown, from: string): AppError {
   if (isErrorBody(body)) {
     const code = body.error_code;

@@ -1,4 +1,4 @@
-/** Contract → OpenAPI 3.1 document. TypeBox schemas are JSON Schema already, so nothing is converted. Pure. */
+/** Makes an OpenAPI 3.1 document from contracts. TypeBox schemas are JSON Schema already, so nothing is converted. Pure. */
 
 import type { TSchema } from "typebox";
 import { VERSION } from "../version.ts";
@@ -142,7 +142,7 @@ function parameters(where: "path" | "query", schema: TSchema | undefined): Param
   }));
 }
 
-/** Without our own keywords. */
+/** Removes keywords that only this platform uses. */
 function clean(schema: unknown): unknown {
   const text = JSON.stringify(schema, (key, value: unknown) => (key === MESSAGES ? undefined : value));
   return JSON.parse(text) as unknown;

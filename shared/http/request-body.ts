@@ -1,4 +1,4 @@
-/** Bodies of requests to our own servers: the least pace of one that is read, and the end of one that is not. */
+/** Bodies of requests to the platform's servers: the slowest pace of a body that is read, and the end of an unread one. */
 
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
@@ -12,9 +12,9 @@ export interface BodyPace {
   readonly everyMs: number;
 }
 
-/** After an answer to a request whose body was not read, so many of its bytes are thrown away … */
+/** After an answer to a request whose body was not read, at most so many of its bytes are discarded … */
 const MOST_DRAINED_BYTES = 64 * 1024;
-/** … for at most so long, so that a client that still sends gets to read the answer; then the connection is closed. */
+/** … for at most so long, so that a client that still sends can read the answer; then the connection is closed. */
 const DRAIN_MS = 1_000;
 
 /** Whether bytes of this request's body are still to come. */
@@ -25,8 +25,8 @@ export function isUnread(request: IncomingMessage): boolean {
 }
 
 /**
- * The body of `request`, which ends with AppError `request_timeout` when it comes more slowly than `pace` allows. Time in
- * which the reader does not take what is there does not count: a slow disk is not the client's fault.
+ * The body of `request`, which fails with AppError `request_timeout` when it arrives more slowly than `pace` allows. Time
+ * in which the reader does not read does not count: a slow disk is not the client's fault.
  */
 export function pacedBody(request: Readable, pace: BodyPace): Readable {
   const came = { bytes: 0 };
@@ -50,20 +50,20 @@ export function pacedBody(request: Readable, pace: BodyPace): Readable {
   body.once("close", stop);
   request.once("close", stop);
   request.once("end", stop);
-  // A client that leaves in the middle: Node says so with an error when somebody listens.
+  // Node reports a client that disconnects as an error, when there is a listener.
   request.on("error", (error) => body.destroy(error));
   request.pipe(body);
   return body;
 }
 
 /**
- * Closes the connection when its last answer (one with `Connection: close`) is out: the writing side at once, all of it
- * after a second or 64 KiB. Closing at once would make the kernel throw the answer away that the client has not read yet.
+ * Closes the connection when its last answer (one with `Connection: close`) is sent: the sending side at once, all of it
+ * after a second or 64 KiB. An immediate close would make the kernel discard an answer that the client has not read yet.
  */
 export function closeGently(socket: Socket): void {
   socket.destroySoon = () => {
     const drained = { bytes: 0 };
-    // The parser must not see what comes: it would begin the next request of a connection that answers none.
+    // The parser must not see further bytes: it would begin the next request of a connection that answers none.
     socket.removeAllListeners("data");
     socket.on("data", (chunk: Buffer) => {
       drained.bytes += chunk.length;

@@ -1,4 +1,4 @@
-/** Contract → fastify routes: validation, statuses, abort signals. One way of serving for every program. */
+/** Registers a contract's routes with fastify: validation, statuses, abort signals. All programs serve this way. */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { TSchema } from "typebox";
@@ -8,8 +8,8 @@ import { fromUrl } from "./url-values.ts";
 import { type Check, check } from "./validate.ts";
 
 /**
- * Who is calling, or AppError `unauthorized` / `forbidden` / `rate_limited`. Runs before the body is read. `reply` is for
- * headers only (rate limits).
+ * Identifies the caller, or throws AppError `unauthorized`, `forbidden` or `rate_limited`. Runs before the body is read.
+ * `reply` is for headers only (rate limits).
  */
 export type Authenticate<Caller> = (
   access: Access,
@@ -67,7 +67,7 @@ function addRoute<Caller>(
       };
       const result = await handler(input, context);
       reply.header(REQUEST_ID, request.id);
-      // Anything that is not 204 must say that it is empty: SDKs parse every other 2xx as JSON.
+      // Every status but 204 needs an explicit empty body: SDKs parse every other 2xx as JSON.
       if (result === undefined) {
         if (reply.statusCode !== 204) reply.header("content-length", "0");
         return reply.send();
@@ -95,7 +95,7 @@ function optionalCheck(schema: TSchema | undefined, where: string): Check<TSchem
   return schema === undefined ? undefined : check(schema, where);
 }
 
-/** Aborted when the caller leaves early. From the reply: the request's own close fires once its body has been read. */
+/** Aborted when the caller disconnects. Watches the reply: the request's own `close` fires once its body has been read. */
 function signalOf(reply: FastifyReply): AbortSignal {
   const left = new AbortController();
   const { raw } = reply;

@@ -1,4 +1,4 @@
-/** The fastify server of every program that answers an API: its limits, its error body, its refusals. */
+/** The fastify server of every program with an API: its limits, its error body, its refusals. */
 
 import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
@@ -17,26 +17,26 @@ import { type BodyPace, closeGently, isUnread, pacedBody } from "./request-body.
 
 const MAX_BODY_BYTES = 1024 * 1024;
 export const REQUEST_ID = "x-request-id";
-/** Refused before the caller is known: its connection is not kept. */
+/** Refused before the caller is identified: the connection is not kept. */
 const CLOSING: readonly number[] = [401, 408, 413];
 
-/** How long a client may take, milliseconds. */
+/** Time limits for clients, milliseconds. */
 export interface ServerLimits {
-  /** For the head of a request, from the first connection or byte on. */
+  /** For the head of a request, from the connection or its first byte on. */
   readonly headMs: number;
-  /** For a whole request: as long as clients give one upload. */
+  /** For a whole request: as long as clients allow one upload to take. */
   readonly requestMs: number;
   readonly body: BodyPace;
-  /** Between two requests; longer than the keep-alive of any client pool of ours, so that we never close under one. */
+  /** Between two requests; longer than the keep-alive of the platform's client pools, so that no request is cut. */
   readonly idleMs: number;
-  /** The same on a connection over which nobody has shown credentials. */
+  /** The same on a connection without valid credentials so far. */
   readonly strangerIdleMs: number;
 }
 
 export interface ServerOptions extends Partial<ServerLimits> {
-  /** How many connections; absent: as many as there are descriptors. */
+  /** Limits of connections; absent: derived from the descriptors. */
   readonly connections?: ConnectionLimits;
-  /** Addresses and ranges of proxies whose `X-Forwarded-For` says who calls, comma-separated. */
+  /** Addresses and ranges of proxies whose `X-Forwarded-For` is believed, comma-separated. */
   readonly trustedProxies?: string;
 }
 
@@ -49,8 +49,8 @@ const LIMITS: ServerLimits = {
 };
 
 /**
- * A fastify server whose refusals, unknown routes and crashes all leave with the one error body. Who calls and whether
- * there is such a route is known before a byte of a body is read; what is not read then is not waited for.
+ * A fastify server whose refusals, unknown routes and crashes all send the one error body. It identifies caller and route
+ * before it reads a byte of a body, and does not wait for a body that it will not read.
  */
 export function createServer(log: Log, options: ServerOptions = {}): FastifyInstance {
   const {
@@ -109,17 +109,17 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
   return server;
 }
 
-/** Connections over which a caller has shown credentials. */
+/** Connections on which a caller has sent valid credentials. */
 const known = new WeakSet<Socket>();
 
-/** From now on the connection may be idle for as long as our clients keep theirs, and is not closed to make room. */
+/** The connection may now be idle for as long as the platform's clients keep theirs, and is not closed to make room. */
 export function showedCredentials(request: FastifyRequest, rank: Exclude<Rank, "stranger">): void {
   known.add(request.raw.socket);
   promote(request.raw.socket, rank);
 }
 
 function boundBodies(server: FastifyInstance, pace: BodyPace): void {
-  // Node would ask for the body before anything is decided.
+  // Node would answer 100 and so ask for the body before the request is decided.
   server.server.on("checkContinue", (request, response) => server.routing(request, response));
   server.addHook("preParsing", (request, reply, payload, done) => {
     if (request.is404) {
@@ -152,10 +152,10 @@ function sendError(reason: unknown, request: FastifyRequest, reply: FastifyReply
     method: request.method,
     path: pathOf(request),
   };
-  // 500 is ours to mend; 503 and 504 say how the cluster is, 501 what it cannot do.
-  if (error.status === 500) request.log.error(facts, "request failed");
-  else if (error.status > 501) request.log.warn(facts, "request could not be served");
-  else request.log.debug(facts, "request refused");
+  // 500 is a fault of this program; 503 and 504 describe the cluster, 501 a missing feature.
+  if (error.status === 500) request.log.error(facts, "a request failed by an internal error");
+  else if (error.status > 501) request.log.warn(facts, "could not serve a request");
+  else request.log.debug(facts, "refused a request");
   if (CLOSING.includes(error.status) || request.is404) reply.header("connection", "close");
   if (error.retryAfterSeconds !== undefined) reply.header("retry-after", String(Math.ceil(error.retryAfterSeconds)));
   return reply
@@ -165,7 +165,7 @@ function sendError(reason: unknown, request: FastifyRequest, reply: FastifyReply
     .send(JSON.stringify(toBody(error)));
 }
 
-/** What Node's parser refuses never becomes a request; it gets the one error body all the same. */
+/** Node's parser refuses some bytes before there is a request; they get the one error body too. */
 function refuseUnparsed(error: Error & { readonly code?: string }, socket: Socket): void {
   if (!socket.writable) {
     socket.destroy();
@@ -193,7 +193,7 @@ function unparsed(code: string | undefined): { status: number; message: string; 
   }
 }
 
-// Without the query: it may carry a signature.
+// Without the query, which may hold a signature.
 function pathOf(request: FastifyRequest): string {
   return request.url.split("?", 1)[0] ?? "";
 }

@@ -1,8 +1,8 @@
-/** Query strings → the types their schema asks for. Exact: what is not wholly a number stays a string and is refused. */
+/** Converts query strings to the types of their schema. Exact: text that is not wholly a number stays text and is refused. */
 
 import type { TSchema } from "typebox";
 
-/** Repeated parameters are joined by commas: both spellings of a list are one. */
+/** Repeated parameters are joined by commas, so both spellings of a list mean the same. */
 export function fromUrl(schema: TSchema | undefined, query: unknown): unknown {
   if (schema === undefined || typeof query !== "object" || query === null) return query;
   const properties = "properties" in schema ? (schema.properties as Readonly<Record<string, { type?: unknown }>>) : {};

@@ -1,19 +1,19 @@
-/** Schema → check with one readable sentence that names the field. Compiles each schema once. No I/O. */
+/** Makes a check from a schema; its error is one readable sentence that names the field. Compiles each schema once. No I/O. */
 
 import type { Static, TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { AppError } from "./errors.ts";
 
 export interface Check<S extends TSchema> {
-  /** The value, typed, or AppError `bad_request` naming the first field that is wrong. */
+  /** The value, typed, or AppError `bad_request` that names the first wrong field. */
   parse(value: unknown): Static<S>;
   passes(value: unknown): boolean;
 }
 
-/** A schema may bring its own sentence for a keyword, where the wire contract fixes the words. */
+/** A schema may set its own sentence for a keyword, where the wire contract fixes the words. */
 export const MESSAGES = "x-messages";
 
-/** `where` is put before the field: "body", "query", "path". */
+/** `where` stands before the field: "body", "query", "path". */
 export function check<S extends TSchema>(schema: S, where: string): Check<S> {
   const compiled = Compile(schema);
   return {
@@ -57,8 +57,8 @@ function describe(problems: readonly Problem[], schema: TSchema, where: string):
   return `${at} ${problem.message}`;
 }
 
-// A union reports each failed branch, then itself. What lies deeper than the union came from the branch that was meant;
-// otherwise the union itself names the field. Of anything else the first problem is the cause.
+// A union reports each failed branch, then itself. Errors deeper than the union come from the branch that was meant;
+// otherwise the union itself names the field. Elsewhere the first problem is the cause.
 function cause(problems: readonly Problem[]): Problem | undefined {
   const union = problems.find(({ keyword }) => keyword === "anyOf");
   if (union !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * The decision whether a sandbox may open one flow: the only place where the order of the rules is written down. The
- * kernel's sets are generated from the same policy, the egress process and the explain route call this. Pure.
+ * Decides whether a sandbox may open one flow: the only place with the order of the rules. The kernel's sets are made
+ * from the same policy; the egress process and the explain route call this. Pure.
  */
 
 import { type EgressPolicy, needsEgressProcess, onlyListedNames } from "./egress-policy.ts";
@@ -8,7 +8,7 @@ import { bestMatch, nameMatches } from "./names.ts";
 import { addressNumber, alwaysDenied, contains, parseRange } from "./ranges.ts";
 
 export interface Flow {
-  /** As `hostName` spells it; only what was read from the flow itself (SNI, Host) or asked about. */
+  /** In `hostName` spelling; only a name read from the flow itself (SNI, Host) or asked about. */
   readonly hostname?: string;
   /** Where the sandbox sent the packet. */
   readonly address: string;
@@ -22,7 +22,7 @@ export interface Decision {
   readonly rule: string;
   /** One sentence for people. */
   readonly reason: string;
-  /** `hostname`: resolve it ourselves, check the result, connect to that; the sandbox's own address is not believed. */
+  /** `hostname`: resolve the name, check the result, connect to that; the sandbox's own address is not trusted. */
   readonly dial: "hostname" | "address";
   /** Through the SOCKS5 proxy of the policy, never directly. */
   readonly via?: "egressProxy";
@@ -30,9 +30,9 @@ export interface Decision {
   readonly transform?: string;
 }
 
-/** Names mean something on these ports only. */
+/** Names have a meaning on these ports only. */
 const NAMED_PORTS: readonly number[] = [80, 443];
-/** Names are resolved by the node; asking anybody else is not offered. */
+/** The node resolves names; the sandbox cannot ask other servers. */
 const NAME_PORTS: readonly number[] = [53, 853];
 
 export function decide(flow: Flow, policy: EgressPolicy): Decision {
@@ -41,7 +41,7 @@ export function decide(flow: Flow, policy: EgressPolicy): Decision {
   const rule = isNamed(flow) ? bestMatch(policy.rules, flow.hostname) : undefined;
   return {
     ...decision,
-    // A header meant for that host must not go to an address that only claims its name.
+    // A header for that host must not reach an address that only claims its name.
     ...(rule === undefined ? {} : { dial: "hostname", transform: rule.host }),
     ...(policy.proxy === undefined ? {} : { via: "egressProxy" }),
   };
@@ -71,12 +71,12 @@ function permit(flow: Flow, policy: EgressPolicy): Decision {
   return allow("default", "nothing denies it");
 }
 
-/** Whether it is the name that allows the flow, wherever it leads, and not the address. */
+/** Whether the name allows the flow, wherever it resolves to, rather than the address. */
 export function allowedByName(flow: Flow, policy: EgressPolicy): boolean {
   return isNamed(flow) && policy.allowDomains.some((pattern) => nameMatches(pattern, flow.hostname));
 }
 
-/** Whether the node's resolver answers a question for this name; `hostName` spelling. */
+/** Whether the node's resolver answers questions for this name; `hostName` spelling. */
 export function decideName(name: string, policy: EgressPolicy): Decision {
   if (!onlyListedNames(policy)) return allow("default", "not everything is denied");
   const domain = policy.allowDomains.find((pattern) => nameMatches(pattern, name));

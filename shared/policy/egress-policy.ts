@@ -1,4 +1,4 @@
-/** Where one sandbox may speak to, in the one spelling that every enforcing part understands. */
+/** What one sandbox may reach, in the one form that every enforcing part reads. */
 
 import { type Static, Type } from "typebox";
 import { LAST_ADDRESS, mergeRanges, otherRanges, parseRange, type Range } from "./ranges.ts";
@@ -6,7 +6,7 @@ import { LAST_ADDRESS, mergeRanges, otherRanges, parseRange, type Range } from "
 const closed = { additionalProperties: false } as const;
 const ranges = Type.Array(Type.String({ pattern: "^[0-9.]+/[0-9]+$" }));
 
-/** IPv4 only: IPv6 is off in sandboxes, and its ranges are left out where a policy is made. */
+/** IPv4 only: sandboxes have no IPv6, so policies omit its ranges. */
 export const EgressPolicy = Type.Object(
   {
     allowRanges: ranges,
@@ -41,19 +41,19 @@ export const EgressPolicy = Type.Object(
 export type EgressPolicy = Static<typeof EgressPolicy>;
 export type EgressProxy = NonNullable<EgressPolicy["proxy"]>;
 
-/** The internet, as far as it is not always denied. */
+/** The internet, except ranges that are always denied. */
 export const OPEN: EgressPolicy = { allowRanges: [], allowDomains: [], denyRanges: [], rules: [] };
 /** Nothing at all. */
 export const CLOSED: EgressPolicy = { ...OPEN, denyRanges: ["0.0.0.0/0"] };
 export const EVERYTHING = "0.0.0.0/0";
 
-/** What the kernel is told of a policy: what is permitted, never what is not, so that whatever it loses it refuses. */
+/** The kernel's share of a policy: only what is permitted, so that it refuses whatever it loses. */
 export interface KernelPolicy {
   /** TCP goes to the egress process, and no UDP leaves. */
   readonly steered: boolean;
-  /** TCP to always-denied ranges as well: they may exist behind the proxy. */
+  /** TCP to always-denied ranges too: they may exist behind the proxy. */
   readonly tunnelled: boolean;
-  /** Everything that is not always denied. */
+  /** All addresses that are not always denied. */
   readonly free: boolean;
   /** Disjoint; empty where it is free, and where it is steered, since then the egress process decides. */
   readonly allowed: readonly Range[];
@@ -70,7 +70,7 @@ export function needsEgressProcess({ allowDomains, rules, proxy }: EgressPolicy)
   return allowDomains.length > 0 || rules.length > 0 || proxy !== undefined;
 }
 
-/** Names outside `allowDomains` are not even resolved: a name is a message to whoever serves its zone. */
+/** Names outside `allowDomains` are not even resolved: a query is a message to the owner of the zone. */
 export function onlyListedNames({ allowRanges, denyRanges }: EgressPolicy): boolean {
   return coversAll(denyRanges) && !coversAll(allowRanges);
 }

@@ -5,22 +5,22 @@ import { domainToASCII } from "node:url";
 const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
 /**
- * The one spelling of a host name, from SNI, a Host header, a question or a caller: without trailing dot, IDN as
- * punycode. Undefined for addresses in any spelling and for whatever is no DNS name (NUL, too long, empty labels).
+ * The one spelling of a host name, from SNI, a Host header, a DNS question or a caller: without trailing dot, IDN as
+ * punycode. Undefined for addresses in any spelling and for text that is no DNS name (NUL, too long, empty labels).
  */
 export function hostName(text: string): string | undefined {
-  // domainToASCII cuts and decodes what it does not like; only what cannot be changed by that reaches it.
+  // domainToASCII cuts and decodes some input; only text that it leaves unchanged reaches it.
   if (/[^!-~\u0080-\uffff]|[%/\\:@?#[\]]/.test(text)) return undefined;
   const bare = text.endsWith(".") ? text.slice(0, -1) : text;
   const name = /^[!-~]*$/.test(bare) ? bare.toLowerCase() : domainToASCII(bare);
   if (name.length === 0 || name.length > 253) return undefined;
   const labels = name.split(".");
   if (!labels.every((label) => LABEL.test(label))) return undefined;
-  // No top level domain is a number: this is an address, as a resolver may understand it.
+  // No top level domain is a number: a resolver may read this as an address.
   return /^(\d+|0x[0-9a-f]*)$/.test(labels.at(-1) ?? "") ? undefined : name;
 }
 
-/** The name in a Host header, whose port is not looked at. */
+/** The name in a Host header; its port is ignored. */
 export function hostOfHeader(text: string): string | undefined {
   const match = /^([^:]+)(:\d{1,5})?$/.exec(text.trim());
   return match?.[1] === undefined ? undefined : hostName(match[1]);

@@ -24,7 +24,7 @@ export const ALWAYS_DENIED = [
   "240.0.0.0/4",
 ] as const;
 
-/** Undefined for anything but four decimal numbers without leading zeros: no octal, hexadecimal or shortened form. */
+/** Undefined for anything but four decimal numbers without leading zeros: no octal, hexadecimal or short form. */
 export function addressNumber(text: string): number | undefined {
   const match = /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})$/.exec(text);
   if (match === null) return undefined;
@@ -62,7 +62,7 @@ export function mergeRanges(ranges: readonly Range[]): readonly Range[] {
   return merged;
 }
 
-/** The addresses in none of these, which `mergeRanges` made. */
+/** The addresses in none of these ranges, which `mergeRanges` made. */
 export function otherRanges(merged: readonly Range[]): readonly Range[] {
   const others = merged.map(({ first }, i) => ({
     first: i === 0 ? 0 : (merged[i - 1]?.last ?? 0) + 1,

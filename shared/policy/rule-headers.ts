@@ -1,8 +1,8 @@
 /** Which headers a `transform` rule may set. Pure. */
 
 /**
- * Not those that say where a message begins and ends, where it goes, or how the connection is used: they are decided hop
- * by hop, and a rule that set one could make two requests of one, or send a secret to another name.
+ * Not those that frame, route or manage a message: they are decided hop by hop, and a rule that set one could split a
+ * request in two, or send a secret to another host.
  */
 const UNSETTABLE: ReadonlySet<string> = new Set([
   "connection",
@@ -19,12 +19,12 @@ const UNSETTABLE: ReadonlySet<string> = new Set([
 ]);
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** Any spelling of the name. */
+/** `name` in any case. */
 export function canBeSet(name: string): boolean {
   return TOKEN.test(name) && !UNSETTABLE.has(name.toLowerCase());
 }
 
-/** What one line of a header can hold (RFC 9110 §5.5), without white space at either end, which does not arrive. */
+/** What one header line can hold (RFC 9110 §5.5), without white space at either end, which would be lost. */
 export function isHeaderValue(value: string): boolean {
   return /^[\t\x20-\x7e\x80-\xff]*$/.test(value) && value === value.trim();
 }

@@ -1,9 +1,9 @@
-/** `AbortSignal.any` whose time limits always come. */
+/** `AbortSignal.any` whose time limits always fire. */
 
-/** Node's composite holds its sources weakly: a time limit that nothing else refers to is collected and never comes. */
+/** Node's composite holds its sources weakly: a time limit without another reference is collected and never fires. */
 const sources = new WeakMap<AbortSignal, readonly AbortSignal[]>();
 
-/** Aborts with the first of them, for as long as anything listens to it. */
+/** Aborts with the first of them, for as long as it has a listener. */
 export function anySignal(...signals: readonly AbortSignal[]): AbortSignal {
   const any = AbortSignal.any([...signals]);
   sources.set(any, signals);

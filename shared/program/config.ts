@@ -1,4 +1,4 @@
-/** Settings: one schema a program + the environment → a frozen, checked object; every problem at once. No I/O. */
+/** Settings: a program's schema and the environment → a frozen, checked object; reports every problem at once. No I/O. */
 
 import { readFileSync } from "node:fs";
 import type { Static, TObject, TSchema } from "typebox";
@@ -9,11 +9,11 @@ const PREFIX = "SVC_";
 
 /** Settings of the other programs and of the scripts, which may be in the same environment. */
 export interface ConfigOptions {
-  /** Names (without SVC_) that are known elsewhere and ignored here. */
+  /** Names (without SVC_) of other programs' settings, which are ignored here. */
   readonly ignore?: readonly string[];
 }
 
-/** Thrown with one line a problem; the program prints it and exits. */
+/** Thrown with one line per problem; the program prints it and exits. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
@@ -54,7 +54,7 @@ export function readConfig<S extends TObject>(
   return Object.freeze(value as Static<S>);
 }
 
-/** One line a setting: variable, default, what it means. For `--help`. */
+/** One line per setting: variable, default, meaning. For `--help`. */
 export function describeConfig(schema: TObject): string {
   const lines = Object.entries(schema.properties as Record<string, TSchema>).map(([property, setting]) => {
     const facts = setting as { default?: unknown; description?: string };
@@ -68,7 +68,7 @@ function toVariable(property: string): string {
   return PREFIX + property.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
 }
 
-/** A setting that other programs know by a name of its own (`DATABASE_URL`) says so in its schema. */
+/** A setting with a name that other programs use too (`DATABASE_URL`) declares it in its schema. */
 function variableOf(property: string, setting: { readonly variable?: string } | undefined): string {
   return setting?.variable ?? toVariable(property);
 }
@@ -106,7 +106,7 @@ function unknown(variable: string, names: ReadonlyMap<string, string>): string {
   return `${variable} is not a setting${close === undefined ? "" : ` (did you mean ${close}?)`}`;
 }
 
-// Levenshtein, one row: names are short and this runs only for a mistake.
+// Levenshtein distance in one row: names are short, and this runs only for a mistake.
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

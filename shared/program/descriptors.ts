@@ -1,15 +1,15 @@
-/** How many descriptors this process may have, and what of them a server may use for connections. */
+/** The process's limit of descriptors, and the share of it that a server may use for connections. */
 
 import { readFileSync } from "node:fs";
 import type { Room } from "../http/connection-limits.ts";
 
-/** Where the kernel does not say. */
+/** Used where the kernel does not report a limit. */
 const ASSUMED = 1_024;
-/** More connections than this a single thread serves badly; each costs about 20 kB. */
+/** A single thread serves more connections than this badly; each costs about 20 kB. */
 const MOST = 16_384;
 const LEAST = 16;
 
-/** The soft limit in force; Node raises it to the hard one at its start. */
+/** The soft limit in force; Node raises it to the hard limit when it starts. */
 export function descriptorLimit(read = () => readFileSync("/proc/self/limits", "utf8")): number {
   try {
     const soft = /^Max open files\s+(\d+|unlimited)/m.exec(read())?.[1];
@@ -21,8 +21,8 @@ export function descriptorLimit(read = () => readFileSync("/proc/self/limits", "
 }
 
 /**
- * Room for a server that may use `share` (of 1) of the descriptors. An eighth is kept for the platform itself, a quarter is
- * the most that one address gets. A `wanted` number other than 0 is an operator's and counts instead.
+ * Limits for a server that may use `share` (of 1) of the descriptors. An eighth is reserved for the platform itself; one
+ * address gets at most a quarter. A `wanted` number other than 0 comes from an operator and replaces the derived one.
  */
 export function roomFor(
   share: number,

@@ -1,4 +1,4 @@
-/** Work on one thing at a time: what has the same key waits for what came before it. */
+/** Runs work with the same key one after the other. */
 
 export interface InLine {
   <T>(key: string, work: () => Promise<T>): Promise<T>;

@@ -1,4 +1,4 @@
-/** Background work: one round at a time, a failed round is logged and the next one runs, `stop` waits. */
+/** Background work in rounds: one at a time; a failed round is logged and the next one runs; `stop` waits. */
 
 import type { Log } from "./log.ts";
 
@@ -38,7 +38,7 @@ export function loop({ name, everyMs, log }: LoopOptions, round: (signal: AbortS
       try {
         await round(stopping.signal);
       } catch (error) {
-        if (!stopping.signal.aborted) log.warn({ err: error, loop: name }, "background round failed");
+        if (!stopping.signal.aborted) log.warn({ err: error, loop: name }, "a background round failed");
       }
       await pause();
     }

@@ -1,4 +1,4 @@
-/** Start a program, wait for a signal, stop it, give up after a grace period. The only code that knows signals and exits. */
+/** Starts a program, waits for a signal, stops it, exits after a grace period. The only code with signals and exits. */
 
 import type { Log } from "./log.ts";
 
@@ -8,7 +8,7 @@ export interface Stoppable {
 
 export interface RunOptions {
   readonly log: Log;
-  /** After this long, or at a second signal, the process exits without waiting any longer. */
+  /** After this time, or at a second signal, the process exits without waiting. */
   readonly graceMs: number;
 }
 
@@ -33,7 +33,7 @@ export async function run({ log, graceMs }: RunOptions, start: () => Promise<Sto
   process.once("SIGTERM", () => process.exit(1));
   process.once("SIGINT", () => process.exit(1));
   const giveUp = setTimeout(() => {
-    log.error({ graceMs }, "did not stop in time");
+    log.error({ graceMs }, "the program did not stop in time and exits");
     process.exit(1);
   }, graceMs);
   await program.stop();

@@ -1,20 +1,20 @@
-/** Encryption of what must not be readable in a database file: AES-256-GCM under a key of the program that owns it. */
+/** Encrypts values that must not be readable in a database file: AES-256-GCM under a key of the program that owns it. */
 
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { AppError } from "../http/errors.ts";
 
 export interface Seal {
-  /** `context` is bound in: what was sealed for one row does not open in another. */
+  /** `context` is part of the seal: a value sealed for one row does not open in another. */
   close(text: string, context: string): string;
   open(sealed: string, context: string): string;
 }
 
-/** Begins every sealed value: another format gets another version, and this one goes on being read. */
+/** Prefix of every sealed value: a later format gets another version, and this one stays readable. */
 const VERSION = "v1";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** False for what was written before it was sealed. */
+/** False for a value from before values were sealed. */
 export function isSealed(text: string): boolean {
   return text.startsWith(`${VERSION}:`);
 }

@@ -1,9 +1,9 @@
-/** So many at a time, the others wait in line; and of those that are the same owner's, fewer. */
+/** A semaphore with a first-come queue, and a limit of turns per owner. */
 
 export interface Turns {
   /**
-   * Resolves to the function that gives the turn back; rejects when the signal comes first.
-   * @param owner those with the same one have at most `perOwner` turns together, and are passed over in line meanwhile
+   * Resolves to the function that releases the turn; rejects when the signal comes first.
+   * @param owner turns with the same owner number at most `perOwner`; the queue skips that owner meanwhile
    */
   take(signal: AbortSignal, owner?: string): Promise<() => void>;
   readonly busy: number;
@@ -15,7 +15,7 @@ interface Waiting {
   readonly call: () => void;
 }
 
-/** @param perOwner turns of one owner at a time; without it as many as there are */
+/** @param perOwner most turns of one owner; absent: all of them */
 export function createTurns(atOnce: number, perOwner = atOnce): Turns {
   const line: Waiting[] = [];
   const owned = new Map<string, number>();
@@ -71,7 +71,7 @@ export function createTurns(atOnce: number, perOwner = atOnce): Turns {
   };
 }
 
-/** How many of so many turns one owner may hold: a quarter, at least one, is left to others where there is more than one. */
+/** Most turns of one owner: a quarter, at least one, stays for others where there is more than one turn. */
 export function shareOf(atOnce: number): number {
   return Math.max(1, atOnce - Math.ceil(atOnce / 4));
 }

@@ -1,4 +1,4 @@
-/** Undo steps, run backwards, once. The line that takes something is followed by `add`. */
+/** Undo steps, run in reverse order, once. The line that takes a resource is followed by `add`. */
 
 import type { Log } from "./log.ts";
 
@@ -11,18 +11,18 @@ export class Teardown {
     this.#log = log;
   }
 
-  /** Adding after `run` has begun undoes at once: what was taken late is still given back. */
+  /** After `run` has begun, `add` undoes at once: a resource taken late is released too. */
   add(name: string, undo: () => unknown): void {
     if (this.#running === undefined) this.#steps.push({ name, undo });
     else this.#running = this.#running.then(() => this.#undo(name, undo));
   }
 
-  /** What was built now has another owner: forget every step. */
+  /** The resources have another owner now: drops every step. */
   release(): void {
     this.#steps.length = 0;
   }
 
-  /** Runs every step, last first; a failing step is logged and does not keep the others from running. */
+  /** Runs every step, last first; a failing step is logged and does not prevent the others. */
   run(): Promise<void> {
     this.#running ??= this.#all();
     return this.#running;
@@ -38,7 +38,7 @@ export class Teardown {
     try {
       await undo();
     } catch (error) {
-      this.#log.warn({ err: error, step: name }, "teardown step failed");
+      this.#log.warn({ err: error, step: name }, "could not release a resource");
     }
   }
 }

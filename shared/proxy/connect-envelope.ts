@@ -1,4 +1,4 @@
-/** Connect's stream framing as bytes pass by: where an envelope ends, and the frame that ends a stream with an error. Pure. */
+/** Follows Connect's stream framing as bytes pass: finds where envelopes end, and makes the frame that ends a stream. Pure. */
 
 const HEADER_BYTES = 5;
 const END_STREAM = 0x02;
@@ -20,7 +20,7 @@ export function isConnectStream(contentType: string | undefined): boolean {
   return contentType !== undefined && /^\s*application\/connect\+/i.test(contentType);
 }
 
-/** Follows a stream without keeping any of it. */
+/** Follows a stream without storing any of it. */
 export class EnvelopeTracker {
   #headerSeen = 0;
   #flags = 0;
@@ -52,7 +52,7 @@ export class EnvelopeTracker {
     }
   }
 
-  /** A frame may be appended here: nothing is half sent and the stream has not ended itself. */
+  /** A frame may be appended here: no envelope is incomplete, and the stream has not ended itself. */
   get mayAppend(): boolean {
     return this.#headerSeen === 0 && !this.#ended;
   }

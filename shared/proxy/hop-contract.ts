@@ -1,6 +1,6 @@
-/** What the edge and a node's proxy say to each other: header names and failures. No I/O. */
+/** Headers and failures between the edge and a node's proxy. No I/O. */
 
-/** Where envd listens in every sandbox. */
+/** Port of envd in every sandbox. */
 export const ENVD_PORT = 49_983;
 
 /** Authenticates the edge to the node proxy, and the node proxy to envd. */
@@ -8,9 +8,9 @@ export const NODE_TOKEN_HEADER = "Svc-Node-Token";
 export const EXECUTION_HEADER = "Svc-Execution-Id";
 export const SANDBOX_HEADER = "Svc-Sandbox-Id";
 export const PORT_HEADER = "Svc-Sandbox-Port";
-/** Present: the server speaks TLS. The value is the name for SNI, or `-`. */
+/** Present when the server speaks TLS. The value is the name for SNI, or `-`. */
 export const TLS_HEADER = "Svc-Upstream-Tls";
-/** On answers the node proxy makes itself; never let through from a sandbox. */
+/** On answers that the node proxy makes itself; removed from sandboxes' answers. */
 export const PROXY_ERROR_HEADER = "svc-proxy-error";
 
 const PROXY_ERRORS = ["closed", "bad_response", "removed", "unauthorized", "unforwardable", "held"] as const;
@@ -20,7 +20,7 @@ export function isProxyError(value: string): value is ProxyError {
   return (PROXY_ERRORS as readonly string[]).includes(value);
 }
 
-/** Routing, for the edge and the node proxy: a user's server never sees it. Lower case. */
+/** Headers for the edge and the node proxy: a user's server never gets them. Lower case. */
 export const ROUTING_HEADERS: ReadonlySet<string> = new Set([
   "e2b-sandbox-id",
   "e2b-sandbox-port",
@@ -33,8 +33,8 @@ export const ROUTING_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Name and value for the next hop. Values are ids, numbers and tokens of ours.
- * @throws when the value has a character that cannot be sent: that is a bug or a wrong setting.
+ * Name and value for the next hop. Values are ids, numbers and tokens of the platform.
+ * @throws for a value with a character that a header cannot carry: a bug or a wrong setting
  */
 export function field(name: string, value: string): readonly [string, string] {
   if (!/^[\x21-\x7e]+$/.test(value)) throw new Error(`header ${name} has a value that cannot be sent`);

@@ -1,4 +1,4 @@
-/** Bounds that both sides of a proxy share. */
+/** Limits that both sides of a proxy share. */
 
-/** Of the head of a message, and of its trailers. */
+/** Largest head of a message, and largest trailers, in bytes. */
 export const MAX_HEAD_BYTES = 64 * 1024;

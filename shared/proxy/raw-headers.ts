@@ -1,10 +1,10 @@
-/** Header lists as Node's parser gives them (name, value, name, value, …): what may cross a hop, and how. Pure. */
+/** Header lists as Node's parser returns them (name, value, …): which headers cross a hop, and how. Pure. */
 
 import { ROUTING_HEADERS } from "./hop-contract.ts";
 
 /**
- * Never forwarded, in either direction (RFC 9110 §7.6.1). `te` and `upgrade` are added again by those who mean them;
- * framing is written by whoever frames the body.
+ * Never forwarded, in either direction (RFC 9110 §7.6.1). Code that needs `te` or `upgrade` adds them again; the part that
+ * frames the body writes the framing.
  */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
@@ -18,7 +18,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Taking these away because a `Connection` header names them would change the framing or the target of the message. */
+/** Headers that `Connection` must not remove, because that would change the message's framing or target. */
 const NOT_NOMINATED: ReadonlySet<string> = new Set(["content-length", "content-type", "host"]);
 
 /** A trailer field may not frame, route or authenticate a message that has been acted on (RFC 9110 §6.5.1). */
@@ -48,7 +48,7 @@ export interface RequestHead {
   readonly rawHeaders: readonly string[];
 }
 
-/** What a request looks like to its server, whichever way it takes. */
+/** A request as its server gets it, on either path. */
 export interface HeaderEdits {
   /** True: this header (lower-case name) does not reach the next hop. */
   readonly drops: (name: string, value: string) => boolean;
@@ -56,32 +56,32 @@ export interface HeaderEdits {
   readonly host?: string | undefined;
 }
 
-/** What is said to the next hop only. */
+/** Headers for the next hop only. */
 export interface HopHeaders {
   /** Name, value, name, value, …, added last. */
   readonly added: readonly string[];
-  /** The protocol the client asks to switch to. */
+  /** The protocol that the client asks to switch to. */
   readonly upgrade: string | undefined;
 }
 
-/** Thrown for a request that cannot be forwarded with the meaning it has; safe to send. */
+/** Thrown for a request that cannot be forwarded with its meaning intact; the message is safe to send. */
 export class UnforwardableError extends Error {
   override readonly name = "UnforwardableError";
 }
 
 export interface OutgoingHead {
-  /** Name, value, name, value, … as the next hop gets them. */
+  /** Name, value, name, value, … for the next hop. */
   readonly headers: string[];
   readonly framing: BodyFraming;
   /** The client waits for 100 before it sends the body. */
   readonly expectsContinue: boolean;
 }
 
-/** Node's client begins a body of chunks for any other method whose head says nothing of a body. */
+/** Node's client begins a chunked body for any other method whose head does not mention a body. */
 const BODILESS_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]);
 
 /**
- * The headers of the request for the next hop, and how its body will be framed.
+ * The headers of the request for the next hop, and how its body is framed.
  * @throws UnforwardableError when the body has a transfer coding other than chunked.
  */
 export function outgoingHead(request: RequestHead, edits: HeaderEdits, hop: HopHeaders): OutgoingHead {
@@ -113,7 +113,7 @@ interface BodyFacts {
   expectsContinue: boolean;
 }
 
-/** The part of a hop-by-hop header that the next hop has to be told, in our own words. */
+/** The hop-by-hop headers that the next hop needs, written anew. */
 function crossingAnyway(lower: string, value: string, facts: BodyFacts): readonly string[] {
   if (lower === "te") return /\btrailers\b/i.test(value) ? ["TE", "trailers"] : [];
   if (lower !== "transfer-encoding") return [];
@@ -124,7 +124,7 @@ function crossingAnyway(lower: string, value: string, facts: BodyFacts): readonl
   return ["Transfer-Encoding", "chunked"];
 }
 
-/** Headers of a response that may go on to the client; `drops` is asked with the lower-case name. */
+/** Response headers that may reach the client; `drops` is called with the lower-case name. */
 export function endToEnd(rawHeaders: readonly string[], drops: (name: string) => boolean): string[] {
   const nominated = nominatedBy(rawHeaders);
   const kept: string[] = [];
@@ -138,8 +138,8 @@ export function endToEnd(rawHeaders: readonly string[], drops: (name: string) =>
 }
 
 /**
- * Trailer fields that may go on. Some servers merge them into the headers, and gateways show `A_B` and `A-B` as one name:
- * what `drops` keeps from the headers is kept from the trailers, in either spelling.
+ * Trailer fields that may be forwarded. Some servers merge them into the headers, and gateways show `A_B` and `A-B` as one
+ * name: what `drops` removes from the headers is removed from the trailers, in either spelling.
  */
 export function forwardableTrailers(
   rawTrailers: readonly string[],
@@ -170,7 +170,7 @@ export function headerValue(rawHeaders: readonly string[], lowerName: string): s
   return undefined;
 }
 
-/** Lower-case names listed in `Connection`, other than the usual two; undefined for the usual case of none. */
+/** Lower-case names listed in `Connection`, except the usual two; undefined for the usual case of none. */
 function nominatedBy(rawHeaders: readonly string[]): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

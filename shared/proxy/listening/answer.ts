@@ -1,15 +1,15 @@
-/** Answers of our own, after which the connection ends: what is still to come on it is a body that no one wants. */
+/** Answers of the proxy itself, after which the connection ends: the rest of it is a body that nothing reads. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { announcesBody, headerValue } from "../raw-headers.ts";
 
-/** A body that was not asked for is read for so long, so that the answer arrives before the connection ends. */
+/** How long an unwanted body is read, so that the answer arrives before the connection ends. */
 const LINGER_MS = 2_000;
 
 export interface Answer {
   readonly status: number;
   readonly reason: string;
-  /** Name, value, name, value, … `Content-Length` among them where there is a body. */
+  /** Name, value, name, value, … including `Content-Length` where there is a body. */
   readonly headers: readonly string[];
   readonly body: string;
 }
@@ -24,7 +24,7 @@ export function answerAndClose(request: IncomingMessage, response: ServerRespons
   }
   response.write(answer.body === "" ? Buffer.alloc(0) : answer.body);
   response.flushHeaders();
-  // Closed with bytes unread, the connection would be reset, and the answer lost on its way.
+  // A close with unread bytes would reset the connection, and the client would lose the answer.
   const end = () => {
     clearTimeout(timer);
     if (!response.writableEnded) response.end();

@@ -1,4 +1,4 @@
-/** The client's side of an exchange, as much as forwarding needs of it. Types only. */
+/** The client's side of an exchange, as far as forwarding needs it. Types only. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -10,11 +10,11 @@ export interface Client {
   /** Called once, when `gone` becomes true. */
   onGone(listener: () => void): void;
   /**
-   * Gives the response object to write the answer to. A request to upgrade has none until this is asked for: it is then
-   * answered like any other, and its connection ends.
+   * Returns the response to write the answer to. A request to upgrade gets a response by this call: it is then answered
+   * like any other, and its connection ends.
    */
   answer(write: (response: ServerResponse) => void): void;
-  /** There when the client asks to switch protocols. */
+  /** Set when the client asks to switch protocols. */
   readonly upgrade: UpgradeRequest | undefined;
 }
 
@@ -23,8 +23,8 @@ export interface UpgradeRequest {
   readonly protocol: string;
   readonly socket: Socket;
   /**
-   * Lets go of the socket, paused, with what the client has sent behind its request put back into it: nothing of that may
-   * reach the server before the server agrees, or it would be a second request that no one has looked at.
+   * Returns the socket, paused, with the bytes that the client sent behind its request put back: the server must not get
+   * them before it agrees to switch, because it would read them as a second request that no check has seen.
    */
   takeOver(): void;
 }

@@ -1,12 +1,12 @@
-/** A request to upgrade that is to be answered: put back in front of its connection, it is read as the plain one it also is. */
+/** Puts a request to upgrade back in front of its connection, to be read as the plain request that it also is. */
 
 import type { IncomingMessage } from "node:http";
 
 const DROPPED: ReadonlySet<string> = new Set(["connection", "http2-settings", "upgrade"]);
 
 /**
- * The head again, without the wish to upgrade.
- * @param closes the connection is to end with the answer
+ * The head again, without the upgrade.
+ * @param closes whether the connection ends with the answer
  */
 export function plainHead({ method, url, httpVersion, rawHeaders }: IncomingMessage, closes: boolean): Buffer {
   let text = `${method ?? "GET"} ${url ?? "/"} HTTP/${httpVersion}\r\n`;

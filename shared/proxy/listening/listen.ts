@@ -1,5 +1,5 @@
 /**
- * The listening side of a proxy: Node's own strict parser, one decision per request, a limit on everything that waits.
+ * The listening side of a proxy: Node's strict parser, one decision per request, a limit on everything that waits.
  * Upgrades that cannot be forwarded as such are handed back to the parser as the plain requests they also are.
  */
 
@@ -13,9 +13,9 @@ import { refuseMalformed } from "./malformed.ts";
 import { Turns } from "./turns.ts";
 import { upgradingClient } from "./upgrading.ts";
 
-/** Until a head is complete, from the first byte or from the connection's beginning. */
+/** Time limit of a head, from the first byte or from the connection's beginning. */
 const HEADERS_TIMEOUT_MS = 60_000;
-/** Longer than the keep-alive of the clients we know, so that we never close under a request. */
+/** Longer than the keep-alive of known clients, so that no request is cut. */
 const IDLE_TIMEOUT_MS = 620_000;
 const KEEP_ALIVE_PROBE_MS = 60_000;
 
@@ -23,7 +23,7 @@ export interface ListenOptions {
   readonly handle: Handler;
   /** Header lines (each ending in CRLF) of the answer to bytes that are not HTTP. */
   readonly refusalHeaders: string;
-  /** Asked for each new connection; false closes it at once. */
+  /** Called for each new connection; false closes it at once. */
   readonly admits?: (socket: Socket) => boolean;
 }
 
@@ -39,21 +39,21 @@ export interface Inbound {
 export async function listen(host: string, port: number, options: ListenOptions): Promise<Inbound> {
   const sockets = new Set<Socket>();
   const turns = new Turns();
-  /** What writes the answer to a request that was handed back. */
+  /** Writes the answer to a request that was handed back. */
   const answers = new WeakMap<Socket, (response: ServerResponse) => void>();
   const server = createServer({
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
     keepAliveTimeout: IDLE_TIMEOUT_MS,
     headersTimeout: HEADERS_TIMEOUT_MS,
-    // Uploads may take long; a body that stands still is ended by the exchange that reads it.
+    // Uploads may take long; the exchange that reads a body ends it when it stalls.
     requestTimeout: 0,
     maxHeaderSize: MAX_HEAD_BYTES,
     noDelay: true,
     insecureHTTPParser: false,
   });
   server.timeout = 0;
-  // Bounded by size already; a count would drop headers without a word.
+  // The size is limited already; a limit of the count would drop headers silently.
   server.maxHeadersCount = 0;
 
   const handBack = (request: IncomingMessage, socket: Socket, closes: boolean, behind: Buffer) => {
@@ -85,7 +85,7 @@ export async function listen(host: string, port: number, options: ListenOptions)
   server.on("checkContinue", onRequest);
   server.on("checkExpectation", onRequest);
   server.on("upgrade", (request: IncomingMessage, socket: Socket, early: Buffer) => {
-    // Sent ahead of the answer before it: whose bytes these are could not be told.
+    // Bytes sent ahead of the answer before them: it would be unclear which request they belong to.
     if (socket.destroyed || turns.current(socket) !== undefined) socket.destroy();
     else if (isPlain(request)) handBack(request, socket, false, early);
     else {
@@ -125,9 +125,9 @@ export async function listen(host: string, port: number, options: ListenOptions)
 }
 
 /**
- * HTTP/2 over cleartext is not spoken here, and a request with a body has to be read by the parser: both are served as
- * if Upgrade had not been sent, which RFC 9110 §7.8 allows. So is a request that is no GET, which no protocol we know
- * switches with.
+ * This proxy does not speak cleartext HTTP/2, and the parser must read a request with a body: both are served as if
+ * Upgrade had not been sent, which RFC 9110 §7.8 allows. So is a request that is not GET, because no known protocol
+ * switches with one.
  */
 function isPlain({ method, rawHeaders }: IncomingMessage): boolean {
   if (method !== "GET" || announcesBody(rawHeaders)) return true;

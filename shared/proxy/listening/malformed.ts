@@ -1,4 +1,4 @@
-/** The answer to bytes that are no request. */
+/** Answers bytes that are no HTTP request. */
 
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -15,7 +15,7 @@ export function refuseMalformed(
   current: ServerResponse | undefined,
   headers: string,
 ): void {
-  // A client that ends its side in the middle of a request has left.
+  // A client that ends its side in the middle of a request has disconnected.
   if (error.code === "ECONNRESET" || error.code === "HPE_INVALID_EOF_STATE" || !socket.writable) {
     socket.destroy();
     return;

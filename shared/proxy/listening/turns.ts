@@ -1,9 +1,9 @@
-/** Requests of one connection are dealt with one after the other, and only a few may wait: each holds its head. */
+/** Handles requests of one connection one after the other; only a few may wait, because each holds its head. */
 
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** Sent ahead of their turn; a client that sends more is cut off. */
+/** Requests that a client may send ahead; one that sends more is disconnected. */
 const MOST_WAITING = 16;
 
 interface Line {
@@ -14,12 +14,12 @@ interface Line {
 export class Turns {
   readonly #lines = new WeakMap<Socket, Line>();
 
-  /** The response now being written on this connection. */
+  /** The response that is being written on this connection. */
   current(socket: Socket): ServerResponse | undefined {
     return this.#lines.get(socket)?.current;
   }
 
-  /** Calls `begin` when every earlier request of the connection has been answered, or never when the connection ends. */
+  /** Calls `begin` when every earlier request of the connection has been answered; never, when the connection ends. */
   take(socket: Socket, response: ServerResponse, begin: () => void): void {
     if (socket.destroyed) return;
     const line = this.#lines.get(socket);

@@ -1,19 +1,19 @@
-/** A client that asks to switch protocols, until a server agrees or an answer is given. */
+/** A client that asks to switch protocols, until a server agrees or an answer is sent. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { headerValue } from "../raw-headers.ts";
 import type { Client, UpgradeRequest } from "./client.ts";
 
-/** What a client may send behind its request before the answer is there; more is left in the socket. */
+/** Bytes that a client may send behind its request before the answer; more stay in the socket. */
 const MAX_EARLY_BYTES = 64 * 1024;
 
 export interface UpgradingOptions {
   readonly request: IncomingMessage;
   readonly socket: Socket;
-  /** Came with the head. */
+  /** Bytes that came with the head. */
   readonly early: Buffer;
-  /** Gives the connection back to the HTTP server, which calls `write` with a response that ends it. */
+  /** Returns the connection to the HTTP server, which calls `write` with a response that ends it. */
   readonly answer: (write: (response: ServerResponse) => void) => void;
 }
 
@@ -26,7 +26,7 @@ export function upgradingClient({ request, socket, early, answer }: UpgradingOpt
     if (keptBytes > MAX_EARLY_BYTES) socket.pause();
   };
   const leave = () => socket.destroy();
-  // Reading is how a client that leaves is noticed.
+  // Reading detects a client that disconnects.
   socket.on("data", collect);
   socket.on("end", leave);
   socket.on("error", leave);
@@ -53,7 +53,7 @@ export function upgradingClient({ request, socket, early, answer }: UpgradingOpt
     onGone: (listener) => void socket.once("close", listener),
     answer(write) {
       if (socket.destroyed) return;
-      // What was sent behind the request belongs to a protocol that is not spoken: it goes nowhere.
+      // Bytes behind the request belong to a protocol that was not agreed: they are discarded.
       letGo();
       answer(write);
     },

@@ -1,4 +1,4 @@
-/** Connections towards servers, as Node's HTTP client keeps them: dialled by us, and kept only when that is safe. */
+/** Connection pools towards servers, on Node's HTTP agent: dialled by this program, kept only when that is safe. */
 
 import { Agent, type ClientRequestArgs } from "node:http";
 import type { Socket } from "node:net";
@@ -6,21 +6,21 @@ import type { Duplex } from "node:stream";
 
 const MAX_IDLE = 64;
 
-/** No connection could be opened: nothing of the request has been sent. */
+/** No connection could be opened: no byte of the request has been sent. */
 export class DialError extends Error {
   override readonly name = "DialError";
 }
 
 export interface DialledOptions {
   dial(signal: AbortSignal): Promise<Socket>;
-  /** False: every request gets a connection of its own and says so to the server. */
+  /** False: every request gets its own connection, and its headers announce that. */
   readonly keeps: boolean;
   onOpen(socket: Socket): void;
 }
 
 export class DialledAgent extends Agent {
   readonly #options: DialledOptions;
-  /** How long the connection may be idle after the response now being read, milliseconds. */
+  /** How long the connection may be idle after the current response, milliseconds. */
   readonly #idleMs = new WeakMap<Duplex, number>();
 
   constructor(options: DialledOptions) {
@@ -28,20 +28,20 @@ export class DialledAgent extends Agent {
     this.#options = options;
   }
 
-  /** The request that is on this connection leaves it fit for another. Without this call it is closed. */
+  /** The current request leaves its connection fit for another one. Without this call the connection is closed. */
   mayKeep(socket: Duplex, idleMs: number): void {
     this.#idleMs.set(socket, idleMs);
   }
 
-  /** Closes what is idle: one connection, for a server that serves one at a time, or all of them. */
+  /** Closes idle connections: one, for a server that serves one at a time, or all. */
   dropIdle(all: boolean): void {
     const idle = Object.values(this.freeSockets).flatMap((sockets) => sockets ?? []);
     for (const socket of all ? idle : idle.slice(-1)) socket.destroy();
   }
 
-  /** Called by Node for a request that finds no idle connection. */
+  /** Node calls this for a request that finds no idle connection. */
   override createConnection(args: ClientRequestArgs, done?: (error: Error | null, stream: Duplex) => void): undefined {
-    // Node looks at one of the two.
+    // Node uses one of the two.
     const answer = done as ((error: Error | null, stream?: Duplex) => void) | undefined;
     this.#options.dial(args.signal ?? new AbortController().signal).then(
       (socket) => {
@@ -52,7 +52,7 @@ export class DialledAgent extends Agent {
     );
   }
 
-  /** Called by Node when a response is over. */
+  /** Node calls this when a response is over. */
   override keepSocketAlive(socket: Duplex): boolean {
     const idleMs = this.#idleMs.get(socket);
     this.#idleMs.delete(socket);
@@ -63,7 +63,7 @@ export class DialledAgent extends Agent {
     return true;
   }
 
-  /** Called by Node before an idle connection carries the next request. */
+  /** Node calls this before an idle connection carries the next request. */
   override reuseSocket(socket: Duplex, request: Parameters<Agent["reuseSocket"]>[1]): void {
     socket.removeListener("data", unasked);
     socket.removeListener("end", unasked);
@@ -72,7 +72,7 @@ export class DialledAgent extends Agent {
   }
 }
 
-/** An answer to nothing must never become the answer to the next request. */
+/** Bytes that arrive without a request must never become the answer to the next request. */
 function unasked(this: Duplex): void {
   this.destroy();
 }

@@ -1,6 +1,6 @@
 /**
- * Every connection towards servers, by execution: a new start of a sandbox, or another sandbox on the same address, never
- * gets an old one, and closing one execution never touches another.
+ * Connections towards servers, by execution: a new start of a sandbox, or another sandbox on the same address, never gets
+ * an old connection, and closing one execution never affects another.
  */
 
 import type { Socket } from "node:net";
@@ -23,7 +23,7 @@ export class Connections {
   readonly #executions = new Map<string, Execution>();
   readonly #isActive: (executionId: string) => boolean;
 
-  /** @param isActive whether a request of this execution is under way: it may be about to dial */
+  /** @param isActive whether a request of this execution is under way, which may be about to dial */
   constructor(isActive: (executionId: string) => boolean) {
     this.#isActive = isActive;
   }
@@ -52,12 +52,12 @@ export class Connections {
     return found;
   }
 
-  /** Nothing of this execution is under way: what is left goes with its last connection. */
+  /** No request of this execution is under way: its entry is deleted with its last connection. */
   settle(executionId: string): void {
     if (this.#executions.get(executionId)?.open.size === 0) this.#executions.delete(executionId);
   }
 
-  /** Breaks off every connection of an execution, idle or busy. */
+  /** Closes every connection of an execution, idle or busy. */
   close(executionId: string): void {
     const execution = this.#executions.get(executionId);
     this.#executions.delete(executionId);

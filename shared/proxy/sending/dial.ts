@@ -1,4 +1,4 @@
-/** Opens connections: TCP, and TLS over what is open already. Every wait has a limit and ends with its signal. */
+/** Opens connections: TCP, and TLS over an open one. Every wait has a limit and ends with its signal. */
 
 import net from "node:net";
 import tls from "node:tls";
@@ -30,7 +30,7 @@ export function dialTcp({ host, port, timeoutMs }: TcpTarget, signal: AbortSigna
     };
     const fail = (error: unknown) => {
       settle();
-      // A late error of a socket that nobody waits for any more must not end the process.
+      // A late error of an abandoned socket must not end the process.
       socket.on("error", () => undefined);
       socket.destroy();
       reject(error instanceof Error ? error : new Error(String(error)));
@@ -44,7 +44,7 @@ export function dialTcp({ host, port, timeoutMs }: TcpTarget, signal: AbortSigna
 }
 
 /**
- * TLS towards a server in a sandbox. The certificate is not verified: the address was assigned by us and nothing lies
+ * TLS towards a server in a sandbox. The certificate is not verified: the platform assigned the address, and nothing is
  * between. `serverName` is sent as SNI when it is a name.
  */
 export function secure(
