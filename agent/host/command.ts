@@ -7,11 +7,11 @@ const MAX_OUTPUT_BYTES = 4 * 1024 * 1024;
 interface CommandOptions {
   readonly input?: string;
   readonly timeoutMs?: number;
-  /** PATH of the program, when it is not this one's. */
+  /** PATH of the program, when it differs from this program's. */
   readonly path?: string;
 }
 
-/** The output, or an Error that holds the command, its exit code and what it printed. */
+/** The output, or an Error with the command, its exit code and what it printed. */
 export type RunCommand = (program: string, args: readonly string[], options?: CommandOptions) => Promise<string>;
 
 export const runCommand: RunCommand = (program, args, { input = "", timeoutMs = 10_000, path } = {}) =>
@@ -24,7 +24,7 @@ export const runCommand: RunCommand = (program, args, { input = "", timeoutMs = 
     });
     const output = collect(child.stdout);
     const complaint = collect(child.stderr);
-    // A program that ends without reading its input must not take this one down.
+    // A program that ends without reading its input must not end this one.
     child.stdin.on("error", () => undefined);
     child.stdin.end(input);
     child.once("error", (cause) => reject(new Error(`cannot run ${program}`, { cause })));

@@ -1,4 +1,4 @@
-/** How much a writable layer holds. The tree is the sandbox's own work, so looking at it has a time limit. */
+/** Measures a writable layer. The sandbox made the tree, so the walk has a time limit. */
 
 import type { RunCommand } from "./command.ts";
 

@@ -1,4 +1,4 @@
-/** What the agent uses of the real machine: engine, kernel, network. Tests pass in another set. */
+/** The agent's access to the real machine: Docker, kernel, network. Tests pass another set. */
 
 import { join } from "node:path";
 import type { Log } from "../../shared/program/log.ts";
@@ -49,7 +49,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
   const keyFile = config.sealKeyFile ?? join(config.stateDir, "seal.key");
   const chosen = { port: undefined as Promise<number> | undefined };
   const loaded = { authority: undefined as Promise<Authority> | undefined };
-  // Always the same object: leaves are kept by it.
+  // Always the same object: leases are kept by it.
   const authority = () => (loaded.authority ??= loadAuthority(config.stateDir, Date.now()));
   const egressPort = () => (chosen.port ??= choosePort(config.egressPort, join(config.stateDir, "egress-port")));
   return {
@@ -111,7 +111,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
   };
 }
 
-/** Nothing here knows a value yet: requests that need one fail. */
+/** No source of placeholder values yet: requests that need one fail. */
 function noPlaceholders(): Promise<undefined> {
   return Promise.resolve(undefined);
 }

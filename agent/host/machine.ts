@@ -1,4 +1,4 @@
-/** What this machine is and how busy it is, from /proc. */
+/** Facts about this machine and its load, from /proc. */
 
 import { readFileSync, statfsSync } from "node:fs";
 import { cpus, hostname } from "node:os";
@@ -10,10 +10,10 @@ export interface Machine {
   readonly facts: NodeFacts["machine"];
   /** The same for every program on this kernel, different on every other. */
   readonly id: string;
-  /** Of the processor, as the kernel names them, divided by spaces. */
+  /** Flags of the processor, as the kernel names them, divided by spaces. */
   readonly cpuFlags: string;
   load(): Load;
-  /** Bytes the machine could give to new processes. */
+  /** Bytes that the machine could give to new processes. */
   freeMemory(): number;
 }
 
@@ -79,7 +79,7 @@ function disks(directories: readonly string[]): NodeLoad["disks"] {
       const totalBytes = blocks * bsize;
       found.set(mountPoint, { mountPoint, device, filesystemType, totalBytes, usedBytes: totalBytes - bfree * bsize });
     } catch {
-      // Unmounted in between.
+      // Unmounted meanwhile.
     }
   }
   return [...found.values()];

@@ -1,4 +1,4 @@
-/** Programs in C, for the little that Node cannot do. */
+/** Programs in C, for the few things that Node cannot do. */
 
 import { mkdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 import type { RunCommand } from "./command.ts";
 
 /**
- * Where it is: beside the program that was built, or, as tests and people who work on it run this, made from its source
- * in the directory given.
+ * Path of the program: beside the built agent, or, when tests and developers run from the sources, compiled into the
+ * given directory.
  * @param source below the agent's folder, without `.c`
  */
 export async function nativeProgram(run: RunCommand, source: string, workDir: string): Promise<string> {

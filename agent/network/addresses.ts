@@ -1,4 +1,4 @@
-/** Slot number ↔ everything that follows from it: address, link, namespace, MAC. Pure (brief: n-th address = slot n). */
+/** Maps a slot number to everything that follows from it: address, link, namespace, MAC. Pure. */
 
 /** The gateway has the first address; the last one is the broadcast address of the subnet. */
 export const FIRST_SLOT = 2;
@@ -19,10 +19,10 @@ export interface Plan {
 export interface Slot {
   readonly number: number;
   readonly address: string;
-  /** Both the host's end of the link and the namespace bear this name. */
+  /** Name of the namespace and of the host's end of the link. */
   readonly link: string;
   readonly netnsPath: string;
-  /** Fixed, so that neither side ever has to ask for the other's. */
+  /** Fixed, so that neither side has to ask for the other's. */
   readonly hostMac: string;
   readonly sandboxMac: string;
 }

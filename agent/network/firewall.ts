@@ -1,6 +1,6 @@
 /**
- * The node's firewall: what each slot may do, kept in the kernel and repaired when somebody else flushed it.
- * Nothing is in the kernel that is not also here, so the whole table can be rebuilt at any time.
+ * The node's firewall: what each slot may do, kept in the kernel and restored when another program changed it. The kernel
+ * holds nothing that is not also here, so the whole table can be rebuilt at any time.
  */
 
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
@@ -17,18 +17,18 @@ import { watchTable } from "./table-watch.ts";
 export interface Firewall {
   /** Replaces the whole table; slots not named are denied everything. */
   rebuild(slots: readonly OpenSlot[]): Promise<void>;
-  /** From now on the slot's own address is known. It may still not speak to anybody. */
+  /** Pins the slot's own address. The slot may still not send to anything. */
   pin(slot: Slot): Promise<void>;
-  /** The policy is in force when this resolves, in one transaction, also over another policy. */
+  /** The policy is in force when this resolves, in one transaction, also in place of another policy. */
   open(slot: Slot, policy: EgressPolicy): Promise<void>;
-  /** Nothing passes any more; what the slot may do is kept for the next `open`, or until it is forgotten. */
+  /** Denies all traffic of the slot; its policy is kept for the next `open`, until `forget`. */
   close(slot: Slot): Promise<void>;
   forget(slot: Slot): Promise<void>;
-  /** True when something was missing and has been put back. */
+  /** True when something was missing and has been restored. */
   repair(): Promise<boolean>;
-  /** What the kernel decided since the last time; `untold`: packets by source that were too many to write down. */
+  /** Decisions of the kernel since the last call; `untold`: packets by source that were too many to log. */
   decisions(): Promise<{ readonly flows: readonly KernelFlow[]; readonly untold: ReadonlyMap<string, number> }>;
-  /** Calls back when anything of the table may have been changed by somebody else, until `stop`. */
+  /** Calls back when another program may have changed the table, until `stop`. */
   watch(onTouched: () => void): void;
   stop(): void;
 }
@@ -42,16 +42,16 @@ interface OpenSlot {
 
 export interface FirewallOptions extends Omit<TableOptions, "egressPort"> {
   readonly egressPort: () => Promise<number>;
-  /** Where `svc-table-watch` is. */
+  /** Path of `svc-table-watch`. */
   readonly watcher: () => Promise<string>;
 }
 
-/** A longer line is given to a process of its own: the shell reads lines, not files. */
+/** A longer line gets a process of its own: the interactive nft reads lines, not files. */
 const LONG_LINE = 16_384;
 
 export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptions): Firewall {
   const { egressPort, connections } = options;
-  // What is in the kernel: it changes only in line with the commands.
+  // Contents of the kernel's table; the queue of commands alone changes it.
   const slots = new Map<string, SlotPolicy>();
   const expected = { chains: "" };
   const state = { changes: 0 };
@@ -67,9 +67,9 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
     return chainsOf(table) === expected.chains && !missingElements(table, slots.values());
   };
 
-  // In line with the changes, so that none is overwritten by a table that was written down before it.
+  // Queued like the changes, so that an older table does not overwrite a newer change.
   const putBack = async () => {
-    // Opened afterwards: sets of ranges are filled a moment after the rules of their transaction are in force.
+    // Opened afterwards: sets of ranges are filled shortly after the rules of their transaction are in force.
     const closed = [...slots.values()].map((slot) => ({ ...slot, open: false }));
     await run("nft", ["-f", "-"], { input: tableText(plan, closed, { egressPort: await egressPort(), connections }) });
     const links = [...slots.values()].filter(({ open }) => open).map(({ link }) => `"${link}"`);
@@ -103,7 +103,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
           else await run("nft", ["-f", "-"], { input: `${command.replaceAll("; ", "\n")}\n` });
         }
       } catch {
-        // Flushed by another tool, or the shell died: the table as it should be includes this change.
+        // Another tool flushed the table, or nft died: the rebuilt table includes this change.
         await putBack();
       }
     });
@@ -125,7 +125,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
     forget: ({ link }) => change(link, () => undefined),
     async repair() {
       const seen = { changes: state.changes };
-      // Beside the changes first: reading a large table takes longer than a start may wait for.
+      // Compared outside of the queue first: reading a large table takes longer than a start may wait.
       const well = (await shell.inLine((now) => isThere(plan, now))) && (await asExpected());
       const touched = await shell.inLine(async () => {
         if (well && seen.changes === state.changes) return false;

@@ -1,6 +1,6 @@
 /**
- * The way of a sandbox to the network: the kernel and the egress process, told of a policy in the order in which
- * nothing is let through that it forbids.
+ * Opens and closes a sandbox's network: updates the kernel and the egress process in an order in which nothing passes
+ * that the policy forbids.
  */
 
 import { AppError } from "../../shared/http/errors.ts";
@@ -17,20 +17,20 @@ interface Guest {
 }
 
 export interface Gate {
-  /** At start: one that the firewall was rebuilt with. */
+  /** At start: a sandbox that the firewall was rebuilt with. */
   adopt(slot: Slot, guest: Guest, policy: EgressPolicy): void;
-  /** All that were let in and are not closed. */
+  /** All sandboxes that were opened and are not closed. */
   guests(): readonly SandboxEgress[];
-  /** Who has the address, or had it last: what the kernel says of it is read a little later. */
+  /** The present or last owner of the address: the kernel's log is read a little later than it is written. */
   lastAt(address: string): SandboxEgress | undefined;
-  /** The policy is in force when this resolves. While the egress process is down, what it would decide is refused. */
+  /** The policy is in force when this resolves. While the egress process is down, its share of the policy is refused. */
   open(slot: Slot, guest: Guest, policy: EgressPolicy): Promise<void>;
-  /** Nothing passes, nothing is forgotten: `open` goes on where it was. */
+  /** Denies all traffic and forgets nothing: `open` continues with the same policy. */
   hold(slot: Slot): Promise<void>;
-  /** For good: its flows end. */
+  /** Ends the flows for good. */
   close(slot: Slot): Promise<void>;
   /**
-   * From one policy to another, whole or not at all; flows that the new one forbids are cut when it resolves. When
+   * Replaces one policy by another, as a whole or not at all; flows that the new one forbids are cut when it resolves. When
    * neither can be put in force the sandbox stays closed, and the error says so.
    */
   replace(
@@ -58,7 +58,7 @@ export function createGate({ firewall, egress, log }: GateDeps): Gate {
 
   const put = async (slot: Slot, guest: Guest, policy: EgressPolicy) => {
     await egress.set(note(slot, guest, policy)).catch((error: unknown) => {
-      // A process that is gone lets nothing through, and the next one begins with this policy; one that refuses does.
+      // A dead process passes nothing, and its successor begins with this policy; one that refuses may still pass flows.
       if (egress.problem === undefined) throw error;
     });
     await firewall.open(slot, policy);
@@ -70,9 +70,9 @@ export function createGate({ firewall, egress, log }: GateDeps): Gate {
     lastAt: (address) => last.get(address),
     async open(slot, guest, policy) {
       const told = egress.set(note(slot, guest, policy)).catch((error: unknown) => {
-        log.warn({ err: error, ...guest }, "the egress process learns of the sandbox when it is back");
+        log.warn({ err: error, ...guest }, "the egress process is down and gets the sandbox when it is back");
       });
-      // Otherwise it only answers questions for names, and the first one comes later than this message.
+      // Without rules it only answers questions for names, and the first question comes later than this message.
       if (needsEgressProcess(policy)) await told;
       await firewall.open(slot, policy);
     },
@@ -87,12 +87,12 @@ export function createGate({ firewall, egress, log }: GateDeps): Gate {
         await firewall.close(slot);
         await put(slot, guest, to);
       } catch (error) {
-        log.error({ err: error, ...guest }, "policy not replaced, the old one is put back");
+        log.error({ err: error, ...guest }, "could not replace a policy, restoring the old one");
         try {
           await firewall.close(slot);
           await put(slot, guest, from);
         } catch (again) {
-          log.error({ err: again, ...guest }, "the old policy is not in force either: the sandbox stays closed");
+          log.error({ err: again, ...guest }, "could not restore the old policy: the sandbox's network stays closed");
           throw new AppError("unavailable", "neither policy could be put in force: the sandbox's network is closed", {
             cause: error,
           });

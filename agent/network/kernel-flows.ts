@@ -18,14 +18,14 @@ const OUTCOMES: Readonly<Record<LogSet, KernelFlow["outcome"]>> = {
   crowded: "crowded",
 };
 
-/** What an element said when it was read last. */
+/** State of an element at the last read. */
 export interface Told {
   readonly packets: number;
   /** What is left of its life. Each packet prolongs it: one that has more left than before, and no more packets, is another one. */
   readonly leftMs: number;
 }
 
-/** What is new since the last time; `told` remembers the counters, and forgets those that are gone. */
+/** Changes since the last call; `told` holds the former counters, and drops those of removed elements. */
 export function parseFlows(texts: readonly (readonly [LogSet, string])[], told: Map<string, Told>): KernelFlow[] {
   const seen = new Set<string>();
   const flows = texts.flatMap(([set, text]) =>
@@ -58,7 +58,7 @@ export function parseUntold(text: string, told: Map<string, Told>): Map<string, 
   return untold;
 }
 
-/** Of one that was made anew, all of it. */
+/** For an element that was removed and added again: all of its count. */
 function since(told: Map<string, Told>, key: string, now: Told): number {
   const before = told.get(key);
   told.set(key, now);

@@ -1,4 +1,4 @@
-/** What the kernel decided about flows, read from it every second and written to the log in the words of the decision. */
+/** Reads the kernel's decisions about flows every second and logs them in the words of the policy decision. */
 
 import type { NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import { decide } from "../../shared/policy/decide.ts";
@@ -10,7 +10,7 @@ import type { Firewall } from "./firewall.ts";
 import type { Gate } from "./gate.ts";
 import type { KernelFlow } from "./kernel-flows.ts";
 
-/** An address rests for longer than this after its sandbox, so no flow is written down for the next one. */
+/** Shorter than the rest of an address after its sandbox, so no flow is logged for the next owner. */
 const EVERY_MS = 1_000;
 
 export interface KernelLogDeps {
@@ -45,7 +45,7 @@ function toEntry(flow: KernelFlow, policy: EgressPolicy, at: number): NetworkLog
     address,
     port,
     verdict: outcome === "allowed" ? "allow" : "deny",
-    // They differ when the policy changed in between, and where the egress process was not there to decide.
+    // They differ when the policy changed meanwhile, and where the egress process was down.
     rule: outcome === "crowded" ? "limit connections" : agreed ? rule : outcome === "denied" ? "failed" : "default",
     count,
     sentBytes: 0,

@@ -1,6 +1,6 @@
 /**
- * Network namespaces and links of the host: a routed point-to-point link for each slot, no shared layer 2, so there is
- * no neighbour to attack. As few processes as possible: this is most of what a slot costs.
+ * Network namespaces and links of the host: a routed point-to-point link per slot without shared layer 2, so a sandbox has
+ * no neighbour to attack. Starts as few processes as possible: they are most of a slot's cost.
  */
 
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -8,10 +8,10 @@ import type { RunCommand } from "../host/command.ts";
 import type { Plan, Slot } from "./addresses.ts";
 
 export interface Links {
-  /** Gateway address and forwarding; repeating it is harmless. */
+  /** Sets up the gateway's address and forwarding; may be repeated. */
   prepare(): Promise<void>;
   add(slot: Slot): Promise<void>;
-  /** Gone already is what we wanted. */
+  /** An absent link counts as success. */
   remove(slot: Slot): Promise<void>;
   /** Slots that have a link or a namespace on this host, of this network only. */
   list(): Promise<number[]>;
@@ -37,7 +37,7 @@ export function hostLinks(plan: Plan, run: RunCommand): Links {
     },
 
     async remove(slot) {
-      // The link goes with its namespace once the last process in it is gone, but that is not immediate.
+      // The link disappears with its namespace after the last process in it has ended, which takes a moment.
       if (await isLink(slot.link))
         await run("ip", ["link", "delete", slot.link]).catch(unless(() => isLink(slot.link)));
       const named = () => isNamespace(slot.link);

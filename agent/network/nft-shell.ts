@@ -1,6 +1,6 @@
 /**
- * One `nft -i` kept running and fed line by line: 0.6 ms a transaction where a process of its own costs 6.
- * It is replaced when it dies, hangs, or has served long enough.
+ * Keeps one `nft -i` running and sends it lines: 0.6 ms per transaction, where a process of its own costs 6 ms. Replaces
+ * the process when it dies, hangs, or has served long enough.
  */
 
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
@@ -14,9 +14,9 @@ const PIDS_KEPT = 3;
 export type NftLine = (line: string) => Promise<string>;
 
 export interface NftShell {
-  /** Work of several lines, or of another process on the same table, in line with the others. */
+  /** Queues work of several lines, or of another process on the same table. */
   inLine<T>(work: (now: NftLine) => Promise<T>): Promise<T>;
-  /** Whether this is, or was not long ago, the process that the lines are given to. */
+  /** Whether this is, or recently was, the process that gets the lines. */
   isOwn(pid: number): boolean;
   stop(): void;
 }
@@ -26,7 +26,7 @@ interface Session {
   served: number;
 }
 
-/** Tells where the answer of the line before it ends, whatever tables there are; nft answers it without the kernel. */
+/** Marks the end of the answer to the line before; nft answers it without the kernel, whatever tables exist. */
 const SENTINEL = "describe ipv4_addr";
 // Some builds of nft show a prompt even to a pipe.
 const SENTINEL_OUTPUT = /datatype ipv4_addr \([^\n]*\n(nft> ?)*$/;
@@ -50,7 +50,7 @@ export function nftShell(): NftShell {
     const child = spawn("sh", ["-c", "exec nft -i 2>&1"], { stdio: ["pipe", "pipe", "pipe"] });
     const session: Session = { child, served: 0 };
     if (child.pid !== undefined) pids.push(child.pid);
-    // What is told of a change comes a moment later.
+    // The watch reports a change shortly after it was made.
     if (pids.length > PIDS_KEPT) pids.shift();
     const gone = () => {
       if (state.session === session) state.session = undefined;

@@ -1,16 +1,16 @@
 /**
- * The part of the network that holds when the nftables table is gone: rules of the routing policy, which no flush of a
- * ruleset touches. A packet of a sandbox without the table's mark is not forwarded; one with the mark for the egress
- * process is delivered to this host, whatever its destination.
+ * The part of the network's protection that survives a flush of nftables: rules of the routing policy, which no flush of a
+ * ruleset removes. A sandbox's packet without the table's mark is not forwarded; one with the mark for the egress process
+ * is delivered to this host, whatever its destination.
  */
 
 import { addressNumber } from "../../shared/policy/ranges.ts";
 import type { RunCommand } from "../host/command.ts";
 import type { Plan } from "./addresses.ts";
 
-/** The table saw this packet, and it came with its own address from its own link. */
+/** The table saw this packet, with its own address from its own link. */
 export const PINNED_MARK = 0x10000000;
-/** It belongs to a connection of the egress process. */
+/** The packet belongs to a connection of the egress process. */
 export const STEERED_MARK = 0x20000000;
 
 const EXEMPT = 7000;
@@ -18,7 +18,7 @@ const DROP = 7001;
 const STEER = 7002;
 
 export interface Routing {
-  /** Repeating it is harmless. True when something was missing. */
+  /** May be repeated. True when something was missing. */
   keep(): Promise<boolean>;
 }
 
@@ -45,8 +45,8 @@ export function hostRouting(plan: Plan, run: RunCommand): Routing {
 }
 
 /**
- * In the order in which they are added: the one that others jump to comes first. What this machine sends itself, and
- * its look back at where a reply comes from, carry no mark; both have `lo` as the way in.
+ * In the order in which they are added: the target of jumps comes first. Packets of this machine, and its reverse path
+ * look-ups, carry no mark; both come in by `lo`.
  */
 export function routingRules(plan: Plan): readonly { pref: number; text: string; shown: string }[] {
   const from = `from ${plan.subnet}`;
@@ -57,7 +57,7 @@ export function routingRules(plan: Plan): readonly { pref: number; text: string;
   ].map((rule) => ({ ...rule, shown: `${rule.pref}: ${rule.text}` }));
 }
 
-/** One of the agent's own for each subnet. */
+/** A table of the agent's own for each subnet. */
 function routingTable({ gateway }: Plan): number {
   return 0x5c000000 + Math.floor((addressNumber(gateway) ?? 0) / 256);
 }

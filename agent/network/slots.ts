@@ -1,6 +1,6 @@
 /**
- * Addresses to give and take: a few slots are prepared ahead, each is destroyed after use and its address rests, so
- * that a late packet or a pooled socket of the last sandbox never meets the next one.
+ * Allocates network slots: a few are prepared ahead, each is destroyed after use, and its address rests, so that a late
+ * packet or a pooled socket of the last sandbox never reaches the next one.
  */
 
 import { AppError } from "../../shared/http/errors.ts";
@@ -9,19 +9,19 @@ import { FIRST_SLOT, type Plan, type Slot } from "./addresses.ts";
 import type { Firewall } from "./firewall.ts";
 import type { Links } from "./links.ts";
 
-/** An address is not used again for this long. */
+/** Rest of an address before it is used again. */
 const REST_MS = 3_000;
 
 export interface Slots {
   /** A slot whose address is pinned and whose traffic is denied. */
   take(): Promise<Slot>;
-  /** Traffic ends at once; link and namespace go in the background. */
+  /** Ends the traffic at once; link and namespace are removed in the background. */
   give(slot: Slot): Promise<void>;
-  /** At start, before the first `take`: what is in use, and what nobody owns, which is destroyed when `free` says so. */
+  /** At start, before the first `take`: slots in use, and ownerless ones, which are destroyed when `free` says so. */
   adopt(used: readonly number[], leftovers: readonly number[], free: Promise<void>): void;
-  /** In use or resting, without the prepared ones. */
+  /** Slots in use or resting, without the prepared ones. */
   readonly taken: number;
-  /** Finishes what is under way and destroys the prepared slots. */
+  /** Waits for work under way and destroys the prepared slots. */
   stop(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export function createSlots({ plan, links, firewall, log, ahead, restMs = REST_M
   const reserve = (): Slot => {
     for (let tried = FIRST_SLOT; tried <= plan.lastSlot; tried++) {
       const number = state.next;
-      // Round and round rather than lowest first: the longest unused address is the next one.
+      // In a circle rather than lowest first, so that the longest unused address comes next.
       state.next = number >= plan.lastSlot ? FIRST_SLOT : number + 1;
       if (used.has(number)) continue;
       used.add(number);
@@ -70,8 +70,8 @@ export function createSlots({ plan, links, firewall, log, ahead, restMs = REST_M
       await firewall.forget(slot);
       await links.remove(slot);
     } catch (error) {
-      // The number stays used, so the leftover is never given to anybody; the next start of the agent removes it.
-      log.error({ err: error, slot: slot.number }, "network slot not removed");
+      // The number stays reserved, so the leftover gets no new owner; the next start of the agent removes it.
+      log.error({ err: error, slot: slot.number }, "could not remove a network slot");
       return;
     }
     if (state.stopped) return;
@@ -89,7 +89,7 @@ export function createSlots({ plan, links, firewall, log, ahead, restMs = REST_M
       try {
         while (ready.length < ahead && !state.stopped) ready.push(await make());
       } catch (error) {
-        log.warn({ err: error }, "network slot not prepared");
+        log.warn({ err: error }, "could not prepare a network slot");
       } finally {
         state.preparing = undefined;
       }
@@ -105,7 +105,9 @@ export function createSlots({ plan, links, firewall, log, ahead, restMs = REST_M
       return slot;
     },
     async give(slot) {
-      await firewall.forget(slot).catch((error: unknown) => log.error({ err: error }, "slot not closed"));
+      await firewall
+        .forget(slot)
+        .catch((error: unknown) => log.error({ err: error }, "could not close a network slot"));
       const done = destroy(slot).finally(() => givingBack.delete(done));
       givingBack.add(done);
     },

@@ -1,4 +1,4 @@
-/** The gate, the egress process and the log of their decisions, put together. The kernel has its rules by then. */
+/** Constructs the gate, the egress process and the log of their decisions. The kernel has its rules before. */
 
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
@@ -9,7 +9,7 @@ import type { Firewall } from "./firewall.ts";
 import { createGate } from "./gate.ts";
 import { startKernelLog } from "./kernel-log.ts";
 
-/** The agent serves without it after this long: it says so in its readiness, and what needs it is refused. */
+/** After this time the agent serves without the egress process: readiness says so, and flows that need it are refused. */
 const BEGIN_LIMIT_MS = 5_000;
 
 export interface NetworkDeps {

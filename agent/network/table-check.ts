@@ -1,9 +1,9 @@
-/** Whether the sets of the table hold what they should, read from what `nft` prints. Pure. */
+/** Compares the sets of the table with their expected contents, from the output of `nft`. Pure. */
 
 import { addressText, parseRange } from "../../shared/policy/ranges.ts";
 import { SLOT_SETS, type SlotPolicy, type SlotSet, slotElements } from "./firewall-rules.ts";
 
-/** True when an element is missing or was put there by somebody else. */
+/** True when an element is missing or was added by another program. */
 export function missingElements(text: string, slots: Iterable<SlotPolicy>): boolean {
   const wanted = new Map<SlotSet, Set<string>>(SLOT_SETS.map((name) => [name, new Set()]));
   for (const slot of slots) {

@@ -1,6 +1,6 @@
 /**
- * The node's proxy: the edge's traffic to the sandboxes of this node. It is the hop that knows: it retries a server that
- * is just starting, reaches servers on the sandbox's loopback, and says whether a port is closed or a sandbox is gone.
+ * The node's proxy: carries the edge's traffic to the sandboxes of this node. It knows the sandboxes: it retries a server
+ * that is just starting, reaches servers on the sandbox's loopback, and says whether a port is closed or a sandbox gone.
  */
 
 import type { Socket } from "node:net";
@@ -29,11 +29,11 @@ import { dialLoopback } from "./loopback-tunnel.ts";
 
 const DIAL_TIMEOUT_MS = 5_000;
 const TLS_TIMEOUT_MS = 5_000;
-/** Servers are asked for about when they start. */
+/** Time in which a server usually starts to listen; a refused connection is retried that long. */
 const RETRY_AFTER_MS = [100, 200, 300, 400] as const;
-/** envd is ours and keeps idle connections for longer. */
+/** Idle time for envd: it is ours and keeps idle connections for longer. */
 const ENVD_IDLE_MS = 30_000;
-/** Users' servers: many close after five seconds. */
+/** Idle time for users' servers: many close a connection after five seconds. */
 const USER_IDLE_MS = 3_000;
 const CLOSED = { code: "unavailable", message: "The sandbox was killed or reached its end of life." };
 
@@ -41,36 +41,36 @@ export interface NodeProxyConfig {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** Shared with the edge. */
+  /** The token that the edge sends. */
   readonly nodeToken: string;
 }
 
-/** A running sandbox, as its traffic sees it. */
+/** A running sandbox as the proxy sees it. */
 export interface NodeRoute {
   readonly executionId: string;
   readonly address: string;
   /** Authorises envd's internal routes. */
   readonly controlToken: string;
-  /** It stands still: it would take connections and never answer. */
+  /** The sandbox is frozen: it would accept connections and never answer. */
   readonly held?: boolean;
 }
 
 export interface NodeProxyDeps {
   readonly log: Log;
-  /** How many connections; absent: as many as there are descriptors. */
+  /** Limits of connections; absent: derived from the descriptors. */
   readonly connections?: ConnectionLimits;
   route(sandboxId: string): NodeRoute | undefined;
 }
 
 export interface NodeProxy {
   readonly url: string;
-  /** Ends the traffic of an execution and forgets its connections; the caller has removed its route before. */
+  /** Ends the traffic of an execution and drops its connections; the caller has removed its route before. */
   close(executionId: string): Promise<void>;
   stop(): Promise<void>;
 }
 
 export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDeps): Promise<NodeProxy> {
-  // The edge tells clients why a stream ended; here it is only cut.
+  // The edge tells clients why a stream ended; this proxy only cuts it.
   const forwarder = new Forwarder({ lossGraceMs: 0 });
   const inbound = await listen(config.host, config.port, {
     refusalHeaders: "",
@@ -137,7 +137,7 @@ function planFor(route: NodeRoute, port: number, tlsName: string | undefined, pa
     path,
     edits: { drops: (name) => ROUTING_HEADERS.has(name) },
     ways: [way],
-    // Ours alone: a sandbox that sets it would speak in our name.
+    // Reserved for this proxy: a sandbox that set it would speak for the platform.
     keepsBack: (name) => name === PROXY_ERROR_HEADER,
     framesErrors: false,
     refuse: (client, failure) => answer(client, errorOf(failure)),
@@ -199,7 +199,7 @@ const STATUS: Readonly<Record<ProxyError, number>> = {
   held: 507,
 };
 
-/** The edge turns these into what clients see; nobody else is meant to call. */
+/** The edge translates these answers for clients; no other caller is expected. */
 function answer(client: Client, error: ProxyError): void {
   const status = STATUS[error];
   const headers = [PROXY_ERROR_HEADER, error, "Content-Length", "0"];

@@ -1,4 +1,4 @@
-/** Carries out the recovery plan. Firewall first: nothing that runs is without its rules, not even while this works. */
+/** Carries out the recovery plan. The firewall comes first: nothing runs without its rules, also not during recovery. */
 
 import type { Log } from "../../shared/program/log.ts";
 import type { Marks } from "../containers/annotations.ts";
@@ -38,9 +38,9 @@ export interface Recovered {
   readonly pooled: readonly LiveContainer[];
   /** Frozen containers of paused sandboxes. */
   readonly hot: readonly { readonly container: LiveContainer; readonly snapshotId: string }[];
-  /** Slots that nobody owns; free once `cleared`. */
+  /** Slots without an owner; free once `cleared`. */
   readonly leftoverSlots: readonly number[];
-  /** What is no longer wanted, removed in the background: nobody waits for it. */
+  /** Leftovers, removed in the background. */
   readonly cleared: Promise<void>;
 }
 
@@ -106,18 +106,22 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
     cgroup.thaw();
     deps.envd
       .resumeWatches({ address: slot.address, controlToken })
-      .catch((error: unknown) => log.warn({ err: error, containerId: id }, "watches not resumed"));
+      .catch((error: unknown) =>
+        log.warn({ err: error, containerId: id }, "could not resume the watches of a container"),
+      );
   }
 
   const clear = async () => {
     for (const { id, name } of steps.rename)
-      await containers.rename(id, name).catch((error: unknown) => log.debug({ err: error }, "not renamed"));
+      await containers
+        .rename(id, name)
+        .catch((error: unknown) => log.debug({ err: error }, "could not rename a container"));
     for (const id of steps.quench) await (cgroups.get(id)?.kill() ?? containers.kill(id));
-    // One that stays is without a row from here on, and the janitor's.
+    // A container that stays has no row from here on, so the janitor removes it.
     for (const id of steps.removeContainers)
       await containers
         .remove(id)
-        .catch((error: unknown) => log.warn({ err: error, containerId: id }, "not removed yet"));
+        .catch((error: unknown) => log.warn({ err: error, containerId: id }, "could not remove a container yet"));
     for (const id of steps.removeMarks) await marks.remove(id);
     for (const id of steps.forgetContainers) stores.containers.remove(id);
   };

@@ -1,4 +1,4 @@
-/** Slow rounds: what failed is tried again, what was flushed is put back, what is old is dropped. */
+/** Periodic repairs: retries what failed, restores what was flushed, deletes what is old. */
 
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
@@ -12,12 +12,12 @@ import { removeGarbage } from "../snapshots/store/garbage.ts";
 import type { Stores } from "../store/stores.ts";
 
 const HOUR_MS = 3_600_000;
-/** A stop is remembered, and an exit nobody asks for is kept, for so long. */
+/** How long a stop is remembered, and an unacknowledged exit kept. */
 const REMEMBER_MS = 24 * HOUR_MS;
 const RETRY_REMOVALS_MS = 10_000;
 const PRUNE_EVERY_MS = 600_000;
 const SWEEP_EVERY_MS = 120_000;
-/** Longer than any start: what is without a row for so long belongs to nobody. */
+/** Longer than any start: a container without a row for so long has no owner. */
 const OWNERLESS_MS = 40_000;
 
 export interface JanitorDeps {
@@ -38,7 +38,7 @@ export function startJanitor(deps: JanitorDeps) {
   const timers = { again: undefined as NodeJS.Timeout | undefined };
   const repairs = loop({ name: "firewall", everyMs: config.firewallCheckMs, log }, async () => {
     if (!(await firewall.repair())) return;
-    log.warn("the firewall was changed by somebody else and has been put back");
+    log.warn("another program changed the firewall; it has been restored");
     instruments.firewallRepaired();
   });
   firewall.watch(() => repairs.wake());
@@ -73,12 +73,12 @@ type SweepDeps = Pick<JanitorDeps, "now" | "log"> & {
   readonly stores: Pick<Stores, "containers" | "snapshots">;
 };
 
-/** Containers of this node that no row owns, for example because the engine's answer to a create was lost. */
+/** Containers of this node without a row, for example because Docker's answer to a create was lost. */
 export function createSweep({ containers, stores, now, log }: SweepDeps) {
   const suspects = new Map<string, number>();
   return async () => {
     const found = await containers.list();
-    // After the list: a container that was started meanwhile has its row by now, or is not in the list.
+    // Read after the list: a container that started meanwhile has its row by now, or is not in the list.
     const disks = stores.snapshots.all().map(({ disk }) => disk.containerId);
     const owned = new Set([...stores.containers.all().map(({ id }) => id), ...disks]);
     const strangers = found.map(({ id }) => id).filter((id) => !owned.has(id));
@@ -87,7 +87,7 @@ export function createSweep({ containers, stores, now, log }: SweepDeps) {
       const since = suspects.get(containerId) ?? now();
       suspects.set(containerId, since);
       if (now() - since < OWNERLESS_MS) continue;
-      log.warn({ containerId }, "container without an owner removed");
+      log.warn({ containerId }, "removed a container without an owner");
       await containers.remove(containerId);
     }
   };

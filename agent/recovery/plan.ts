@@ -1,4 +1,4 @@
-/** At start: what was recorded and what the engine has, sorted into what is kept, ended and removed. Pure. */
+/** Decides at start what is kept, ended and removed, from the records and Docker's containers. Pure. */
 
 import type { FoundContainer } from "../containers/containers.ts";
 import type { KnownContainer } from "../store/containers.ts";
@@ -8,17 +8,17 @@ export interface Remains {
   readonly known: readonly KnownContainer[];
   readonly executions: readonly Execution[];
   readonly found: readonly FoundContainer[];
-  /** The process the record names is still the first one of that container. */
+  /** The recorded process is still the first process of that container. */
   readonly alive: (container: KnownContainer) => boolean;
   /** The envd runtime that new containers mount. */
   readonly runtime: string;
   /** Slots with a link or a namespace on this host. */
   readonly slots: readonly number[];
-  /** Containers with a mark. */
+  /** Containers with annotations. */
   readonly marks: readonly string[];
   /** Containers of paused sandboxes, with their snapshot. */
   readonly paused: ReadonlyMap<string, string>;
-  /** Builds of templates in which the former agent ended: what runs for them is nobody's. */
+  /** Builds that the former agent left under way: their containers have no owner. */
   readonly building: ReadonlySet<string>;
 }
 
@@ -28,16 +28,16 @@ export interface RecoveryPlan {
   readonly pooled: readonly KnownContainer[];
   /** Paused sandboxes whose container is still there, frozen. */
   readonly hot: readonly { readonly container: KnownContainer; readonly snapshotId: string }[];
-  /** Containers of paused sandboxes that run though nobody was told so: a resume that was cut off. */
+  /** Containers of paused sandboxes that run although no start was answered: an interrupted resume. */
   readonly quench: readonly string[];
-  /** Sandboxes that ended while nobody looked. */
+  /** Sandboxes that ended while no agent ran. */
   readonly ended: readonly Execution[];
-  /** Executions that never ran: nobody was told of them. */
+  /** Executions whose start was never answered. */
   readonly unstarted: readonly Execution[];
-  /** Claimed from the pool by an agent that did not come to naming them. */
+  /** Claimed from the pool by an agent that ended before it set their identity. */
   readonly rename: readonly { readonly id: string; readonly name: string }[];
   readonly removeContainers: readonly string[];
-  /** Rows whose container is gone or goes. */
+  /** Rows whose container is gone or will be removed. */
   readonly forgetContainers: readonly string[];
   readonly removeSlots: readonly number[];
   readonly removeMarks: readonly string[];

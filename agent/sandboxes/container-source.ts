@@ -1,4 +1,4 @@
-/** Where containers for sandboxes come from: the warm pool and the cold line. */
+/** Supplies containers for sandboxes: from the warm pool, or booted for the start. */
 
 import { randomUUID } from "node:crypto";
 import type { Log } from "../../shared/program/log.ts";
@@ -26,7 +26,7 @@ interface SupplyDeps extends Omit<BootDeps, "slots" | "store" | "resolver" | "en
   readonly log: Log;
 }
 
-/** Undefined: an ordinary one. */
+/** Undefined: an ordinary container. */
 type MakePooled = (flavour: Flavour, signal: AbortSignal) => Promise<LiveContainer> | undefined;
 
 interface Base {
@@ -71,11 +71,11 @@ export function startSupply(config: Config, deps: SupplyDeps, base: Base, teardo
   return {
     pool,
     turns,
-    /** Some entries of the pool are not booted. */
+    /** Some pool entries are copies instead of boots. */
     makePooled(special: MakePooled) {
       state.special = special;
     },
-    /** Cold, and for no sandbox. */
+    /** Boots a container without an owner. */
     boot: async (spec: Parameters<typeof boot>[0], signal: AbortSignal) => {
       const giveBack = await turns.take(signal);
       try {

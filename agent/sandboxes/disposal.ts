@@ -1,4 +1,4 @@
-/** The end of a container: killed while the caller waits, removed in the background until it has worked. */
+/** Ends containers: kills while the caller waits, removes in the background until it succeeds. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../../shared/program/log.ts";
@@ -10,9 +10,9 @@ import type { Slots } from "../network/slots.ts";
 import type { ContainerStore } from "../store/containers.ts";
 import type { LiveContainer } from "./live-container.ts";
 
-/** A removal is a tenth of a second of the engine's time; foreground work goes first. */
+/** A removal takes a tenth of a second of Docker's time; foreground work goes first. */
 const REMOVALS_AT_ONCE = 2;
-/** How long the engine may take to hear that a container has ended, before it is asked to remove it in any case. */
+/** How long Docker may take to notice that a container has ended; then its removal is requested anyway. */
 const NOTICE_LIMIT_MS = 15_000;
 const NOTICE_POLL_MS = 30;
 
@@ -28,14 +28,14 @@ export interface DisposalDeps {
 type Doomed = Pick<LiveContainer, "id" | "slot" | "cgroup">;
 
 export interface Disposal {
-  /** Resolves when nothing inside runs any more and nothing it sent is let through. */
+  /** Resolves when no process inside runs and nothing that it sent passes. */
   kill(container: Doomed): Promise<void>;
-  /** Of a dead container: engine object, slot, mark, row. In the background. */
+  /** Removes a dead container's parts in the background: Docker object, slot, annotations, row. */
   remove(container: Doomed): void;
-  /** Tries again what failed, for example because the engine was away. */
+  /** Retries failed removals, for example after an outage of Docker. */
   retry(): void;
   readonly pending: number;
-  /** Waits for what is under way. */
+  /** Waits for the removals under way. */
   settled(): Promise<void>;
 }
 
@@ -45,7 +45,7 @@ export function createDisposal({ containers, slots, gate, marks, store, log }: D
   const failed = new Map<string, Doomed>();
   const given = new Set<string>();
 
-  // An engine that hears of the end while it removes writes the container back, and shows it as `removing` for ever.
+  // If Docker notices the end during a removal, it writes the container back and lists it as `removing` for ever.
   const untilNoticed = async (id: string) => {
     for (let waited = 0; waited < NOTICE_LIMIT_MS; waited += NOTICE_POLL_MS) {
       if ((await containers.inspect(id))?.running !== true) return;
@@ -59,7 +59,7 @@ export function createDisposal({ containers, slots, gate, marks, store, log }: D
     try {
       await untilNoticed(id);
       await containers.remove(id);
-      // Only now: the namespace is free when the last process in it is gone.
+      // Only now: the namespace is free when the last process in it has ended.
       if (!given.has(id)) {
         await gate.close(slot);
         await slots.give(slot);
@@ -69,7 +69,7 @@ export function createDisposal({ containers, slots, gate, marks, store, log }: D
       store.remove(id);
       given.delete(id);
     } catch (error) {
-      log.warn({ err: error, containerId: id }, "container not removed yet");
+      log.warn({ err: error, containerId: id }, "could not remove a container yet");
       failed.set(id, container);
     } finally {
       done();
@@ -83,11 +83,13 @@ export function createDisposal({ containers, slots, gate, marks, store, log }: D
 
   return {
     async kill({ id, slot, cgroup }) {
-      const closed = gate.close(slot).catch((error: unknown) => log.error({ err: error }, "slot not closed"));
+      const closed = gate
+        .close(slot)
+        .catch((error: unknown) => log.error({ err: error }, "could not close a network slot"));
       try {
         await cgroup.kill();
       } catch (error) {
-        log.warn({ err: error, containerId: id }, "container did not die by signal, asking the engine");
+        log.warn({ err: error, containerId: id }, "a container did not die by signal, asking Docker to kill it");
         await containers.kill(id);
       }
       await closed;

@@ -1,6 +1,6 @@
 /**
- * Ends or pauses sandboxes whose time is over while the orchestrator is away. While it answers, ending them is its business. One
- * timer for the nearest deadline, none when there is nothing to wait for.
+ * Ends or pauses sandboxes whose timeout passes while the orchestrator is away; otherwise the orchestrator does it. One
+ * timer for the nearest deadline, none without deadlines.
  */
 
 import { randomUUID } from "node:crypto";
@@ -31,7 +31,7 @@ export interface Expiry {
 export function startExpiry({ running, end, lastContact, graceMs, now, log }: ExpiryDeps): Expiry {
   const state = { timer: undefined as NodeJS.Timeout | undefined, at: Number.POSITIVE_INFINITY, stopped: false };
 
-  // Counted from the later of the two: an orchestrator that has just gone away had its chance until then.
+  // From the later of the two: an orchestrator that has just gone away had the chance to act until then.
   const deadline = (endAt: number) => Math.max(endAt, lastContact()) + graceMs;
 
   const arm = (at: number) => {
@@ -49,7 +49,9 @@ export function startExpiry({ running, end, lastContact, graceMs, now, log }: Ex
       if (at > now()) next = Math.min(next, at);
       else {
         next = Math.min(next, now() + RETRY_MS);
-        end(executionId).catch((error: unknown) => log.error({ err: error, executionId }, "expired sandbox not ended"));
+        end(executionId).catch((error: unknown) =>
+          log.error({ err: error, executionId }, "could not end an expired sandbox"),
+        );
       }
     }
     arm(next);
@@ -76,7 +78,7 @@ interface EndDeps {
   readonly log: Log;
 }
 
-/** As its owner wished. What cannot be paused goes on: it is asked again in the next round, and nothing of it is lost. */
+/** By the owner's choice. A sandbox that cannot be paused continues; the next round tries again. */
 export async function endExpired(executionId: string, { sandboxes, captures, log }: EndDeps): Promise<void> {
   const sandbox = sandboxes.get(executionId);
   if (sandbox === undefined) return;
@@ -84,9 +86,9 @@ export async function endExpired(executionId: string, { sandboxes, captures, log
   if (does === "kill") return sandboxes.end(executionId, "expired");
   try {
     await captures.pause(executionId, { snapshotId: randomUUID(), memory });
-    log.info({ executionId }, "expired sandbox paused");
+    log.info({ executionId }, "paused an expired sandbox");
   } catch (error) {
-    // It is being paused, stopped or copied at this moment.
+    // Another request is pausing, stopping or copying it now.
     if (!isError(error, "conflict") && !isError(error, "sandbox_not_found")) throw error;
   }
 }

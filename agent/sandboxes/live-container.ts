@@ -1,14 +1,14 @@
-/** A container that runs, with the network slot that is its own. Pooled or claimed: that is said elsewhere. */
+/** A running container with its own network slot, pooled or claimed. */
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
 import type { Cgroup } from "../containers/cgroup.ts";
 import type { Slot } from "../network/addresses.ts";
 
-/** Everything that decides whether a container can serve a request. */
+/** Everything that decides whether a container can serve a start request. */
 export interface Flavour {
   readonly build: BuildReference;
   readonly resources: Resources;
-  /** Directory of the envd runtime that it has mounted. */
+  /** Directory of its mounted envd runtime. */
   readonly runtime: string;
 }
 
@@ -23,7 +23,7 @@ export interface LiveContainer extends Flavour {
   readonly createdAt: number;
 }
 
-/** Equal for containers that are interchangeable. */
+/** Equal for interchangeable containers. */
 export function flavourKey({ build, resources, runtime }: Flavour): string {
   return JSON.stringify([
     build.templateId,

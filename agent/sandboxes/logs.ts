@@ -1,4 +1,4 @@
-/** Log lines of sandboxes: pulled from envd when somebody asks, before the end, and now and then from busy ones. */
+/** Log lines of sandboxes: read from envd on request, before the end, and periodically from busy sandboxes. */
 
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
@@ -16,7 +16,7 @@ const MAX_PAGES = 8;
 const MAX_MESSAGE_CHARACTERS = 4_096;
 const MAX_FIELDS = 32;
 const MAX_FIELD_CHARACTERS = 1_024;
-/** Who a line is from is known from where it came, never from what it says. */
+/** The source of a line is known from where it came, never from what it says. */
 const IDENTITY_FIELDS = /^(sandbox|instance|team|env|template|execution|project|trace)_?id$/i;
 
 const Answer = Type.Object({ entries: Type.Array(Type.Unknown(), { maxItems: 1_000 }) });
@@ -40,9 +40,9 @@ export interface SandboxLogsDeps {
 }
 
 export interface SandboxLogs {
-  /** `sandbox` is given while it runs: its newest lines are fetched first. */
+  /** `sandbox` is set while it runs: its newest lines are read first. */
   read(executionId: string, sandbox: Sandbox | undefined, query: LogQuery): Promise<LogEntry[]>;
-  /** Just before it is killed. Quick, and never throws. */
+  /** Called just before the kill. Quick, and never throws. */
   last(sandbox: Sandbox): Promise<void>;
   stop(): Promise<void>;
 }
@@ -68,7 +68,7 @@ export function startSandboxLogs({ envd, store, running, now, log }: SandboxLogs
     const under = pulls.get(executionId);
     if (under !== undefined) return under;
     const started = pullOnce(sandbox, AbortSignal.timeout(limitMs))
-      .catch((error: unknown) => log.debug({ err: error, executionId }, "logs not pulled"))
+      .catch((error: unknown) => log.debug({ err: error, executionId }, "could not read the logs of a sandbox"))
       .finally(() => pulls.delete(executionId));
     pulls.set(executionId, started);
     return started;
@@ -80,7 +80,7 @@ export function startSandboxLogs({ envd, store, running, now, log }: SandboxLogs
       const used = processorTime(sandbox);
       if (used === undefined || used === pulledAt.get(sandbox.executionId)) continue;
       await pull(sandbox, ASKED_LIMIT_MS);
-      // After the pull: its own work is not activity.
+      // After the read: the read itself is not activity.
       pulledAt.set(sandbox.executionId, processorTime(sandbox) ?? used);
     }
     const ids = new Set(alive.map(({ executionId }) => executionId));
@@ -105,7 +105,7 @@ function processorTime({ container }: Sandbox): number | undefined {
   }
 }
 
-/** One entry, cut to size and with a time that is possible; nothing when it is not an entry. */
+/** One entry, cut to size and with a plausible time; undefined when it is no entry. */
 function toEntry(value: unknown, bounds: { after: number; from: number; to: number }): StoredEntry[] {
   if (!isEntry.Check(value) || value.seq <= bounds.after) return [];
   const entry: Static<typeof Entry> = value;

@@ -1,17 +1,17 @@
-/** What the warm pool should do next, from what is wanted and what there is. Pure. */
+/** Decides the warm pool's next step from the targets and its contents. Pure. */
 
 import type { PoolTarget, Resources } from "../../shared/agent-api/routes.ts";
 import { type Flavour, flavourKey } from "./live-container.ts";
 
 export interface PoolView {
   readonly targets: readonly PoolTarget[];
-  /** Of new containers. */
+  /** Runtime of new containers. */
   readonly runtime: string;
   /** Ready containers of each flavour, by key. */
   readonly ready: ReadonlyMap<string, number>;
-  /** Keys of those that could not be started just now: not to be tried yet. */
+  /** Keys of flavours that just failed to start: not tried yet. */
   readonly resting: ReadonlySet<string>;
-  /** Bytes the machine could give to new processes. */
+  /** Bytes that the machine could give to new processes. */
   readonly freeMemory: number;
   /** Bytes that must stay free. */
   readonly reservedMemory: number;
@@ -24,7 +24,7 @@ export interface PoolStep {
   readonly drop: ReadonlyMap<string, number>;
 }
 
-/** What an idle entry is expected to take: envd, the engine's shim, page tables. */
+/** Expected memory of an idle entry: envd, the shim, page tables. */
 const ENTRY_BYTES = 48 * 1024 * 1024;
 
 export function planPool(view: PoolView): PoolStep {
@@ -45,7 +45,7 @@ export function planPool(view: PoolView): PoolStep {
     if (fullest !== undefined) drop.set(fullest[0], 1);
   }
   if (room < ENTRY_BYTES) return { boot: undefined, drop };
-  // The emptiest first, relative to what is wanted of it.
+  // The emptiest first, relative to its target.
   const missing = [...wanted]
     .filter(([key]) => !resting.has(key))
     .map(([key, { flavour, size }]) => ({ flavour, filled: (ready.get(key) ?? 0) / size }))
@@ -54,7 +54,7 @@ export function planPool(view: PoolView): PoolStep {
   return { boot: missing[0]?.flavour, drop };
 }
 
-/** Processor and memory promised to these sandboxes, as the heartbeat reports it. */
+/** Processors and memory promised to these sandboxes, as the heartbeat reports them. */
 export function promised(all: Iterable<Resources>): { cpu: number; memoryBytes: number } {
   let cpu = 0;
   let memoryBytes = 0;

@@ -1,6 +1,6 @@
 /**
- * Started, warmed up and frozen containers, ready to become sandboxes. Refilled one at a time, behind the foreground.
- * A container leaves by being claimed or dropped and never comes back.
+ * Started, warmed up and frozen containers, ready to become sandboxes. Refilled one at a time, behind the foreground. A
+ * container leaves by being claimed or dropped and never comes back.
  */
 
 import type { NodeLoad, PoolTarget } from "../../shared/agent-api/routes.ts";
@@ -19,7 +19,7 @@ const QUIET_MS = 120;
 const PATIENCE_MS = 1_500;
 const POLL_MS = 40;
 const MAX_RETRY_MS = 30_000;
-/** Failures that are longer ago are forgotten. */
+/** Older failures do not count. */
 const FORGET_MS = 600_000;
 
 export interface PoolDeps {
@@ -29,20 +29,20 @@ export interface PoolDeps {
   readonly runtime: () => Promise<{ readonly directory: string }>;
   readonly freeMemory: () => number;
   readonly reservedMemory: number;
-  /** Unix milliseconds of the last foreground start; Infinity while one is under way. */
+  /** Time of the last foreground start, unix milliseconds; Infinity while one is under way. */
   readonly lastForeground: () => number;
   readonly now: () => number;
   readonly log: Log;
 }
 
 export interface Pool {
-  /** Synchronous, so that no two callers get the same one. It is frozen. */
+  /** Synchronous, so that two callers never get the same container. It is frozen. */
   take(flavour: Flavour): LiveContainer | undefined;
-  /** The next one that becomes ready, for a caller that waits in the cold line. */
+  /** The next container that becomes ready, for a caller that waits in the queue of cold starts. */
   next(flavour: Flavour, signal: AbortSignal): Promise<LiveContainer>;
   setTargets(targets: readonly PoolTarget[]): void;
   adopt(container: LiveContainer): void;
-  /** It ended by itself. True when it was one of the pool's. */
+  /** A container ended by itself. True when it was in the pool. */
   lost(containerId: string): boolean;
   /** Containers that should run. */
   ids(): string[];
@@ -54,7 +54,7 @@ export function createPool(deps: PoolDeps): Pool {
   const { boot, envd, dispose, runtime, freeMemory, reservedMemory, lastForeground, now, log } = deps;
   const ready = new Map<string, LiveContainer[]>();
   const waiting = new Map<string, ((container: LiveContainer) => void)[]>();
-  /** What could not be started, by key; the others are filled all the same. */
+  /** Flavours that could not be started, by key; the others are filled all the same. */
   const failing = new Map<string, { readonly count: number; readonly retryAt: number }>();
   const state = { targets: [] as readonly PoolTarget[] };
 
@@ -100,10 +100,11 @@ export function createPool(deps: PoolDeps): Pool {
       await fill(flavour, signal);
       failing.delete(key);
     } catch (error) {
-      // An image that is missing stays missing for a while: ask less and less often.
+      // A missing image stays missing for a while: try less and less often.
       const count = failing.get(key)?.count ?? 0;
       failing.set(key, { count: count + 1, retryAt: now() + Math.min(MAX_RETRY_MS, ROUND_MS * 2 ** count) });
-      if (!signal.aborted) log.warn({ err: error, buildId: flavour.build.buildId }, "not started for the pool");
+      if (!signal.aborted)
+        log.warn({ err: error, buildId: flavour.build.buildId }, "could not start a container for the pool");
     }
   };
 

@@ -1,4 +1,4 @@
-/** A container for a start: from the pool if one fits, else cold, whichever is ready first. */
+/** Gets a container for a start: from the pool if one fits, else by a boot, whichever is ready first. */
 
 import type { StartBody } from "../../shared/agent-api/routes.ts";
 import { AppError } from "../../shared/http/errors.ts";
@@ -18,9 +18,9 @@ export interface ProvisionDeps {
   readonly pool: Pick<Pool, "take" | "next" | "adopt">;
   readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
   readonly runtime: () => Promise<{ readonly directory: string }>;
-  /** Cold starts at a time: more would only make each of them slower. */
+  /** Cold starts at the same time: more would only slow each of them. */
   readonly turns: Turns;
-  /** A start that has waited this long for its turn is refused. */
+  /** A start that waited this long for its turn is refused. */
   readonly queueMs: number;
 }
 
@@ -60,5 +60,5 @@ export function createProvision({ pool, boot, runtime, turns, queueMs }: Provisi
 }
 
 function ignore(): void {
-  // The other one was first.
+  // The other source was first.
 }

@@ -1,4 +1,4 @@
-/** What each sandbox uses: a sample soon after its start and then regularly, from the kernel's own counters. */
+/** Measures each sandbox's use: a sample soon after its start and then regularly, from the kernel's counters. */
 
 import type { MetricSample } from "../../shared/agent-api/routes.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -8,11 +8,11 @@ import type { SampleStore } from "../store/samples.ts";
 import type { Sandbox } from "./sandboxes.ts";
 
 const MIB = 1024 * 1024;
-/** After a start: to read the kernel's counters takes two milliseconds, and the first command comes first. */
+/** Delay after a start: reading the kernel's counters takes two milliseconds, and the first command comes first. */
 const FIRST_AFTER_MS = 150;
 /** A sandbox that used less than this since its disk was measured cannot have written much. */
 const DISK_ACTIVITY_US = 5_000;
-/** Measuring walks the writable layer: a few in each round, the longest unmeasured first. */
+/** A measurement walks the writable layer: a few in each round, the least recently measured first. */
 const DISK_PER_ROUND = 4;
 
 export interface MetricsDeps {
@@ -37,7 +37,7 @@ interface Watched {
 }
 
 export interface Metrics {
-  /** Its first sample is taken in a moment. */
+  /** Takes the first sample soon. */
   begin(sandbox: Sandbox): void;
   latest(executionId: string): MetricSample | undefined;
   stop(): Promise<void>;
@@ -62,7 +62,7 @@ export function startMetrics({ running, store, diskUsage, everyMs, now, log }: M
     if (usage === undefined || watched.has(executionId)) return;
     const { cpuUs } = usage;
     const at = now();
-    // Whatever was used before it had an owner is not the owner's.
+    // Use before the container had an owner is not the owner's.
     const seen = { at, cpuUs, disk: 0, diskCpuUs: 0, diskAt: 0, overLimit: false };
     const sample = toSample({ at, usage, seen, resources: container.resources });
     watched.set(executionId, { ...seen, sample });
@@ -76,7 +76,7 @@ export function startMetrics({ running, store, diskUsage, everyMs, now, log }: M
       try {
         first(sandbox);
       } catch (error) {
-        log.warn({ err: error, executionId: sandbox.executionId }, "no first sample");
+        log.warn({ err: error, executionId: sandbox.executionId }, "could not take the first sample of a sandbox");
       }
     }, FIRST_AFTER_MS);
     starting.add(timer.unref());
@@ -95,7 +95,7 @@ export function startMetrics({ running, store, diskUsage, everyMs, now, log }: M
       seen.disk = (await diskUsage(upperDirectory)) ?? seen.disk;
       const over = resources.diskSizeMB > 0 && seen.disk > resources.diskSizeMB * MIB;
       if (over && !seen.overLimit)
-        log.warn({ sandboxId: sandbox.sandboxId, bytes: seen.disk }, "sandbox over its disk size");
+        log.warn({ sandboxId: sandbox.sandboxId, bytes: seen.disk }, "a sandbox exceeds its disk size");
       seen.overLimit = over;
     }
   };
@@ -109,7 +109,7 @@ export function startMetrics({ running, store, diskUsage, everyMs, now, log }: M
     for (const sandbox of sandboxes) {
       const seen = watched.get(sandbox.executionId);
       if (seen === undefined) first(sandbox);
-      // It has just begun: a share of so short a time says nothing.
+      // It has just begun: a share of so short a time means nothing.
       else if (now() - seen.at >= everyMs / 2) {
         const sample = measure(sandbox, seen);
         if (sample !== undefined) samples.set(sandbox.executionId, sample);
@@ -132,7 +132,7 @@ function tryUsage(cgroup: { usage(): Usage }): Usage | undefined {
   try {
     return cgroup.usage();
   } catch {
-    // It has just ended: whoever ends sandboxes hears of it.
+    // It has just ended; its end is handled elsewhere.
     return undefined;
   }
 }
@@ -146,7 +146,7 @@ interface Measured {
 
 function toSample({ at, usage, seen, resources }: Measured): MetricSample {
   const elapsedUs = (at - seen.at) * 1_000;
-  // Of all its processors together, as the public metric counts: 100 is all of them busy.
+  // Of all its processors together, as the public metric counts: 100 means all are busy.
   const share = elapsedUs <= 0 ? 0 : (usage.cpuUs - seen.cpuUs) / (elapsedUs * resources.cpuCount);
   return {
     at,

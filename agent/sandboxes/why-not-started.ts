@@ -1,9 +1,9 @@
-/** The reason of a failed start, as the answer to its caller names it. Pure. */
+/** The reason of a failed start, for its caller. Pure. */
 
 import { AppError } from "../../shared/http/errors.ts";
 
 /**
- * Whatever fails while the limit passes or the stop arrives is their fault, not its own.
+ * A failure while the time limit passes or the stop arrives has that cause, whatever the error says.
  * @param signal of the limit and the stop together
  * @param cancelled of the stop alone
  */

@@ -1,4 +1,4 @@
-/** Builds of templates on this node and what they said. The only SQL on those tables. */
+/** Builds of templates on this node and their logs. The only SQL on those tables. */
 
 import type { BuildLogEntry, BuildState } from "../../shared/agent-api/build-shapes.ts";
 import type { Sqlite } from "./database.ts";
@@ -9,7 +9,7 @@ type BuildReason = NonNullable<BuildState["reason"]>;
 export interface Build {
   readonly id: string;
   readonly templateId: string;
-  /** `deleted`: nothing is left but the word that it must not begin again. */
+  /** `deleted`: only the fact remains, so that the build does not begin again. */
   readonly state: "building" | "ready" | "error" | "deleted";
   readonly reason: BuildReason | undefined;
   readonly result: BuildResult | undefined;
@@ -19,19 +19,19 @@ export interface Build {
 }
 
 export interface BuildStore {
-  /** Before anything is done for it: a crash from here on leaves a trace. */
+  /** Written before anything is done for the build: a crash from here on leaves a trace. */
   begin(id: string, templateId: string, at: number): void;
-  /** Before the snapshot is taken. */
+  /** Written before the snapshot is taken. */
   intendSnapshot(id: string, snapshotId: string): void;
   succeed(id: string, result: BuildResult, at: number): void;
   fail(id: string, reason: BuildReason, at: number): void;
-  /** Also of an unknown one. Its log goes with it. */
+  /** May name an unknown build. Deletes its log too. */
   remove(id: string, at: number): void;
   get(id: string): Build | undefined;
   all(): Build[];
   log(id: string, entries: readonly BuildLogEntry[]): void;
   entries(id: string, offset: number, limit: number): BuildLogEntry[];
-  /** Forgets deleted and failed ones from before this time, unix ms. */
+  /** Deletes the rows of deleted and failed builds from before this time, unix ms. */
   prune(before: number): void;
 }
 

@@ -4,7 +4,7 @@ import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts
 import type { LiveContainer } from "../sandboxes/live-container.ts";
 import type { Sqlite } from "./database.ts";
 
-/** What is needed to take a container over after a restart. */
+/** Facts for taking a container over after a restart. */
 export interface KnownContainer {
   readonly id: string;
   readonly slot: number;

@@ -5,7 +5,7 @@ import { isSealed, type Seal } from "../../shared/program/seal.ts";
 
 export type Sqlite = Database.Database;
 
-/** Text is SQL. A step is all done or not at all, except one that says that it cannot be part of a transaction. */
+/** Text is SQL. A step is done as a whole or not at all, except a step that declares that it needs no transaction. */
 type Step = string | ((database: Sqlite, sealing: Seal) => void) | { readonly alone: (database: Sqlite) => void };
 
 /** Appended to, never edited: `user_version` says how many have run. */
@@ -140,7 +140,7 @@ const MIGRATIONS: readonly Step[] = [
      bytes integer not null,
      used_at integer not null
    ) strict;`,
-  // What was written down under executions is nobody's, and goes with its age.
+  // Rows under execution ids have no sandbox; their age removes them.
   `alter table network_log rename column execution_id to sandbox_id;
    alter table network_suppressed rename column execution_id to sandbox_id;`,
   sealPolicies,
@@ -154,13 +154,13 @@ function sealPolicies(database: Sqlite, sealing: Seal): void {
   for (const { id, egress } of rows) if (!isSealed(egress)) seal.run(sealing.close(egress, egressContext(id)), id);
 }
 
-/** What was overwritten or deleted before, secrets among it, leaves the file's free pages and its log. */
+/** Removes data that was overwritten or deleted before, secrets among it, from the file's free pages and its log. */
 function forgetRemoved(database: Sqlite): void {
   database.exec("vacuum");
   database.pragma("wal_checkpoint(truncate)");
 }
 
-/** What a sealed policy is bound to. */
+/** Context of a sealed policy. */
 export function egressContext(executionId: string): string {
   return `${executionId} egress`;
 }
@@ -169,7 +169,7 @@ export function egressContext(executionId: string): string {
 export function openDatabase(path: string, sealing: Seal): Sqlite {
   const database = new Database(path, { timeout: 5_000 });
   database.pragma("journal_mode = WAL");
-  // What matters after a power cut is gone with the containers; a crash of the program loses nothing.
+  // A power cut ends the containers too, so lost rows do not matter; a crash of the program loses nothing.
   database.pragma("synchronous = NORMAL");
   const done = database.pragma("user_version", { simple: true }) as number;
   for (const [index, step] of MIGRATIONS.entries()) if (index >= done) migrate(database, sealing, { index, step });

@@ -1,4 +1,4 @@
-/** Executions, the memory of stopped ones, and exits the orchestrator has not heard of. The only SQL on those tables. */
+/** Executions, stopped executions, and exits that the orchestrator has not acknowledged. The only SQL on those tables. */
 
 import type { ExitReport } from "../../shared/agent-api/routes.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
@@ -11,7 +11,7 @@ export interface Execution {
   readonly containerId: string;
   readonly egress: EgressPolicy;
   readonly endAt: number;
-  /** What the agent does by itself when its time is over and the orchestrator away. */
+  /** What the agent does at the timeout when the orchestrator is away. */
   readonly onTimeout: OnTimeout;
   readonly startedAt: number;
   readonly warm: boolean;
@@ -24,23 +24,23 @@ export interface OnTimeout {
 }
 
 export interface ExecutionStore {
-  /** Before the sandbox is told who it is: a crash from here on leaves a trace. */
+  /** Written before the sandbox gets its identity: a crash from here on leaves a trace. */
   add(execution: Execution): void;
   markRunning(id: string, startedAt: number): void;
   setEndAt(id: string, endAt: number): void;
   setEgress(id: string, egress: EgressPolicy): void;
-  /** A start that failed: it may be tried again. */
+  /** A failed start, which may be tried again. */
   remove(id: string): void;
-  /** Stopped on request: a start that arrives late is refused. */
+  /** Stopped on request: a late start is refused. */
   stop(id: string, at: number): void;
-  /** Ended by itself: to be reported. One transaction. */
+  /** Ended by itself, to be reported. One transaction. */
   exit(report: ExitReport): void;
   wasStopped(id: string): boolean;
-  /** AppError `internal` when the key is another than the one they were written with. */
+  /** AppError `internal` when the key differs from the one that sealed the rows. */
   all(): Execution[];
   exits(): ExitReport[];
   acknowledge(ids: readonly string[]): void;
-  /** Drops what was remembered before a time. */
+  /** Deletes stops and exits from before a time. */
   prune(before: number): void;
 }
 

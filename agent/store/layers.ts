@@ -1,19 +1,19 @@
-/** Cached layers of builds: which image a key stands for. The only SQL on that table. */
+/** Cached layers of builds: the image of each key. The only SQL on that table. */
 
 import type { Sqlite } from "./database.ts";
 
 export interface Layer {
   readonly key: string;
-  /** A name, which keeps the engine from dropping it. */
+  /** A name, which keeps Docker from removing the image. */
   readonly image: string;
-  /** What it adds to the layer below. */
+  /** Bytes beyond the layer below. */
   readonly bytes: number;
   /** Unix milliseconds. */
   readonly usedAt: number;
 }
 
 export interface LayerStore {
-  /** In the place of what had the key before. */
+  /** Replaces the former image of the key. */
   put(layer: Layer): void;
   get(key: string): Layer | undefined;
   used(key: string, at: number): void;

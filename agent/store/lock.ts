@@ -1,4 +1,4 @@
-/** One agent per state directory: an exclusive lock on a file of its own, which the kernel drops when the process dies. */
+/** One agent per state directory: an exclusive lock on a file, which the kernel releases when the process dies. */
 
 import Database from "better-sqlite3";
 

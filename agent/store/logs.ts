@@ -7,7 +7,7 @@ import type { Sqlite } from "./database.ts";
 const MAX_ENTRIES_PER_SANDBOX = 5_000;
 
 export interface StoredEntry {
-  /** envd's own number of the line: pulling the same line twice changes nothing. */
+  /** envd's number of the line: reading the same line twice changes nothing. */
   readonly seq: number;
   /** Unix milliseconds. */
   readonly at: number;
@@ -21,14 +21,14 @@ export interface LogQuery {
   readonly cursor?: number;
   readonly limit: number;
   readonly direction: "forward" | "backward";
-  /** The least severe that is wanted. */
+  /** The least severe level to return. */
   readonly level?: LogEntry["level"];
   readonly search?: string;
 }
 
 export interface LogStore {
   add(executionId: string, entries: readonly StoredEntry[]): void;
-  /** The `after` of the next pull. */
+  /** The `after` of the next read. */
   lastSeq(executionId: string): number;
   read(executionId: string, query: LogQuery): LogEntry[];
   prune(before: number): void;

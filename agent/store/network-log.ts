@@ -1,6 +1,6 @@
 /**
- * Decisions about flows, bounded per sandbox and in all, kept for some hours: by sandbox and not by execution, so that
- * they are there after a pause, too. The only SQL on those tables.
+ * Decisions about flows, bounded per sandbox and in all, kept for some hours. Stored by sandbox and not by execution, so
+ * that they survive a pause. The only SQL on those tables.
  */
 
 import type { NetworkLog, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
@@ -14,11 +14,11 @@ export interface NetworkLogStore {
   /** `suppressed`: how many more there were. One transaction. */
   add(sandboxId: string, entries: readonly NetworkLogEntry[], suppressed: number): void;
   /**
-   * Oldest first, from the cursor (inclusive, unix milliseconds) on; without one the newest. A page from a cursor holds
-   * all of its last millisecond, be it more than the limit: the next one begins behind that, and nothing lies between.
+   * Oldest first, from the cursor (inclusive, unix milliseconds) on; without one the newest. A page from a cursor holds all
+   * entries of its last millisecond, even beyond the limit, so the next page begins behind that millisecond.
    */
   read(sandboxId: string, query: { readonly cursor?: number; readonly limit: number }): NetworkLog;
-  /** Drops what is older than a time, and the oldest of what is too much. */
+  /** Deletes entries older than a time, and the oldest beyond the limits. */
   prune(before: number): void;
 }
 
@@ -63,7 +63,7 @@ export function networkLogStore(
   const lastOfPage = database.prepare<[string, number, number], { at: number }>(
     "select at from network_log where sandbox_id = ? and at >= ? order by at limit 1 offset ?",
   );
-  // In order of time: what the kernel decided is written down a little later than what the egress process did.
+  // In order of time: the kernel's decisions are stored a little later than those of the egress process.
   const between = database.prepare<[string, number, number], Row>(
     "select * from network_log where sandbox_id = ? and at between ? and ? order by at, seq",
   );

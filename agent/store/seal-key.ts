@@ -1,4 +1,4 @@
-/** The key that secrets in this node's database are sealed with: a file of its own, made when it is missing. */
+/** The key that seals secrets in this node's database: a file of its own, made when missing. */
 
 import { randomBytes } from "node:crypto";
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ export function sealKey(path: string): string {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${process.pid}.new`;
   try {
-    // Whole or not there, and never in the place of one that is: what was sealed would not open any more.
+    // Written as a whole, and never over an existing key: sealed values would not open any more.
     writeFileSync(draft, `${randomBytes(KEY_BYTES).toString("base64url")}\n`, { mode: 0o600, flush: true });
     linkSync(draft, path);
   } catch (error) {

@@ -1,4 +1,4 @@
-/** Snapshots of this node: what was begun, what is durable, which container or image is its disk. The only SQL on that table. */
+/** Snapshots of this node: begun, durable, and the container or image of each disk. The only SQL on that table. */
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
 import type { Sqlite } from "./database.ts";
@@ -9,7 +9,7 @@ export interface Disk {
   readonly controlToken: string;
   readonly build: BuildReference;
   readonly resources: Resources;
-  /** Directory of the envd runtime it has mounted. */
+  /** Directory of its mounted envd runtime. */
   readonly runtime: string;
   readonly upperDirectory: string | undefined;
   readonly createdAt: number;
@@ -19,13 +19,13 @@ export interface Snapshot {
   readonly id: string;
   readonly kind: "pause" | "checkpoint";
   /**
-   * `capturing`: begun; found so after a crash it is finished or undone. `stored`: durable.
-   * `spent`: of a pause whose sandbox runs again; only its memory image is left.
+   * `capturing`: begun; after a crash it is finished or undone. `stored`: durable.
+   * `spent`: of a pause whose sandbox runs again; only its memory image remains.
    */
   readonly state: "capturing" | "stored" | "spent";
   readonly sandboxId: string;
   readonly executionId: string;
-  /** Of a pause: the sandbox's own container. Of a checkpoint: the one it was taken of, which goes its own way. */
+  /** Of a pause: the sandbox's own container. Of a checkpoint: its source, which continues independently. */
   readonly disk: Disk;
   /** Of a checkpoint. */
   readonly image: string | undefined;
@@ -38,7 +38,7 @@ export interface Snapshot {
 export type Sizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "capturedAt">;
 
 export interface SnapshotStore {
-  /** Before anything is touched: a crash from here on leaves a trace. */
+  /** Written before anything is touched: a crash from here on leaves a trace. */
   intend(snapshot: Snapshot): void;
   /** It is durable: the row is on the disk when this returns. `also` is part of the same transaction. */
   keep(id: string, sizes: Sizes, also: () => void): void;
@@ -76,7 +76,7 @@ export function snapshotStore(database: Sqlite): SnapshotStore {
   const get = database.prepare<[string], Row>("select * from snapshots where id = ?");
   const all = database.prepare<[], Row>("select * from snapshots");
 
-  // Elsewhere a power cut may take the last rows with it, since it takes the containers, too. Not here.
+  // In other tables a power cut may lose the last rows, because it ends the containers too. Not here.
   const durably = (work: () => void) => {
     database.pragma("synchronous = FULL");
     try {
