@@ -24,19 +24,19 @@ metrics without a token, on loopback too | refused | integration/orchestrator/ac
 a signed URL for another path, direction, user or end | refused | conformance/signed-urls.test.ts | a signature is for one path
 a signature that nobody made, without routing headers | reaches no sandbox | conformance/signed-urls.test.ts | a signature of nobody's sandbox
 an upload with another URL than was given | refused | integration/orchestrator/template-files.test.ts | with another URL than it was given
-the node's routes of envd, from inside and outside | refused | integration/envd/access.test.ts | nobody but the node may initialise
-a token of one sandbox at another's initialisation | refused | integration/envd/access.test.ts | only who knows the sandbox's token
-the node's proxy without the node's token | refused | integration/edge/front-door.test.ts | answers nobody without the node's token
+the node's routes of envd, from inside and outside | refused | integration/envd/access.test.ts | only the node may initialise, read logs, warm up or tunnel
+a token of one sandbox at another's initialisation | refused | integration/envd/access.test.ts | only a caller with the sandbox's token may initialise again
+the node's proxy without the node's token | refused | integration/edge/front-door.test.ts | refuses requests without the node's token
 private traffic without its token | refused | conformance/ingress.test.ts | without its token is refused
 secrets in the database's file | not there in clear | integration/orchestrator/secrets-at-rest.test.ts
 `,
   "request side": `
 a body after a request that its server left unread | not read as the next visitor's request | integration/edge/smuggling.test.ts
-internal routes of envd, written in another way | refused | integration/edge/front-door.test.ts | written in another way
+internal routes of envd, written in another way | refused | integration/edge/front-door.test.ts | are closed through a port in another spelling
 two different sandboxes in the routing headers, or nonsense | refused | conformance/ports.test.ts | nonsense for routing
 any bytes on one connection to the edge | the sandbox is asked what Node's own server would be; others are served | fuzz/fuzz.test.ts | edge-request keeps its promise
 any bytes to envd | it stands, and answers others | integration/envd/hardening.test.ts | any bytes at all leave it standing
-headers without end to envd, and what is no HTTP | refused | integration/envd/hardening.test.ts | headers without end
+headers without end to envd, and what is no HTTP | refused | integration/envd/hardening.test.ts | endless headers are refused, and so are bytes that are no HTTP
 wrong bodies, queries and paths to the API | refused by the field's name | integration/orchestrator/bad-input.test.ts
 a body far too long | refused or cut while it is sent | conformance/bad-input.test.ts | a body far too long
 what follows a refused body | not read as a request | integration/shared/http-server.test.ts | what follows a refused body
@@ -44,7 +44,7 @@ inputs near right ones, to every reader of untrusted bytes | one reading, its ow
 `,
   "hostile responses": `
 a response that a sandbox splits in two | stays the answer to one request | integration/edge/smuggling.test.ts | a response split by the sandbox
-an answer that nobody asked for | given to nobody | integration/edge/smuggling.test.ts | an answer nobody asked for
+an answer that nobody asked for | given to nobody | integration/edge/smuggling.test.ts | an answer without a request reaches no visitor
 an answer that is cut off | cut off for the client too, never finished | integration/edge/forwarding.test.ts | whose answer is cut off
 any bytes of a server in a sandbox | the visitor's next request gets its own answer | fuzz/fuzz.test.ts | edge-response keeps its promise
 a destination that speaks no TLS, no HTTP, or nothing | 502 with the reason | integration/agent/egress/transform-failures.test.ts | speaks no TLS
@@ -99,8 +99,8 @@ another sandbox's address for oneself | refused | conformance/isolation.test.ts 
 `,
   restore: `
 files of the host, and of another sandbox, through ghosts and links of a restored one | nothing is made, read or changed there | docker/restore-escape.test.ts
-a damaged memory image | told; the disk still boots | docker/agent-pause.test.ts | a damaged file is told
-what cannot be stored | the sandbox goes on, the reason is told | docker/agent-pause.test.ts | what cannot be stored goes on running
+a damaged memory image | told; the disk still boots | docker/agent-pause.test.ts | a damaged memory image is reported, and the disk still boots
+what cannot be stored | the sandbox goes on, the reason is told | docker/agent-pause.test.ts | a sandbox that cannot be stored continues to run, and the answer has the reason
 a copy with the identity of its source | it has its own | docker/agent-pause.test.ts | nothing of its identity
 CRIU, the agent or the orchestrator killed in the middle | never lost, never twice | chaos/interrupted.test.ts
 many restores of one project | turns are left to others | integration/agent/snapshots.test.ts | leave a turn to another project's
@@ -125,7 +125,7 @@ an archive that leads out of its directory | refused with the reason | unit/agen
 an uploaded image that names another's layer | refused | unit/agent/builds/oci-archive.test.ts
 a step of a build that reaches what no sandbox may | refused | docker/agent-build-images.test.ts | a step reaches no more
 an image of this machine, by name or id | only where its operator allows it | integration/agent/builds.test.ts | an image of this machine
-a helper of envd that is lost | told, and replaced | integration/envd/hardening.test.ts | a helper that is lost
+a helper of envd that is lost | told, and replaced | integration/envd/hardening.test.ts | the end of a lost helper reaches its followers, and the helper is replaced
 `,
 };
 

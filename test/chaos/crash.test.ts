@@ -49,7 +49,7 @@ describe.each<readonly Program[][]>([[["agent"]], [["orchestrator"]], [["agent",
         .not.toContain(`svc-${sandboxes[0]?.sandboxId}`);
     }, 180_000);
 
-    test("a command that streams is not told a wrong end: it goes on, or ends with an error", async () => {
+    test("a streaming command never reports a false end: it continues, or ends with an error", async () => {
       const sandbox = await ownSandbox({ timeoutMs: 600_000 });
       const command = sandbox.commands.run("for i in $(seq 1 30); do echo $i; sleep 0.1; done; touch finished");
       const outcome = command.then(
@@ -123,7 +123,7 @@ describe("in the middle of a create", () => {
   );
 });
 
-describe("an end that nobody asked for", () => {
+describe("an end without a request", () => {
   test("the first process of a sandbox dies: the sandbox is reported gone", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 600_000 });
     await run("docker", ["kill", await nameOf(sandbox)]);

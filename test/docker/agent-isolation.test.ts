@@ -209,7 +209,7 @@ describe("the network of a sandbox", () => {
     await expect(agent.call.replaceEgress({ params: nobody, body: CLOSED })).rejects.toMatchObject({ status: 404 });
   });
 
-  test("there is no IPv6 but the sandbox's own ::1", async () => {
+  test("a sandbox has no IPv6 address except its own ::1", async () => {
     const script = "ip -6 -oneline address; ip -6 route show table all";
     const { output } = await inside(open.sandboxId, "root", "sh", "-c", script);
     const lines = output.trim().split("\n");

@@ -133,7 +133,7 @@ describe("pause and resume", () => {
     await expect.poll(containers, SLOW).toEqual([]);
   });
 
-  test("a pause asked for twice is one pause, another one at the same time is refused, and it can be deleted", async () => {
+  test("a repeated pause is one pause, another pause at the same time is refused, and a pause can be deleted", async () => {
     const started = await agent.start();
     const snapshotId = randomUUID();
     const [one, two] = await Promise.all([
@@ -150,7 +150,7 @@ describe("pause and resume", () => {
     expect(agent.exits).toEqual([]);
   });
 
-  test("a damaged file is told, and the disk still boots", async () => {
+  test("a damaged memory image is reported, and the disk still boots", async () => {
     const started = await agent.start();
     await command(started.address, "echo kept > ~/file");
     const { snapshotId } = await pause(started.executionId);
@@ -179,7 +179,7 @@ describe("pause and resume", () => {
     await agent.stop(again.executionId);
   });
 
-  test("what cannot be stored goes on running, and the reason is told", async () => {
+  test("a sandbox that cannot be stored continues to run, and the answer has the reason", async () => {
     const started = await agent.start();
     await background(
       started.address,
@@ -198,7 +198,7 @@ describe("pause and resume", () => {
     await agent.stop(started.executionId);
   });
 
-  test("a frozen one that dies is out of memory and still on the disk, and nobody calls it an exit", async () => {
+  test("a frozen sandbox that dies leaves memory, stays on the disk, and is not reported as an exit", async () => {
     const started = await agent.start();
     await background(started.address, COUNTER);
     await expect.poll(() => count(started.address)).toBeGreaterThan(1);

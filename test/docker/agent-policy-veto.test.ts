@@ -105,7 +105,7 @@ test.each<readonly [string, EgressPolicy, EgressPolicy, string]>([
   expect(answer).toEqual({ trust });
 });
 
-test("a connection that was open is cut, and what to trust is told once envd answers again", async () => {
+test("an open connection is cut, and the sandbox gets its authority once envd answers again", async () => {
   const held = inside(sandbox.sandboxId, "user", "python3", "-c", HOLD, INTERNET);
   const shell = (script: string) => inside(sandbox.sandboxId, "root", "sh", "-c", script);
   await expect.poll(async () => (await shell("test -e /tmp/held")).code, { timeout: 20_000 }).toBe(0);

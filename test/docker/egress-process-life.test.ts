@@ -28,7 +28,7 @@ async function begun(options: Partial<BenchOptions> = {}): Promise<Bench> {
 
 const ssh = { address: "203.0.113.10", port: 22, until: "SSH" };
 
-test("nothing is served before it is told what", async () => {
+test("the egress process serves nothing before it knows a sandbox", async () => {
   const bench = await open();
   expect(
     await bench.ask({ is: "set", sandbox: { address: BOX, executionId: "e", sandboxId: "s", policy: OPEN } }),
@@ -44,7 +44,7 @@ test("nothing is served before it is told what", async () => {
   expect(await bench.attempt(ssh)).toMatchObject({ how: "seen" });
 });
 
-test("a sandbox that it was not told of gets neither a connection nor a name", async () => {
+test("a sandbox unknown to the egress process gets neither a connection nor a name", async () => {
   const bench = await open();
   bench.say({ ...(beginWith(policy) as Extract<ReturnType<typeof beginWith>, { is: "begin" }>), sandboxes: [] });
   await until(() => bench.messages.some(({ is }) => is === "ready"), { what: "ready", timeoutMs: 10_000 });

@@ -38,7 +38,7 @@ describe("by address", () => {
     expect(bench.seen).toEqual([]);
   });
 
-  test("a server that speaks first is heard", async () => {
+  test("the greeting of a server that speaks first arrives", async () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.10/32"] });
     const outcome = await bench.attempt({ address: "203.0.113.10", port: 22, until: "SSH" });
     expect(outcome).toMatchObject({ received: "SSH-2.0-test\r\n", how: "seen" });
@@ -154,7 +154,7 @@ describe("by name", () => {
     expect(new Set(arrivals().map(({ address }) => address))).toEqual(new Set(["203.0.113.10"]));
   });
 
-  test("a rule is no permission: where its host leads to is decided about as well", async () => {
+  test("a rule is no permission: the policy decides about the host's addresses as well", async () => {
     const rules = [{ host: "other.test", headers: {} }];
     await bench.policy({ ...CLOSED, allowRanges: ["203.0.113.10/32"], rules });
     const outcome = await bench.attempt({ address: "203.0.113.10", port: 443, send: [await hello("other.test")] });
@@ -240,7 +240,7 @@ describe("through an egress proxy", () => {
     expect(bench.seen).toEqual([]);
   });
 
-  test("its name is looked up, and its user and password are told", async () => {
+  test("the proxy's name is resolved, and the proxy gets its user and password", async () => {
     await bench.policy({ ...OPEN, proxy: { host: "proxy.test", port: 1080, username: "user", password: "secret" } });
     await bench.attempt({ address: "198.51.100.7", port: 22, until: "SSH" });
     expect(tunnels()).toMatchObject([{ host: "198.51.100.7", user: "user" }]);
@@ -293,7 +293,7 @@ describe("a change of policy", () => {
   });
 });
 
-describe("what is said", () => {
+describe("log entries", () => {
   const entries = () => bench.messages.flatMap((message) => (message.is === "decisions" ? message.entries : []));
 
   test("flows are noted with their name, rule and bytes, alike ones together", async () => {
@@ -315,7 +315,7 @@ describe("what is said", () => {
     );
   });
 
-  test("too many connections at once are refused, and that is said", async () => {
+  test("too many connections at once are refused and logged", async () => {
     bench.messages.length = 0;
     await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] });
     const attempts = Array.from({ length: 30 }, () =>

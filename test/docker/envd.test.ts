@@ -144,7 +144,7 @@ describe("in the base image", () => {
 });
 
 describe("in an image without bash and glibc", () => {
-  test("its own shell works, a missing one is told clearly", async () => {
+  test("the image's own shell works, and a missing shell has a clear error", async () => {
     const sandbox = await start("svc/test-busybox:latest");
     expect((await sh(sandbox, "echo $0 $((6*7))")).stdout.toString()).toBe("/bin/sh 42\n");
     await expect(sh(sandbox, "true", "root", "/bin/bash")).rejects.toMatchObject({
@@ -215,7 +215,7 @@ describe("short of everything", () => {
     expect((await sh(sandbox, "echo alive")).stdout.toString()).toBe("alive\n");
   });
 
-  test("a full disk is told as such", async () => {
+  test("a full disk has an error that says so", async () => {
     const sandbox = await start("svc/base:latest", "--tmpfs", "/small:size=1m");
     const body = Buffer.alloc(3_000_000, 1);
     const headers = { "content-type": "application/octet-stream" };

@@ -352,7 +352,7 @@ ${mine} two`);
     },
   );
 
-  test("who is no longer among those that may do everything may do nothing", async () => {
+  test("a slot that is removed from the set of open slots may reach nothing", async () => {
     const before = await arrived();
     await text(0, "nft", "flush", "set", "inet", NETWORK, "free");
     expect(await reach(2, "tcp", ALLOWED)).toBe("refused");
@@ -362,7 +362,7 @@ ${mine} two`);
     expect(await reach(2, "udp", ALLOWED)).toBe("hello");
   });
 
-  test("what is always denied cannot be taken away without its rule", async () => {
+  test("the always-denied ranges cannot be removed without their rule", async () => {
     expect(await text(0, "nft", "list", "sets", "inet")).not.toContain("10.0.0.0");
   });
 
@@ -438,7 +438,7 @@ print(len(held), refused, flush=True); time.sleep(1.5)
     expect(flows).toContainEqual(expect.objectContaining({ source: "10.218.0.3", address: OTHER, outcome: "crowded" }));
   });
 
-  test("decisions are told with destination and count, once", async () => {
+  test("each decision is reported once, with destination and count", async () => {
     await decisions();
     await open(2, ranges([`${ALLOWED}/32`]));
     await reach(2, "tcp", ALLOWED);

@@ -57,7 +57,7 @@ test("names lead to addresses, wildcards to any depth, and a hostile zone change
   expect(await ask("new.test")).toEqual(["198.51.100.77"]);
 });
 
-test("every address answers HTTP with itself, and HTTPS with the name it was asked for", async () => {
+test("every address answers HTTP with itself, and HTTPS with the requested name", async () => {
   const ca = await readFile(authorityFile(plan.authorityDirectory));
   const watch = await internet.watch();
   for (const address of [ADDRESS.eight, ADDRESS.one, "203.0.113.200"]) {
@@ -141,7 +141,7 @@ test("forbidden ranges exist there, so that a sandbox that cannot reach them was
   for (const address of FORBIDDEN) expect(await getPlain(address)).toMatchObject({ address });
 });
 
-test("it is gone when whoever started it is killed", async () => {
+test("the test internet is gone when the process that started it is killed", async () => {
   await running?.stop();
   const program = `import { startInternet } from "./test/support/internet/start.ts"; await startInternet("inett"); console.log("up"); setInterval(() => {}, 1000);`;
   const child = execFile(process.execPath, ["--import", "tsx", "--input-type=module", "-e", program]);

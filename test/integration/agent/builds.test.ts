@@ -216,7 +216,7 @@ test("an image of a registry is pulled, provisioned once, and its own name does 
   expect([...made.engine.builds.named.keys()].filter((name) => /example|from/.test(name))).toEqual([]);
 });
 
-test("an uploaded image that is none says so, and leaves nothing behind", async () => {
+test("an upload that is no image fails with that reason and leaves nothing behind", async () => {
   const made = await world();
   const from = { is: "archive" as const, filesHash: "a".repeat(64) };
   const { reason } = await built(made, body({ from, steps: [] }));

@@ -55,7 +55,7 @@ async function setup(command = [process.execPath, "--import", "tsx", program]) {
   return { egress, heard, decisions };
 }
 
-test("begins with all that run, then is told one by one", async () => {
+test("begins with all running sandboxes, then gets each new one", async () => {
   const { egress, heard, decisions } = await setup();
   expect(egress.problem).toBeDefined();
   await egress.begin([sandbox(2)], 10_000);
@@ -78,7 +78,7 @@ test("begins with all that run, then is told one by one", async () => {
   expect(decisions).toMatchObject([{ sandboxId: "sandbox3", entries: [{ rule: "fake" }], suppressed: 2 }]);
 });
 
-test("placeholders are answered, also when there is no value", async () => {
+test("placeholders get an answer, also without a value", async () => {
   const { egress, heard } = await setup();
   await egress.begin([], 10_000);
   await egress.set(sandbox(2, { rules: [{ host: "token", headers: {} }] }));
@@ -87,7 +87,7 @@ test("placeholders are answered, also when there is no value", async () => {
   await expect.poll(answers).toEqual(["token of execution-2", undefined]);
 });
 
-test("dies and is started again with what it must know; meanwhile it is said to be down", async () => {
+test("dies and is started again with all sandboxes; meanwhile readiness says that it is down", async () => {
   const { egress, heard } = await setup();
   await egress.begin([sandbox(2)], 10_000);
   const [first] = await heard();
@@ -118,7 +118,7 @@ test("stuck, it is ended: a change is not waited for for ever", async () => {
   await expect.poll(async () => (await heard()).filter(({ is }) => is === "begin").length).toBe(2);
 }, 30_000);
 
-test("one that cannot be started is said to be down, and the agent goes on", async () => {
+test("readiness says that a process which cannot be started is down, and the agent continues", async () => {
   const { egress } = await setup(["/there/is/no/such/program"]);
   await egress.begin([sandbox(2)], 200);
   await expect.poll(() => egress.problem).toMatch(/cannot be started/);

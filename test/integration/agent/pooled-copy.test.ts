@@ -26,7 +26,7 @@ async function setup(): Promise<{ engine: FakeEngine; parts: Parts; copy: () => 
   return { engine, parts, copy: () => parts.copy(flavour, snapshot, new AbortController().signal) };
 }
 
-test("a copy is of the flavour that was asked for, with a token of its own, closed, and in no execution", async () => {
+test("a copy has the requested flavour and a token of its own, is closed, and belongs to no execution", async () => {
   const { engine, parts, copy } = await setup();
   const [one, two] = [await copy(), await copy()];
   expect(one).toMatchObject(flavour);

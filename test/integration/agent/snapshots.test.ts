@@ -112,7 +112,7 @@ describe("a pause", () => {
     expectAwake();
   });
 
-  test("makes it unroutable and is no exit", async () => {
+  test("makes the sandbox unroutable and is not reported as an exit", async () => {
     const sandbox = await running();
     await parts.captures.pause(sandbox.executionId, capture());
     expect(parts.sandboxes.route(sandbox.body.sandboxId)).toBeUndefined();
@@ -355,7 +355,7 @@ describe("a sandbox that storing its memory has ended", () => {
     },
   );
 
-  test("is no other one: after a capture that went well an end is an exit", async () => {
+  test("leaves no trace: after a successful capture an end is an exit", async () => {
     const sandbox = await running();
     const { snapshotId } = await parts.captures.checkpoint(sandbox.executionId, capture());
     parts.sandboxes.died(idOf(), { reason: "exited", exitCode: 1 });

@@ -188,7 +188,7 @@ describe.each([
     client.destroy();
   });
 
-  test("is refused before its body when the server says so", async () => {
+  test("is refused before its body when the server refuses it", async () => {
     const backend = await saying("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
     const text = `PUT / HTTP/1.1\r\n${routing(route, backend.port)}Expect: 100-continue\r\nContent-Length: 5\r\n\r\n`;
     const answer = await ask(door.port, text);
@@ -325,7 +325,7 @@ describe.each([
     }
   });
 
-  test("that was answered wrongly says so", async () => {
+  test("to a server that answers wrongly gets an answer with the reason", async () => {
     const backend = await saying("HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 0\r\n\r\n");
     const dead = await answering((socket) => socket.on("data", () => socket.destroy()));
     const odd = await saying("SSH-2.0-x\r\n\r\n");

@@ -174,7 +174,7 @@ describe("envd's internal routes", () => {
     },
   );
 
-  test("are open to nobody through a port written in another way", async () => {
+  test("are closed through a port in another spelling", async () => {
     const host = `049983-${route.sandboxId}.localhost`;
     expect(await ask(door.port, `GET /init HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)).toMatch(
       /^HTTP\/1.1 404/,
@@ -344,7 +344,7 @@ describe("a server on the sandbox's loopback", () => {
 });
 
 describe("the node's proxy", () => {
-  test("answers nobody without the node's token", async () => {
+  test("refuses requests without the node's token", async () => {
     const port = Number(new URL(door.nodeProxyUrl).port);
     for (const token of ["", "Svc-Node-Token: wrong\r\n"]) {
       const text = `GET / HTTP/1.1\r\nHost: x\r\n${token}Svc-Sandbox-Id: ${route.sandboxId}\r\nSvc-Execution-Id: ${route.executionId}\r\nSvc-Sandbox-Port: 80\r\nConnection: close\r\n\r\n`;

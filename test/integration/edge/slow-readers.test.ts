@@ -82,7 +82,7 @@ describe.each(["straight", "proxied"])("with a container reached %s, little is h
   }, 60_000);
 });
 
-test("a server that sends informational answers without end is cut off, and its client told", async () => {
+test("a server that sends endless informational answers is cut off, and its client gets an error", async () => {
   const backend = await rawBackend(ADDRESS, (socket) => {
     socket.once("data", () => void flood(socket, { begin: "", again: "HTTP/1.1 102 Processing\r\n\r\n" }));
   });

@@ -169,7 +169,7 @@ describe.each([{ sameHost: true }, { sameHost: false }])("the same host: $sameHo
     await split.close();
   });
 
-  test("an answer nobody asked for is never given to anybody", async () => {
+  test("an answer without a request reaches no visitor", async () => {
     const eager = await rawBackend(route.address, (socket) => {
       socket.on("data", () => {
         socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");

@@ -74,7 +74,7 @@ describe.each([
     expect([code, reason.toString()]).toEqual([4001, "bye"]);
   });
 
-  test("of any protocol is passed on as it was asked for and answered", async () => {
+  test("of any protocol is forwarded as requested and answered", async () => {
     let seen = "";
     const backend = await switching((socket, head) => {
       seen = head;
@@ -180,7 +180,7 @@ describe.each([
     await expect.poll(() => backend.open()).toBe(0);
   });
 
-  test("to a closed port or no sandbox says so", async () => {
+  test("to a closed port or an unknown sandbox gets an answer with the reason", async () => {
     const parked = await rawBackend(route.address, () => undefined);
     await parked.close();
     expect(await ask(door.port, asking(parked.port))).toMatch(/^HTTP\/1.1 502 .*"port":\d+,"code":502}$/s);

@@ -128,7 +128,7 @@ test("an address that is no sandbox's gets no answer", async () => {
   expect(asked).toEqual([]);
 });
 
-test("under an open policy any name is asked for, but only its addresses and alias", async () => {
+test("under an open policy every name is resolved, but only to addresses and aliases", async () => {
   const { asker, refused } = sandbox(OPEN);
   const { ask, asked } = await world(() => asker);
   expect(dataOf(await ask("a.test", "A"))).toEqual(["203.0.113.1"]);
@@ -146,7 +146,7 @@ test("under an open policy any name is asked for, but only its addresses and ali
   expect(asked).toHaveLength(before);
 });
 
-test("under a restricted policy a name that is not listed is not asked for at all", async () => {
+test("under a restricted policy an unlisted name is not resolved at all", async () => {
   const { asker, refused } = sandbox(restricted);
   const { ask, asked } = await world(() => asker);
   for (const name of ["secret.evil.test", "x.a.test", "bada.test", "wild.test"]) {
@@ -156,7 +156,7 @@ test("under a restricted policy a name that is not listed is not asked for at al
   expect(refused[0]).toBe("secret.evil.test denyOut 0.0.0.0/0");
 });
 
-test("a listed name is asked for in words of our own", async () => {
+test("a listed name is resolved by a question that the resolver writes itself", async () => {
   const { asker } = sandbox(restricted);
   const { ask, asked } = await world(() => asker);
   const extra = {
@@ -173,7 +173,7 @@ test("a listed name is asked for in words of our own", async () => {
   expect(asked[0]?.message.includes("leak")).toBe(false);
 });
 
-test("only addresses and aliases are told; there is no IPv6, and no other type is asked for", async () => {
+test("only addresses and aliases are answered; IPv6 and other types are never asked", async () => {
   const { asker, refused } = sandbox(restricted);
   const { ask, asked } = await world(() => asker);
   expect(await ask("a.test", "AAAA")).toMatchObject({ rcode: "NOERROR", answers: [] });
@@ -206,14 +206,14 @@ test("an answer is remembered for as long as it says", async () => {
   expect(asked).toHaveLength(3);
 });
 
-test("who asks too much is not answered", async () => {
+test("a sandbox that asks too much gets no answer", async () => {
   const { asker } = sandbox(OPEN, () => false);
   const { ask, asked } = await world(() => asker);
   expect(await ask("a.test", "A", {}, 300)).toBeUndefined();
   expect(asked).toEqual([]);
 });
 
-test("what is no question, or has no name, is not passed on", async () => {
+test("a message that is no question, or has no name, is not forwarded", async () => {
   const { asker } = sandbox(OPEN);
   const { send, asked } = await world(() => asker);
   const header = Buffer.from([0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
@@ -230,7 +230,7 @@ test("what is no question, or has no name, is not passed on", async () => {
   expect(asked).toEqual([]);
 });
 
-test("what does not fit is said to be cut, and is whole for who can take it", async () => {
+test("an answer that does not fit is marked as cut, and is whole for a client that can take it", async () => {
   const name = `${"x".repeat(60)}.${"y".repeat(60)}.${"z".repeat(60)}.${"w".repeat(50)}.wild.test`;
   ZONE[name] = Array.from({ length: 16 }, (_, i) => A(name, `203.0.113.${i}`));
   const { asker } = sandbox(restricted);

@@ -95,7 +95,7 @@ async function resolver(
   return { client, port: dns.port };
 }
 
-test("a name is asked of the resolver behind, and its answer comes back", async () => {
+test("a name is resolved by the upstream resolver, and its answer comes back", async () => {
   const { client } = await resolver([await upstream((query) => answer(query, [203, 0, 113, 7]))]);
   expect(await client.resolve4("example.test")).toEqual(["203.0.113.7"]);
 });
@@ -117,7 +117,7 @@ test("an answer to another question is not believed", async () => {
   expect(await client.resolve4("example.test")).toEqual(["203.0.113.9"]);
 });
 
-test("with nobody to ask, the failure is said at once", async () => {
+test("without an upstream resolver the question fails at once", async () => {
   const { client } = await resolver([{ host: "127.0.0.1", port: 9 }]);
   await expect(client.resolve4("example.test")).rejects.toMatchObject({ code: "ESERVFAIL" });
 });

@@ -57,7 +57,7 @@ describe("with the node's token", () => {
     expect((await toEnd(process.start(script("echo in"), as("user", WITH_TOKEN)))).stdout.toString()).toBe("in\n");
   });
 
-  test("nobody but the node may initialise, read logs, warm up or tunnel", async () => {
+  test("only the node may initialise, read logs, warm up or tunnel", async () => {
     for (const headers of [{}, WITH_TOKEN, { "svc-node-token": "wrong" }]) {
       expect((await init({ accessToken: TOKEN }, headers)).status).toBe(401);
       expect((await call("/logs", { headers })).status).toBe(401);
@@ -119,7 +119,7 @@ describe("with the node's token", () => {
     );
   });
 
-  test("commands are told of a certificate where nobody else told them, and no longer when it goes", async () => {
+  test("commands get the certificate in their environment unless it names one already, and not after its removal", async () => {
     const { process } = clientsOf(envd.url);
     const told = async (envs: Record<string, string> = {}) => {
       const command = { process: { cmd: "/bin/sh", args: ["-c", "echo $NODE_EXTRA_CA_CERTS $SSL_CERT_FILE"], envs } };
@@ -143,7 +143,7 @@ describe("with the node's token", () => {
     expect((await call("/ca-bundle", { method: "PUT", headers: CONTROL, body: "{}" })).status).toBe(400);
   });
 
-  test("a default user that the image has not is told when it is used", async () => {
+  test("a default user that the image lacks fails when it is used", async () => {
     await init({ defaultUser: "ghost" });
     await expect(toEnd(clientsOf(envd.url).process.start(script("true")))).rejects.toMatchObject({
       rawMessage: "invalid username: 'ghost'",
@@ -202,7 +202,7 @@ describe("without a node's token", () => {
   });
   afterEach(() => envd.stop());
 
-  test("only who knows the sandbox's token may initialise again", async () => {
+  test("only a caller with the sandbox's token may initialise again", async () => {
     expect((await init({ accessToken: TOKEN }, {})).status).toBe(204);
     expect((await init({ accessToken: "other" }, {})).status).toBe(401);
     expect((await init({}, {})).status).toBe(401);

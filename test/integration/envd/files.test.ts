@@ -171,7 +171,7 @@ describe("uploading bytes", () => {
     expect(process.memoryUsage.rss() - growth).toBeLessThan(4 * bytes.length);
   });
 
-  test("a full disk is told as such", async () => {
+  test("a full disk has an error that says so", async () => {
     const response = await onSmallDisk((mount) => put(join(mount, "f"), randomBytes(8 * 1024 * 1024)));
     expect([response.status, await response.json()]).toEqual([
       507,
@@ -261,7 +261,7 @@ describe("uploading a form", () => {
     ]);
   });
 
-  test("a file without any name, and a body that is no form, are refused", async () => {
+  test("a file without a name, and a body that is no form, are refused", async () => {
     const data = new FormData();
     data.append("file", "text");
     expect((await fetch(urlOf({}), { method: "POST", body: data })).status).toBe(400);
@@ -278,7 +278,7 @@ describe("uploading a form", () => {
 });
 
 describe("metadata", () => {
-  test("comes with the upload, is told back, and is replaced whole by the next", async () => {
+  test("comes with the upload, is returned, and is replaced whole by the next", async () => {
     const first = await put(at("f"), "1", { "x-metadata-Author": "ann", "x-metadata-kind": "draft" });
     expect(await first.json()).toEqual([
       { name: "f", path: at("f"), type: "file", metadata: { author: "ann", kind: "draft" } },
@@ -328,7 +328,7 @@ describe("downloading", () => {
     expect(gunzipSync((await get("/proc/version", { "accept-encoding": "gzip" })).body).toString()).toContain("Linux");
   });
 
-  test("gzip for who asks for it", async () => {
+  test("gzip for a client that accepts it", async () => {
     const text = "repeated ".repeat(100_000);
     writeFileSync(at("f"), text);
     const { headers, body } = await get(at("f"), { "accept-encoding": "gzip" });

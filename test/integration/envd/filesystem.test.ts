@@ -55,7 +55,7 @@ describe("stat", () => {
     expect(entry?.size).toBeGreaterThan(0n);
   });
 
-  test("a link: its own size and letters, the type and mode of where it leads, which is told whole", async () => {
+  test("a link has its own size and permissions, the type and mode of its target, and the whole target path", async () => {
     mkdirSync(join(dir, "a"));
     writeFileSync(join(dir, "a/target"), "x", { mode: 0o600 });
     symlinkSync("a/target", join(dir, "first"));
@@ -76,7 +76,7 @@ describe("stat", () => {
     });
   });
 
-  test("metadata that somebody else has set is told, under either prefix", async () => {
+  test("metadata that another program set is returned, under either prefix", async () => {
     const path = join(dir, "marked");
     writeFileSync(path, "");
     const set = (name: string, value: string) =>
@@ -118,7 +118,7 @@ describe("listing", () => {
     expect(await list(dir, 4_000_000_000)).toHaveLength(9);
   });
 
-  test("through a link the entries keep the asked name; links inside are not followed", async () => {
+  test("through a link the entries keep the requested name; links inside are not followed", async () => {
     symlinkSync("b", join(dir, "link"));
     symlinkSync("..", join(dir, "b/loop"));
     expect(await list(join(dir, "link"), 9)).toEqual(
@@ -126,7 +126,7 @@ describe("listing", () => {
     );
   });
 
-  test("sockets are told without a type, in their place", async () => {
+  test("sockets are listed without a type, in their place", async () => {
     const server = createServer().listen(join(dir, "b/sock"));
     await expect.poll(async () => (await list(join(dir, "b"))).length).toBe(3);
     const { entries } = await fs.listDir({ path: join(dir, "b") }, user);

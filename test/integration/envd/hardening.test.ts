@@ -66,7 +66,7 @@ describe("requests that make no sense", () => {
     }
   });
 
-  test("headers without end are refused, and so is what is no HTTP", async () => {
+  test("endless headers are refused, and so are bytes that are no HTTP", async () => {
     expect(await raw(`GET /health HTTP/1.1\r\nX: ${"a".repeat(200_000)}`)).toMatch(/^HTTP\/1\.1 431/);
     expect(await raw("\x16\x03\x01 this is TLS or something\r\n\r\n")).toMatch(/^HTTP\/1\.1 400/);
     expect(await raw("GET  HTTP/9\r\n\r\n")).toMatch(/^HTTP\/1\.1 400/);
@@ -133,7 +133,7 @@ test("input for a process that does not read waits, and is let go at its end", a
   await stillWorks();
 });
 
-test("a helper that is lost is told to followers, and replaced", async () => {
+test("the end of a lost helper reaches its followers, and the helper is replaced", async () => {
   const sleep = await inBackground(
     clients.process.start({ process: { cmd: "sh", args: ["-c", "echo $PPID; sleep 60"], envs: {} } }, as("user")),
   );

@@ -95,7 +95,7 @@ describe("an image", () => {
     },
   );
 
-  test("whose bundle was made anew has ours once, and none when it goes", async () => {
+  test("whose bundle was rebuilt has the authority once, and not after its removal", async () => {
     await mkdir(join(root, dirname(bundle)), { recursive: true });
     await installCertificate(root, OURS);
     // As update-ca-certificates leaves it: without marks.
@@ -119,7 +119,7 @@ describe("an image", () => {
     expect(await readdir(root)).toEqual([]);
   });
 
-  test("keeps links between its bundles, and nobody but root can write one", async () => {
+  test("keeps links between its bundles, and only root can write one", async () => {
     await mkdir(join(root, "etc/ssl/certs"), { recursive: true });
     await writeFile(join(root, bundle), `${OTHER}\n`, { mode: 0o666 });
     await chmod(join(root, bundle), 0o666);

@@ -52,7 +52,7 @@ describe.each([
   });
 });
 
-describe("who and where", () => {
+describe("user and directory", () => {
   test("it runs as the user, in its groups, at home, with a small environment", async () => {
     const { stdout } = await run("id -u; id -g; id -G; pwd; env | sort | grep -v ^_=");
     expect(stdout.toString().trim().split("\n")).toEqual([
@@ -70,7 +70,7 @@ describe("who and where", () => {
     ]);
   });
 
-  test("nobody in particular is `user`", async () => {
+  test("a request without a user means `user`", async () => {
     expect((await toEnd(clients.process.start({ process: sh("id -u") }))).stdout.toString()).toBe("1000\n");
   });
 
@@ -226,7 +226,7 @@ describe("input", () => {
     expect((await count.done).stdout.toString()).toContain(createHash("sha256").update(bytes).digest("hex"));
   });
 
-  test("input of the wrong kind, none, or for nobody is refused", async () => {
+  test("input of the wrong kind, empty input, and input for no process is refused", async () => {
     const cat = await inBackground(clients.process.start({ process: sh("cat") }, as("user")));
     const send = (input: object, pid = cat.pid) => clients.process.sendInput({ process: byPid(pid), ...input });
     await expect(send({ input: { input: { case: "pty", value: Buffer.from("x") } } })).rejects.toMatchObject({
@@ -382,7 +382,7 @@ describe("finding a process again", () => {
     }
   });
 
-  test("a tag is found among others, and the list shows what was asked for", async () => {
+  test("a tag is found among others, and the list shows the requested command", async () => {
     const config = { cmd: "sleep", args: ["60"], envs: { K: "v" }, cwd: "/" };
     const all = await Promise.all(
       ["a", "b", "c"].map((tag) => inBackground(clients.process.start({ process: config, tag }, as("user")))),
@@ -395,7 +395,7 @@ describe("finding a process again", () => {
     for (const { done } of all) expect((await done).end?.status).toBe("signal: terminated");
   });
 
-  test("nobody of that number or name is not found", async () => {
+  test("an unknown process id or tag is not found", async () => {
     await expect(toEnd(clients.process.connect({ process: byPid(999_999) }))).rejects.toMatchObject({
       code: Code.NotFound,
       rawMessage: "process with pid 999999 not found",

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { inBackground } from "./following.ts";
 import { as, clientsOf, runEnvd } from "./running-envd.ts";
 
-test("streams are told that the sandbox ends, instead of being cut", async () => {
+test("streams end with the reason that the sandbox ends, instead of being cut", async () => {
   const envd = await runEnvd();
   const { process, filesystem } = clientsOf(envd.url);
   const command = await inBackground(
@@ -26,7 +26,7 @@ test("streams are told that the sandbox ends, instead of being cut", async () =>
   globalThis.process.kill(command.pid, "SIGKILL");
 });
 
-test("it stops at once when nobody is there, and its port is free", async () => {
+test("envd stops at once without clients, and its port is free", async () => {
   const envd = await runEnvd();
   await clientsOf(envd.url).process.list({});
   const started = Date.now();

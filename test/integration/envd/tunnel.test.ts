@@ -68,7 +68,7 @@ test.each(["127.0.0.1", "::1", "0.0.0.0", "::"])(
   },
 );
 
-test("a server that speaks first and ends first is heard", async () => {
+test("all bytes of a server that speaks first and ends first arrive", async () => {
   const port = await serve("127.0.0.1", (socket) => socket.end("welcome"));
   const { socket } = await open(`port=${port}`);
   expect(socket === undefined ? "" : await text(socket)).toBe("welcome");
@@ -97,7 +97,7 @@ test("a caller that vanishes takes the connection along", async () => {
   await expect.poll(() => closed).toEqual(["closed"]);
 });
 
-test("a closed port is told at once", async () => {
+test("a closed port fails at once", async () => {
   const port = await serve("127.0.0.1", () => undefined);
   servers.splice(0).forEach((server) => server.close());
   await expect.poll(async () => (await open(`port=${port}`)).status).toBe(502);

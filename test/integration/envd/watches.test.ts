@@ -81,7 +81,7 @@ describe("a watched directory", () => {
     await watching.stop();
   });
 
-  test("does not tell what happens below it, unless asked", async () => {
+  test("does not report events below it, unless asked", async () => {
     mkdirSync(at("sub"));
     const watching = await watch();
     writeFileSync(at("sub/inner"), "x");
@@ -214,7 +214,7 @@ describe("polling", () => {
   const create = async (options: object = {}) => (await fs.createWatcher({ path: dir, ...options }, user)).watcherId;
   const fetchAll = async (watcherId: string) => (await fs.getWatcherEvents({ watcherId }, user)).events;
 
-  test("each event is told once, until the watcher is removed", async () => {
+  test("each event is reported once, until the watcher is removed", async () => {
     const watcherId = await create({ includeEntry: true });
     writeFileSync(at("f"), "abc");
     const told: FilesystemEvent[] = [];

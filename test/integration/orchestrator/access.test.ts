@@ -163,7 +163,7 @@ describe("operators", () => {
     expect(two.slug).toBe(`${one.slug}-2`);
   });
 
-  test("unknown and malformed teams are told apart", async () => {
+  test("unknown and malformed teams have different answers", async () => {
     const kill = (team: string) =>
       cluster.ask("POST", `/admin/teams/${team}/sandboxes/kill`, { key: null, headers: admin });
     expect((await kill("nonsense")).status).toBe(400);
@@ -210,7 +210,7 @@ function cluster_key(): string {
   return cluster.key;
 }
 
-describe("a body that nobody may send", () => {
+describe("a body without permission", () => {
   const withBody = guarded.filter(([, { method }]) => method !== "GET");
   const requests: [string, string][] = [
     ...withBody.map(([name, route]): [string, string] => [name, `${route.method} ${pathOf(route)}`]),

@@ -210,7 +210,7 @@ describe("logs", () => {
   });
 });
 
-test("a log without end is cut off, and says so; the build is none the worse", async () => {
+test("an endless log is cut with an entry that says so, and the build continues", async () => {
   cluster.agent.onBuild = (build) => {
     for (let index = 0; index < 20_500; index++) build.log(`line ${index}`);
     build.log("x".repeat(100_000));
@@ -312,7 +312,7 @@ describe("credentials of a registry", () => {
     expect(JSON.stringify(await status(build))).not.toContain(secret);
   });
 
-  test("are gone after a restart: a build that still waits for its node says so", async () => {
+  test("are gone after a restart, and a build that still waits for a node fails with that reason", async () => {
     const requested = await request({ name: "app" });
     cluster.agent.onBuildCall = (call) => {
       if (call === "start") throw new AppError("node_busy", "no room");
@@ -406,7 +406,7 @@ describe("concurrency and crashes", () => {
     await built("app");
   });
 
-  test("a node that never answered is asked again, with the same build", async () => {
+  test("a node that never answered gets the same build again", async () => {
     let refusals = 2;
     cluster.agent.onBuildCall = (call) => {
       if (call === "start" && refusals-- > 0) throw new AppError("unavailable", "in a moment");
@@ -462,7 +462,7 @@ describe("concurrency and crashes", () => {
       });
   });
 
-  test("a build that takes too long fails, and its node is told", async () => {
+  test("a build that takes too long fails, also on its node", async () => {
     cluster.agent.onBuild = () => undefined;
     const requested = await request({ name: "app" });
     await start(requested);

@@ -35,7 +35,7 @@ describe("idle connections", () => {
     await expect.poll(() => text, WAIT).toMatch(/^HTTP\/1.1 204/);
   });
 
-  test("of many addresses leave the API to those who have a key, and nodes report on", async () => {
+  test("from many addresses leave room for callers with a key and for nodes", async () => {
     const flood = Array.from({ length: 200 }, (_, index) => idle(`127.0.1.${1 + (index % 100)}`));
     await expect.poll(() => open(flood), WAIT).toBeLessThanOrEqual(TOTAL);
     const created = await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });

@@ -79,7 +79,7 @@ describe("resume", () => {
     await expect.poll(() => cluster.agent.snapshots.size).toBe(0);
   });
 
-  test("whose snapshot is gone goes back to sleep, and says so to the next caller", async () => {
+  test("whose snapshot is gone is paused again, and the next caller gets the reason", async () => {
     const id = await create();
     await cluster.ask("POST", `/sandboxes/${id}/pause`);
     cluster.agent.snapshots.clear();
@@ -133,7 +133,7 @@ describe("snapshot", () => {
   });
 });
 
-test("snapshots that nobody knows are removed after their grace, those that somebody needs never", async () => {
+test("unknown snapshots are removed after their grace period, needed ones never", async () => {
   const id = await create();
   await cluster.ask("POST", `/sandboxes/${id}/pause`);
   const [own = ""] = [...cluster.agent.snapshots.keys()];

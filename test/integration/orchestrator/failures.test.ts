@@ -47,7 +47,7 @@ describe("one node", () => {
     await nothingRuns(cluster.agents);
   });
 
-  test("an answer that is lost: the node is told to stop what it started", async () => {
+  test("after a lost answer the node is asked to stop what it started", async () => {
     cluster.agent.onStart = async (_start, run) => {
       run();
       await never();
@@ -66,7 +66,7 @@ describe("one node", () => {
     await nothingRuns(cluster.agents);
   });
 
-  test("a node that is busy for a moment is asked again", async () => {
+  test("a node that is busy for a moment gets the request again", async () => {
     let refusals = 2;
     cluster.agent.onStart = (_start, run) => {
       if (refusals-- > 0) throw new AppError("node_busy", "busy");

@@ -33,7 +33,7 @@ const events = async (id: string) => {
 const stands = async (id: string) =>
   (await fetch(cluster.edgeUrl, { headers: { "E2b-Sandbox-Id": id, "E2b-Sandbox-Port": "1" } })).status === 507;
 
-test("its owner is told once each way, and its visitors are answered at once", async () => {
+test("hold and release each write one event, and visitors are answered at once", async () => {
   const { id, hold } = await running();
   expect(await stands(id)).toBe(false);
   await hold(true);
@@ -45,7 +45,7 @@ test("its owner is told once each way, and its visitors are answered at once", a
   expect(await events(id)).toEqual(["created", "held", "released"]);
 });
 
-test("an orchestrator that starts anew tells nothing twice, and misses nothing", async () => {
+test("a restarted orchestrator writes no event twice and misses none", async () => {
   const [first, second] = [await running(), await running()];
   await first.hold(true);
   await second.hold(true);

@@ -62,7 +62,7 @@ test.each([
   expect(tokens).toHaveLength(Math.ceil(ids.length / limit));
 });
 
-test("counts are of the whole result, and running is counted only where it was asked for", async () => {
+test("counts cover the whole result, and running sandboxes are counted only on request", async () => {
   const both = await cluster.ask("GET", "/v2/sandboxes?limit=5");
   expect([both.headers.get("x-total-running"), both.headers.get("x-total-count")]).toEqual(["30", "30"]);
   const paused = await cluster.ask("GET", "/v2/sandboxes?state=paused");

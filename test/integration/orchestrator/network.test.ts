@@ -268,7 +268,7 @@ describe("an update that the node", () => {
     expect((await put(sandboxID, { denyOut: ["2.2.2.2"] })).status).toBe(204);
   });
 
-  test("carries out although the sandbox does not answer is kept, and the caller is told what is missing", async () => {
+  test("carries out although the sandbox does not answer is kept, and the caller learns what is missing", async () => {
     const { sandboxID } = await create();
     cluster.agent.trust = "not told";
     const rules = { "api.example": [{ transform: { headers: { "x-rule": "1" } } }] };
@@ -311,7 +311,7 @@ describe("an update that the node", () => {
     await expect.poll(async () => (await read(sandboxID)).network).toEqual({ denyOut: ["3.3.3.3"] });
   });
 
-  test("was asked when the orchestrator died is in both places after its restart", async () => {
+  test("had got when the orchestrator died is in both places after its restart", async () => {
     const { sandboxID } = await create({ network: { denyOut: ["1.1.1.1"] } });
     let asked: () => void = () => undefined;
     const reached = new Promise<void>((resolve) => {

@@ -55,7 +55,7 @@ function routed(id: string): Promise<string> {
 }
 
 describe("pause", () => {
-  test("answers when it is durable and unroutable, keeps everything, and is told in an event", async () => {
+  test("answers when it is durable and unroutable, keeps everything, and writes an event", async () => {
     const sandbox = await create({ metadata: { a: "1" }, timeout: 600 });
     const id = sandbox.sandboxID;
     const before = await read(id);
@@ -81,7 +81,7 @@ describe("pause", () => {
     expect((await cluster.ask("POST", `/sandboxes/${sandboxID}/pause`, { key })).status).toBe(404);
   });
 
-  test("asked for twice at once is one pause, and both hear of it", async () => {
+  test("requested twice at once is one pause, and both callers get its result", async () => {
     const { sandboxID } = await create();
     const go = hold((held) => {
       cluster.agent.onPause = async (_capture, take) => {
@@ -111,7 +111,7 @@ describe("pause", () => {
     },
   );
 
-  test("whose answer is lost is asked for again, with the same snapshot", async () => {
+  test("whose answer is lost is requested again, with the same snapshot", async () => {
     const { sandboxID } = await create();
     await cluster.restart({ captureTimeoutMs: 200, patienceMs: 2_000 });
     const ids: string[] = [];
@@ -138,7 +138,7 @@ describe("pause", () => {
     expect(cluster.agent.live.size).toBe(0);
   });
 
-  test("without memory keeps the disk and says so", async () => {
+  test("without memory keeps the disk, and the record says so", async () => {
     const { sandboxID } = await paused({}, { memory: false });
     expect([...cluster.agent.snapshots.values()]).toMatchObject([{ memory: false }]);
     expect((await connect(sandboxID)).status).toBe(201);
@@ -338,7 +338,7 @@ describe("connect", () => {
     },
   );
 
-  test("to a snapshot whose files are gone says so", async () => {
+  test("from a snapshot whose files are gone fails with that reason", async () => {
     const { sandboxID } = await paused();
     cluster.agent.snapshots.clear();
     expect((await connect(sandboxID)).body).toMatchObject({ error_code: "snapshot_files_missing" });
@@ -378,7 +378,7 @@ describe("connect", () => {
     }
   });
 
-  test("a node that is busy for a moment is asked again", async () => {
+  test("a node that is busy for a moment gets the request again", async () => {
     const { sandboxID } = await paused();
     let refusals = 2;
     cluster.agent.onStart = (_start, run) => {
@@ -470,7 +470,7 @@ describe("what sleeps", () => {
 describe("the end", () => {
   const ends = { autoPause: true, timeout: 1 };
 
-  test("pauses where that was asked for, with memory or without, and reads back in both states", async () => {
+  test("pauses on request, with memory or without, and reads back in both states", async () => {
     const lifecycle = { autoResume: true, onTimeout: "pause" };
     const { sandboxID } = await create({ ...ends, autoResume: { enabled: true } });
     expect((await read(sandboxID)).lifecycle).toEqual(lifecycle);

@@ -30,7 +30,7 @@ test("running sandboxes stay, with their routes, tokens and ends; expired ones a
   expect((await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).status).toBe(201);
 });
 
-test("an execution nobody knows is stopped after its grace, and not before", async () => {
+test("an unknown execution is stopped after its grace period, and not before", async () => {
   const { agent } = cluster;
   const template = agent.pools()[0]?.build ?? { templateId: "t", buildId: "b", image: "i" };
   agent.live.set("00000000-0000-4000-8000-000000000001", {
@@ -71,7 +71,7 @@ test("a sandbox its node no longer reports is lost, with an event", async () => 
   expect(events[0]?.eventData).toEqual({ reason: "lost" });
 });
 
-test("a silent node is unhealthy, then its sandboxes are lost; when it returns it is told to stop them", async () => {
+test("a silent node is unhealthy, then its sandboxes are lost; when it returns it is asked to stop them", async () => {
   const lonely = await startCluster({ config: { nodeTimeoutMs: 500, nodeLostMs: 1_000 }, agent: { heartbeatMs: 0 } });
   try {
     const created = await lonely.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });

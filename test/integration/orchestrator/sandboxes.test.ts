@@ -29,7 +29,7 @@ function secondsLeft({ endAt }: SandboxDetail): number {
   return (Date.parse(endAt) - Date.now()) / 1000;
 }
 
-test("create answers with everything a client needs, and the node runs what was asked for", async () => {
+test("create answers with everything a client needs, and the node runs the requested sandbox", async () => {
   const sandbox = await create({ envVars: { A: "1" }, metadata: { user: "x" } });
   expect(sandbox.sandboxID).toMatch(/^i[a-z0-9]{19}$/);
   expect(sandbox).toMatchObject({
@@ -176,7 +176,7 @@ describe("kill", () => {
     expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).body).toMatchObject({ code: 404 });
   });
 
-  test("ten kills at once: all that joined succeed, the node is told once", async () => {
+  test("of ten kills at once all succeed, and the node gets one request", async () => {
     const { sandboxID } = await create();
     const { executionId } = [...cluster.agent.live.values()].find(({ body }) => body.sandboxId === sandboxID) ?? {};
     const answers = await Promise.all(

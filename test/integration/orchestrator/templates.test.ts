@@ -153,7 +153,7 @@ test("lists: the newest first, a page at a time, with the state of the last buil
 });
 
 describe("deletion", () => {
-  test("of a template waits for its sandboxes, takes everything with it, and its node hears of it", async () => {
+  test("of a template waits for its sandboxes and removes everything, on its node as well", async () => {
     const app = await built("app", { startCmd: "serve" });
     const { sandboxID } = (await create("app")).body as { sandboxID: string };
     const refused = await cluster.ask("DELETE", "/templates/app");
@@ -185,7 +185,7 @@ describe("deletion", () => {
     expect((await create("app")).status).toBe(201);
   });
 
-  test("of what its node could not hear of is told when the node is there again", async () => {
+  test("reaches a node that was away once it is back", async () => {
     const app = await built("app");
     let away = true;
     cluster.agent.onBuildCall = (call) => {

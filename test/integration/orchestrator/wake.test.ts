@@ -86,7 +86,7 @@ test("the waking request is served, by the same sandbox, for at least 300 s", as
   expect(Math.round((Date.parse(detail.endAt) - Date.now()) / 1000)).toBe(300);
 });
 
-test("the time asked for at create counts again, not what was set since", async () => {
+test("the timeout of the create counts again, not a later one", async () => {
   const { sandboxID } = await asleep({ timeout: 420 });
   await cluster.ask("POST", `/v2/sandboxes/${sandboxID}/connect`, { body: { timeout: 600 } });
   await cluster.ask("POST", `/sandboxes/${sandboxID}/pause`);

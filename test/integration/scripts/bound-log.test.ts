@@ -23,7 +23,7 @@ function started(...command: readonly [string, ...string[]]): ChildProcess {
   return child;
 }
 
-test("a log that grows begins anew in the same file, its end is kept once, and the watch ends with the process", async () => {
+test("a log that grows restarts in the same file, its former end is kept once, and the watch ends with the process", async () => {
   const file = join(await directory(), "log");
   const writer = started("sleep", "600");
   await writeFile(file, `${"old\n".repeat(1_000)}last\n`);

@@ -79,7 +79,7 @@ describe("the kernel", () => {
   });
 });
 
-test("this machine can be asked, whatever it has", () => {
+test("the check works on this machine, whatever it has installed", () => {
   const { status, stderr } = spawnSync(process.execPath, [script], { encoding: "utf8" });
   expect([status, stderr]).toEqual([0, ""]);
 });

@@ -52,7 +52,7 @@ echo "worst $(worst_status)"; print_failures | sort`);
   expect(output).toMatch(/\nworst 3\nFAILED: first set\nFAILED: third set\n$/);
 });
 
-test("an interrupted run ends every process of its lanes and prints what they had said", async () => {
+test("an interrupted run ends every process of its lanes and prints their output", async () => {
   const work = workDirectory();
   const body = `sleeper() { echo begun; sleep 600 & echo $! >"$work/pid.new"; mv "$work/pid.new" "$work/pid"; wait; }
 lane() { attempt_aside 'long set' sleeper; }

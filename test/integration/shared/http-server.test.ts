@@ -86,7 +86,7 @@ describe("before the body", () => {
     await expect.poll(client.gone, WAIT).toBe(true);
   });
 
-  test("a refused client that announces a body is not asked for it; one with a key is", async () => {
+  test("a refused client is not asked for its announced body; a client with a key is", async () => {
     const port = await startServer();
     const expecting = "expect: 100-continue\r\n";
     const stranger = open(port, head(15, expecting));

@@ -41,7 +41,7 @@ test("what grows is read along and ends with the hash of the whole, as do small,
   for (const name of names) expect(await sha256(at(name), new AbortController().signal)).toBe(whole(name));
 });
 
-test("a file that is shorter than what was read of it is no snapshot's", async () => {
+test("a file that is shorter than the bytes read of it fails the check", async () => {
   const hashes = followHashes(directory);
   writeFileSync(at("pages-1.img"), randomBytes(MIB));
   await delay(100);
@@ -54,7 +54,7 @@ test("a file that is shorter than what was read of it is no snapshot's", async (
   expect(outcome).toBe(true);
 });
 
-test("a hash that nobody waits for any more stops", async () => {
+test("a hash without a waiter stops", async () => {
   writeFileSync(at("pages-1.img"), randomBytes(MIB));
   await expect(sha256(at("pages-1.img"), AbortSignal.abort(new Error("over")))).rejects.toThrow("over");
 });

@@ -129,7 +129,7 @@ test("the disk is measured when the sandbox worked, and only then", async () => 
   expect(metrics.latest("e1")?.diskUsed).toBe(4_096);
 });
 
-test("a sandbox that ends between two samples is no error and is forgotten", async () => {
+test("a sandbox that ends between two samples is no error and has no more samples", async () => {
   const { metrics, sandbox, live, used } = setup();
   live.push(sandbox);
   await expect.poll(() => metrics.latest("e1")).toBeDefined();

@@ -43,7 +43,7 @@ test("one that could not be started just now does not keep the others from being
   expect(planPool({ ...view, targets, ready, resting: new Set([key(build), key(other)]) }).boot).toBeUndefined();
 });
 
-test("what is no longer wanted or has an old runtime is dropped", () => {
+test("containers that are no longer wanted or have an old runtime are dropped", () => {
   const targets = [{ build, resources, size: 1 }];
   const ready = new Map([
     [key(build), 3],
@@ -61,7 +61,7 @@ test("what is no longer wanted or has an old runtime is dropped", () => {
   expect(boot).toBeUndefined();
 });
 
-test("short of memory nothing is started, and one at a time is given back", () => {
+test("when memory is short no container is started, and one at a time is removed", () => {
   const targets = [{ build, resources, size: 4 }];
   const short = { ...view, targets, freeMemory: GIB / 2, ready: new Map([[key(build), 2]]) };
   expect(planPool(short)).toEqual({ boot: undefined, drop: new Map([[key(build), 1]]) });

@@ -91,7 +91,7 @@ test("a sandbox whose container is dead, gone or another process is an exit", ()
   expect(steps.removeSlots).toEqual([2, 3, 4]);
 });
 
-test("a claim that was cut short is removed and reported to nobody", () => {
+test("an interrupted claim is removed and not reported", () => {
   const steps = plan({
     known: [container("c1", 2)],
     executions: [execution("e1", "c1", false)],
@@ -101,7 +101,7 @@ test("a claim that was cut short is removed and reported to nobody", () => {
   expect(steps.unstarted.map(({ id }) => id)).toEqual(["e1"]);
 });
 
-test("what nobody recorded is removed: containers, slots and marks", () => {
+test("containers, slots and annotations without a record are removed", () => {
   const steps = plan({ found: [found("x"), found("y", false)], slots: [5, 6], marks: ["x", "z"] });
   expect(steps).toMatchObject({ removeContainers: ["x", "y"], removeSlots: [5, 6], removeMarks: ["x", "z"] });
 });

@@ -66,7 +66,7 @@ test("what the orchestrator answers is carried out", async () => {
   expect(report.reached).toBe(true);
 });
 
-test("an exit is told at once and, while the orchestrator is away, kept until it hears of it", async () => {
+test("an exit is reported at once and, while the orchestrator is away, kept until it is acknowledged", async () => {
   const { report, pending, sent, state } = setup();
   await expect.poll(() => report.reached).toBe(true);
   state.away = true;
@@ -158,7 +158,7 @@ function engine() {
   return { watch, running, gone, state, inspected };
 }
 
-test("a death is told with its code, and as out of memory when it was", async () => {
+test("an end is reported with its exit code, and as out of memory when it was", async () => {
   const { gone, state, inspected, watch } = engine();
   await expect.poll(() => watch.connected).toBe(true);
   inspected.set("c1", { oomKilled: false, exitCode: 3 });
@@ -176,7 +176,7 @@ test("a death is told with its code, and as out of memory when it was", async ()
     ]);
 });
 
-test("what died while the events were not heard is found when they are heard again", async () => {
+test("containers that died during a gap in the events are found after it", async () => {
   const { gone, state, running, watch } = engine();
   await expect.poll(() => watch.connected).toBe(true);
   running.delete("c2");

@@ -75,7 +75,7 @@ function setup(answer: (after: number) => unknown) {
 
 const all = { limit: 1_000, direction: "forward" } as const;
 
-test("lines are fetched when they are asked for, once each, and stay readable after the end", async () => {
+test("lines are fetched on request, once each, and stay readable after the end", async () => {
   const { logs, asked } = setup((after) => ({ entries: [line(1), line(2), line(3)].filter(({ seq }) => seq > after) }));
   const first = await logs.read("e1", sandbox, all);
   expect(first.map(({ message }) => message)).toEqual(["line 1", "line 2", "line 3"]);
@@ -113,7 +113,7 @@ test.each([
   expect(await logs.read("e1", sandbox, all)).toEqual([]);
 });
 
-test("what a line says about who and when it is from is not believed, and its size is cut", async () => {
+test("source and time that a line claims are not trusted, and its size is cut", async () => {
   const fields = {
     sandboxID: "someone-else",
     team_id: "x",

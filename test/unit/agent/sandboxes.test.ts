@@ -153,7 +153,7 @@ describe("another policy", () => {
     expect(policies()).toEqual({ kernel: [0], process: [OPEN], row: [OPEN], live: [OPEN] });
   });
 
-  test("when neither goes the sandbox stays closed, and the error says so", async () => {
+  test("when neither policy can be put in force the sandbox stays closed, and the error says so", async () => {
     const { engine, replace, policies } = await started();
     engine.fail((name) => {
       if (name === "open") throw new Error("fails");
@@ -303,7 +303,7 @@ test("a start that waits too long for its turn is refused as busy", async () => 
 
 const target = (size: number) => [{ build, resources, size }];
 
-test("the pool keeps frozen, closed containers, and a claim thaws one and tells it who it is", async () => {
+test("the pool keeps frozen, closed containers, and a claim thaws one and sets its identity", async () => {
   const { engine, parts } = setup({ targets: target(2) });
   await expect.poll(() => parts.pool.load()).toEqual([{ buildId: "b1", wanted: 2, ready: 2 }]);
   expect([...engine.containers.values()].map(({ frozen }) => frozen)).toEqual([true, true]);

@@ -105,7 +105,7 @@ test("processes and threads are made, namespaces are not", () => {
   }
 });
 
-test("space is given back by fallocate, and never reserved", () => {
+test("fallocate can release space and never reserve it", () => {
   const EOPNOTSUPP = 95;
   for (const mode of [0, 1, 2, 8, 0x10, 0x20, 0x40, 2 ** 32 + 3])
     expect(verdict({ name: "fallocate", args: [0, mode] }), String(mode)).toBe(EOPNOTSUPP);

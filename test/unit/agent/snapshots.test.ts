@@ -126,7 +126,7 @@ describe("frozen containers", () => {
   });
 });
 
-describe("what belongs to nobody", () => {
+describe("snapshots without an owner", () => {
   const disk = {
     containerId: "c1",
     controlToken: "",

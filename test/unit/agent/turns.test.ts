@@ -38,7 +38,7 @@ describe("turns", () => {
     expect([turns.busy, turns.waiting]).toEqual([3, 6]);
   });
 
-  test("given back are handed to the first in line that may have one", async () => {
+  test("that are released go to the first waiter that may have one", async () => {
     const turns = createTurns(2, 1);
     const a = await turns.take(never(), "a");
     const b = await turns.take(never(), "b");
@@ -52,7 +52,7 @@ describe("turns", () => {
     expect(order).toEqual(["c", "a"]);
   });
 
-  test("that are not waited for any more are nobody's, and giving back twice is once", async () => {
+  test("of a waiter that gave up stay free, and a second release has no effect", async () => {
     const turns = createTurns(1, 1);
     const first = await turns.take(never(), "a");
     const leaving = new AbortController();

@@ -85,7 +85,7 @@ test("an invalid signature reads like envd's own", () => {
   expect([answer.status, JSON.parse(answer.body)]).toEqual([401, { code: 401, message: "invalid signature" }]);
 });
 
-test("a preflight answer allows what was asked for, and is not kept", () => {
+test("a preflight answer allows the requested headers, and is not cached", () => {
   expect(headers(preflightAnswer("x-mine, authorization").headers)).toMatchObject({
     "access-control-allow-headers": "x-mine, authorization",
     "access-control-max-age": "0",

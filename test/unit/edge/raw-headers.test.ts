@@ -54,7 +54,7 @@ describe("framing", () => {
     expect(() => head(["Host", "a", "Transfer-Encoding", coding])).toThrow(UnforwardableError);
   });
 
-  test("is never said twice", () => {
+  test("is never sent twice", () => {
     const twice = ["Host", "a", "Transfer-Encoding", "chunked", "Transfer-Encoding", "chunked"];
     expect(() => head(twice)).toThrow(UnforwardableError);
   });
@@ -70,7 +70,7 @@ test("what the hop adds comes last, and what it drops does not come", () => {
   expect(headers).toEqual(text.split(/: |, /));
 });
 
-test("trailers are announced to servers that are told of them", () => {
+test("trailers are announced to servers that get them", () => {
   expect(head(["Host", "a", "TE", "trailers, deflate;q=0.5"]).headers).toEqual(["Host", "a", "TE", "trailers"]);
 });
 

@@ -74,7 +74,7 @@ test("an address that was wrong too often waits; others, and what was right befo
   expect(await find(signed("one"), STRANGER)).toMatchObject({ is: "running" });
 });
 
-test("those that are asked at once count as well", async () => {
+test("parallel wrong signatures count as well", async () => {
   const { find } = setUp();
   const all = Array.from({ length: 3 * AT_ONCE }, (_, index) => find(signed("nobody", `${index}`), STRANGER));
   await Promise.all(all);

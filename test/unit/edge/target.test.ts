@@ -75,7 +75,7 @@ test.each(["http", "80a", "+80", "-1", "8 0", "0x50", "9".repeat(20)])("%j is no
   );
 });
 
-test("no host, or two, is no host", () => {
+test("an absent host, or two hosts, names no sandbox", () => {
   expect(at([])).toMatchObject({ is: "bad", status: 400, message: "Invalid host" });
   expect(at(["localhost", "localhost"], ["iabc"])).toMatchObject({ is: "bad", status: 400 });
 });

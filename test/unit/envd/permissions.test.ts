@@ -19,7 +19,7 @@ test.each([
   expect(permissionString(mode)).toBe(text);
 });
 
-test("only permission bits are told as the mode", () => {
+test("only permission bits are part of the mode", () => {
   expect(permissionBits(0o100644)).toBe(420);
   expect(permissionBits(0o041755)).toBe(493);
 });

@@ -11,7 +11,7 @@ function session(passwd = `${BASE}user:x:1000:1000::/home/user:/bin/sh\nann:x:5:
 }
 
 describe("whose request it is", () => {
-  test("the one who is named, the configured one, `user`, or root, in this order", () => {
+  test("the named user, the configured user, `user`, or root, in this order", () => {
     const named = session();
     expect(named.user("ann").name).toBe("ann");
     expect(named.user(undefined).name).toBe("user");
@@ -40,7 +40,7 @@ describe("the environment of a command", () => {
     });
   });
 
-  test("the request wins over /init; /init does not win over who the sandbox is", () => {
+  test("the request wins over /init; /init does not win over the sandbox's identity", () => {
     const set = session();
     set.apply({
       ...NO_SETTINGS,

@@ -35,7 +35,7 @@ test("a waiting reader is woken by an event", async () => {
   expect(await next).toEqual([event]);
 });
 
-test("nothing for as long as asked is nothing", async () => {
+test("a quiet period without events reports nothing", async () => {
   expect(await new EventBuffer().next(1, never)).toEqual([]);
 });
 

@@ -122,7 +122,7 @@ describe("pools", () => {
     expect(sizes(pools.targets("n1", 1))).toEqual([3]);
   });
 
-  test("another build gets a pool once it is asked for again and again", () => {
+  test("another build gets a pool once it is started often enough", () => {
     const pools = createPools({ base, baseSize: 1, ceiling: 8, now: () => 0 });
     const other = { ...base, id: "b2" };
     pools.used(other);

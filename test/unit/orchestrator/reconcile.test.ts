@@ -140,7 +140,7 @@ describe("snapshots on the node", () => {
     expect([plan.deleteSnapshots, plan.asleep, plan.suspicions.strays.size]).toEqual([[], [], 0]);
   });
 
-  test("that nobody wants are removed after their grace, and not before", () => {
+  test("that are not needed are removed after their grace period, and not before", () => {
     const first = judge({}, 0);
     expect(first.deleteSnapshots).toEqual([]);
     expect(judge({}, 59_999, first.suspicions).deleteSnapshots).toEqual([]);

@@ -67,7 +67,7 @@ describe("settings", () => {
     expect(Object.isFrozen(config)).toBe(true);
   });
 
-  test("every problem is told at once, with the nearest name", () => {
+  test("every problem is reported at once, with the nearest name", () => {
     const environment = { SVC_API_PORTT: "1", SVC_EDGE_PORT: "abc", SVC_ADMIN_TOKEN: "short" };
     try {
       readConfig(OrchestratorConfig, environment);

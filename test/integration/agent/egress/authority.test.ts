@@ -28,7 +28,7 @@ test("it is made once, for root only, and loaded again", async () => {
   expect(new X509Certificate(made.certificate).ca).toBe(true);
 });
 
-test("another one is made a year before its end, and where the file is no pair", async () => {
+test("the authority is replaced a year before its end, and when its file is damaged", async () => {
   const first = await loadAuthority(directory, NOW);
   const second = await loadAuthority(directory, NOW + 3300 * DAY_MS);
   expect(second.certificate).not.toBe(first.certificate);
@@ -41,12 +41,12 @@ test("another one is made a year before its end, and where the file is no pair",
   expect(await readFile(file(), "utf8")).toContain("PRIVATE KEY");
 });
 
-test("only sandboxes with rules are told of it", () => {
+test("only sandboxes with rules get the authority", () => {
   expect(caFor(OPEN, nodeAuthority)).toBe("");
   expect(caFor({ rules: [{ host: "a.test", headers: {} }] }, nodeAuthority)).toBe(nodeAuthority.certificate);
 });
 
-test("leaves are shared by those who ask at once, made again after a day, and bounded", async () => {
+test("leaf certificates are shared by parallel requests, replaced after a day, and bounded", async () => {
   const clock = { at: NOW };
   const leaves = createLeaves(nodeAuthority, { now: () => clock.at, most: 2 });
   const [one, same] = await Promise.all([leaves.get("a.test"), leaves.get("a.test")]);

@@ -164,7 +164,7 @@ test("a long answer that is cut is cut, and a head without its body ends as a he
   expect(client.bytesRead).toBeLessThan(2 * MB + 1_000);
 });
 
-test("more than the length that was told goes nowhere", async () => {
+test("bytes beyond the announced length are not forwarded", async () => {
   const { port } = await origin((socket) => {
     socket.write(headOf(2 * MB));
     socket.write(Buffer.concat([pattern(5, 2 * MB), Buffer.from("HTTP/1.1 200 OK\r\nX-Smuggled: 1\r\n\r\n")]));
@@ -174,7 +174,7 @@ test("more than the length that was told goes nowhere", async () => {
   expect(text.length).toBeGreaterThan(4 * MB);
 });
 
-test("who does not read a long answer is not sent much of it", async () => {
+test("a client that does not read a long answer gets little of it", async () => {
   const size = 64 * MB;
   const sent = { bytes: 0 };
   const { port } = await origin((socket) => {

@@ -91,7 +91,7 @@ test("little is held while a sandbox sends data after a switch", async () => {
   await expectBounded(() => flood(client, { begin: "", again: "a" }));
 }, 60_000);
 
-test("a destination that sends informational answers without end is cut off, and the sandbox told", async () => {
+test("a destination that sends endless informational answers is cut off, and the sandbox gets an error", async () => {
   const cut: Promise<unknown>[] = [];
   onConnection = (socket) =>
     socket.once("data", () => {

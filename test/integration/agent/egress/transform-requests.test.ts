@@ -222,7 +222,7 @@ test("curl's wish for h2c is not passed on, and its body stays a body", async ()
   expect(seen.text).toContain("Bearer s3cret");
 });
 
-test("TRACE, whose answer is the request itself, is not asked for where a rule sets headers", async () => {
+test("TRACE, whose answer repeats the request, is refused where a rule sets headers", async () => {
   const trace = `TRACE / HTTP/1.1\r\nHost: ${HOST}\r\n${CLOSE}\r\n`;
   const ruled = await plain();
   expect(await ruled.say(trace)).toMatch(/^HTTP\/1.1 405 /);
@@ -243,12 +243,12 @@ test("h2c between other wishes is not passed on: on it every request could be fo
   expect(seen.text).not.toMatch(/h2c|HTTP2|2\.0|TLS/i);
 });
 
-test("a switch to what was not asked for does not happen", async () => {
+test("a switch to a protocol that was not requested does not happen", async () => {
   const { say } = await plain((socket) => void socket.write(switchTo("h2c")));
   expect(await say(wishFor("websocket"))).toMatch(/^HTTP\/1.1 502 [^]*that was not asked for\n$/);
 });
 
-test("a destination that had ended before it was asked is told of, not waited for", async () => {
+test("a destination that ended before the request fails at once", async () => {
   const mute = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on("error", () => undefined);
     socket.end();

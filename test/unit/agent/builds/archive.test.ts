@@ -136,7 +136,7 @@ test("too many entries, too many bytes and a bomb are refused", async () => {
   await expect(clean(bomb, { ...ARCHIVE_LIMITS, ratioFrom: 1_000_000 })).rejects.toThrow(/200 times/);
 });
 
-test("what is no archive is said to be none", async () => {
+test("bytes that are no archive fail with that reason", async () => {
   await expect(clean(Buffer.from("nothing like a tar archive ".repeat(100)))).rejects.toThrow(/damaged/);
   await expect(clean(gzipSync(await archive(PLAIN)).subarray(0, 60))).rejects.toThrow(/damaged/);
   const cut = (await archive([{ name: "a", content: "x".repeat(600) }])).subarray(0, 530);

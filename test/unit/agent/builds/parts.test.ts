@@ -10,7 +10,7 @@ import { registryLogin } from "../../../../agent/builds/images/registry-login.ts
 import { splitSource } from "../../../../agent/builds/steps/copy-script.ts";
 import type { BuildSettings } from "../../../../shared/agent-api/build-shapes.ts";
 
-test("output is told in whole lines, however it arrives, and a rewritten line as it ends", () => {
+test("output is logged in whole lines, however it arrives, and a rewritten line as it ends", () => {
   const lines = createLines();
   expect(lines.push(Buffer.from("one\ntw"))).toEqual(["one"]);
   expect(lines.push(Buffer.from([0x6f, 0xc3]))).toEqual([]);

@@ -56,7 +56,7 @@ function world({
   };
 }
 
-test("the sandbox is there when the ready command says so", async () => {
+test("the sandbox starts when the ready command succeeds", async () => {
   const { ran, boot } = world({ failures: 2 });
   await boot();
   expect(ran).toEqual(["serve as start_cmd", "ready", "ready", "ready"]);
@@ -80,7 +80,7 @@ test.each([
   expect(ran[0]).toBe("serve as start_cmd");
 });
 
-test("one that ended well is still asked for", async () => {
+test("the ready command still runs after a start command that ended well", async () => {
   const { ran, boot } = world({ serve: 0, failures: 1 });
   await boot();
   expect(ran).toEqual(["serve as start_cmd", "ready", "ready"]);

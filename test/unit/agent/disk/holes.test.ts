@@ -61,7 +61,7 @@ test("a storage driver that says nothing of its layers has none to look at", asy
   await expect(refuseHoles(undefined, findHole)).resolves.toBeUndefined();
 });
 
-test("a file that holds what its size says is no hole, however large", () => {
+test("a file whose data fills its size is no hole, however large", () => {
   const sum = createHoleSum();
   const full = { size: 2 ** 40, blocks: 2 ** 31, inode: "1", links: 1, path: "/full" };
   expect(sum.add(full)).toBeUndefined();

@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-test("an ordinary file stays as it is, and one that is gone is nobody's fault", async () => {
+test("an ordinary file stays as it is, and a missing file is no error", async () => {
   await writeFile(path, "127.0.0.1 localhost\n");
   expect(await cutFile(path)).toBe("small");
   expect(await readFile(path, "utf8")).toBe("127.0.0.1 localhost\n");
@@ -43,12 +43,12 @@ test("a link in its place is not followed", async () => {
   expect((await stat(other)).size).toBe(3 * MIB);
 });
 
-test("a pipe in its place holds nobody up", async () => {
+test("a pipe in the file's place does not block the round", async () => {
   await promisify(execFile)("mkfifo", [path]);
   expect(await cutFile(path)).toBe("small");
 });
 
-test("a lease that somebody holds on it holds nobody up, and it is cut afterwards", async () => {
+test("a lease on the file does not block the round, and the file is cut afterwards", async () => {
   await writeFile(path, Buffer.alloc(3 * MIB));
   const holder = spawn("python3", [
     "-c",

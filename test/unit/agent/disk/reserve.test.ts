@@ -137,7 +137,7 @@ test("one over its own disk size is held before one within it that writes more",
   expect([reserve.isHeld("a"), reserve.isHeld("b")]).toEqual([false, true]);
 });
 
-test("nobody is held while the disk is short and nobody writes", async () => {
+test("no sandbox is held while the disk is short and none writes", async () => {
   a.bytes = 1_000 * MIB;
   free(900);
   await rounds(20);
@@ -229,7 +229,7 @@ test("what an agent before this one held is released too, and is held on while t
   expect([reserve.isHeld("b"), b.told.at(-1)]).toEqual([false, "release"]);
 });
 
-test("a short disk of snapshots refuses those, and holds nobody", async () => {
+test("a short disk of snapshots refuses snapshots and holds no sandbox", async () => {
   const stop = writing();
   space.snapshots = room(10);
   await rounds(5);

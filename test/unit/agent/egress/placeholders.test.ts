@@ -71,7 +71,7 @@ describe("values of rules", () => {
     expect(failure).toBe("Error: the placeholder ${e2b.secrets.A} cannot be resolved");
   });
 
-  test("each is asked for once, and what looks like one in a value is a value", async () => {
+  test("each placeholder is resolved once, and a value that looks like one stays a value", async () => {
     const asked: string[] = [];
     const resolve = (placeholder: string) => {
       asked.push(placeholder);
@@ -108,7 +108,7 @@ const part = fc.oneof(
   fc.string({ maxLength: 6 }),
 );
 
-test("whatever a rule says: no placeholder is sent, no value is told, and either all is resolved or nothing", async () => {
+test("for any rule: no placeholder is sent, no value is logged, and either all are resolved or none", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(part, { maxLength: 12 }), fc.boolean(), async (parts, there) => {
       const template = parts.join("");

@@ -76,7 +76,7 @@ describe("the table", () => {
     ]);
   });
 
-  test("takes TCP of steered links to the egress process, except where nobody is dialled or names are asked", () => {
+  test("takes TCP of steered links to the egress process, except denied ranges and DNS", () => {
     expect(chain(text, "arriving")).toEqual([
       "meta nfproto != ipv4 return",
       "iifname . ip saddr != @pinned return",
@@ -220,7 +220,7 @@ table inet svc {
     expect(missingElements(sets(both), [listed, open])).toBe(true);
   });
 
-  test("of the log is told once, and again when it grew or began anew", () => {
+  test("of the log is reported once, and again when it grew or was recreated", () => {
     const told = new Map<string, Told>();
     const text = (packets: number, left = "9s396ms") =>
       `\t\telements = { 10.213.0.2 . 203.0.113.7 . tcp . 80 timeout 10s expires ${left} counter packets ${packets} bytes 120,

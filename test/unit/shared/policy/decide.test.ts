@@ -174,7 +174,7 @@ describe("for all policies", () => {
     );
   });
 
-  test("what the kernel is told decides as the function does", () => {
+  test("the kernel's sets decide as the function does", () => {
     const lists = policies.map(({ allowRanges, denyRanges }) => open({ allowRanges, denyRanges }));
     fc.assert(
       fc.property(flows, lists, (flow, policy) => {
@@ -191,7 +191,7 @@ describe("for all policies", () => {
   });
 });
 
-describe("names that may be asked for", () => {
+describe("names that may be resolved", () => {
   test.each([
     ["everything is open", OPEN, "x.test", "allow"],
     ["one range is denied", open({ denyRanges: ["203.0.113.0/24"] }), "x.test", "allow"],
