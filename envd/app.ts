@@ -1,4 +1,4 @@
-/** Puts envd together and listens: the only file that constructs things. */
+/** Wires envd and listens: constructs all its parts. */
 
 import { setMaxListeners } from "node:events";
 import { readFileSync } from "node:fs";
@@ -21,35 +21,35 @@ import { System } from "./system/system.ts";
 import { Users } from "./system/users.ts";
 
 export interface EnvdConfig {
-  /** 0 takes any free one. */
+  /** 0 takes any free port. */
   readonly port: number;
-  /** The node's token for its routes; without one they need the sandbox's. */
+  /** The node's token for the node's routes; without one they take the sandbox's token. */
   readonly controlToken: string | undefined;
   /** PATH of the image. */
   readonly path: string | undefined;
-  /** The svc-exec program. */
+  /** Path of the svc-exec program. */
   readonly helper: string;
-  /** Where envd writes its own files and looks for users: `/` outside of tests. */
+  /** Root of envd's own files and of the user database: `/` outside of tests. */
   readonly root: string;
   readonly now: () => number;
 }
 
 export interface Envd {
   readonly port: number;
-  /** Ends every stream with an error frame, then every connection. Processes are left to the container's end. */
+  /** Ends every stream with an error frame, then every connection. Processes end with the container. */
   stop(): Promise<void>;
 }
 
-/** What clients are told by streams that end with the sandbox. */
+/** The error of streams that end with the sandbox. */
 const KILLED = "The sandbox was killed or reached its end of life while the request was in flight.";
 
-/** After the node has found envd listening and told it who it is. */
+/** Delay after start: by then the node has found envd listening and sent its identity. */
 const PREPARE_AFTER_MS = 50;
 
 export async function startEnvd(config: EnvdConfig): Promise<Envd> {
   const { root, now } = config;
   const shutdown = new AbortController();
-  // One listener for every open stream, and there is no most of those.
+  // One listener per open stream, and their number has no limit.
   setMaxListeners(0, shutdown.signal);
   const users = new Users(`${root === "/" ? "" : root}/etc`);
   const session = new Session(users, config.path);
@@ -68,7 +68,7 @@ export async function startEnvd(config: EnvdConfig): Promise<Envd> {
   });
   const warm = async () => {
     const directory = `${root === "/" ? "" : root}/run`;
-    // An envd that knows its sandbox keeps what it was told.
+    // An envd that has its identity keeps it.
     const controlToken = session.settings === NO_SETTINGS ? config.controlToken : undefined;
     await warmUp({ port: portOf(server), program: config.helper, directory, controlToken });
     journal.clear();
@@ -78,8 +78,8 @@ export async function startEnvd(config: EnvdConfig): Promise<Envd> {
   const idleMemory = new IdleMemory({ used: heapBytes, collect: collectGarbage });
   const server = createHttpServer({ routes, rpc, access, journal, idleMemory });
   await listen(server, config.port);
-  // What the node asks for first comes first; then everything the first command needs. While there surely is room
-  // for a helper process, too: a sandbox that is full would refuse it later.
+  // What the node asks for first is loaded first, then what the first command needs. The helper process starts while
+  // there surely is room for it: a full sandbox would refuse it later.
   const preparing = setTimeout(() => {
     rpc().catch(() => undefined);
     system.start().catch(() => undefined);

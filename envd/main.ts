@@ -1,4 +1,4 @@
-/** envd, the agent inside a sandbox: reads its few settings, starts, ends at a signal. */
+/** envd, the agent inside a sandbox: reads its settings, starts, ends at a signal. */
 
 import "./runtime/small-builtins.ts";
 import { dirname, join } from "node:path";
@@ -7,7 +7,7 @@ import { startEnvd } from "./app.ts";
 const DEFAULT_PORT = 49_983;
 
 const { SVC_ENVD_CONTROL, SVC_ENVD_PORT, PATH } = process.env;
-// Nothing that is started from here on may learn it.
+// Programs that start from here on must not inherit it.
 delete process.env["SVC_ENVD_CONTROL"];
 
 const config = {
@@ -19,7 +19,7 @@ const config = {
   now: Date.now,
 };
 
-// One request's bug must not end the sandbox; the platform reads it in the container's log.
+// A fault in one request must not end the sandbox; the platform reads it in the container's log.
 process.on("uncaughtException", (error) =>
   console.error(JSON.stringify({ level: "error", message: "uncaught exception", error: error.stack })),
 );

@@ -1,4 +1,4 @@
-/** Pure: the Range header, and whether a conditional request is already answered. Times are whole seconds, as HTTP has them. */
+/** Pure: reads the Range header and conditional headers. Times are whole seconds, as in HTTP. */
 
 export interface Span {
   readonly from: number;
@@ -59,7 +59,7 @@ function listsTag(header: string, etag: string): boolean {
   return tags.includes("*") || tags.includes(etag);
 }
 
-/** Undefined for a date that is none. */
+/** Undefined for text that is no date. */
 function isLater(modifiedMs: number, date: string): boolean | undefined {
   const ms = Date.parse(date);
   return Number.isNaN(ms) ? undefined : Math.floor(modifiedMs / 1_000) > Math.floor(ms / 1_000);

@@ -1,4 +1,4 @@
-/** POST /files/compose: several files become one, all at once, and are then removed. */
+/** POST /files/compose: concatenates files to one file, all at once, and then removes the sources. */
 
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** Pure: what a download is called, by its name. */
+/** Pure: the media type of a download, by its name. */
 
 import { posix } from "node:path";
 

@@ -17,9 +17,9 @@ import { restUser } from "./upload.ts";
 
 /** One read call: large enough that the calls do not count, small enough that many downloads fit. */
 const CHUNK_BYTES = 512 * 1024;
-/** Of gzip: speed, not size, as the other end of a sandbox is rarely far. */
+/** Compression level of gzip: speed, not size, because clients are rarely far away. */
 const FASTEST_LEVEL = 1;
-/** Of a file whose size says nothing. */
+/** Limit for a file whose size is not known. */
 const LARGEST_HEAD_BYTES = 64 * 1024 * 1024;
 
 /** @throws {AppError} not_found, bad_request for what is no regular file, unauthorized, not_acceptable */
@@ -31,7 +31,7 @@ export async function downloadFile(
 ): Promise<void> {
   const user = restUser(session, query);
   const path = session.path(query.get("path") ?? "", user);
-  // Non-blocking, so that a pipe nobody writes is refused instead of waited for.
+  // Non-blocking, so that a pipe without a writer is refused instead of waited for.
   const file = await openFollowed(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: unknown) => {
     throw fileError(error, path);
   });
@@ -81,7 +81,7 @@ async function send(request: IncomingMessage, response: ServerResponse, { file, 
     case "send":
       break;
   }
-  // Files of the kernel claim to be empty, or a page long: what is in them is known only after reading.
+  // Files of the kernel report size 0, or a page: their length is known only after reading.
   const head = size <= CHUNK_BYTES ? await readHead(file, size) : undefined;
   const body = { file, size: head?.length ?? size, head, headOnly: request.method === "HEAD" };
   if (encoding === "gzip" && body.size > 0) {
@@ -159,7 +159,7 @@ async function stream(response: ServerResponse, file: FileHandle, span: Span): P
   }
 }
 
-/** Until more can be written, or never will be. */
+/** Resolves when more can be written, or when writing is over. */
 function room(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

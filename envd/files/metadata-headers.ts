@@ -9,7 +9,7 @@ const LONGEST_KEY_BYTES = 246;
 /** Keys with their prefix, and values. */
 const MOST_BYTES = 4096;
 
-/** @param rawHeaders names and values in turn, as they came. @throws {AppError} bad_request */
+/** @param rawHeaders names and values in turn, as received. @throws {AppError} bad_request */
 export function metadataOf(rawHeaders: readonly string[]): Attributes {
   const metadata = new Map<string, string>();
   let size = 0;

@@ -1,12 +1,12 @@
-/** Pure: which content encoding a download gets. */
+/** Pure: chooses the content encoding of a download. */
 
 import { AppError } from "../../shared/http/errors.ts";
 
 export type ContentEncoding = "identity" | "gzip";
 
-/** A stock HTTP client accepts gzip whether its user cares or not: above this, compressing costs more than it saves. */
+/** HTTP clients list gzip by default: above this size compression costs more than it saves. */
 const LARGEST_UNASKED_GZIP_BYTES = 1024 * 1024;
-/** Below this a gzip header and trailer eat what is won. */
+/** Below this size gzip's header and trailer cost more than it saves. */
 const SMALLEST_UNASKED_GZIP_BYTES = 1024;
 
 interface Offer {
@@ -48,7 +48,7 @@ function parseOffers(header: string): Offer[] {
   return offers;
 }
 
-/** Undefined where the header says nothing about it, not even by `*`. */
+/** Undefined where the header does not name it, not even by `*`. */
 function quality(offers: readonly Offer[], coding: string): number | undefined {
   const offer = offers.find((entry) => entry.coding === coding) ?? offers.find((entry) => entry.coding === "*");
   if (offer?.coding === "*" && coding === "identity" && offer.quality > 0) return undefined;

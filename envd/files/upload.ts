@@ -18,7 +18,7 @@ export interface FilesDeps {
   readonly system: System;
 }
 
-/** Of one request; more is a mistake. */
+/** Most files of one request. */
 const MOST_FILES = 10_000;
 
 interface WrittenFile {

@@ -1,4 +1,4 @@
-/** Puts bytes into a file in place, as they arrive: never a temporary file, never the whole body in memory. */
+/** Writes bytes to a file in place, as they arrive: no temporary file, never the whole body in memory. */
 
 import { constants } from "node:fs";
 import { type FileHandle, open, readlink, rm } from "node:fs/promises";
@@ -21,11 +21,11 @@ export interface FileTarget {
   readonly metadata: Attributes;
 }
 
-/** The kernel takes no more pieces at once. */
+/** Most pieces that the kernel takes at once. */
 const MOST_PIECES = 1024;
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NONBLOCK;
-// Emptied only when it is known whose it is.
+// Emptied only after its place has been checked.
 const EXISTING = constants.O_WRONLY | constants.O_NONBLOCK;
 
 /**
@@ -78,19 +78,19 @@ async function openOrMake(path: string): Promise<Opened> {
   }
 }
 
-// Non-blocking, so that a pipe nobody reads is refused instead of waited for. Without O_CREAT: in a sticky directory the
-// kernel refuses that to everybody but the file's owner, also to root (fs.protected_regular).
+// Non-blocking, so that a pipe without a reader is refused instead of waited for. Without O_CREAT: in a sticky directory
+// the kernel refuses that to all but the file's owner, also to root (fs.protected_regular).
 async function openExisting(path: string): Promise<Opened> {
   try {
     return { file: await openFollowed(path, EXISTING), created: false };
   } catch (error) {
     if (errnoOf(error) !== "ENOENT") throw error;
-    // A link whose target is still to be made.
+    // A link whose target does not exist yet.
     return { file: await open(await endOf(path), CREATE, 0o644), created: true };
   }
 }
 
-/** What was made in a foreign place is taken away again. */
+/** Removes a file that was created in a place that the user may not write to. */
 async function refuse(file: FileHandle, path: string, created: boolean): Promise<void> {
   const real = await readlink(`/proc/self/fd/${file.fd}`);
   try {

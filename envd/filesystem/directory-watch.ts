@@ -1,4 +1,4 @@
-/** One watched directory, with or without all below it: raw events in, what happened to which name out, in order. */
+/** One watched directory, optionally with all below it: turns raw events into ordered events with names. */
 
 import type { Dirent } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
@@ -18,11 +18,11 @@ export interface WatchEvent {
 
 export interface WatchSink {
   readonly event: (event: WatchEvent) => void;
-  /** Nothing comes after it. */
+  /** No event comes after it. */
   readonly failed: (error: AppError) => void;
 }
 
-/** Raw events that wait while a new directory is armed. */
+/** Raw events that wait while a new directory is being watched. */
 const LONGEST_BACKLOG = 65_536;
 const ARM_AT_ONCE = 32;
 
@@ -33,7 +33,7 @@ export class DirectoryWatch implements Owner {
   readonly #sink: WatchSink;
   /** Watch descriptor → directory relative to the root; `` for the root. */
   readonly #directories = new Map<number, string>();
-  /** Names told as created by looking, for which the kernel's own event may still come. */
+  /** Names reported as created from a listing, for which the kernel's own event may still come. */
   readonly #foreseen = new Set<string>();
   readonly #backlog: (RawEvent | { readonly forget: readonly string[] })[] = [];
   #working = false;
@@ -46,7 +46,7 @@ export class DirectoryWatch implements Owner {
     this.#sink = sink;
   }
 
-  /** Armed when this returns: whatever happens from then on is told. @throws {AppError} as WatchHub.arm */
+  /** Active when this returns: later events are reported. @throws {AppError} as WatchHub.arm */
   static async open(hub: WatchHub, options: WatchOptions, sink: WatchSink): Promise<DirectoryWatch> {
     const watch = new DirectoryWatch(hub, options, sink);
     hub.join(watch);
@@ -101,7 +101,7 @@ export class DirectoryWatch implements Owner {
     if (!this.#working) void this.#work();
   }
 
-  // One at a time: what happens inside a new directory is told after the directory itself.
+  // One at a time: events inside a new directory follow the directory's own event.
   async #work(): Promise<void> {
     this.#working = true;
     try {
@@ -120,7 +120,7 @@ export class DirectoryWatch implements Owner {
     const directory = this.#directories.get(wd);
     if (directory === undefined) return;
     if (mask & In.IGNORED) this.#directories.delete(wd);
-    // What happens to a nested directory itself is told by its parent.
+    // Events of a nested directory itself come from its parent.
     if (name === "" && directory !== "") return;
     const full = name === "" ? "." : posix.join(directory, name);
     const known = this.#foreseen.delete(full) && (mask & In.CREATE) !== 0;
@@ -131,18 +131,18 @@ export class DirectoryWatch implements Owner {
     if (mask & In.MOVED_TO) await this.#follow(full, false);
   }
 
-  /** A directory has appeared. What is in it before it is armed has no event of its own: it is looked up and told. */
+  /** Handles a new directory. Entries made before it is watched have no events: a listing finds and reports them. */
   async #follow(directory: string, tellContent: boolean): Promise<void> {
     if (!(await this.#arm(directory, true))) return;
     const told: string[] = [];
     await this.#armBelow([directory], tellContent ? told : undefined);
     if (told.length === 0) return;
     await this.#hub.sync();
-    // Every event of the time before is in the backlog now; later ones are new.
+    // The backlog now holds every event before this; later ones are new.
     this.#enqueue({ forget: told });
   }
 
-  /** Arms all directories below those given. With `told`, what is found is told as created. */
+  /** Watches all directories below those given. With `told`, entries found are reported as created. */
   async #armBelow(from: readonly string[], told: string[] | undefined): Promise<void> {
     let level = [...from];
     while (level.length > 0 && !this.#closed) {
@@ -164,7 +164,7 @@ export class DirectoryWatch implements Owner {
     this.#sink.event({ name, type: EventType.CREATE });
     if (directory) return;
     const stats = await stat(posix.join(this.#root, name)).catch(() => undefined);
-    // Its content came before we could see it being written.
+    // Its content was written before the watch began.
     if (stats?.isFile() === true && stats.size > 0) this.#sink.event({ name, type: EventType.WRITE });
   }
 

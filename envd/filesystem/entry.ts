@@ -1,4 +1,4 @@
-/** What the platform says about one file: looked up without following it, metadata included. */
+/** Describes files for clients: looked up without following a link, metadata included. */
 
 import { type BigIntStats, lstatSync } from "node:fs";
 import { lstat, realpath, stat } from "node:fs/promises";
@@ -14,7 +14,7 @@ import { permissionBits, permissionString } from "./permissions.ts";
 export type Entry = MessageInitShape<typeof EntryInfoSchema>;
 
 const NANOSECONDS = 1_000_000_000n;
-/** Looked at in one turn of the event loop: well under a millisecond. */
+/** Entries per turn of the event loop: well under a millisecond. */
 const SLICE = 64;
 
 export class Entries {
@@ -33,12 +33,12 @@ export class Entries {
     return entry;
   }
 
-  /** In order; those that are not there, or no longer, are left out. */
+  /** In order; files that do not exist are left out. */
   async getAll(paths: readonly string[]): Promise<Entry[]> {
     const found: Found[] = [];
     for (let from = 0; from < paths.length; from += SLICE) {
       const slice = paths.slice(from, from + SLICE);
-      // The first asks a thread, which may wait for a disk; its neighbours are then known to the kernel.
+      // The first look-up uses a thread, which may wait for a disk; its neighbours are then in the kernel's cache.
       const [first = ""] = slice;
       const stats = [await statOf(first), ...slice.slice(1).map(statNow)];
       for (const [index, path] of slice.entries()) {
@@ -52,7 +52,7 @@ export class Entries {
     return found.map((entry, index) => describe(entry, attributes[index] ?? {}, names));
   }
 
-  /** Looks each number up once. */
+  /** Resolves each user and group number once. */
   #names(): Names {
     const memo = (find: (id: number) => string) => {
       const known = new Map<number, string>();
@@ -95,7 +95,7 @@ function describe({ path, stats, link }: Found, attributes: Attributes, names: N
   return link === undefined ? entry : { ...entry, symlinkTarget: link.target };
 }
 
-/** Of a symbolic link: where it leads, and what is there. */
+/** Target of a symbolic link, and the type and mode of what is there. */
 interface Link {
   readonly target: string;
   readonly type: FileType | undefined;
@@ -119,7 +119,7 @@ function vanished(error: unknown, path: string): undefined {
   if (errno !== "ENOENT" && errno !== "ENOTDIR") throw fileError(error, path);
 }
 
-// A link that leads nowhere is its own target, and stays a link.
+// A dangling link is its own target, and stays a link.
 async function follow(path: string): Promise<Link> {
   try {
     const target = await realpath(path);

@@ -1,10 +1,10 @@
-/** Events between a watch and its client: bounded; what does not fit is not dropped silently but ends as a failure. */
+/** Buffers events between a watch and its client. Bounded: an overflow ends the watch with an error. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import { Wakeup } from "../runtime/wakeup.ts";
 import type { WatchEvent, WatchSink } from "./directory-watch.ts";
 
-/** A client that is further behind is told so, and has to watch again. */
+/** Most events that wait; a slower client gets an error and has to watch again. */
 const MOST_EVENTS = 65_536;
 
 export class EventBuffer implements WatchSink {
@@ -27,8 +27,8 @@ export class EventBuffer implements WatchSink {
   };
 
   /**
-   * Everything that has happened, or nothing when nothing did for `idleMs`.
-   * @throws {AppError} after the last event, why there are no more; the signal's reason when it aborts
+   * All events since the last call, or none after `idleMs` without events.
+   * @throws {AppError} after the last event, with the reason of the end; the signal's reason when it aborts
    */
   async next(idleMs: number, signal: AbortSignal): Promise<readonly WatchEvent[]> {
     if (this.#events.length === 0 && this.#failure === undefined) await this.#wakeup.wait(idleMs, signal);
@@ -36,7 +36,7 @@ export class EventBuffer implements WatchSink {
     return this.take();
   }
 
-  /** Everything that has happened and was not taken. @throws {AppError} after the last event, why there are no more */
+  /** All events that were not taken. @throws {AppError} after the last event, with the reason of the end */
   take(): readonly WatchEvent[] {
     const events = this.#events;
     if (events.length === 0 && this.#failure !== undefined) throw this.#failure;

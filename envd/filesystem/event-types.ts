@@ -1,9 +1,9 @@
-/** Pure: what inotify's bits mean in the public protocol. */
+/** Pure: maps inotify's bits to events of the public protocol. */
 
 import { EventType } from "../gen/filesystem_pb.js";
 import { In } from "./watch-mask.ts";
 
-/** In the order in which clients are told: create, rename, chmod, write, remove. */
+/** In the order in which clients get them: create, rename, chmod, write, remove. */
 const MEANINGS: readonly (readonly [number, EventType])[] = [
   [In.CREATE | In.MOVED_TO, EventType.CREATE],
   [In.MOVED_FROM | In.MOVE_SELF, EventType.RENAME],

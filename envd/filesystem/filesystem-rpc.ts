@@ -1,4 +1,4 @@
-/** The `filesystem.Filesystem` service: messages in, what is on disk out. */
+/** The `filesystem.Filesystem` service: converts messages to calls and results to messages. */
 
 import { realpath } from "node:fs/promises";
 import { posix } from "node:path";

@@ -1,4 +1,4 @@
-/** Whether a path is on a network file system, where changes made elsewhere are never told. */
+/** Whether a path is on a network file system, which does not report changes made elsewhere. */
 
 import { statfs } from "node:fs/promises";
 import { fileError } from "../system/errno.ts";

@@ -1,4 +1,4 @@
-/** Watches for clients that ask instead of listening: events wait here, within bounds, until they are fetched. */
+/** Watches for clients that poll: events wait here, within bounds, until they are fetched. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import { randomName } from "../runtime/late-builtins.ts";
@@ -7,7 +7,7 @@ import { EventBuffer } from "./event-buffer.ts";
 import type { WatchHub } from "./watch-hub.ts";
 
 const MOST_WATCHERS = 256;
-/** One that nobody has asked for this long may make room for a new one. */
+/** A watcher that was not polled for this long may be removed for a new one. */
 const FORGOTTEN_MS = 10 * 60_000;
 
 interface Polled {
@@ -18,7 +18,7 @@ interface Polled {
 }
 
 export interface Fetched {
-  /** Under which the events' entries are found; undefined when they were not asked for. */
+  /** Directory of the events' entries; undefined when entries were not requested. */
   readonly entryRoot: string | undefined;
   readonly events: readonly WatchEvent[];
 }
@@ -43,7 +43,7 @@ export class PolledWatchers {
     return id;
   }
 
-  /** What happened since the last fetch. @throws {AppError} not_found, or why there are no more events */
+  /** Events since the last fetch. @throws {AppError} not_found, or the reason why there are no more events */
   fetch(id: string): Fetched {
     const polled = this.#get(id);
     this.#watchers.set(id, { ...polled, askedAt: this.#now() });

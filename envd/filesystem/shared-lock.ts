@@ -1,10 +1,10 @@
-/** Many at once or one alone: watches are armed side by side, but never while some are being taken away. */
+/** A shared and exclusive lock: watches are added in parallel, but never while some are being removed. */
 
 export class SharedLock {
   readonly #sharing = new Set<Promise<unknown>>();
   #alone: Promise<unknown> | undefined;
 
-  /** Runs beside others that share, after those that want to be alone. */
+  /** Runs in parallel with other shared work, after exclusive work that came before. */
   async share<T>(work: () => Promise<T>): Promise<T> {
     while (this.#alone !== undefined) await this.#alone;
     const running = work();
@@ -17,7 +17,7 @@ export class SharedLock {
     }
   }
 
-  /** Runs when everybody before has finished, and before anybody after starts. */
+  /** Runs when all earlier work has finished, and before later work starts. */
   async alone<T>(work: () => Promise<T>): Promise<T> {
     const before = this.#alone;
     const running = (async () => {

@@ -1,4 +1,4 @@
-/** All directory watches of the sandbox on one inotify instance: who is told of which watch descriptor. */
+/** All directory watches of the sandbox on one inotify instance: maps watch descriptors to their owners. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import { errnoOf, fileError } from "../system/errno.ts";
@@ -15,9 +15,9 @@ export interface RawEvent {
 /** One watched tree, as the hub sees it. */
 export interface Owner {
   notified(event: RawEvent): void;
-  /** Its watches are gone and some events with them. */
+  /** Its watches are lost, and some events with them. */
   failed(error: AppError): void;
-  /** Arms everything again from the root. */
+  /** Adds all its watches again, from the root. */
   rearm(): Promise<void>;
 }
 
@@ -28,10 +28,10 @@ interface Pause {
 
 export class WatchHub {
   readonly #system: System;
-  /** Watch descriptor → who wants its events. Those that nobody wants leave in `#sweep`. */
+  /** Owners of each watch descriptor. `#sweep` removes descriptors without owners. */
   readonly #owners = new Map<number, Set<Owner>>();
   readonly #all = new Set<Owner>();
-  // Two owners may watch one directory and then share its descriptor: taking it away must not meet arming it.
+  // Two owners may watch one directory and then share its descriptor: removal must not run beside addition.
   readonly #lock = new SharedLock();
   #pause: Pause | undefined;
 
@@ -43,7 +43,7 @@ export class WatchHub {
     });
   }
 
-  /** Has to be called before the first `arm`; `leave` is its undoing. */
+  /** Must be called before the first `arm`; `leave` undoes it. */
   join(owner: Owner): void {
     this.#all.add(owner);
   }
@@ -74,7 +74,7 @@ export class WatchHub {
       });
   }
 
-  /** These directories of an owner are not of interest any more. */
+  /** The owner no longer watches these directories. */
   async disarm(wds: readonly number[], owner: Owner): Promise<void> {
     for (const wd of wds) this.#owners.get(wd)?.delete(owner);
     await this.#sweep();
@@ -85,7 +85,7 @@ export class WatchHub {
     await this.#system.sync();
   }
 
-  /** Gives up inotify before a memory dump; watches stay known, and new ones wait. May be repeated. */
+  /** Closes inotify before a memory dump; watches stay known, and new ones wait. May be repeated. */
   async suspend(): Promise<void> {
     if (this.#pause !== undefined) return;
     let end = () => undefined as void;
@@ -97,7 +97,7 @@ export class WatchHub {
     });
   }
 
-  /** Arms every watch again. May be repeated. What happened in between is not told. */
+  /** Adds every watch again. May be repeated. Events in between are not reported. */
   async resume(): Promise<void> {
     const pause = this.#pause;
     this.#pause = undefined;

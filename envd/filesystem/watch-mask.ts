@@ -1,6 +1,6 @@
 /** Pure: inotify's bits. */
 
-/** Bits of inotify that matter here. */
+/** The bits of inotify that watches use. */
 export const In = {
   MODIFY: 0x2,
   ATTRIB: 0x4,

@@ -1,4 +1,4 @@
-/** Who may call what: the sandbox's token for clients, the node's for the platform. */
+/** Authorises requests: the sandbox's token for clients, the node's token for the platform. */
 
 import type { IncomingMessage } from "node:http";
 import { AppError } from "../../shared/http/errors.ts";
@@ -12,14 +12,14 @@ export class Access {
   #controlToken: string | undefined;
   readonly #now: () => number;
 
-  /** @param controlToken what the node proves itself with; without one, the sandbox's token has to do */
+  /** @param controlToken the node's token; without one, the sandbox's token opens the node's routes */
   constructor(session: Session, controlToken: string | undefined, now: () => number) {
     this.#session = session;
     this.#controlToken = controlToken;
     this.#now = now;
   }
 
-  /** @throws {AppError} unauthorized. Before a token was set everything is open. */
+  /** @throws {AppError} unauthorized. Before a token is set every request passes. */
   client(request: IncomingMessage): void {
     const { accessToken } = this.#session.settings;
     if (accessToken === undefined) return;
@@ -27,7 +27,7 @@ export class Access {
       throw new AppError("unauthorized", UNAUTHORIZED);
   }
 
-  /** A file route: token, or signature in the URL. @throws {AppError} unauthorized, saying what is wrong */
+  /** A file route: token, or signature in the URL. @throws {AppError} unauthorized with the reason */
   file(request: IncomingMessage, query: URLSearchParams, operation: FileOperation): void {
     const { accessToken } = this.#session.settings;
     if (accessToken === undefined) return;
@@ -48,8 +48,8 @@ export class Access {
   }
 
   /**
-   * What the node proves itself with from now on: a copy of this memory must not open with what opens the original.
-   * @throws {AppError} unauthorized unless the caller has just done so with the one before
+   * Sets the node's next token: a copy of this memory must not open with the original's token.
+   * @throws {AppError} unauthorized unless the caller has just proved itself with the former token
    */
   rotate(request: IncomingMessage, next: string): void {
     if (this.#controlToken === undefined) throw new AppError("unauthorized", UNAUTHORIZED);
@@ -64,7 +64,7 @@ export class Access {
       throw new AppError("unauthorized", UNAUTHORIZED);
   }
 
-  /** POST /init, which says the token itself: the node may set any, others only repeat it. @throws {AppError} unauthorized */
+  /** POST /init, whose body has the token: the node may set any, others only repeat it. @throws {AppError} unauthorized */
   init(request: IncomingMessage, offered: string | undefined): void {
     if (this.#controlToken !== undefined) {
       this.node(request);

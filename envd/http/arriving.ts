@@ -1,18 +1,18 @@
-/** A stream's bytes in handfuls: many small pieces at a time, within a bound, so that large bodies cost few turns of the event loop. */
+/** Groups a stream's small pieces, within a bound, so that large bodies cost few turns of the event loop. */
 
 import type { Readable } from "node:stream";
 import { AppError } from "../../shared/http/errors.ts";
 
-/** What came together. */
+/** Pieces that arrived together. */
 export type Pieces = readonly Buffer[];
 
-/** A handful is given out when it has this much, or when there is no more. */
+/** Size at which a group is returned; the last one may be smaller. */
 const HANDFUL_BYTES = 1024 * 1024;
-/** With this much waiting the stream is held. */
+/** Size at which the stream is paused. */
 const MOST_WAITING_BYTES = 2 * 1024 * 1024;
 
 /**
- * Leaves the stream as it is when its reader leaves early: the connection is still to carry the answer.
+ * Leaves the stream open when its reader stops early: the connection still carries the answer.
  * @throws what the stream fails with; {AppError} bad_request when it is closed before its end
  */
 export async function* arriving(stream: Readable): AsyncGenerator<Pieces> {
@@ -37,7 +37,7 @@ export async function* arriving(stream: Readable): AsyncGenerator<Pieces> {
     close: () => finish({ error: new AppError("bad_request", "the body ended too early") }),
   };
   for (const [event, listener] of Object.entries(listeners)) stream.on(event, listener);
-  // It may have failed before anybody listened.
+  // The stream may have failed before this listener was added.
   if (stream.destroyed && !stream.readableEnded) listeners.close();
   try {
     for (;;) {

@@ -1,4 +1,4 @@
-/** Request bodies: a small JSON document read whole, or bytes in whatever encoding they come. */
+/** Reads request bodies: a small JSON document as a whole, or bytes in any supported encoding. */
 
 import type { IncomingMessage } from "node:http";
 import { AppError } from "../../shared/http/errors.ts";

@@ -16,13 +16,13 @@ const EXPOSED = [
 ].join(", ");
 const MAX_AGE_SECONDS = 7200;
 
-/** On every reply, errors included. */
+/** Headers of every reply, errors included. */
 export function allowOrigins(response: ServerResponse): void {
   response.setHeader("Access-Control-Allow-Origin", "*");
   response.setHeader("Access-Control-Expose-Headers", EXPOSED);
 }
 
-/** Needs no token: a browser sends none with it. */
+/** Needs no token: browsers send none with a preflight. */
 export function answerPreflight(request: IncomingMessage, response: ServerResponse): void {
   const asked = request.headers["access-control-request-headers"];
   response.setHeader("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers");

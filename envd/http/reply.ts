@@ -1,4 +1,4 @@
-/** How envd's REST side answers: JSON, nothing, or the error body `{ code, message }`. */
+/** Replies of envd's REST side: JSON, empty, or the error body `{ code, message }`. */
 
 import type { ServerResponse } from "node:http";
 import { AppError } from "../../shared/http/errors.ts";
@@ -15,7 +15,7 @@ export function sendNothing(response: ServerResponse, status: number): void {
   response.end();
 }
 
-/** Too late for a status when the reply has begun: then the connection is cut, so that it cannot be taken for complete. */
+/** When the reply has begun it is too late for a status: the connection is cut, so that the reply is not taken as whole. */
 export function sendError(response: ServerResponse, reason: unknown): void {
   if (response.headersSent) {
     response.destroy();

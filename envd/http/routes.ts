@@ -1,4 +1,4 @@
-/** Every request that is not an RPC: which route it is, who may call it, what answers. */
+/** Dispatches every request that is not an RPC: finds the route, authorises the caller, calls the handler. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { EnvdPath } from "../../shared/agent-api/envd-routes.ts";
@@ -25,7 +25,7 @@ export interface RouteDeps {
   readonly metrics: Metrics;
   readonly initialiser: Initialiser;
   readonly hub: WatchHub;
-  /** Runs what the first commands will need once, so that they find it warm. */
+  /** Runs the code of first commands once, so that it is compiled. */
   readonly warm: () => Promise<void>;
 }
 
@@ -40,10 +40,10 @@ type Route = (call: Call) => Promise<void> | void;
 const LARGEST_INIT_BYTES = 4 * 1024 * 1024;
 const MOST_LOG_ENTRIES = 5_000;
 
-/** Path → method → route. HEAD is served by GET's route. */
+/** Path → method → route. GET's route serves HEAD. */
 export type Routes = Readonly<Record<string, Readonly<Record<string, Route>>>>;
 
-/** A path that the list does not know does not compile: the edge has to know whom it is for. */
+/** A path missing from the shared list does not compile: the edge has to know who may call it. */
 type OwnRoutes = Readonly<Record<Exclude<EnvdPath, "/connect">, Readonly<Record<string, Route>>>>;
 
 export function createRoutes(deps: RouteDeps): OwnRoutes {

@@ -1,4 +1,4 @@
-/** The HTTP server: limits, cross-origin headers, RPCs to one side and routes to the other, tunnels. */
+/** The HTTP server: limits, cross-origin headers; dispatches RPCs, routes and tunnels. */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -13,17 +13,17 @@ import { sendError } from "./reply.ts";
 import { callRoute, type Routes } from "./routes.ts";
 import { openTunnel } from "./tunnel.ts";
 
-/** Longer than the proxies in front keep a connection, so that it is never ours that closes under a request. */
+/** Longer than the proxies in front keep a connection, so that envd never closes one under a request. */
 const IDLE_CONNECTION_MS = 640_000;
-/** A new connection has to bring its first request's headers within this. */
+/** Time limit of a new connection's first headers. */
 const FIRST_HEADERS_MS = 60_000;
 const LARGEST_HEADERS_BYTES = 64 * 1024;
-/** Node would look at all connections every 30 s otherwise, and an idle sandbox must sleep. */
+/** Node would otherwise check all connections every 30 s, and an idle sandbox must stay idle. */
 const NEVER_CHECK_MS = 2 ** 31 - 1;
 
 export interface ServerDeps {
   readonly routes: Routes;
-  /** Ready soon after the server is. */
+  /** Resolves soon after the server listens. */
   readonly rpc: () => Promise<RpcHandler>;
   readonly access: Access;
   readonly journal: Journal;
@@ -35,7 +35,7 @@ export function createHttpServer({ routes, rpc, access, journal, idleMemory }: S
     const error = AppError.from(reason);
     if (error.code === "internal" && !request.socket.destroyed) report(journal, request, error);
     sendError(response, error);
-    // What is left of the body is let pass, or the answer would never be read.
+    // The rest of the body is discarded; otherwise the client would never read the answer.
     request.resume();
   };
 

@@ -1,4 +1,4 @@
-/** POST /connect?port=N with an upgrade: a raw connection to a server in the sandbox, also one that listens on loopback only. */
+/** POST /connect?port=N with an upgrade: a raw connection to a server in the sandbox, also on its loopback. */
 
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -8,7 +8,7 @@ import { errnoOf } from "../system/errno.ts";
 
 const TUNNEL_PROTOCOL = "svc-tcp";
 
-/** A server inside the sandbox is never further away than this. */
+/** Time limit of a connection inside the sandbox. */
 const DIAL_TIMEOUT_MS = 5_000;
 
 /** @throws {AppError} bad_request, nothing_listening */

@@ -1,4 +1,4 @@
-/** Makes programs in the sandbox trust one more certificate authority: in the bundles the image has, and beside them. */
+/** Installs one more certificate authority in the sandbox: in the image's bundles, and beside them. */
 
 import { chmod, mkdir, readFile, readlink, realpath, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { posix } from "node:path";
@@ -15,7 +15,7 @@ const BUNDLES = [
 ] as const;
 /** Found by update-ca-certificates, so that installing packages does not lose it. */
 const ANCHOR = "usr/local/share/ca-certificates/svc-ca.crt";
-/** For programs that are told by a variable. */
+/** For programs that read the path from a variable. */
 export const CA_FILE = "run/svc/ca.pem";
 /** OpenSSL without a bundle (Debian's Python) looks here, by the hash of the name; links as update-ca-certificates makes them. */
 const HASHED = "etc/ssl/certs";
@@ -29,7 +29,7 @@ const END = "# svc: end";
 export function withCertificate(bundle: string, pem: string, before = ""): string {
   const cleaned = withoutCertificate(bundle, before.trim());
   const wanted = pem.trim();
-  // update-ca-certificates has put it there, without our marks.
+  // update-ca-certificates has added it, without our marks.
   if (wanted === "" || cleaned.includes(wanted)) return cleaned;
   const separator = cleaned === "" || cleaned.endsWith("\n") ? "" : "\n";
   return `${cleaned}${separator}${BEGIN}\n${wanted}\n${END}\n`;
@@ -43,7 +43,7 @@ function withoutCertificate(bundle: string, before: string): string {
 }
 
 /**
- * Idempotent. An empty PEM takes ours out again, at the price of one look where there is none.
+ * Idempotent. An empty PEM removes the authority; without one installed that costs one look.
  * @param root `/` outside of tests
  * @returns the variables for programs that ask the system for nothing; they name files that only root can write
  */
@@ -59,12 +59,12 @@ export async function installCertificate(root: string, pem: string): Promise<Rea
     return {};
   }
   const [first] = BUNDLES;
-  // An image without any authority trusts nobody; now it trusts ours.
+  // An image without any authority trusts none; now it trusts this one.
   if (present.length === 0) await replace(at(first), withCertificate("", pem), 0o644);
   for (const path of [ANCHOR, CA_FILE]) await replace(at(path), `${pem.trim()}\n`, 0o644);
   await linkHash(at(HASHED), pem);
   const bundle = `/${present[0] ?? first}`;
-  // Node adds its file to what it knows; the others want all there is in one.
+  // Node adds its file to its own list; other programs need all authorities in one file.
   return { NODE_EXTRA_CA_CERTS: `/${CA_FILE}`, SSL_CERT_FILE: bundle, REQUESTS_CA_BUNDLE: bundle };
 }
 
@@ -115,7 +115,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-// Programs may read it at this moment: they see the old one or the new one.
+// Programs may read it at this moment: they see the old file or the new one.
 async function replace(path: string, text: string, mode: number): Promise<void> {
   await mkdir(posix.dirname(path), { recursive: true, mode: 0o755 });
   const beside = `${path}.svc-new`;

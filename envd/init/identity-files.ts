@@ -1,4 +1,4 @@
-/** The sandbox's identity as files, for programs that are not started by envd: /run/e2b/.E2B_* and /run/svc/*. */
+/** The sandbox's identity as files, for programs that envd does not start: /run/e2b/.E2B_* and /run/svc/*. */
 
 import { closeSync, constants, fstatSync, ftruncateSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { posix } from "node:path";

@@ -1,15 +1,15 @@
-/** Pure: the body of POST /init, checked field by field. */
+/** Pure: checks the body of POST /init field by field. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Settings } from "./session.ts";
 
 export interface InitRequest {
   readonly settings: Settings;
-  /** Milliseconds since 1970; undefined when not said. */
+  /** Milliseconds since 1970; undefined when absent. */
   readonly timestamp: number | undefined;
-  /** PEM; empty removes ours, undefined leaves everything as it is. */
+  /** PEM; empty removes the authority, undefined changes nothing. */
   readonly caBundle: string | undefined;
-  /** Of the node, from now on. */
+  /** The node's next token. */
   readonly controlToken: string | undefined;
 }
 

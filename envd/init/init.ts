@@ -1,4 +1,4 @@
-/** POST /init: the platform tells envd which sandbox this is. Sent again after every start, resume and fork. */
+/** POST /init: the platform sets the sandbox's identity. Sent again after every start, resume and fork. */
 
 import type { Journal } from "../runtime/journal.ts";
 import { installCertificate } from "./ca-bundle.ts";
@@ -21,8 +21,8 @@ export class Initialiser {
   }
 
   /**
-   * Requests are applied one after the other; one that is older than what was applied last changes nothing.
-   * A file that cannot be written is logged and does not keep the sandbox from starting.
+   * Requests are applied one after the other; one that is older than the last applied one changes nothing.
+   * A file that cannot be written is logged and does not fail the start.
    */
   async apply(request: InitRequest): Promise<void> {
     const turn = this.#turn.then(() => this.#apply(request));
@@ -30,7 +30,7 @@ export class Initialiser {
     await turn;
   }
 
-  /** Another certificate, or with an empty text none, for a sandbox that goes on as it is. Takes its turn. */
+  /** Another certificate, or none with an empty text, for a sandbox that runs. Waits its turn. */
   async trust(caBundle: string): Promise<void> {
     const turn = this.#turn.then(() => this.#trust(caBundle));
     this.#turn = turn.catch(() => undefined);
@@ -47,9 +47,9 @@ export class Initialiser {
       this.#lastApplied = timestamp;
     }
     const { executionId } = this.#session.settings;
-    // What it logged so far is of the sandbox that it was, or was copied from, and has been fetched there.
+    // Entries so far belong to the sandbox that it was, or was copied from, and were fetched there.
     if (executionId !== undefined && settings.executionId !== executionId) this.#journal.clear();
-    // First, and at once: from here on the new token counts and the old one does not.
+    // First, and at once: from here on only the new token is valid.
     this.#session.apply(settings);
     await this.#attempt("identity", () => writeIdentity(this.#root, settings));
     if (caBundle !== undefined) await this.#attempt("ca bundle", () => this.#trust(caBundle));

@@ -1,15 +1,15 @@
-/** What /init told envd about the sandbox it is in: token, user, environment. Replaced whole, never merged. */
+/** The sandbox's identity from /init: token, user, environment. Replaced as a whole, never merged. */
 
 import { statSync } from "node:fs";
 import { AppError } from "../../shared/http/errors.ts";
 import { resolvePath } from "../system/paths.ts";
 import type { User, Users } from "../system/users.ts";
 
-/** Where commands look for programs when neither the image nor the client says so. */
+/** PATH of commands when neither the image nor the client sets one. */
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 export interface Settings {
-  /** Empty until the first /init: then everything is open. */
+  /** Empty until the first /init: every request passes until then. */
   readonly accessToken: string | undefined;
   readonly envVars: Readonly<Record<string, string>>;
   readonly defaultUser: string | undefined;
@@ -49,7 +49,7 @@ export class Session {
     this.#settings = settings;
   }
 
-  /** Where programs that ask the system for nothing find the certificates; of all later commands. */
+  /** Paths of the certificates, in variables of all later commands. */
   trust(variables: Readonly<Record<string, string>>): void {
     this.#certificateVariables = variables;
   }
@@ -67,25 +67,25 @@ export class Session {
     return user;
   }
 
-  /** Absolute path of what a client named. @throws {AppError} bad_request for a path that no file can have */
+  /** Absolute form of a client's path. @throws {AppError} bad_request for a path that no file can have */
   path(path: string, user: User): string {
     if (path.includes("\0")) throw new AppError("bad_request", "a path cannot contain a zero byte");
     return resolvePath(path, user, this.#settings.defaultWorkdir);
   }
 
-  /** Where a command runs. Nobody having said so, a home that the image lacks is no reason to refuse it. */
+  /** Work directory of a command. A home that the image lacks is no reason to refuse a command that names none. */
   workingDirectory(cwd: string | undefined, user: User): string {
     const path = this.path(cwd ?? "", user);
     const said = (cwd !== undefined && cwd !== "") || this.#settings.defaultWorkdir !== undefined;
     return said || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? path : "/";
   }
 
-  /** What GET /envs shows: the variables of /init and the platform's own. */
+  /** The answer of GET /envs: the variables of /init and the platform's own. */
   globalVariables(): Record<string, string> {
     return { ...this.#settings.envVars, ...this.#platformVariables() };
   }
 
-  /** The environment of one command. Nothing of envd's own leaks into it; the request has the last word. */
+  /** The environment of one command. Nothing of envd's own environment is in it; the request's variables win. */
   environment(user: User, requested: Readonly<Record<string, string>>): Record<string, string> {
     const base = { PATH: this.#basePath, HOME: user.home, USER: user.name, LOGNAME: user.name };
     return { ...base, ...this.#certificateVariables, ...this.globalVariables(), ...requested };

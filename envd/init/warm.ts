@@ -1,4 +1,4 @@
-/** POST /warm: runs the paths of a sandbox's first commands once, so that they are compiled before the first client comes. */
+/** POST /warm: runs the code of a sandbox's first commands once, so that it is compiled before the first client. */
 
 import { rm } from "node:fs/promises";
 import { Agent, request as httpRequest } from "node:http";
@@ -10,11 +10,11 @@ export interface WarmOptions {
   /** A program that ends at once, in any image. */
   readonly program: string;
   readonly directory: string;
-  /** Of an envd that nobody has initialised yet: then POST /init is run as well, and taken back. */
+  /** For an envd without identity: then POST /init runs too, and is undone. */
   readonly controlToken: string | undefined;
 }
 
-/** V8 compiles a function properly after it has run some times. */
+/** Number of runs: V8 compiles a function well after some calls. */
 const ROUNDS = 6;
 const LIMIT_MS = 5_000;
 /** V8 sweeps in small steps after a collection; frozen in between, the first request would do the rest. */
@@ -25,7 +25,7 @@ const NOBODY = "-".repeat(20);
 /** Not every image has it. */
 const SHELL = { cmd: "/bin/bash", args: ["--noprofile", "--norc", "-c", ":"] };
 
-/** Best effort: a step that fails was warm enough to fail. */
+/** Best effort: a failed step has run its code as far as it can. */
 export async function warmUp({ port, program, directory, controlToken }: WarmOptions): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const signal = AbortSignal.timeout(LIMIT_MS);
@@ -66,12 +66,12 @@ export async function warmUp({ port, program, directory, controlToken }: WarmOpt
       await unary("filesystem.Filesystem/ListDir", { path: directory, depth: 1 });
     }
   } finally {
-    // Everything of it is taken back, or the freshly started envd would answer to this token.
+    // All of it is undone; otherwise the new envd would accept this token.
     await init({});
     agent.destroy();
     await rm(path, { force: true });
   }
-  // What this left behind would be frozen with the sandbox: a megabyte or two in every one of them.
+  // Garbage of these runs would be frozen with the sandbox: a megabyte or two in each.
   collectGarbage();
   await delay(SWEEP_MS);
 }
@@ -89,7 +89,7 @@ interface Call {
 
 function call({ agent, port, signal, method, url, contentType, body, controlToken }: Call): Promise<void> {
   return new Promise((resolve) => {
-    // As root, who is in every image.
+    // As root, which every image has.
     const headers = {
       "Content-Type": contentType,
       "Content-Length": body.length,

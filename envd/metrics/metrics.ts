@@ -1,4 +1,4 @@
-/** GET /metrics: what the sandbox uses and may use, as seen from inside. CPU is measured between two requests. */
+/** GET /metrics: the sandbox's use and limits, seen from inside. CPU is measured between two requests. */
 
 import { readFile, statfs } from "node:fs/promises";
 import { availableParallelism } from "node:os";
@@ -53,7 +53,7 @@ export class Metrics {
     };
     const last = this.#last;
     this.#last = sample;
-    // Nothing to compare the first one with.
+    // The first request has nothing to compare with.
     const percent = last === undefined ? 0 : cpuPercent(sample.usedNs - last.usedNs, sample.atNs - last.atNs, count);
     return { count, percent };
   }

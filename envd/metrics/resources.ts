@@ -1,8 +1,8 @@
-/** Pure: numbers out of the kernel's text files about CPU and memory. Unreadable files read as nothing. */
+/** Pure: parses the kernel's files about CPU and memory. Unreadable files count as empty. */
 
 export interface Memory {
   readonly totalBytes: number;
-  /** Without what can be dropped at once. */
+  /** Without memory that the kernel can drop at once. */
   readonly usedBytes: number;
   readonly cacheBytes: number;
 }

@@ -1,4 +1,4 @@
-/** Pure: a wait status of the kernel in the words of the public protocol, which are Go's. */
+/** Pure: the kernel's wait status in the words of the public protocol, which are Go's. */
 
 /** Signal number → Go's word for it on Linux. */
 const SIGNAL_WORDS: Readonly<Record<number, string>> = {

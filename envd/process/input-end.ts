@@ -1,8 +1,8 @@
-/** envd's end of a child's input: says of every write whether the pipe took all of it. */
+/** envd's end of a child's input: reports for every write whether the pipe took all of it. */
 
 import { Socket } from "node:net";
 
-/** What became of a write: `taken` by the pipe in full, or `lost`, in part or whole. */
+/** Outcome of a write: `taken` by the pipe in full, or `lost`, in part or whole. */
 type WriteOutcome = "taken" | "lost";
 
 export interface InputEnd {
@@ -10,7 +10,7 @@ export interface InputEnd {
   write(bytes: Uint8Array): Promise<WriteOutcome>;
   /** End of file for the child, after everything that was written before. May be repeated. */
   end(): void;
-  /** Closes it now. Writes that the pipe has not taken in full are lost, and are told so. */
+  /** Closes it now. Writes that the pipe has not taken in full end as `lost`. */
   destroy(): void;
 }
 

@@ -1,17 +1,17 @@
-/** A process's output as log entries, line by line, within a budget: a command that prints gigabytes must not cost the CPU twice. */
+/** Logs a process's output line by line, within a budget, so that endless output costs little processor time. */
 
 import type { Journal } from "../runtime/journal.ts";
 import type { Stream } from "./subscription.ts";
 
 const LONGEST_LINE_BYTES = 4096;
-/** Logged per process and second; the rest is counted. */
+/** Entries per process and second; further lines are only counted. */
 const BUDGET_BYTES = 64 * 1024;
 const BUDGET_WINDOW_MS = 1_000;
 const NEWLINE = 10;
 
 export interface OutputJournal {
   readonly observe: (stream: Stream, bytes: Uint8Array) => void;
-  /** Logs what did not end with a line break. */
+  /** Logs an unfinished last line. */
   flush(): void;
 }
 
@@ -43,7 +43,7 @@ export function outputJournal(journal: Journal, pid: number): OutputJournal {
   };
 
   const observe = (stream: Stream, bytes: Uint8Array) => {
-    // A terminal's bytes are cursor movements and echoes; as lines they say nothing.
+    // A terminal's bytes are cursor movements and echoes; they make no readable lines.
     if (stream === "pty" || !withinBudget(bytes.length)) return;
     let rest = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     const before = partial.get(stream);

@@ -1,4 +1,4 @@
-/** envd's ends of a child's pipes: opened through svc-exec, read with back-pressure, drained when the child is gone. */
+/** envd's ends of a child's pipes: opened through svc-exec, read with back-pressure, drained when the child has ended. */
 
 import { closeSync, constants, openSync, readSync } from "node:fs";
 import { Socket } from "node:net";
@@ -19,7 +19,7 @@ export interface OutputEnd {
   readonly ended: Promise<void>;
   pause(): void;
   resume(): void;
-  /** Delivers what the pipe holds now and closes it, whoever else could still write. */
+  /** Delivers the pipe's present content and closes it, even if other programs could still write. */
   drain(): void;
 }
 
@@ -55,7 +55,7 @@ export function openEnds(spawned: Spawned, terminal: boolean, onBytes: OnBytes):
   }
 }
 
-// ENXIO: the child has ended and nobody can read what we would write.
+// ENXIO: the child has ended and no program can read the input.
 function openInput(path: string, open: (path: string, flags: number) => number): number | undefined {
   try {
     return open(path, constants.O_WRONLY);

@@ -1,4 +1,4 @@
-/** What followers of a process see: its pid, its output, keepalives while it is silent, its end. */
+/** The event stream of a process: its pid, its output, keepalives while it is silent, its end. */
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -12,7 +12,7 @@ export interface FollowOptions {
   readonly signal: AbortSignal;
 }
 
-/** Ends after the end event. @throws the signal's reason, or what became of the process when that is a failure */
+/** Ends after the end event. @throws the signal's reason, or why the process was lost */
 export async function* processEvents(
   pid: number,
   follower: Follower,
@@ -37,7 +37,7 @@ export function startEvent(pid: number): Event {
   return { event: { case: "start", value: { pid } } };
 }
 
-/** A process that was killed by its deadline, or lost, has not ended: a failed stream is never told as a result. */
+/** A process that was killed by its deadline, or lost, has no result: its stream fails instead. */
 export function endEvent(ending: Ending): Event {
   switch (ending.is) {
     case "exit":

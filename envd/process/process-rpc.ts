@@ -1,4 +1,4 @@
-/** The `process.Process` service: messages in, the process table's answers out. */
+/** The `process.Process` service: converts messages to calls of the process table and results to messages. */
 
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { AppError } from "../../shared/http/errors.ts";
@@ -133,7 +133,7 @@ function toSelector(message: ProcessSelector | undefined): Selector {
 async function feed(process: Process, input: ProcessInput | undefined): Promise<void> {
   if (input === undefined) throw new AppError("not_implemented", "no input given: stdin or pty");
   const kind = input.input;
-  // Some encoders leave empty bytes out altogether.
+  // Some encoders omit empty bytes.
   if (kind.case === undefined) return;
   if ((kind.case === "pty") !== process.terminal)
     throw new AppError(

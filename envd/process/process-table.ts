@@ -1,4 +1,4 @@
-/** The processes started here: live ones, and for a while how the others ended. */
+/** Processes started by envd: running ones, and for a while the results of ended ones. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Journal } from "../runtime/journal.ts";
@@ -7,7 +7,7 @@ import { outputJournal } from "./output-journal.ts";
 import { type Ending, type Follower, Process } from "./process.ts";
 import { type Limits, planSpawn, type StartRequest, startError } from "./start-plan.ts";
 
-/** A follower that comes a little late still learns the end. */
+/** How long a result is kept for followers that come late. */
 const RETAIN_EXIT_MS = 30_000;
 const RETAINED_EXITS = 1_000;
 
@@ -77,11 +77,11 @@ export class ProcessTable {
   }
 
   find(selector: Selector): Process | undefined {
-    // The newest first: a tag or a pid may have been used before by one whose output is still held open.
+    // The newest first: an older process with the same tag or pid may be listed while its output is still open.
     return [...this.#live].toReversed().find((process) => matches(process, selector));
   }
 
-  /** How a process ended within the last half minute. */
+  /** Result of a process that ended within the last half minute. */
   findExited(selector: Selector): Exited | undefined {
     return [...this.#exited.values()].toReversed().find((exited) => matches(exited, selector));
   }
@@ -90,7 +90,7 @@ export class ProcessTable {
     try {
       return new Process(this.#system, spawned, options);
     } catch (error) {
-      // Nobody could ever read it. It may also be gone already; both are fine.
+      // No follower could read its output. It may have ended already; both are fine.
       this.#system.signal(spawned.pid, 9, "group").catch(() => undefined);
       throw new AppError("resource_exhausted", "the sandbox has no room for another open file", { cause: error });
     }
@@ -118,7 +118,7 @@ export function processNotFound(selector: Selector): AppError {
   return new AppError("not_found", `process with ${what} not found`);
 }
 
-/** Whether a terminal or a signal met a process that had just ended. */
+/** Whether a terminal or a signal was meant for a process that has just ended. */
 export function hasEnded(reason: unknown): boolean {
   return reason instanceof SystemError && reason.errno === "ESRCH";
 }

@@ -1,4 +1,4 @@
-/** One child: its output to every follower, its input, its end. Output nobody follows is read and dropped. */
+/** One child: its output to every follower, its input, its end. Output without followers is read and dropped. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Spawned, System, WaitStatus } from "../system/system.ts";
@@ -14,7 +14,7 @@ export interface ProcessConfig {
   readonly cwd: string | undefined;
 }
 
-/** How it ended, as followers are told. */
+/** The end as followers get it. */
 export type Ending =
   | { readonly is: "exit"; readonly report: ExitReport }
   | { readonly is: "deadline" }
@@ -26,15 +26,15 @@ export interface ProcessOptions {
   readonly config: ProcessConfig;
   readonly tag: string | undefined;
   readonly terminal: boolean;
-  /** It is killed after this long; undefined lets it run. */
+  /** The process is killed after this time; undefined: no limit. */
   readonly deadlineMs: number | undefined;
-  /** Sees all output, beside the followers and without making anybody wait. */
+  /** Gets all output, beside the followers, without slowing the process. */
   readonly observe: (stream: Stream, bytes: Uint8Array) => void;
 }
 
-/** A killed process that still has not ended then waits in the kernel, for a disk for example. */
+/** A killed process that has not ended by then waits in the kernel, for example for a disk. */
 const KILL_LIMIT_MS = 5_000;
-/** Children of a killed process are ended by then; one that its own parent does not reap would be waited for without end. */
+/** By then children of a killed process have ended; one that its own parent does not reap would be awaited for ever. */
 const GROUP_LIMIT_MS = 500;
 const GROUP_LOOK_MS = 5;
 /** Longest time-out of a timer, about 24 days. */
@@ -45,7 +45,7 @@ export class Process {
   readonly config: ProcessConfig;
   readonly tag: string | undefined;
   readonly terminal: boolean;
-  /** After the last output was handed to every follower. */
+  /** After every follower has got the last output. */
   readonly ended: Promise<Ending>;
   readonly #system: System;
   readonly #followers = new Set<Follower>();
@@ -54,7 +54,7 @@ export class Process {
   #input: InputEnd | undefined;
   readonly #exited: Promise<unknown>;
   #expired = false;
-  /** SendSignal was used: a grandchild that holds the output must not delay the end. */
+  /** SendSignal was used: a grandchild that holds the output open must not delay the end. */
   #signalled = false;
   #gone = false;
   #paused = false;
@@ -152,7 +152,7 @@ export class Process {
     if (deadlineMs === undefined) return undefined;
     const expire = () => {
       this.#expired = true;
-      // It may have ended in this moment, or svc-exec with it: either way there is nobody to kill.
+      // It may have ended at this moment, or svc-exec with it: then there is nothing to kill.
       this.signal(9).catch(() => undefined);
     };
     return setTimeout(expire, Math.min(deadlineMs, LONGEST_TIMER_MS));
@@ -185,7 +185,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, ms));
 }
 
-/** Whether it came in time. */
+/** Whether it happened within the limit. */
 function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), ms);

@@ -1,4 +1,4 @@
-/** Pure: a request to start a process, checked and turned into what svc-exec needs; and what its refusals mean. */
+/** Pure: checks a request to start a process and converts it for svc-exec; converts svc-exec's refusals to errors. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { SpawnPlan } from "../system/system.ts";
@@ -16,13 +16,13 @@ export interface StartRequest {
   readonly stdin: boolean;
 }
 
-/** What envd found about itself when it started: children get back what Node or the container changed for envd. */
+/** envd's own limits at its start: children get back what Node or the container changed for envd. */
 export interface Limits {
   readonly oomScore: number;
   readonly openFiles: number;
 }
 
-/** What a terminal gets when the client did not say. */
+/** Terminal settings when the client names none. */
 const DEFAULT_SIZE = { cols: 80, rows: 24 };
 const LARGEST_SIZE = 0xffff;
 
@@ -44,7 +44,7 @@ export function planSpawn(
   return { argv, env, cwd, uid, gid, groups, ...limits, terminal: size, stdin: stdin || terminal !== undefined };
 }
 
-/** Zero means "not said". @throws {AppError} bad_request for a size no terminal has */
+/** Zero means absent. @throws {AppError} bad_request for a size that no terminal has */
 export function terminalSize(cols: number, rows: number): { cols: number; rows: number } {
   if (cols > LARGEST_SIZE || rows > LARGEST_SIZE)
     throw new AppError("bad_request", `terminal size ${cols}x${rows} is larger than ${LARGEST_SIZE}x${LARGEST_SIZE}`);
@@ -59,7 +59,7 @@ function printable(name: string): string {
   return name.slice(0, 100).replaceAll("\0", "\\0");
 }
 
-/** Not enough of something: the same request can succeed later. */
+/** Lack of a resource: the same request can succeed later. */
 const EXHAUSTED = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ENOSPC"]);
 
 /** Why a start failed, for the client. */

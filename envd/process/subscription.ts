@@ -1,4 +1,4 @@
-/** One follower of a process: output queued in order, bounded by asking the source to wait, ended by the process or the follower. */
+/** One follower of a process: a bounded, ordered queue of output that slows the source when it is full. */
 
 import { Wakeup } from "../runtime/wakeup.ts";
 
@@ -9,7 +9,7 @@ export interface Chunk {
   readonly bytes: Uint8Array;
 }
 
-/** A follower that is behind by this much makes the process wait. */
+/** Bytes behind at which a follower slows the process. */
 const HIGH_WATER_BYTES = 256 * 1024;
 
 export class Subscription<End> {
@@ -36,14 +36,14 @@ export class Subscription<End> {
     this.#wakeup.wake();
   }
 
-  /** Nothing is pushed after this. The end is told once the queue is empty. */
+  /** No output is pushed after this. The follower gets the end once its queue is empty. */
   end(value: End): void {
     this.#end = { value };
     this.#wakeup.wake();
   }
 
   /**
-   * The next chunk, or the end, or undefined when there was nothing for `idleMs`.
+   * The next chunk, or the end, or undefined after `idleMs` without output.
    * @throws the signal's reason when it aborts
    */
   async next(idleMs: number, signal: AbortSignal): Promise<Chunk | { readonly end: End } | undefined> {
@@ -59,7 +59,7 @@ export class Subscription<End> {
     return this.#end === undefined ? undefined : { end: this.#end.value };
   }
 
-  /** The follower leaves; safe to call twice. */
+  /** Removes the follower; may be repeated. */
   close(): void {
     this.#queue.length = 0;
     this.#queuedBytes = 0;

@@ -1,9 +1,9 @@
-/** How our errors leave over Connect: the code of each AppError, and unknown failures as "internal error". */
+/** Converts errors for Connect: a code for each AppError, and "internal error" for unknown failures. */
 
 import { Code, ConnectError } from "@connectrpc/connect";
 import { AppError, type ErrorCode } from "../../shared/http/errors.ts";
 
-/** Codes that are not here are `internal`. */
+/** Other codes are `internal`. */
 const RPC_CODES: Partial<Record<ErrorCode, Code>> = {
   bad_request: Code.InvalidArgument,
   failed_precondition: Code.FailedPrecondition,

@@ -1,4 +1,4 @@
-/** Both RPC services on one Connect handler: JSON and binary, errors as the protocol has them, streams that always say how they ended. */
+/** Both RPC services on one Connect handler: JSON and binary, errors of the protocol, streams that always send their end. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
@@ -17,9 +17,9 @@ import type { System } from "../system/system.ts";
 import type { Users } from "../system/users.ts";
 import { toConnectError } from "./rpc-errors.ts";
 
-/** Of one request message: input for a process, mostly. */
+/** Largest request message: mostly input for a process. */
 const LARGEST_MESSAGE_BYTES = 32 * 1024 * 1024;
-/** Replies are not compressed: they stay on the machine, and the proxy in front does not look into them. */
+/** Replies are not compressed: they stay on the machine, and the proxy in front does not read them. */
 const NEVER_COMPRESS_BYTES = 0xffffffff;
 
 export interface RpcDeps {
@@ -30,7 +30,7 @@ export interface RpcDeps {
   readonly hub: WatchHub;
   readonly journal: Journal;
   readonly now: () => number;
-  /** Ends every stream, with its reason as their error. */
+  /** Ends every stream with its reason as error. */
   readonly shutdown: AbortSignal;
 }
 
@@ -60,7 +60,7 @@ export function createRpcHandler(deps: RpcDeps): RpcHandler {
   });
 }
 
-/** Our errors become the protocol's; what nobody expected is logged once, here. */
+/** Converts errors to the protocol's; unexpected ones are logged once, here. */
 function errors(journal: Journal): Interceptor {
   const convert = (reason: unknown): ConnectError => {
     const error = toConnectError(reason);

@@ -1,9 +1,9 @@
 /**
- * Gives back what a burst of work left on the heap, once the sandbox rests. V8's own collector for idle programs is off
+ * Collects garbage of a burst of work once the sandbox is idle. V8's own collector for idle programs is off
  * (`launch.ts`): its timer expires while a sandbox is frozen, and the first request after the thaw paid for it.
  */
 
-/** Quiet for this long is rest. */
+/** Time without requests that counts as idle. */
 const REST_MS = 10_000;
 /** Less than this above the smallest heap seen at rest is not worth a collection. */
 const WORTH_BYTES = 8 * 1024 * 1024;
@@ -24,7 +24,7 @@ export class IdleMemory {
     this.#deps = deps;
   }
 
-  /** A request came or went. */
+  /** A request began or ended. */
   touch(): void {
     this.#touched = true;
     this.#timer ??= setInterval(() => this.#look(), REST_MS).unref();
@@ -40,7 +40,7 @@ export class IdleMemory {
       this.#touched = false;
       return;
     }
-    // An idle sandbox sleeps: no timer until somebody comes again.
+    // An idle sandbox runs no timers until the next request.
     this.stop();
     const used = this.#deps.used();
     if (used > this.#low + WORTH_BYTES) this.#deps.collect();
@@ -48,13 +48,13 @@ export class IdleMemory {
   }
 }
 
-/** The heap of this program and what it holds outside of it. */
+/** The heap of this program and its memory outside of it. */
 export function heapBytes(): number {
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/** Does nothing where the program was started without `--expose-gc`. */
+/** No effect where the program was started without `--expose-gc`. */
 export function collectGarbage(): void {
   globalThis.gc?.();
 }

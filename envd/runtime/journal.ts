@@ -1,4 +1,4 @@
-/** What happened in this sandbox lately, for the platform's logs: a ring bounded in bytes, the oldest entries leave first. */
+/** Recent events of this sandbox, for the platform's logs: a ring bounded in bytes that drops the oldest entries. */
 
 export type JournalLevel = "debug" | "info" | "warn" | "error";
 
@@ -15,7 +15,7 @@ export interface JournalEntry {
 
 export interface JournalPage {
   readonly entries: readonly JournalEntry[];
-  /** What to ask for next: `after` this. */
+  /** The `after` of the next call. */
   readonly next: number;
 }
 
@@ -50,7 +50,7 @@ export class Journal {
     return { entries, next: entries.at(-1)?.seq ?? after };
   }
 
-  /** Forgets everything; numbers go on. */
+  /** Deletes all entries; numbers continue. */
   clear(): void {
     this.#entries = [];
     this.#first = 0;

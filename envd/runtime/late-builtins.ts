@@ -1,5 +1,5 @@
 /**
- * Modules of Node that few sandboxes ever need, loaded when they are: at start they would cost a tenth of the time to
+ * Modules of Node that few sandboxes need, loaded on first use: at start they would take a tenth of the time to
  * listening, and their memory for good.
  */
 
@@ -18,7 +18,7 @@ export function lateZlib(): typeof import("node:zlib") {
 }
 
 /**
- * A name nobody else has, in lower-case hexadecimal. From the kernel: OpenSSL's generator is memory of this process, and
+ * A unique name, in lower-case hexadecimal. From the kernel: OpenSSL's generator is memory of this process, and
  * every sandbox that is started from one memory image would go on with the same numbers.
  */
 export function randomName(bytes: number): string {

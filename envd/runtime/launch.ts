@@ -1,4 +1,4 @@
-/** How envd is started inside any image: the one place that knows. The build writes it to launch.json for the agent. */
+/** The command line of envd in any image. The build writes it to launch.json for the agent. */
 
 /**
  * Measured, see README.md: no V8 threads, a small young generation, no second compiler (its code costs a megabyte);

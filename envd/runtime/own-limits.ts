@@ -1,8 +1,8 @@
-/** Pure: what children have to get back: what Node or the container has changed for envd itself. */
+/** Pure: limits that children get back because Node or the container changed them for envd itself. */
 
 import type { Limits } from "../process/start-plan.ts";
 
-/** So much more willing than envd is a child to be killed when memory runs out. */
+/** Added to a child's out-of-memory score, so that the kernel ends children before envd. */
 const OOM_STEP = 100;
 const MOST_OOM_SCORE = 1000;
 

@@ -1,5 +1,5 @@
 /**
- * Replaces two built-ins that cost an idle sandbox dearly. Node's own `Headers` loads its whole HTTP client with a
+ * Replaces two built-ins that cost an idle sandbox much. Node's own `Headers` loads its whole HTTP client with a
  * WebAssembly parser (4 MB, 20 ms); base64 of byte arrays is missing in Node 20, and the protobuf library's own
  * version handles one character at a time. Only main.ts imports this, before anything else: libraries look once.
  */

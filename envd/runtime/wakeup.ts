@@ -1,4 +1,4 @@
-/** Waiting for something that another part of the program brings about: with a limit, and until the caller leaves. */
+/** Waits for an event of another part of the program: with a limit, and until the caller disconnects. */
 
 export class Wakeup {
   #wake: (() => void) | undefined;

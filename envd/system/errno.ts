@@ -1,4 +1,4 @@
-/** Pure: which errno a failed system call of Node had, and which of ours it is. */
+/** Pure: reads the errno of a failed system call of Node, and converts it to an error of the platform. */
 
 import { AppError, type ErrorCode } from "../../shared/http/errors.ts";
 
@@ -9,7 +9,7 @@ export function errnoOf(reason: unknown): string | undefined {
   return "code" in reason && typeof reason.code === "string" ? reason.code : undefined;
 }
 
-/** What each errno of a file operation means to the caller: code, and words around the path. */
+/** Meaning of each errno of a file operation for the caller: code, and words around the path. */
 const FILE_ERRORS: Readonly<Record<string, readonly [ErrorCode, (path: string) => string]>> = {
   ENOSPC: ["no_space", () => "not enough disk space available"],
   EDQUOT: ["no_space", () => "not enough disk space available"],

@@ -1,4 +1,4 @@
-/** Frames between envd and svc-exec: building requests, cutting the answer stream, reading answers. Pure; mirrors exec/svc-exec.h. */
+/** Frames between envd and svc-exec: builds requests, splits the answer stream, reads answers. Pure; see exec/svc-exec.h. */
 
 /** Request kinds of svc-exec. */
 export const Request = {

@@ -1,4 +1,4 @@
-/** The svc-exec child process and its socket: requests go in, replies and events come out, in order. Knows nothing of their meaning. */
+/** The svc-exec child process and its socket: sends requests, receives replies and events in order, without interpreting them. */
 
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -64,7 +64,7 @@ export class Helper {
     if (child.pid === undefined) return failed;
     const socket = child.stdio[3];
     if (!(socket instanceof Duplex)) throw new AppError("internal", "svc-exec has no control socket");
-    // Neither keeps envd running: a server that is closed must end.
+    // Neither keeps envd running: envd ends when its server is closed.
     child.unref();
     (socket as Socket).unref();
     return new Helper(child, socket, events);
@@ -99,7 +99,7 @@ export class Helper {
     });
   }
 
-  /** A request that has no reply. */
+  /** Sends a request without a reply. */
   tell(kind: number, fields: readonly Field[]): void {
     if (this.alive) this.#socket.write(encodeFrame(kind, 0, fields));
   }

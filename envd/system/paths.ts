@@ -1,4 +1,4 @@
-/** Pure: how a path given by a client becomes an absolute one. envd is root inside; nothing is refused here. */
+/** Pure: makes a client's path absolute. envd is root inside; no path is refused here. */
 
 import { posix } from "node:path";
 import type { User } from "./users.ts";

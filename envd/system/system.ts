@@ -25,7 +25,7 @@ export interface SpawnPlan {
   readonly stdin: boolean;
 }
 
-/** How a child ended: a wait status of the kernel, or nothing when svc-exec was lost and nobody can know. */
+/** End of a child: a wait status of the kernel, or nothing when svc-exec was lost. */
 export type WaitStatus = number | undefined;
 
 export interface Spawned {
@@ -35,11 +35,11 @@ export interface Spawned {
   readonly stdout: string;
   readonly stderr: string | undefined;
   readonly exited: Promise<WaitStatus>;
-  /** Call when the paths have been opened, or will not be. */
+  /** Must be called when the paths have been opened, or will not be. */
   release(): void;
 }
 
-/** A failed system call, by errno name and by what was being done. */
+/** A failed system call: errno name and the step that failed. */
 export class SystemError extends Error {
   readonly errno: string;
   readonly step: SpawnStep;
@@ -59,7 +59,7 @@ export type SpawnStep = (typeof SPAWN_STEPS)[number];
 
 export interface WatchListener {
   readonly notified: (wd: number, mask: number, name: string) => void;
-  /** Every watch is gone, because svc-exec is. */
+  /** Every watch is lost, because svc-exec has ended. */
   readonly lost: () => void;
 }
 
@@ -107,13 +107,13 @@ export class System {
     return helper.request(Request.spawn, fields, (body) => this.#spawned(helper, body));
   }
 
-  /** Sends to the process, or to its whole group. False when it has ended. */
+  /** Signals the process, or its whole group. False when it has ended. */
   async signal(pid: number, signal: number, to: "process" | "group"): Promise<boolean> {
     const helper = await this.#running();
     return helper.request(Request.signal, [pid, signal, to === "group" ? 1 : 0], (body) => body.int() === 0);
   }
 
-  /** @throws {SystemError} when there is no such terminal any more */
+  /** @throws {SystemError} when the terminal has ended */
   async resize(pid: number, cols: number, rows: number): Promise<void> {
     const helper = await this.#running();
     await helper.request(Request.resize, [pid, cols, rows], mustSucceed);
@@ -133,7 +133,7 @@ export class System {
     await helper.request(Request.unwatch, [wd], () => undefined);
   }
 
-  /** When this returns, every event that had happened before it was called has been told. */
+  /** When this returns, every event before the call has been delivered. */
   async sync(): Promise<void> {
     const helper = await this.#running();
     await helper.request(Request.sync, [], () => undefined);
@@ -160,7 +160,7 @@ export class System {
     return found;
   }
 
-  /** Makes these the only metadata of the file. Writes nothing that is there already. @throws {SystemError} */
+  /** Replaces the metadata of the file. Writes no value that is there already. @throws {SystemError} */
   async setAttributes(path: string, attributes: Attributes): Promise<void> {
     const pairs = Object.entries(attributes).flatMap(([name, value]) => [`user.e2b.${name}`, value]);
     const helper = await this.#running();

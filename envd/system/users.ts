@@ -1,4 +1,4 @@
-/** Users and groups as /etc/passwd and /etc/group say. Parsed here, so that it works in any image, with any libc or none. */
+/** Users and groups from /etc/passwd and /etc/group. Parsed here, so that it works in any image, with any libc or none. */
 
 import { readFileSync, statSync } from "node:fs";
 import { AppError } from "../../shared/http/errors.ts";
@@ -25,7 +25,7 @@ export interface Group {
   readonly members: readonly string[];
 }
 
-/** Lines that make no sense are skipped, as libc does. */
+/** Unreadable lines are skipped, as in libc. */
 export function parsePasswd(text: string): Passwd[] {
   const users: Passwd[] = [];
   for (const line of text.split("\n")) {
@@ -64,12 +64,12 @@ function numericUser(name: string, passwd: readonly Passwd[]): Passwd | undefine
   return passwd.find((user) => user.uid === uid) ?? { name, uid, gid: 0, home: "/" };
 }
 
-// Root exists even where no file says so.
+// Root exists even where no file names it.
 function rootWithoutFile(name: string): Passwd | undefined {
   return name === "root" ? { name, uid: 0, gid: 0, home: "/root" } : undefined;
 }
 
-/** A sandbox can put anything under this name; nobody has a user database this large. */
+/** A sandbox can put any file here; no user database is this large. */
 const LARGEST_FILE_BYTES = 4 * 1024 * 1024;
 
 interface Cached<T> {
@@ -77,7 +77,7 @@ interface Cached<T> {
   readonly entries: readonly T[];
 }
 
-/** The live user database: read again whenever a file has changed. */
+/** The live user database: read again when a file has changed. */
 export class Users {
   readonly #etc: string;
   #passwd: Cached<Passwd> = { stamp: "", entries: [] };
