@@ -4,7 +4,7 @@ import type { Heartbeat, NodeFacts, NodeLoad } from "../../shared/agent-api/rout
 import { VERSION } from "../../shared/version.ts";
 import type { AgentConfig } from "../config.ts";
 import { promised } from "../sandboxes/pool-plan.ts";
-import type { Sandbox } from "../sandboxes/sandboxes.ts";
+import type { Sandbox } from "../sandboxes/sandbox.ts";
 
 /** Facts that do not change while one agent process runs. */
 export interface NodeIdentity {

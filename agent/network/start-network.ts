@@ -3,7 +3,7 @@
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { EgressProcess, OnDecisions } from "../egress-supervisor/process.ts";
-import type { Sandbox } from "../sandboxes/sandboxes.ts";
+import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Firewall } from "./firewall.ts";
 import { createGate } from "./gate.ts";

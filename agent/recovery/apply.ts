@@ -9,7 +9,7 @@ import type { Plan } from "../network/addresses.ts";
 import type { Firewall } from "../network/firewall.ts";
 import type { Links } from "../network/links.ts";
 import type { LiveContainer } from "../sandboxes/live-container.ts";
-import type { Sandbox } from "../sandboxes/sandboxes.ts";
+import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Criu } from "../snapshots/criu.ts";
 import type { SnapshotFiles } from "../snapshots/store/files.ts";
 import { interruptedCaptures } from "../snapshots/take/interrupted.ts";

@@ -7,7 +7,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { Envd } from "../containers/envd.ts";
 import type { LogQuery, LogStore, StoredEntry } from "../store/logs.ts";
-import type { Sandbox } from "./sandboxes.ts";
+import type { Sandbox } from "./sandbox.ts";
 
 const EVERY_MS = 30_000;
 const ASKED_LIMIT_MS = 1_000;

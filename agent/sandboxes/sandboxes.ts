@@ -9,38 +9,12 @@ import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import { createInLine } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
-import { ENVD_VERSION } from "../../shared/version.ts";
-import type { ExecutionStore, OnTimeout } from "../store/executions.ts";
+import type { ExecutionStore } from "../store/executions.ts";
 import type { Disposal } from "./disposal.ts";
 import type { Launched, LaunchSpec } from "./launch.ts";
-import type { LiveContainer } from "./live-container.ts";
+import { createLiveSet, sandboxOf } from "./live-set.ts";
+import { identity, type Sandbox, toStarted } from "./sandbox.ts";
 import { whyNotStarted } from "./why-not-started.ts";
-
-/** A sandbox that runs, as everything else here sees it. */
-export interface Sandbox {
-  readonly executionId: string;
-  readonly sandboxId: string;
-  readonly container: LiveContainer;
-  readonly egress: EgressPolicy;
-  readonly startedAt: number;
-  readonly warm: boolean;
-  /** Which part of what it was before is there again. */
-  readonly restored: Started["restored"];
-  readonly endAt: number;
-  readonly onTimeout: OnTimeout;
-}
-
-type Entry =
-  | {
-      readonly is: "starting";
-      readonly sandboxId: string;
-      readonly done: Promise<Started>;
-      readonly cancel: AbortController;
-    }
-  | { readonly is: "running"; readonly sandbox: Sandbox }
-  /** It is being paused: not routable, and back if that fails. */
-  | { readonly is: "leaving"; readonly sandboxId: string; readonly sandbox: Sandbox; readonly done: Promise<void> }
-  | { readonly is: "stopping"; readonly sandboxId: string; readonly done: Promise<void> };
 
 export interface SandboxesDeps {
   readonly launch: (spec: LaunchSpec, signal: AbortSignal) => Promise<Launched>;
@@ -102,16 +76,11 @@ export interface Sandboxes {
 
 export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   const { launch, disposal, store, closeStreams, beforeEnd, onChange, onStart, now, log } = deps;
-  const entries = new Map<string, Entry>();
-  const routes = new Map<string, Sandbox>();
+  const live = createLiveSet();
+  const { entries, routes, add } = live;
   const state = { draining: false };
   const changes = createInLine();
   const changed = (executionId: string) => changes(executionId, () => Promise.resolve());
-
-  const add = (sandbox: Sandbox) => {
-    entries.set(sandbox.executionId, { is: "running", sandbox });
-    routes.set(sandbox.sandboxId, sandbox);
-  };
 
   const admit = (executionId: string, { sandboxId, origin }: StartBody) => {
     if (state.draining) throw new AppError("unavailable", "the node is shutting down");
@@ -306,26 +275,13 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
       }
     },
 
-    route(sandboxId) {
-      const sandbox = routes.get(sandboxId);
-      if (sandbox === undefined) return undefined;
-      const { executionId, container } = sandbox;
-      return { executionId, address: container.slot.address, controlToken: container.controlToken };
-    },
-
-    get(executionId) {
-      const entry = entries.get(executionId);
-      return entry?.is === "running" ? entry.sandbox : undefined;
-    },
-
-    running: () => [...entries.values()].flatMap((entry) => (entry.is === "running" ? [entry.sandbox] : [])),
-
-    leaving: () => [...entries.values()].flatMap((entry) => (entry.is === "leaving" ? [entry.sandbox] : [])),
-
+    route: live.route,
+    get: live.get,
+    running: live.running,
+    leaving: live.leaving,
     get starting() {
-      return [...entries.values()].filter(({ is }) => is === "starting").length;
+      return live.starting();
     },
-
     adopt: add,
 
     async drain() {
@@ -336,25 +292,6 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   };
 }
 
-function sandboxOf(entry: Entry): string {
-  return entry.is === "running" ? entry.sandbox.sandboxId : entry.sandboxId;
-}
-
-function identity(body: StartBody): Pick<Sandbox, "sandboxId" | "egress" | "endAt" | "onTimeout"> {
-  const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
-  return {
-    sandboxId,
-    egress,
-    endAt,
-    onTimeout: { does: onTimeout, memory: onTimeoutMemory },
-  };
-}
-
 function ignore(): void {
   // Told to whoever asked for it.
-}
-
-function toStarted({ executionId, sandboxId, container, startedAt, warm, restored }: Sandbox): Started {
-  const { address } = container.slot;
-  return { executionId, sandboxId, address, envdVersion: ENVD_VERSION, startedAt, warm, restored };
 }

@@ -5,7 +5,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
 import type { Usage } from "../containers/cgroup-files.ts";
 import type { SampleStore } from "../store/samples.ts";
-import type { Sandbox } from "./sandboxes.ts";
+import type { Sandbox } from "./sandbox.ts";
 
 const MIB = 1024 * 1024;
 /** Delay after a start: reading the kernel's counters takes two milliseconds, and the first command comes first. */

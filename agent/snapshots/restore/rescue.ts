@@ -6,7 +6,7 @@
 
 import { randomUUID } from "node:crypto";
 import { Teardown } from "../../../shared/program/teardown.ts";
-import type { Sandbox } from "../../sandboxes/sandboxes.ts";
+import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import { captureMemory, diskOf } from "../take/memory-to-disk.ts";
 import type { PauseDeps } from "../take/pause.ts";
 

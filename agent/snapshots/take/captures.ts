@@ -2,7 +2,8 @@
 
 import type { CaptureBody, Captured } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import type { Sandbox, Sandboxes } from "../../sandboxes/sandboxes.ts";
+import type { Sandbox } from "../../sandboxes/sandbox.ts";
+import type { Sandboxes } from "../../sandboxes/sandboxes.ts";
 import type { SnapshotStore } from "../../store/snapshots.ts";
 import type { Capture } from "./memory-to-disk.ts";
 import { toCaptured } from "./memory-to-disk.ts";

@@ -6,7 +6,7 @@ import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Envd } from "../../containers/envd.ts";
 import { type FindHole, refuseHoles } from "../../disk/holes.ts";
-import type { Sandbox } from "../../sandboxes/sandboxes.ts";
+import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
 import { type Capture, type CaptureDeps, captureMemory, diskOf, toCaptured } from "./memory-to-disk.ts";
 import { refuseTraced } from "./traced.ts";

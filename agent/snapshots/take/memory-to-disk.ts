@@ -5,7 +5,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
-import type { Sandbox } from "../../sandboxes/sandboxes.ts";
+import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Disk, Sizes, Snapshot } from "../../store/snapshots.ts";
 import type { Criu } from "../criu.ts";
 import { noSpace, type SnapshotFiles } from "../store/files.ts";

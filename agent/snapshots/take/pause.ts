@@ -5,7 +5,7 @@ import type { Log } from "../../../shared/program/log.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Envd } from "../../containers/envd.ts";
 import type { Gate } from "../../network/gate.ts";
-import type { Sandbox } from "../../sandboxes/sandboxes.ts";
+import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
 import type { Hot } from "../frozen/frozen.ts";
 import type { Capture, CaptureDeps } from "./memory-to-disk.ts";

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { memoryV1, memoryV2, usageUsV2 } from "../../../agent/containers/cgroup-files.ts";
 import { planNetwork } from "../../../agent/network/addresses.ts";
-import type { Sandbox } from "../../../agent/sandboxes/sandboxes.ts";
+import type { Sandbox } from "../../../agent/sandboxes/sandbox.ts";
 import { type Metrics, startMetrics } from "../../../agent/sandboxes/usage.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";

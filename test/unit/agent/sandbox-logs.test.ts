@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "vitest";
 import { planNetwork } from "../../../agent/network/addresses.ts";
 import { type SandboxLogs, startSandboxLogs } from "../../../agent/sandboxes/logs.ts";
-import type { Sandbox } from "../../../agent/sandboxes/sandboxes.ts";
+import type { Sandbox } from "../../../agent/sandboxes/sandbox.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";

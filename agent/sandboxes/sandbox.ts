@@ -1,0 +1,36 @@
+/** A sandbox that runs on this node: what its start request made of it, and what the orchestrator gets back. */
+
+import type { StartBody, Started } from "../../shared/agent-api/routes.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
+import { ENVD_VERSION } from "../../shared/version.ts";
+import type { OnTimeout } from "../store/executions.ts";
+import type { LiveContainer } from "./live-container.ts";
+
+/** A sandbox that runs, as everything else here sees it. */
+export interface Sandbox {
+  readonly executionId: string;
+  readonly sandboxId: string;
+  readonly container: LiveContainer;
+  readonly egress: EgressPolicy;
+  readonly startedAt: number;
+  readonly warm: boolean;
+  /** Which part of what it was before is there again. */
+  readonly restored: Started["restored"];
+  readonly endAt: number;
+  readonly onTimeout: OnTimeout;
+}
+
+export function identity(body: StartBody): Pick<Sandbox, "sandboxId" | "egress" | "endAt" | "onTimeout"> {
+  const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+  return {
+    sandboxId,
+    egress,
+    endAt,
+    onTimeout: { does: onTimeout, memory: onTimeoutMemory },
+  };
+}
+
+export function toStarted({ executionId, sandboxId, container, startedAt, warm, restored }: Sandbox): Started {
+  const { address } = container.slot;
+  return { executionId, sandboxId, address, envdVersion: ENVD_VERSION, startedAt, warm, restored };
+}
