@@ -2,11 +2,9 @@
 
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { agentApi, nodeApi } from "../shared/agent-api/routes.ts";
+import { nodeApi } from "../shared/agent-api/routes.ts";
 import { connect } from "../shared/http/client.ts";
 import { connectionLimits } from "../shared/http/connection-limits.ts";
-import { serve } from "../shared/http/serve.ts";
-import { createServer } from "../shared/http/server.ts";
 import { roomFor } from "../shared/program/descriptors.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import { applyReply } from "./api/apply-reply.ts";
@@ -14,8 +12,7 @@ import { describeNode } from "./api/heartbeat.ts";
 import { identify } from "./api/identity.ts";
 import { createInstruments } from "./api/prometheus.ts";
 import { startReport } from "./api/report.ts";
-import { addOperatorRoutes, handlers, orchestratorOnly } from "./api/server.ts";
-import { barrier } from "./api/start-gate.ts";
+import { startApi } from "./api/start-api.ts";
 import { pooledTemplates } from "./builds/pooled-templates.ts";
 import { startBuilds } from "./builds/start-builds.ts";
 import { startCommand } from "./builds/start-command.ts";
@@ -42,9 +39,7 @@ import { originsHere } from "./snapshots/store/origins.ts";
 import { lockState } from "./store/lock.ts";
 import { openStores } from "./store/stores.ts";
 
-/** Of the process's descriptors; the node proxy in the same process takes two for a request. */
-const API_SHARE = 1 / 8;
-/** Each of its connections has another one towards a sandbox. */
+/** The proxy's, of the process's descriptors. Each of its connections has another one towards a sandbox. */
 const PROXY_SHARE = 3 / 8;
 
 export interface Agent {
@@ -205,17 +200,10 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     pendingRemovals: () => disposal.pending,
     orchestratorReached: () => report.reached,
   });
-  const server = createServer(log, {
-    connections: connectionLimits({ ...roomFor(API_SHARE, { total: 0, perAddress: 0 }), name: "api", log }),
-  });
-  teardown.add("api", () => server.close());
-  // Its address must be known before the first report, and the rest is made after that: until then requests wait.
-  const wired = barrier();
-  server.addHook("onRequest", () => wired.passed);
-  serve(
-    server,
-    agentApi,
-    handlers({
+  const api = await startApi(
+    {
+      log,
+      config,
       sandboxes,
       captures,
       snapshots,
@@ -227,19 +215,15 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       egress,
       samples: stores.samples,
       networkLog: stores.networkLog,
-    }),
-    orchestratorOnly(config.orchestratorToken),
+      checks: () => ({
+        engine: engine.connected ? undefined : "the container engine does not answer",
+        "egress process": egress.problem,
+        orchestrator: report.reached ? undefined : "the orchestrator does not answer",
+      }),
+    },
+    teardown,
   );
-  addOperatorRoutes(server, {
-    instruments,
-    checks: () => ({
-      engine: engine.connected ? undefined : "the container engine does not answer",
-      "egress process": egress.problem,
-      orchestrator: report.reached ? undefined : "the orchestrator does not answer",
-    }),
-    metricsTokens: [config.orchestratorToken, ...(config.metricsToken === undefined ? [] : [config.metricsToken])],
-  });
-  const url = await server.listen({ host: config.agentHost, port: config.agentPort });
+  const { url } = api;
 
   const identity = identify(config, deps, { apiUrl: url, proxyUrl: proxy.url, capabilities });
   const orchestrator = connect(nodeApi, {
@@ -296,7 +280,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   teardown.add("engine events", () => engine.stop());
   const janitor = startJanitor({ ...deps, config, stores, disposal, instruments });
   teardown.add("janitor", () => janitor.stop());
-  wired.open();
+  api.open();
   // First of all at a stop: no new starts, and those under way come to their end.
   teardown.add("starts and snapshots under way", () =>
     Promise.all([sandboxes.drain(), captures.drain(), builds.drain()]),

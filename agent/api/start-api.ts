@@ -1,0 +1,47 @@
+/** Serves the agent API and the operators' pages. Requests wait until the agent has made all of its parts. */
+
+import { agentApi } from "../../shared/agent-api/routes.ts";
+import { connectionLimits } from "../../shared/http/connection-limits.ts";
+import { serve } from "../../shared/http/serve.ts";
+import { createServer } from "../../shared/http/server.ts";
+import { roomFor } from "../../shared/program/descriptors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { AgentConfig } from "../config.ts";
+import type { Instruments } from "./prometheus.ts";
+import { type ApiDeps, addOperatorRoutes, handlers, type OperatorDeps, orchestratorOnly } from "./server.ts";
+import { barrier } from "./start-gate.ts";
+
+/** Of the process's descriptors; the node proxy in the same process takes two for a request. */
+const API_SHARE = 1 / 8;
+
+export interface StartApiDeps extends ApiDeps {
+  readonly instruments: Instruments;
+  readonly config: AgentConfig;
+  readonly checks: OperatorDeps["checks"];
+  readonly log: Log;
+}
+
+export interface Api {
+  readonly url: string;
+  /** Lets requests in: its address must be known before the first report, and the rest is made after that. */
+  open(): void;
+}
+
+export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<Api> {
+  const { config, instruments, checks, log } = deps;
+  const server = createServer(log, {
+    connections: connectionLimits({ ...roomFor(API_SHARE, { total: 0, perAddress: 0 }), name: "api", log }),
+  });
+  teardown.add("api", () => server.close());
+  const wired = barrier();
+  server.addHook("onRequest", () => wired.passed);
+  serve(server, agentApi, handlers(deps), orchestratorOnly(config.orchestratorToken));
+  addOperatorRoutes(server, {
+    instruments,
+    checks,
+    metricsTokens: [config.orchestratorToken, ...(config.metricsToken === undefined ? [] : [config.metricsToken])],
+  });
+  const url = await server.listen({ host: config.agentHost, port: config.agentPort });
+  return { url, open: () => wired.open() };
+}
