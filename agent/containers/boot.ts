@@ -12,7 +12,7 @@ import type { LiveContainer } from "../sandboxes/live-container.ts";
 import type { ContainerStore } from "../store/containers.ts";
 import type { Marks } from "./annotations.ts";
 import type { Cgroup, OpenCgroup } from "./cgroup.ts";
-import type { Containers } from "./containers.ts";
+import type { Containers, InspectedContainer } from "./containers.ts";
 import type { Envd } from "./envd.ts";
 import type { EnvdRuntime } from "./envd-runtime.ts";
 
@@ -84,10 +84,7 @@ async function start(
   await containers.start(id);
   signal.throwIfAborted();
 
-  const found = await containers.inspect(id);
-  if (found === undefined || found.pid === 0) throw ended();
-  const cgroup = openCgroup(found.pid, id);
-  await readyWhileAlive(cgroup, (limit) => envd.ready({ address: slot.address, controlToken }, limit), signal);
+  const { found, cgroup } = await envdAnswers({ id, slot, controlToken }, { containers, openCgroup, envd }, signal);
 
   const container: LiveContainer = {
     id,
@@ -106,8 +103,21 @@ async function start(
   return container;
 }
 
+/** Waits for the envd of a container that the engine has started. */
+export async function envdAnswers(
+  { id, slot, controlToken }: Pick<LiveContainer, "id" | "slot" | "controlToken">,
+  deps: { readonly containers: Pick<Containers, "inspect"> } & Pick<BootDeps, "openCgroup" | "envd">,
+  signal: AbortSignal,
+): Promise<{ readonly found: InspectedContainer; readonly cgroup: Cgroup }> {
+  const found = await deps.containers.inspect(id);
+  if (found === undefined || found.pid === 0) throw ended();
+  const cgroup = deps.openCgroup(found.pid, id);
+  await readyWhileAlive(cgroup, (limit) => deps.envd.ready({ address: slot.address, controlToken }, limit), signal);
+  return { found, cgroup };
+}
+
 // A container that dies at once (an image for another processor, for one) must not cost the whole time limit.
-export async function readyWhileAlive(
+async function readyWhileAlive(
   cgroup: Pick<Cgroup, "alive">,
   ready: (signal: AbortSignal) => Promise<void>,
   signal: AbortSignal,

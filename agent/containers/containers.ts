@@ -23,7 +23,7 @@ export interface FoundContainer {
   readonly running: boolean;
 }
 
-interface InspectedContainer {
+export interface InspectedContainer {
   readonly running: boolean;
   /** Process id of its first process on the host; 0 when it does not run. */
   readonly pid: number;

@@ -6,7 +6,7 @@ import type { Log } from "../../../shared/program/log.ts";
 import type { Turns } from "../../../shared/program/semaphore.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import type { Marks } from "../../containers/annotations.ts";
-import { readyWhileAlive } from "../../containers/boot.ts";
+import { envdAnswers } from "../../containers/boot.ts";
 import type { OpenCgroup } from "../../containers/cgroup.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Envd } from "../../containers/envd.ts";
@@ -104,12 +104,7 @@ export async function revive(
       started.known = true;
       signal.throwIfAborted();
 
-      const inside = await containers.inspect(id);
-      if (inside === undefined || inside.pid === 0)
-        throw new AppError("sandbox_create_failed", "the sandbox's first process ended while it started");
-      const group = openCgroup(inside.pid, id);
-      await readyWhileAlive(group, (limit) => envd.ready({ address: slot.address, controlToken }, limit), limited);
-      return { found: inside, cgroup: group };
+      return envdAnswers({ id, slot, controlToken }, { containers, openCgroup, envd }, limited);
     };
     const { found, cgroup } = await up().catch((cause: unknown) => {
       if (restoring?.aborted !== true || signal.aborted) throw cause;
