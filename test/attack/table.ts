@@ -99,6 +99,7 @@ another sandbox's address for oneself | refused | conformance/isolation.test.ts 
 `,
   restore: `
 files of the host, and of another sandbox, through ghosts and links of a restored one | nothing is made, read or changed there | docker/restore-escape.test.ts
+the same by pauses, forks, snapshots, templates with memory, and COPY through links | nothing is made, read or changed there | docker/escape-rounds.test.ts
 a damaged memory image | told; the disk still boots | docker/agent-pause.test.ts | a damaged memory image is reported, and the disk still boots
 what cannot be stored | the sandbox goes on, the reason is told | docker/agent-pause.test.ts | a sandbox that cannot be stored continues to run, and the answer has the reason
 a copy with the identity of its source | it has its own | docker/agent-pause.test.ts | nothing of its identity

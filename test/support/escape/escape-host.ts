@@ -29,6 +29,7 @@ const PLACES = [
   "/usr/local",
   "/usr/local/bin",
   "/usr/local/lib",
+  "/usr/sbin",
   "/usr/share",
   "/var/cache",
   "/var/lib",
@@ -36,6 +37,15 @@ const PLACES = [
   "/var/spool",
   "/var/tmp",
 ];
+
+/** What a running container writes, in its own directory, and its root as it is mounted. */
+export interface Disk {
+  readonly upper: string;
+  readonly merged: string;
+}
+
+/** Programs of a machine that look into every directory from time to time: that they read is not counted. */
+const WALKERS = /^\S+ (?:opened|read|,|directory)+ by \d+ \S*\/(?:systemd-tmpfiles|updatedb[.\w]*)$/;
 
 /** Which of the two things that keep a restore inside are there. */
 export interface Layers {
@@ -48,39 +58,50 @@ export interface Layers {
 export interface EscapeHost {
   readonly work: string;
   readonly hostile: string;
+  /** Paths on the host, one in each of the twenty places and two on the other container's disk. */
   readonly canaries: readonly string[];
+  /** What the watcher said of itself. */
+  readonly watching: string;
   /** A copy of the runtime whose CRIU has these layers only. */
   runtime(layers: Layers): Promise<string>;
-  /** What happened in the canaries since the last call. */
+  /** What happened in the canaries since the last call, reads too: path, events, process and program. */
   touched(): Promise<readonly string[]>;
+  /** How many lines there are so far; what came after so many, where several sandboxes are tried at once. */
+  count(): number;
+  since(count: number): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-export async function escapeHost(): Promise<EscapeHost> {
+/** @param other the disk of a container that must be left alone; one that is only mounted, if absent */
+export async function escapeHost(other?: Disk): Promise<EscapeHost> {
   const work = await mkdtemp(join(tmpdir(), "svc-escape-"));
   const hostile = join(work, "hostile");
   const watch = join(work, "watch");
   await run("cc", ["-static", "-O1", "-Wall", "-o", hostile, join(HERE, "hostile.c")]);
   await run("cc", ["-O1", "-Wall", "-o", watch, join(HERE, "watch.c")]);
-  const upper = await neighbour(work);
-  const canaries = await Promise.all([...PLACES, upper].map((place) => makeCanary(place)));
+  const disk = other ?? (await neighbour(work));
+  const made = await Promise.all([...PLACES, disk.merged].map((place) => makeCanary(place)));
+  const canaries = [...made, join(disk.upper, basename(made.at(-1) ?? ""))];
   const watcher = await startWatcher(watch, canaries);
   const runtimes = new Map<string, Promise<string>>();
   return {
     work,
     hostile,
     canaries,
+    watching: watcher.watching,
     touched: () => watcher.touched(),
+    count: () => watcher.count(),
+    since: (count) => watcher.since(count),
     runtime(layers) {
       const name = `${layers.paths ? "paths" : "follows"}-${layers.confined ? "confined" : "open"}`;
-      const made = runtimes.get(name) ?? makeRuntime(join(work, name), layers);
-      runtimes.set(name, made);
-      return made;
+      const runtime = runtimes.get(name) ?? makeRuntime(join(work, name), layers);
+      runtimes.set(name, runtime);
+      return runtime;
     },
     async close() {
       await watcher.stop();
-      await Promise.all(canaries.map((one) => rm(one, { recursive: true, force: true })));
-      await run("umount", [join(work, "neighbour/merged")]);
+      await Promise.all(made.map((one) => rm(one, { recursive: true, force: true })));
+      if (other === undefined) await run("umount", [disk.merged]);
       await rm(`${CRIU_HOME}/test-${basename(work)}.so`, { force: true });
       await rm(work, { recursive: true });
     },
@@ -88,11 +109,11 @@ export async function escapeHost(): Promise<EscapeHost> {
 }
 
 /** The disk of another container. */
-async function neighbour(work: string): Promise<string> {
+async function neighbour(work: string): Promise<Disk> {
   const at = (name: string) => join(work, "neighbour", name);
   for (const name of ["lower", "upper", "work", "merged"]) await mkdir(at(name), { recursive: true });
   await mountOverlay(at("lower"), at("upper"), at("work"), at("merged"));
-  return at("upper");
+  return { upper: at("upper"), merged: at("merged") };
 }
 
 export async function mountOverlay(lower: string, upper: string, work: string, merged: string): Promise<void> {
@@ -113,16 +134,25 @@ async function startWatcher(program: string, canaries: readonly string[]) {
   const lines: string[] = [];
   if (child.stdout === null) throw new Error("the watcher has no output");
   createInterface({ input: child.stdout }).on("line", (line) => lines.push(line));
-  await until(() => lines.includes("watching"), { what: "the watch of the canaries", timeoutMs: 20_000 });
-  lines.length = 0;
+  await until(() => lines.length > 0, { what: "the watch of the canaries", timeoutMs: 20_000 });
+  const [watching = ""] = lines.splice(0);
   let marks = 0;
+  let told = 0;
+  // Events come in their order: when a mark of our own is seen, so is all that happened before it.
+  const since = async (count: number): Promise<readonly string[]> => {
+    const mark = join(canaries[0] ?? "", `mark-${++marks}`);
+    await writeFile(mark, "");
+    await until(() => lines.some((line) => line.startsWith(`${mark} `)), { what: "the mark", timeoutMs: 20_000 });
+    return lines.slice(count).filter((line) => !line.includes("/mark-") && !WALKERS.test(line));
+  };
   return {
-    // Events come in their order: when a mark of our own is seen, so is all that happened before it.
+    watching,
+    count: () => lines.length,
+    since,
     async touched(): Promise<readonly string[]> {
-      const mark = join(canaries[0] ?? "", `mark-${++marks}`);
-      await writeFile(mark, "");
-      await until(() => lines.some((line) => line.startsWith(`${mark} `)), { what: "the mark", timeoutMs: 20_000 });
-      return lines.splice(0).filter((line) => !line.includes("/mark-"));
+      const found = await since(told);
+      told = lines.length;
+      return found;
     },
     async stop() {
       const ended = once(child, "exit");

@@ -1,0 +1,45 @@
+/** A runtime of the test's own in the engine's settings, for as long as the test needs it. The engine reads them again on SIGHUP. */
+
+import { execFile } from "node:child_process";
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { checkout } from "../platform.ts";
+import { until } from "../until.ts";
+
+const run = promisify(execFile);
+/** What a run that was cut off has left goes with the next. */
+const PREFIX = "svc-escape";
+
+interface Settings {
+  readonly runtimes?: Readonly<Record<string, { readonly path: string }>>;
+}
+
+/** Resolves to its name and what takes it away again. */
+export async function addRuntime(path: string): Promise<{ readonly name: string; remove(): Promise<void> }> {
+  const name = `${PREFIX}-${process.pid}`;
+  await setRuntimes({ [name]: { path } });
+  return { name, remove: () => setRuntimes({}) };
+}
+
+async function setRuntimes(ours: Readonly<Record<string, { readonly path: string }>>): Promise<void> {
+  const file = await ask("engine_config_file");
+  const settings = JSON.parse(await readFile(file, "utf8")) as Settings;
+  const others = Object.entries(settings.runtimes ?? {}).filter(([name]) => !name.startsWith(PREFIX));
+  const runtimes = { ...Object.fromEntries(others), ...ours };
+  await writeFile(`${file}.new`, `${JSON.stringify({ ...settings, runtimes }, null, 2)}\n`);
+  await rename(`${file}.new`, file);
+  process.kill(Number(await ask("engine_pid")), "SIGHUP");
+  const wanted = Object.keys(ours).join();
+  const taken = async () => {
+    const { stdout } = await run("docker", ["info", "--format", "{{json .Runtimes}}"]);
+    const names = Object.keys(JSON.parse(stdout) as object);
+    return names.filter((one) => one.startsWith(PREFIX)).join() === wanted;
+  };
+  await until(taken, { what: `the engine's runtimes with "${wanted}"`, timeoutMs: 30_000 });
+}
+
+/** What the set-up knows of the engine. */
+async function ask(word: string): Promise<string> {
+  const { stdout } = await run("bash", ["-c", `. ${checkout}scripts/lib/engine.sh; ${word}`]);
+  return stdout.trim();
+}

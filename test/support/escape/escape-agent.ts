@@ -1,0 +1,22 @@
+/**
+ * The agent as a program, with dumps by another CRIU than the installed one: SVC_TEST_CRIU_PATH is the PATH that has it.
+ * Its restores are the OCI runtime's, which a setting names.
+ */
+
+import { startAgent } from "../../../agent/app.ts";
+import { AgentConfig } from "../../../agent/config.ts";
+import { runCommand } from "../../../agent/host/command.ts";
+import { hostDeps } from "../../../agent/host/host.ts";
+import { hostCriu } from "../../../agent/snapshots/criu.ts";
+import { readConfig } from "../../../shared/program/config.ts";
+import { createLog } from "../../../shared/program/log.ts";
+import { run } from "../../../shared/program/run.ts";
+
+const { SVC_TEST_CRIU_PATH: path = "", ...environment } = process.env;
+const config = readConfig(AgentConfig, environment);
+process.umask(0o077);
+const log = createLog({ component: "agent", level: config.logLevel });
+const criu = hostCriu((program, args, options) => runCommand(program, args, { ...options, path }));
+await run({ log, graceMs: config.shutdownGraceMs }, () =>
+  startAgent(config, { ...hostDeps(config, log, environment), criu }),
+);
