@@ -1,5 +1,6 @@
 /** Where the traffic of each running sandbox goes. Kept in memory and rebuilt from the store at start. */
 
+import { LRUCache } from "lru-cache";
 import { envdToken, trafficToken } from "../shared/ids.ts";
 import type { EdgeRoute, EdgeRoutes, RemovalListener, RemovalReason } from "./edge/sandbox-lookup.ts";
 import type { SandboxRecord } from "./store/sandboxes/record.ts";
@@ -34,14 +35,8 @@ const REMEMBERED = 10_000;
 
 export function createRoutes(deps: RoutesDeps): Routes {
   const routes = new Map<string, EdgeRoute>();
-  const removed = new Set<string>();
+  const removed = new LRUCache<string, true>({ max: REMEMBERED });
   const listeners = new Set<RemovalListener>();
-
-  function remember(executionId: string): void {
-    removed.add(executionId);
-    const oldest = removed.size > REMEMBERED ? removed.values().next().value : undefined;
-    if (oldest !== undefined) removed.delete(oldest);
-  }
 
   async function unroute(sandboxId: string, executionId: string, reason: RemovalReason): Promise<void> {
     if (routes.get(sandboxId)?.executionId !== executionId) return;
@@ -66,7 +61,7 @@ export function createRoutes(deps: RoutesDeps): Routes {
       routes.set(record.id, toRoute(record, place, deps.seed));
     },
     async remove(sandboxId, executionId, reason) {
-      remember(executionId);
+      removed.set(executionId, true);
       await unroute(sandboxId, executionId, reason);
     },
     suspend: (sandboxId, executionId) => unroute(sandboxId, executionId, "paused"),

@@ -1,5 +1,6 @@
 /** Caches the project of each API key until the key is deleted. A deleted key fails before its deletion is answered. */
 
+import { LRUCache } from "lru-cache";
 import { hashApiKey } from "../../shared/ids.ts";
 import type { Background } from "../background.ts";
 import type { KeyOwner, KeyStore } from "../store/keys.ts";
@@ -22,8 +23,8 @@ const REMEMBERED = 10_000;
 const TOUCH_EVERY_MS = 60_000;
 
 export function createIdentity(deps: IdentityDeps): Identity {
-  const known = new Map<string, KeyOwner>();
-  const touched = new Map<string, number>();
+  const known = new LRUCache<string, KeyOwner>({ max: REMEMBERED });
+  const touched = new LRUCache<string, number>({ max: REMEMBERED });
   let generation = 0;
 
   function touch(keyId: string): void {
@@ -41,10 +42,7 @@ export function createIdentity(deps: IdentityDeps): Identity {
         const before = generation;
         owner = await deps.keys.findOwner(hash);
         // A deletion during the look-up wins: the result of an older read must not be cached.
-        if (owner !== undefined && before === generation) {
-          if (known.size >= REMEMBERED) known.clear();
-          known.set(hash, owner);
-        }
+        if (owner !== undefined && before === generation) known.set(hash, owner);
       }
       if (owner !== undefined) touch(owner.keyId);
       return owner;

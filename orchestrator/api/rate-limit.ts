@@ -1,5 +1,6 @@
 /** Token buckets: calls per second, with a burst. Kept in the memory of this process. */
 
+import { LRUCache } from "lru-cache";
 import { AppError } from "../../shared/http/errors.ts";
 
 export interface Rate {
@@ -30,7 +31,7 @@ interface Bucket {
 const REMEMBERED = 20_000;
 
 export function createRateLimiter(now: () => number): RateLimiter {
-  const buckets = new Map<string, Bucket>();
+  const buckets = new LRUCache<string, Bucket>({ max: REMEMBERED });
 
   return {
     take(who, rate) {
@@ -39,11 +40,7 @@ export function createRateLimiter(now: () => number): RateLimiter {
       const elapsed = Math.max(0, at - bucket.at) / 1000;
       bucket.tokens = Math.min(rate.burst, bucket.tokens + elapsed * rate.perSecond);
       bucket.at = at;
-      // Moved to the end: the map's order is the order of last use.
-      buckets.delete(who);
       buckets.set(who, bucket);
-      const oldest = buckets.size > REMEMBERED ? buckets.keys().next().value : undefined;
-      if (oldest !== undefined) buckets.delete(oldest);
       if (bucket.tokens < 1) {
         const wait = Math.max(1, Math.ceil((1 - bucket.tokens) / rate.perSecond));
         throw new AppError("rate_limited", "Rate limit exceeded", { retryAfterSeconds: wait });

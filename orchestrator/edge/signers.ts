@@ -3,6 +3,7 @@
  * address may send only a limited number of wrong signatures.
  */
 
+import { LRUCache } from "lru-cache";
 import type { Sleeper } from "./sandbox-lookup.ts";
 import { findSigner, type Signed } from "./signed-url.ts";
 
@@ -37,18 +38,11 @@ const WRONG = { is: "wrong" } as const;
 
 export function createSigners<Route extends Sleeper>(deps: SignersDeps<Route>): Signers<Route> {
   const { routes, sleepers, now } = deps;
-  /** Sandbox by signature, in the order of last use. */
-  const signers = new Map<string, string>();
+  /** Sandbox by signature. */
+  const signers = new LRUCache<string, string>({ max: REMEMBERED });
   const { wait, wrong } = wrongOnes(now);
 
-  const remember = (signature: string, sandboxId: string) => {
-    signers.delete(signature);
-    signers.set(signature, sandboxId);
-    dropOldest(signers, REMEMBERED);
-  };
-
   async function recall(signed: Signed, sandboxId: string): Promise<Found<Route>> {
-    remember(signed.signature, sandboxId);
     const route = routes.lookup(sandboxId);
     if (route !== undefined) return findSigner(signed, [route]) === undefined ? WRONG : { is: "running", route };
     const asleep = (await sleepers()).filter((sleeper) => sleeper.sandboxId === sandboxId);
@@ -58,7 +52,7 @@ export function createSigners<Route extends Sleeper>(deps: SignersDeps<Route>): 
   async function search(signed: Signed, address: string): Promise<Found<Route>> {
     const route = findSigner(signed, routes.running());
     if (route !== undefined) {
-      remember(signed.signature, route.sandboxId);
+      signers.set(signed.signature, route.sandboxId);
       return { is: "running", route };
     }
     const sleeper = findSigner(signed, await sleepers().catch((reason: unknown) => fail(reason, address)));
@@ -66,7 +60,7 @@ export function createSigners<Route extends Sleeper>(deps: SignersDeps<Route>): 
       wrong(address);
       return WRONG;
     }
-    remember(signed.signature, sleeper.sandboxId);
+    signers.set(signed.signature, sleeper.sandboxId);
     return { is: "asleep", sandboxId: sleeper.sandboxId };
   }
 
@@ -88,7 +82,7 @@ export function createSigners<Route extends Sleeper>(deps: SignersDeps<Route>): 
 
 /** Counts recent wrong signatures by address. Parallel requests may overdraw the limit; time pays the debt. */
 function wrongOnes(now: () => number) {
-  const counted = new Map<string, { readonly count: number; readonly at: number }>();
+  const counted = new LRUCache<string, { readonly count: number; readonly at: number }>({ max: ADDRESSES });
   const countOf = (address: string) => {
     const { count, at } = counted.get(address) ?? { count: 0, at: 0 };
     return Math.max(0, count - (Math.max(0, now() - at) / 1000) * WRONG_PER_SECOND);
@@ -98,14 +92,7 @@ function wrongOnes(now: () => number) {
     wait: (address: string) => Math.max(0, Math.ceil((countOf(address) + 1 - WRONG_AT_ONCE) / WRONG_PER_SECOND)),
     wrong: (address: string) => {
       const count = Math.min(2 * WRONG_AT_ONCE, countOf(address) + 1);
-      counted.delete(address);
       counted.set(address, { count, at: now() });
-      dropOldest(counted, ADDRESSES);
     },
   };
-}
-
-function dropOldest(map: Map<string, unknown>, most: number): void {
-  const oldest = map.size > most ? map.keys().next().value : undefined;
-  if (oldest !== undefined) map.delete(oldest);
 }

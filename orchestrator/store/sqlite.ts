@@ -3,6 +3,7 @@
 import { chmodSync } from "node:fs";
 import SQLite from "better-sqlite3";
 import { type Dialect, SqliteDialect } from "kysely";
+import { LRUCache } from "lru-cache";
 
 export interface OpenedSqlite {
   readonly dialect: Dialect;
@@ -60,15 +61,13 @@ export function openSqlite(path: string): OpenedSqlite {
 const REMEMBERED = 256;
 
 /** Caches prepared statements: there are few texts, and parsing one costs more than running most of them. */
-function remembered<S>(prepare: (text: string) => S): (text: string) => S {
-  const statements = new Map<string, S>();
+function remembered<S extends object>(prepare: (text: string) => S): (text: string) => S {
+  const statements = new LRUCache<string, S>({ max: REMEMBERED });
   return (text) => {
-    const statement = statements.get(text) ?? prepare(text);
-    // Moves it to the end: the map's first entry is the least recently used.
-    statements.delete(text);
+    const known = statements.get(text);
+    if (known !== undefined) return known;
+    const statement = prepare(text);
     statements.set(text, statement);
-    const oldest = statements.size > REMEMBERED ? statements.keys().next().value : undefined;
-    if (oldest !== undefined) statements.delete(oldest);
     return statement;
   };
 }

@@ -4,6 +4,7 @@
  */
 
 import { decode, type Packet } from "dns-packet";
+import { LRUCache } from "lru-cache";
 import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber } from "../../../shared/policy/ranges.ts";
 import { askTcp, askUdp } from "./ask.ts";
@@ -33,7 +34,7 @@ export interface Names {
 }
 
 export function openNames(upstreams: () => Promise<readonly Upstream[]>, now = Date.now): Names {
-  const known = new Map<string, { readonly until: number; readonly answer: Promise<Answer> }>();
+  const known = new LRUCache<string, { readonly until: number; readonly answer: Promise<Answer> }>({ max: MOST_NAMES });
   const stopping = new AbortController();
 
   const asked = async (name: string, type: "A" | "CNAME"): Promise<Packet | undefined> => {
@@ -60,7 +61,6 @@ export function openNames(upstreams: () => Promise<readonly Upstream[]>, now = D
     addresses(name) {
       const found = known.get(name);
       if (found !== undefined && found.until > now()) return found.answer;
-      if (known.size >= MOST_NAMES) forgetOldest(known);
       const answer = look(name);
       // Those who ask meanwhile wait for the same answer.
       known.set(name, { until: now() + LONGEST_MS, answer });
@@ -104,8 +104,4 @@ function codeOf(packet: Packet): number {
 
 function ttlOf(record: object | undefined): number {
   return record !== undefined && "ttl" in record && typeof record.ttl === "number" ? record.ttl : 0;
-}
-
-function forgetOldest(known: Map<string, unknown>): void {
-  for (const name of [...known.keys()].slice(0, MOST_NAMES / 10)) known.delete(name);
 }

@@ -1,6 +1,7 @@
 /** Certificates of the hosts that are terminated, signed by the node's authority: made on first use, kept for the next. */
 
 import { createSecureContext, type SecureContext } from "node:tls";
+import { LRUCache } from "lru-cache";
 import type { Authority } from "./certificates.ts";
 import { makeLeaf, readSigner } from "./certificates.ts";
 
@@ -25,8 +26,7 @@ interface Kept {
 export function createLeaves(authority: Authority, { now = Date.now, most = MOST } = {}): Leaves {
   const signer = readSigner(authority);
   signer.catch(() => undefined);
-  // In the order of use: the first is the one that was not used for longest.
-  const kept = new Map<string, Kept>();
+  const kept = new LRUCache<string, Kept>({ max: most });
 
   const make = async (hostname: string): Promise<SecureContext> => {
     const from = now() - BACKDATED_MS;
@@ -37,17 +37,12 @@ export function createLeaves(authority: Authority, { now = Date.now, most = MOST
   return {
     get(hostname) {
       const before = kept.get(hostname);
-      kept.delete(hostname);
-      const usable = before !== undefined && before.until > now();
-      const entry = usable ? before : { until: now() + KEPT_MS, context: make(hostname) };
+      if (before !== undefined && before.until > now()) return before.context;
+      const entry = { until: now() + KEPT_MS, context: make(hostname) };
       kept.set(hostname, entry);
-      if (!usable) {
-        entry.context.catch(() => {
-          if (kept.get(hostname) === entry) kept.delete(hostname);
-        });
-        const [oldest] = kept.keys();
-        if (kept.size > most && oldest !== undefined) kept.delete(oldest);
-      }
+      entry.context.catch(() => {
+        if (kept.peek(hostname) === entry) kept.delete(hostname);
+      });
       return entry.context;
     },
   };
