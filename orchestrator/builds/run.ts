@@ -5,10 +5,11 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BuildBody, BuildState, RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
-import { AppError, type ErrorCode } from "../../shared/http/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import { backoffMs, verdictOf } from "../nodes/retry.ts";
 import type { BuildReason } from "../store/builds/builds.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
@@ -19,6 +20,7 @@ export interface BuildRunDeps {
   readonly nodes: Pick<Nodes, "agent">;
   readonly sealing: Seal;
   readonly now: () => number;
+  readonly random: () => number;
   readonly log: Log;
   readonly pollEveryMs: number;
   /** A node that is silent for this long will not finish the build. */
@@ -48,8 +50,6 @@ export type RunEnd = "over" | "refused" | "stopped";
 const ENTRIES = 500;
 const CALL = { timeoutMs: 15_000 };
 const LONGEST_WAIT_MS = 5_000;
-/** Refusals after which the same node may soon accept. */
-const PASSING: ReadonlySet<ErrorCode> = new Set(["node_unreachable", "unavailable", "unauthorized", "rate_limited"]);
 
 export async function followBuild(run: BuildRun, deps: BuildRunDeps): Promise<RunEnd> {
   return new Follower(run, deps).follow();
@@ -72,7 +72,8 @@ class Follower {
 
   async follow(): Promise<RunEnd> {
     const { build, signal } = this.#run;
-    for (let waitMs = this.#deps.pollEveryMs; ; ) {
+    const { pollEveryMs, random } = this.#deps;
+    for (let failures = 0; ; ) {
       if (signal.aborted) return "stopped";
       if (this.#deps.now() > (build.deadlineAt ?? Number.MAX_SAFE_INTEGER)) {
         return this.#fail("the build took longer than the platform lets a build take");
@@ -80,13 +81,15 @@ class Follower {
       try {
         const end = await this.#step();
         if (end !== undefined) return end;
-        waitMs = this.#deps.pollEveryMs;
+        failures = 0;
       } catch (reason) {
         if (signal.aborted) return "stopped";
         const end = await this.#trouble(AppError.from(reason));
         if (end !== undefined) return end;
-        waitMs = Math.min(LONGEST_WAIT_MS, waitMs * 2);
+        failures++;
       }
+      const longestMs = Math.max(pollEveryMs, LONGEST_WAIT_MS);
+      const waitMs = failures === 0 ? pollEveryMs : backoffMs(failures, { firstMs: pollEveryMs, longestMs }, random);
       await sleep(waitMs, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -149,12 +152,13 @@ class Follower {
         return this.#fail(`node ${nodeId} does not know the build any more: its agent was restarted; build it again`);
       }
     } else {
-      if (error.code === "node_busy") return "refused";
+      const verdict = verdictOf(error);
+      if (verdict === "busy") return "refused";
       if (error.code === "not_found" && build.withAccess && this.#run.credentials.get() === undefined) {
         const why = "the credentials of its registry are not kept";
         return this.#fail(`the platform was restarted before the build began, and ${why}; build it again`);
       }
-      if (!PASSING.has(error.code)) return this.#fail(error.message);
+      if (verdict !== "silence" && verdict !== "not now") return this.#fail(error.message);
     }
     const silent = this.#deps.now() - this.#heardAt;
     if (silent < this.#deps.silentMs) return undefined;

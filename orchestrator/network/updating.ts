@@ -15,8 +15,8 @@ import type { NetworkOptions } from "../../shared/api/network.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Seal } from "../../shared/program/seal.ts";
-import { asked } from "../nodes/calls.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import { callAgain } from "../nodes/retry.ts";
 import { shown } from "../sandboxes/lifecycle/paused.ts";
 import type { Transitions } from "../sandboxes/lifecycle/transitions.ts";
 import { notFound } from "../sandboxes/not-found.ts";
@@ -50,6 +50,7 @@ export interface NetworkUpdatingDeps {
   readonly transitions: Transitions;
   readonly sealing: Seal;
   readonly now: () => number;
+  readonly random: () => number;
   readonly log: Log;
   /** Time limit of one request to the node. */
   readonly networkTimeoutMs: number;
@@ -92,7 +93,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     const { id } = record;
     let replaced: EgressReplaced;
     try {
-      replaced = await asked(() => tell(record, wish), { ...limits, now: deps.now });
+      replaced = await callAgain(() => tell(record, wish), { ...limits, now: deps.now, random: deps.random });
     } catch (reason) {
       // The node's state is unknown: the change stays recorded, and housekeeping repeats the request.
       if (isError(reason, "node_unreachable")) throw reason;

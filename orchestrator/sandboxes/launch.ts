@@ -8,6 +8,7 @@ import type { Log } from "../../shared/program/log.ts";
 import type { Background } from "../background.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { type Choice, choose, type Demand, type PlacementPolicy } from "../nodes/placement.ts";
+import { busyWaitMs, verdictOf } from "../nodes/retry.ts";
 import type { Routes } from "../routing-table.ts";
 import type { NewSandbox, SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
@@ -206,7 +207,7 @@ class Search {
     } catch (reason) {
       const error = AppError.from(reason);
       // A refusal is no failure: the node may have room soon.
-      if (isError(error, "node_busy")) {
+      if (verdictOf(error) === "busy") {
         placed("refused");
         this.#refusals++;
         await this.#pause();
@@ -241,8 +242,7 @@ class Search {
     if (this.#deps.now() >= this.#deadline) {
       throw this.#refusals > 0 ? busy() : timedOut(this.#excluded.size);
     }
-    // Jittered, so that waiting callers do not retry together.
-    await sleep(20 + this.#deps.random() * 80);
+    await sleep(busyWaitMs(this.#deps.random));
   }
 
   #failed(error: AppError): AppError {

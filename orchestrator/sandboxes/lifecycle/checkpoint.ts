@@ -7,8 +7,8 @@
 import { AppError } from "../../../shared/http/errors.ts";
 import { newUuid } from "../../../shared/ids.ts";
 import type { Log } from "../../../shared/program/log.ts";
-import { asked } from "../../nodes/calls.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
+import { callAgain } from "../../nodes/retry.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { Build } from "../../store/builds/record.ts";
 import type { Project } from "../../store/projects.ts";
@@ -49,6 +49,7 @@ export interface CapturingDeps {
   readonly transitions: Transitions;
   readonly snapshots: SnapshotRemover;
   readonly now: () => number;
+  readonly random: () => number;
   readonly log: Log;
   readonly captureTimeoutMs: number;
   readonly patienceMs: number;
@@ -103,7 +104,7 @@ export function createCapturing(deps: CapturingDeps): Capturing {
       set: { capture: null },
     };
     try {
-      const captured = await asked(
+      const captured = await callAgain(
         () =>
           deps.nodes
             .agent(nodeId)

@@ -8,8 +8,8 @@ import type { StoredSnapshot } from "../../../shared/agent-api/routes.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { newUuid } from "../../../shared/ids.ts";
 import type { Log } from "../../../shared/program/log.ts";
-import { asked } from "../../nodes/calls.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
+import { callAgain } from "../../nodes/retry.ts";
 import type { Routes } from "../../routing-table.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { Project } from "../../store/projects.ts";
@@ -36,6 +36,7 @@ export interface PausingDeps {
   readonly transitions: Transitions;
   readonly snapshots: SnapshotRemover;
   readonly now: () => number;
+  readonly random: () => number;
   readonly log: Log;
   readonly captureTimeoutMs: number;
   /** How long a node that does not answer is asked again. */
@@ -76,7 +77,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     await routes.suspend(id, executionId);
     let memory: boolean;
     try {
-      const captured = await asked(
+      const captured = await callAgain(
         () =>
           deps.nodes
             .agent(nodeId)

@@ -5,7 +5,6 @@
  * the execution, because that would lose the sandbox.
  */
 
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Started } from "../../../shared/agent-api/routes.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
@@ -13,8 +12,8 @@ import type { Log } from "../../../shared/program/log.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
 import type { Background } from "../../background.ts";
 import { openPassword } from "../../network/secret.ts";
-import { asked } from "../../nodes/calls.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
+import { callAgain } from "../../nodes/retry.ts";
 import type { Routes } from "../../routing-table.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts";
@@ -165,29 +164,21 @@ export function createResuming(deps: ResumingDeps): Resuming {
       build: await store.templates.build(record.buildId),
       origin: { is: "paused", snapshotId, memory: resumption.memory },
     });
-    const until = now() + deps.patienceMs;
     const placed = deps.nodes.placing(nodeId, body.resources);
     try {
-      for (;;) {
-        try {
-          const started = await asked(
-            () =>
-              deps.nodes
-                .agent(nodeId)
-                .startExecution(
-                  { params: { executionId }, body: { ...body, endAt: now() + resumption.seconds * 1000 } },
-                  { timeoutMs: deps.startTimeoutMs },
-                ),
-            { ...deps, repeated },
-          );
-          placed("started");
-          return started;
-        } catch (reason) {
-          // Only the sandbox's own node can resume it, so a refusal is waited out, as at a create.
-          if (!isError(reason, "node_busy") || now() > until) throw reason;
-        }
-        await sleep(20 + deps.random() * 80);
-      }
+      const started = await callAgain(
+        () =>
+          deps.nodes
+            .agent(nodeId)
+            .startExecution(
+              { params: { executionId }, body: { ...body, endAt: now() + resumption.seconds * 1000 } },
+              { timeoutMs: deps.startTimeoutMs },
+            ),
+        // Only this node has the snapshot.
+        { ...deps, repeated, whenBusy: "wait" },
+      );
+      placed("started");
+      return started;
     } catch (reason) {
       placed("failed");
       deps.log.warn({ err: reason, sandboxId: id, executionId, nodeId }, "could not resume a sandbox on its node");

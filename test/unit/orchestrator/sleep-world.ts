@@ -128,6 +128,7 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
       background,
       sealing,
       now,
+      random: () => 0,
       log,
       ...limits,
     };
