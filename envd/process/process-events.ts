@@ -2,7 +2,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { ProcessEventSchema } from "../gen/process_pb.js";
+import type { ProcessEventSchema } from "../../shared/envd-rpc/gen/process_pb.js";
 import type { Ending, Follower } from "./process.ts";
 
 type Event = MessageInitShape<typeof ProcessEventSchema>;

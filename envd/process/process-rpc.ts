@@ -1,8 +1,13 @@
 /** The `process.Process` service: converts messages to calls of the process table and results to messages. */
 
 import { Code, ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import {
+  type ProcessInput,
+  type ProcessSelector,
+  type Process as ProcessService,
+  Signal,
+} from "../../shared/envd-rpc/gen/process_pb.js";
 import { AppError } from "../../shared/http/errors.ts";
-import { type ProcessInput, type ProcessSelector, type Process as ProcessService, Signal } from "../gen/process_pb.js";
 import type { Session } from "../init/session.ts";
 import { callerName } from "../rpc/caller.ts";
 import { keepaliveMs } from "../rpc/keepalive.ts";

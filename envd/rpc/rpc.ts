@@ -3,12 +3,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
+import { Filesystem } from "../../shared/envd-rpc/gen/filesystem_pb.js";
+import { Process } from "../../shared/envd-rpc/gen/process_pb.js";
 import { Entries } from "../filesystem/entry.ts";
 import { filesystemService } from "../filesystem/filesystem-rpc.ts";
 import { PolledWatchers } from "../filesystem/polled-watchers.ts";
 import type { WatchHub } from "../filesystem/watch-hub.ts";
-import { Filesystem } from "../gen/filesystem_pb.js";
-import { Process } from "../gen/process_pb.js";
 import type { Session } from "../init/session.ts";
 import { processService } from "../process/process-rpc.ts";
 import type { ProcessTable } from "../process/process-table.ts";

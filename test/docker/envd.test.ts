@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { Signal } from "../../envd/gen/process_pb.js";
+import { Signal } from "../../shared/envd-rpc/gen/process_pb.js";
 import { inBackground, toEnd } from "../integration/envd/following.ts";
 import { as, type Clients, clientsOf } from "../integration/envd/running-envd.ts";
 

@@ -1,18 +1,22 @@
 /**
- * Programs in a build's container through its envd, over Connect with JSON, exactly as a
- * client's commands run. Whatever the other side sends is hostile: frames are bounded, and a text is only a text.
+ * Programs in a build's container through its envd: envd's own Process service, called as a client's commands call it.
+ * Whatever the other side sends is hostile: messages are bounded, and a text is only a text.
  */
 
 import { type ClientRequest, request } from "node:http";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { type Client, ConnectError, createClient } from "@connectrpc/connect";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { Process, type ProcessEvent } from "../../../shared/envd-rpc/gen/process_pb.js";
 import { AppError } from "../../../shared/http/errors.ts";
 
 const PORT = 49983;
-/** envd sends at most 32 KiB of output in a frame; base64 and JSON come on top. */
-const LARGEST_FRAME = 1024 * 1024;
+/** envd sends at most 32 KiB of output in a message. */
+const LARGEST_MESSAGE = 1024 * 1024;
 const LARGEST_ANSWER = 64 * 1024;
-const END_STREAM = 0x02;
+const LARGEST_REASON = 1_000;
 
 /** Where an envd is, and the token it was told. */
 export interface EnvdUser {
@@ -59,15 +63,6 @@ export interface Processes {
   upload(at: EnvdUser, path: string, content: Readable, signal: AbortSignal): Promise<void>;
 }
 
-interface Frame {
-  readonly event?: {
-    readonly start?: unknown;
-    readonly data?: { readonly stdout?: string; readonly stderr?: string };
-    readonly end?: { readonly exitCode?: number; readonly exited?: boolean; readonly status?: string };
-  };
-  readonly error?: { readonly code?: string; readonly message?: string };
-}
-
 export function envdProcesses(port = PORT): Processes {
   return {
     start: (at, program, more) => start(at, program, { ...more, port }),
@@ -75,103 +70,85 @@ export function envdProcesses(port = PORT): Processes {
   };
 }
 
-function start(
-  { address, accessToken }: EnvdUser,
+async function start(
+  at: EnvdUser,
   { cmd, args, user, cwd, envs, tag }: Program,
   { onOutput, signal, port }: { onOutput: Output; signal: AbortSignal; port: number },
 ): Promise<Running> {
-  const message = { process: { cmd, args, cwd, envs }, stdin: false, ...(tag === undefined ? {} : { tag }) };
-  return new Promise((resolve, reject) => {
-    let end: Ended | undefined;
-    let finish: (ended: Ended) => void = () => undefined;
-    let fail: (error: unknown) => void = reject;
-    const ended = new Promise<Ended>((resolveEnd, rejectEnd) => {
-      finish = resolveEnd;
-      fail = (error) => {
-        const reason: unknown = signal.aborted ? signal.reason : error;
-        reject(reason);
-        rejectEnd(reason);
-      };
-    });
-    // Who starts it and does not wait for its end is told by `reject`.
-    ended.catch(() => undefined);
-    const call = request({
-      host: address,
-      port,
-      method: "POST",
-      path: "/process.Process/Start",
-      agent: false,
-      signal,
-      headers: {
-        "content-type": "application/connect+json",
-        "connect-protocol-version": "1",
-        authorization: `Basic ${Buffer.from(`${user}:`).toString("base64")}`,
-        "x-access-token": accessToken,
-      },
-    });
-    call.once("error", (cause) => fail(lost(cause)));
-    call.once("response", (response) => {
-      const frames = createFrames(({ event = {}, error }, last) => {
-        if (error !== undefined) return fail(new RpcError(error.code ?? "unknown", error.message ?? "no reason given"));
-        if (event.start !== undefined) resolve({ ended });
-        tellOutput(event, onOutput);
-        end = endOf(event) ?? end;
-        if (last && end !== undefined) finish(end);
-      });
-      response.on("data", (chunk: Buffer) => {
-        try {
-          frames(chunk);
-        } catch (error) {
-          call.destroy(error as Error);
-        }
-      });
-      response.once("error", (cause) => fail(lost(cause)));
-      response.once("close", () => fail(lost(new Error(`status ${response.statusCode}`))));
-    });
-    call.end(envelope(message));
-  });
+  const process = { cmd, args: [...args], cwd, envs: { ...envs } };
+  const headers = {
+    authorization: `Basic ${Buffer.from(`${user}:`).toString("base64")}`,
+    "x-access-token": at.accessToken,
+  };
+  const events = clientAt(at.address, port).start(
+    { process, stdin: false, ...(tag === undefined ? {} : { tag }) },
+    { headers, signal },
+  );
+  const arriving = events[Symbol.asyncIterator]();
+  const next = async (): Promise<Happened | undefined> => {
+    try {
+      const { done, value } = await arriving.next();
+      return done === true ? undefined : (value.event?.event ?? { case: undefined });
+    } catch (reason) {
+      if (signal.aborted) throw signal.reason;
+      throw toRpcError(reason);
+    }
+  };
+  await untilStarted(next);
+  const ended = follow(next, onOutput);
+  // A caller that does not wait for the end has no use for its failure.
+  ended.catch(() => undefined);
+  return { ended };
 }
 
-type Event = NonNullable<Frame["event"]>;
+type Happened = ProcessEvent["event"];
+/** Undefined: the stream has ended as the protocol says. */
+type Next = () => Promise<Happened | undefined>;
 
-function tellOutput({ data = {} }: Event, onOutput: Output): void {
-  for (const stream of ["stdout", "stderr"] as const) {
-    const bytes = data[stream];
-    if (typeof bytes === "string") onOutput(stream, Buffer.from(bytes, "base64"));
+async function untilStarted(next: Next): Promise<void> {
+  for (let event = await next(); event?.case !== "start"; event = await next()) {
+    if (event === undefined) throw lost(new Error("the stream ended before the program started"));
   }
 }
 
-function endOf({ end }: Event): Ended | undefined {
-  if (end === undefined) return undefined;
-  const { exitCode = 0, exited = false, status = "" } = end;
-  return { exitCode: exited ? exitCode : -1, status };
+async function follow(next: Next, onOutput: Output): Promise<Ended> {
+  let end: Ended | undefined;
+  for (let event = await next(); event !== undefined; event = await next()) {
+    if (event.case === "data") {
+      const { output } = event.value;
+      if (output.case === "stdout" || output.case === "stderr") onOutput(output.case, Buffer.from(output.value));
+    } else if (event.case === "end") {
+      const { exitCode, exited, status } = event.value;
+      end = { exitCode: exited ? exitCode : -1, status };
+    }
+  }
+  if (end === undefined) throw lost(new Error("the stream ended before the program did"));
+  return end;
+}
+
+// A connection of its own for each call: an idle one would meet envd's expired timers after a thaw.
+function clientAt(address: string, port: number): Client<typeof Process> {
+  const transport = createConnectTransport({
+    baseUrl: `http://${address}:${port}`,
+    httpVersion: "1.1",
+    nodeOptions: { agent: false },
+    acceptCompression: [],
+    readMaxBytes: LARGEST_MESSAGE,
+  });
+  return createClient(Process, transport);
+}
+
+/** An error that the other side sent carries the headers of its answer; any other is of the connection. */
+function toRpcError(reason: unknown): RpcError {
+  const error = ConnectError.from(reason);
+  if (!error.metadata.has("content-type")) return lost(reason);
+  return new RpcError(codeToString(error.code), error.rawMessage.slice(0, LARGEST_REASON) || "no reason given", {
+    cause: reason,
+  });
 }
 
 function lost(cause: unknown): RpcError {
   return new RpcError("unavailable", "the connection to the build's container broke", { cause });
-}
-
-function createFrames(onFrame: (frame: Frame, last: boolean) => void): (chunk: Buffer) => void {
-  let rest: Buffer = Buffer.alloc(0);
-  return (chunk) => {
-    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    while (rest.length >= 5) {
-      const length = rest.readUInt32BE(1);
-      if (length > LARGEST_FRAME) throw new Error("a frame is too long");
-      if (rest.length < 5 + length) return;
-      const flags = rest.readUInt8(0);
-      const frame = JSON.parse(rest.subarray(5, 5 + length).toString("utf8")) as Frame;
-      rest = rest.subarray(5 + length);
-      onFrame(frame, (flags & END_STREAM) !== 0);
-    }
-  };
-}
-
-function envelope(message: unknown): Buffer {
-  const json = Buffer.from(JSON.stringify(message));
-  const head = Buffer.alloc(5);
-  head.writeUInt32BE(json.length, 1);
-  return Buffer.concat([head, json]);
 }
 
 async function upload(

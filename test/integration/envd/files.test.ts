@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { FileType } from "../../../envd/gen/filesystem_pb.js";
+import { FileType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
 
 let envd: RunningEnvd;

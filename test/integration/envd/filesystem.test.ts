@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { FileType } from "../../../envd/gen/filesystem_pb.js";
+import { FileType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
 
 let envd: RunningEnvd;

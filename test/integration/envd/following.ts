@@ -1,6 +1,6 @@
 /** Reads a process stream to its end, or to a point, for tests. */
 
-import type { ProcessEvent, ProcessEvent_EndEvent } from "../../../envd/gen/process_pb.js";
+import type { ProcessEvent, ProcessEvent_EndEvent } from "../../../shared/envd-rpc/gen/process_pb.js";
 
 export interface Followed {
   pid: number;

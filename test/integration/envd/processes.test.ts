@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Signal, type StreamInputRequestSchema } from "../../../envd/gen/process_pb.js";
+import { Signal, type StreamInputRequestSchema } from "../../../shared/envd-rpc/gen/process_pb.js";
 import { inBackground, toEnd } from "./following.ts";
 import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
 

@@ -19,8 +19,8 @@ import { join } from "node:path";
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { startEnvd } from "../../../envd/app.ts";
-import { Filesystem } from "../../../envd/gen/filesystem_pb.js";
-import { Process } from "../../../envd/gen/process_pb.js";
+import { Filesystem } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
+import { Process } from "../../../shared/envd-rpc/gen/process_pb.js";
 
 const SOURCES = new URL("../../../envd/exec/", import.meta.url).pathname;
 

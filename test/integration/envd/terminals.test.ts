@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Signal } from "../../../envd/gen/process_pb.js";
+import { Signal } from "../../../shared/envd-rpc/gen/process_pb.js";
 import { inBackground, toEnd } from "./following.ts";
 import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
 

@@ -2,7 +2,7 @@ import { appendFileSync, chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, 
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { EventType, type FilesystemEvent } from "../../../envd/gen/filesystem_pb.js";
+import { EventType, type FilesystemEvent } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
 
 let envd: RunningEnvd;

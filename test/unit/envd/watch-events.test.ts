@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { EventBuffer } from "../../../envd/filesystem/event-buffer.ts";
 import { eventTypes } from "../../../envd/filesystem/event-types.ts";
 import { In } from "../../../envd/filesystem/watch-mask.ts";
-import { EventType } from "../../../envd/gen/filesystem_pb.js";
+import { EventType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { AppError } from "../../../shared/http/errors.ts";
 
 test("one event of the kernel may be several, in a fixed order", () => {
