@@ -8,7 +8,7 @@ import { kernelPolicy } from "../../shared/policy/egress-policy.ts";
 import type { RunCommand } from "../host/command.ts";
 import type { Plan, Slot } from "./addresses.ts";
 import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
-import { type KernelFlow, parseFlows, parseUntold, type Told } from "./kernel-flows.ts";
+import { type KernelFlow, readFlows, readUntold, type Told } from "./kernel-flows.ts";
 import { type NftLine, nftShell } from "./nft-shell.ts";
 import { hostRouting } from "./routing.ts";
 import { missingElements } from "./table-check.ts";
@@ -53,7 +53,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
   const { egressPort, connections } = options;
   // Contents of the kernel's table; the queue of commands alone changes it.
   const slots = new Map<string, SlotPolicy>();
-  const expected = { chains: "" };
+  const expected = { rules: "" };
   const state = { changes: 0 };
   const told = new Map<string, Told>();
   const routing = hostRouting(plan, run);
@@ -63,8 +63,11 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
   const listTable = (...how: string[]) => run("nft", [...how, "list", "table", "inet", plan.network]);
 
   const asExpected = async () => {
-    const table = await listTable("-s").catch(() => "");
-    return chainsOf(table) === expected.chains && !missingElements(table, slots.values());
+    const [rules, table] = await Promise.all([
+      listTable("-s", "-t").catch(() => undefined),
+      listTable("-j", "-s").catch(() => ""),
+    ]);
+    return rules === expected.rules && !missingElements(table, slots.values());
   };
 
   // Queued like the changes, so that an older table does not overwrite a newer change.
@@ -76,7 +79,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
     if (links.length > 0) {
       await run("nft", ["-f", "-"], { input: `add element inet ${plan.network} open { ${links.join(", ")} }\n` });
     }
-    expected.chains = chainsOf(await listTable("-s", "-t"));
+    expected.rules = await listTable("-s", "-t");
   };
 
   // Around the table; nobody waits in line for that.
@@ -139,9 +142,9 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
       shell.inLine(async (now) => {
         const texts: string[] = [];
         for (const name of LOG_SETS) texts.push(await now(`list set inet ${plan.network} ${name}`));
-        const untold = parseUntold(await now(`list set inet ${plan.network} untold`), told);
+        const untold = readUntold(await now(`list set inet ${plan.network} untold`), told);
         return {
-          flows: parseFlows(
+          flows: readFlows(
             LOG_SETS.map((set, i) => [set, texts[i] ?? ""] as const),
             told,
           ),
@@ -179,11 +182,6 @@ function isThere(plan: Plan, now: NftLine): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-/** Sets come first. */
-function chainsOf(text: string): string {
-  return text.slice(text.indexOf("\tchain "));
 }
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Keeps one `nft -i` running and sends it lines: 0.6 ms per transaction, where a process of its own costs 6 ms. Replaces
+ * Keeps one `nft -j -i` running and sends it lines: 0.6 ms per transaction, where a process of its own costs 6 ms. Replaces
  * the process when it dies, hangs, or has served long enough.
  */
 
@@ -10,7 +10,7 @@ const MAX_OUTPUT_CHARACTERS = 8 * 1024 * 1024;
 const LINES_PER_PROCESS = 1_000;
 const PIDS_KEPT = 3;
 
-/** What the line printed; rejects with nft's complaint. One line is one transaction. */
+/** What the line printed, as JSON; rejects with nft's complaint, which is text. One line is one transaction. */
 export type NftLine = (line: string) => Promise<string>;
 
 export interface NftShell {
@@ -47,7 +47,7 @@ export function nftShell(): NftShell {
     if (state.session !== undefined && state.session.served < LINES_PER_PROCESS) return state.session;
     end();
     // 2>&1 so that complaints and answers arrive in the order in which they were written.
-    const child = spawn("sh", ["-c", "exec nft -i 2>&1"], { stdio: ["pipe", "pipe", "pipe"] });
+    const child = spawn("sh", ["-c", "exec nft -j -i 2>&1"], { stdio: ["pipe", "pipe", "pipe"] });
     const session: Session = { child, served: 0 };
     if (child.pid !== undefined) pids.push(child.pid);
     // The watch reports a change shortly after it was made.

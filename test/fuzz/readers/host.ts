@@ -1,31 +1,49 @@
 /** What the host's own programs print about things that sandboxes had a hand in: nft, CRIU, stored manifests. */
 
-import { parseFlows, parseUntold, type Told } from "../../../agent/network/kernel-flows.ts";
+import { readFlows, readUntold, type Told } from "../../../agent/network/kernel-flows.ts";
+import { readSets } from "../../../agent/network/nft-json.ts";
 import { missingElements } from "../../../agent/network/table-check.ts";
 import { MANIFEST_FORMAT, parseManifest } from "../../../agent/snapshots/store/manifest.ts";
 import { explainDump } from "../../../agent/snapshots/take/dump-log.ts";
 import { must, type Reader, unlessRefused } from "../reader.ts";
 
+const nftSet = (name: string, elem: readonly unknown[]) => ({ set: { family: "inet", table: "svc", name, elem } });
+const nftAnswer = (...sets: readonly unknown[]) => JSON.stringify({ nftables: [{ metainfo: {} }, ...sets] });
+const counted = (val: unknown, packets: number) => ({ elem: { val, expires: 9, counter: { packets, bytes: 120 } } });
+
 const FLOWS = [
-  "table inet svc {\n\tset granted {\n\t\telements = { 10.213.0.2 . 203.0.113.7 . tcp . 80 timeout 10s expires 9s936ms counter packets 3 bytes 120,\n\t\t\t10.213.0.3 . 203.0.113.8 . udp . 53 expires 1m1s counter packets 1 bytes 60 }\n\t}\n}",
-  "elements = { 10.213.0.2 . 203.0.113.7 . tcp . 80 counter packets 0 bytes 0 }",
+  nftAnswer(
+    nftSet("granted", [
+      counted({ concat: ["10.213.0.2", "203.0.113.7", "tcp", 80] }, 3),
+      counted({ concat: ["10.213.0.3", "203.0.113.8", "udp", 53] }, 1),
+    ]),
+  ),
+  nftAnswer(nftSet("granted", [counted({ concat: ["10.213.0.2", "203.0.113.7", "tcp", 80] }, 0)])),
 ];
-const UNTOLD = ["elements = { 10.213.0.2 timeout 1h expires 59m59s counter packets 12 bytes 720 }"];
+const UNTOLD = [nftAnswer(nftSet("untold", [counted("10.213.0.2", 12)]))];
 const SETS = [
-  'table inet svc {\n\tset pinned {\n\t\ttype ifname . ipv4_addr\n\t\telements = { "svc-4" . 10.213.0.4, "svc-5" . 10.213.0.5 }\n\t}\n\tset allowed {\n\t\ttype ipv4_addr . ipv4_addr\n\t\telements = { 10.213.0.4 . 203.0.113.0/24 }\n\t}\n}',
+  nftAnswer(
+    nftSet("pinned", [{ concat: ["svc-4", "10.213.0.4"] }, { concat: ["svc-5", "10.213.0.5"] }]),
+    nftSet("allowed", [
+      { concat: ["10.213.0.4", { prefix: { addr: "203.0.113.0", len: 24 } }] },
+      { concat: ["10.213.0.4", { range: ["1.0.0.0", "2.0.0.2"] }] },
+    ]),
+  ),
 ];
 const NFT_WORDS = [
-  "elements = { ",
-  " . ",
-  ",",
+  '{"set":',
+  '"elem":',
+  '"concat":',
+  '"prefix":',
+  '"range":',
+  "[",
+  "]",
+  "{",
   "}",
-  "counter packets ",
-  "expires ",
-  "\n\tset ",
-  "{\n",
-  "\n\t}",
+  "null",
+  "-1",
+  "1e99",
   '"',
-  "/33",
 ];
 
 const DUMPS = [
@@ -65,15 +83,15 @@ export const host: readonly Reader[] = [
     check(input) {
       const text = input.toString("latin1");
       const told = new Map<string, Told>();
-      const flows = parseFlows([["granted", text]], told);
+      const flows = readFlows([["granted", text]], told);
       must(told.size <= text.length / 10, "it remembers more than there is");
       must(
-        flows.every(({ count }) => Number.isFinite(count) && count > 0),
+        flows.every(({ count }) => Number.isSafeInteger(count) && count > 0),
         "a flow has no packets",
       );
       // A set has each key once; mutations make texts with two of them.
-      if (told.size === [...text.matchAll(/counter packets \d/g)].length)
-        must(parseFlows([["granted", text]], told).length === 0, "a flow that was told is told again");
+      if (told.size === (readSets(text).get("granted") ?? []).length)
+        must(readFlows([["granted", text]], told).length === 0, "a flow that was told is told again");
     },
   },
   {
@@ -83,7 +101,7 @@ export const host: readonly Reader[] = [
     words: NFT_WORDS,
     share: 40_000,
     check(input) {
-      const untold = parseUntold(input.toString("latin1"), new Map());
+      const untold = readUntold(input.toString("latin1"), new Map());
       must(
         [...untold.values()].every((count) => count > 0),
         "a source without packets is told",
@@ -97,8 +115,9 @@ export const host: readonly Reader[] = [
     words: NFT_WORDS,
     share: 40_000,
     check(input) {
-      const missing = missingElements(input.toString("latin1"), []);
-      if (!/\tset pinned \{\n/.test(input.toString("latin1"))) must(missing, "a table without its sets is whole");
+      const text = input.toString("latin1");
+      const missing = missingElements(text, []);
+      if (!text.includes('"pinned"')) must(missing, "a table without its sets is whole");
     },
   },
   {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { planNetwork } from "../../../../agent/network/addresses.ts";
 import { changeCommand, type SlotPolicy, tableText } from "../../../../agent/network/firewall-rules.ts";
-import { parseFlows, parseUntold, type Told } from "../../../../agent/network/kernel-flows.ts";
+import { readFlows, readUntold, type Told } from "../../../../agent/network/kernel-flows.ts";
+import { readSets } from "../../../../agent/network/nft-json.ts";
 import { routingRules } from "../../../../agent/network/routing.ts";
 import { missingElements } from "../../../../agent/network/table-check.ts";
 import { CLOSED, kernelPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
@@ -193,57 +194,82 @@ describe("a change is one line", () => {
   });
 });
 
+/** As `nft -j` prints a set. */
+const printed = (name: string, elem: readonly unknown[] = []) => ({
+  set: { family: "inet", name, table: "svc", type: "ifname", handle: 1, ...(elem.length === 0 ? {} : { elem }) },
+});
+const answer = (...sets: readonly unknown[]) =>
+  JSON.stringify({ nftables: [{ metainfo: { version: "1.0.6", json_schema_version: 1 } }, ...sets] });
+
 describe("what nft prints", () => {
-  const sets = (allowed: string, more = "") => `table inet svc {
-\tset pinned {
-\t\ttype ifname . ipv4_addr
-\t\telements = { "svc-4" . 10.213.0.4${more} }
-\t}
-}
-table inet svc {\n\tset open {\n\t\ttype ifname\n\t\telements = { "svc-4" }\n\t}\n}
-${["steered", "tunnelled", "diverted", "free"].map((name) => `table inet svc {\n\tset ${name} {\n\t\ttype ifname\n\t}\n}`).join("\n")}
-table inet svc {
-\tset allowed {
-\t\ttype ipv4_addr . ipv4_addr
-\t\tflags interval
-\t\telements = { ${allowed} }
-\t}
-}`;
-  const both = "10.213.0.4 . 198.51.100.0/24,\n\t\t\t     10.213.0.4 . 203.0.113.7";
+  const sets = (allowed: readonly unknown[], more: readonly unknown[] = []) =>
+    answer(
+      { table: { family: "inet", name: "svc", handle: 1 } },
+      printed("pinned", [{ concat: ["svc-4", "10.213.0.4"] }, ...more]),
+      printed("open", ["svc-4"]),
+      ...["steered", "tunnelled", "diverted", "free"].map((name) => printed(name)),
+      printed("allowed", allowed),
+    );
+  const prefix = { concat: ["10.213.0.4", { prefix: { addr: "198.51.100.0", len: 24 } }] };
+  const single = { concat: ["10.213.0.4", "203.0.113.7"] };
 
   test("is compared element by element", () => {
-    expect(missingElements(sets(both), [listed])).toBe(false);
-    expect(missingElements(sets("10.213.0.4 . 203.0.113.7"), [listed])).toBe(true);
-    expect(missingElements(sets(`${both}, 10.213.0.4 . 8.8.8.8`), [listed])).toBe(true);
-    expect(missingElements(sets(both, ', "svc-9" . 10.213.0.9'), [listed])).toBe(true);
+    expect(missingElements(sets([prefix, single]), [listed])).toBe(false);
+    expect(missingElements(sets([single]), [listed])).toBe(true);
+    expect(missingElements(sets([prefix, single, { concat: ["10.213.0.4", "8.8.8.8"] }]), [listed])).toBe(true);
+    expect(missingElements(sets([prefix, single], [{ concat: ["svc-9", "10.213.0.9"] }]), [listed])).toBe(true);
+    expect(
+      missingElements(sets([prefix, { concat: ["10.213.0.4", { range: ["1.0.0.0", "2.0.0.2"] }] }]), [listed]),
+    ).toBe(true);
     expect(missingElements("", [listed])).toBe(true);
-    expect(missingElements(sets(both), [listed, open])).toBe(true);
+    expect(missingElements("Error: No such file or directory", [])).toBe(true);
+    expect(missingElements(sets([prefix, single]), [listed, open])).toBe(true);
+  });
+
+  test("of ranges is read as it is written in commands, whether it is a prefix or not", () => {
+    const parts = readSets(
+      answer(printed("allowed", [prefix, single, { concat: ["a", { range: ["1.0.0.0", "2.0.0.2"] }] }])),
+    ).get("allowed");
+    expect(parts?.map((element) => element.parts.join(" . "))).toEqual([
+      "10.213.0.4 . 198.51.100.0-198.51.100.255",
+      "10.213.0.4 . 203.0.113.7",
+      "a . 1.0.0.0-2.0.0.2",
+    ]);
+  });
+
+  const logged = (concat: readonly unknown[], packets: number, expires: number) => ({
+    elem: { val: { concat }, timeout: 10, expires, counter: { packets, bytes: 120 } },
   });
 
   test("of the log is reported once, and again when it grew or was recreated", () => {
     const told = new Map<string, Told>();
-    const text = (packets: number, left = "9s396ms") =>
-      `\t\telements = { 10.213.0.2 . 203.0.113.7 . tcp . 80 timeout 10s expires ${left} counter packets ${packets} bytes 120,
-      10.213.0.3 . 203.0.113.7 . udp . 9 timeout 10s expires 1s counter packets 1 bytes 120 }`;
-    expect(parseFlows([["denials", text(2)]], told)).toEqual([
+    const text = (packets: number, left = 9) =>
+      answer(
+        printed("denials", [
+          logged(["10.213.0.2", "203.0.113.7", "tcp", 80], packets, left),
+          logged(["10.213.0.3", "203.0.113.7", "udp", 9], 1, 1),
+        ]),
+      );
+    expect(readFlows([["denials", text(2)]], told)).toEqual([
       { source: "10.213.0.2", address: "203.0.113.7", protocol: "tcp", port: 80, outcome: "denied", count: 2 },
       { source: "10.213.0.3", address: "203.0.113.7", protocol: "udp", port: 9, outcome: "denied", count: 1 },
     ]);
-    expect(parseFlows([["denials", text(2)]], told)).toEqual([]);
-    expect(parseFlows([["denials", text(5)]], told)).toMatchObject([{ count: 3 }]);
-    expect(parseFlows([["denials", text(1)]], told)).toMatchObject([{ count: 1 }]);
-    expect(parseFlows([["denials", text(1, "2s4ms")]], told)).toEqual([]);
+    expect(readFlows([["denials", text(2)]], told)).toEqual([]);
+    expect(readFlows([["denials", text(5)]], told)).toMatchObject([{ count: 3 }]);
+    expect(readFlows([["denials", text(1)]], told)).toMatchObject([{ count: 1 }]);
+    expect(readFlows([["denials", text(1, 2)]], told)).toEqual([]);
     // It ended and began again between two looks.
-    expect(parseFlows([["denials", text(1, "9s1ms")]], told)).toMatchObject([{ count: 1 }]);
-    expect(parseFlows([["denials", ""]], told)).toEqual([]);
-    expect(parseFlows([["denials", text(1)]], told)).toHaveLength(2);
+    expect(readFlows([["denials", text(1, 9)]], told)).toMatchObject([{ count: 1 }]);
+    expect(readFlows([["denials", answer(printed("denials"))]], told)).toEqual([]);
+    expect(readFlows([["denials", text(1)]], told)).toHaveLength(2);
   });
 
   test("of what was too much is counted by source", () => {
     const told = new Map<string, Told>();
-    const text = "elements = { 10.213.0.2 timeout 1h expires 59m59s counter packets 12 bytes 720 }";
-    expect([...parseUntold(text, told)]).toEqual([["10.213.0.2", 12]]);
-    expect([...parseUntold(text, told)]).toEqual([]);
+    const element = { elem: { val: "10.213.0.2", timeout: 3600, expires: 3599, counter: { packets: 12, bytes: 720 } } };
+    const text = answer(printed("untold", [element]));
+    expect([...readUntold(text, told)]).toEqual([["10.213.0.2", 12]]);
+    expect([...readUntold(text, told)]).toEqual([]);
   });
 });
 
