@@ -1,7 +1,6 @@
 /** Entries of `allowOut` and `denyOut`: an address, a CIDR range or a domain, in the spelling of a policy. Pure. */
 
-import { isIPv6 } from "node:net";
-import IPCIDR from "ip-cidr";
+import { readCidr } from "../../shared/policy/cidr.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressText, parseRange } from "../../shared/policy/ranges.ts";
 
@@ -36,14 +35,10 @@ export function isUnspecified(destination: Destination): boolean {
 }
 
 function readRange(text: string): Destination | undefined {
-  const [address = "", bits] = text.split("/");
-  // The library takes `/08` for 8; others read it as octal.
-  if (bits !== undefined && (!IPCIDR.isValidCIDR(text) || /^0\d/.test(bits))) return undefined;
-  // A zone (`%eth0`) has a meaning on one machine only.
-  if (isIPv6(address) && !address.includes("%")) {
-    const whole = bits === undefined || bits === "128";
-    return { is: "ipv6", unspecified: whole && /^[0:.]+$/.test(address) };
-  }
+  const cidr = readCidr(text);
+  if (cidr === undefined) return undefined;
+  const { address, bits, family } = cidr;
+  if (family === 6) return { is: "ipv6", unspecified: bits === 128 && /^[0:.]+$/.test(address) };
   const range = parseRange(text);
-  return range === undefined ? undefined : { is: "range", range: `${addressText(range.first)}/${bits ?? "32"}` };
+  return range === undefined ? undefined : { is: "range", range: `${addressText(range.first)}/${bits}` };
 }

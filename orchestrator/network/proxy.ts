@@ -1,6 +1,7 @@
 /** `network.egressProxy`: the SOCKS5 endpoint and its credentials. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
+import { readCidr } from "../../shared/policy/cidr.ts";
 import type { EgressProxy } from "../../shared/policy/egress-policy.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber, alwaysDenied, contains, parseRange, type Range } from "../../shared/policy/ranges.ts";
@@ -49,7 +50,7 @@ export function readAllowed(text: string): readonly Range[] {
   return parts
     .filter((part) => part !== "")
     .map((part) => {
-      const range = parseRange(part);
+      const range = readCidr(part) === undefined ? undefined : parseRange(part);
       if (range === undefined) throw new ConfigError([`SVC_EGRESS_PROXY_ALLOW: ${quoted(part)} is no IPv4 CIDR range`]);
       return range;
     });

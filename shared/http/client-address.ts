@@ -2,6 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
+import { readCidr } from "../policy/cidr.ts";
 import { ConfigError } from "../program/config.ts";
 
 /**
@@ -52,13 +53,11 @@ export function addressList(variable: string, text: string): (address: string) =
   const list = new BlockList();
   for (const entry of text.split(",").map((part) => part.trim())) {
     if (entry === "") continue;
-    const [address = "", bits = ""] = entry.split("/");
-    const family = isIP(address);
-    const widest = family === 4 ? 32 : 128;
-    if (family === 0 || (entry.includes("/") && !(/^\d{1,3}$/.test(bits) && Number(bits) <= widest))) {
+    const cidr = readCidr(entry);
+    if (cidr === undefined) {
       throw new ConfigError([`${variable}: '${entry}' is neither an address nor a range`]);
     }
-    list.addSubnet(address, bits === "" ? widest : Number(bits), family === 4 ? "ipv4" : "ipv6");
+    list.addSubnet(cidr.address, cidr.bits, cidr.family === 4 ? "ipv4" : "ipv6");
   }
   return (address) => {
     const family = isIP(address);

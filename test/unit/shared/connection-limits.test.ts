@@ -132,7 +132,15 @@ test("a list of proxies has addresses and ranges, and nothing else", () => {
   const isProxy = addressList("SVC_TRUSTED_PROXIES", "10.0.0.0/8, 192.0.2.1,2001:db8::/32");
   const found = ["10.1.2.3", "192.0.2.1", "192.0.2.2", "2001:db8::5", "::1", "x"].map((address) => isProxy(address));
   expect(found).toEqual([true, true, false, true, false, false]);
-  for (const wrong of ["host", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/x"]) {
+  for (const wrong of [
+    "host",
+    "10.0.0.0/33",
+    "10.0.0.0/",
+    "10.0.0.0/x",
+    "10.0.0.0/08",
+    "10.0.0.0/8/8",
+    "fe80::1%eth0",
+  ]) {
     expect(() => addressList("SVC_TRUSTED_PROXIES", wrong), wrong).toThrow(ConfigError);
   }
 });
