@@ -16,7 +16,7 @@ import { startEdge } from "./edge/edge.ts";
 import { finishAbandoned } from "./nodes/housekeeping.ts";
 import { openNodes } from "./nodes/nodes.ts";
 import { createRoutes } from "./routing-table.ts";
-import { startExpiry } from "./sandboxes/lifecycle/expiry.ts";
+import { createExpiry } from "./sandboxes/lifecycle/expiry.ts";
 import { createEnding } from "./sandboxes/lifecycle/kill.ts";
 import { createTransitions } from "./sandboxes/lifecycle/transitions.ts";
 import { createSleep } from "./sandboxes/lifecycle/wire.ts";
@@ -98,6 +98,15 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     maxHours: (project) => project.maxSandboxHours ?? config.maxSandboxHours,
     maxSandboxes: (project) => project.maxSandboxes ?? config.maxProjectSandboxes,
   };
+  const expiry = createExpiry({
+    store: store.sandboxes,
+    now,
+    log,
+    everyMs: config.expiryEveryMs,
+    concurrency: config.expiryConcurrency,
+    observe: (seconds) => metrics.expiryLag(seconds),
+  });
+  teardown.add("expiry", () => expiry.stop());
   const sleep = createSleep({
     config,
     store,
@@ -114,16 +123,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     random: deps.random,
     expiresAt: (endAt) => expiry.soon(endAt),
   });
-  const expiry = startExpiry({
-    store: store.sandboxes,
-    expire: (record) => (record.onTimeout === "pause" ? sleep.pausing.expire(record) : ending.expire(record)),
-    now,
-    log,
-    everyMs: config.expiryEveryMs,
-    concurrency: config.expiryConcurrency,
-    observe: (seconds) => metrics.expiryLag(seconds),
-  });
-  teardown.add("expiry", () => expiry.stop());
+  expiry.begin((record) => (record.onTimeout === "pause" ? sleep.pausing.expire(record) : ending.expire(record)));
   // One process owns the database: work that was under way when it opened has been abandoned.
   await store.sandboxes.abandonAll();
   background.run("finish abandoned transitions", async () => {

@@ -1,20 +1,23 @@
 /** Ends sandboxes whose timeout has passed: found by an index, checked again in the move, a bounded number at once. */
 
 import type { Log } from "../../../shared/program/log.ts";
-import { loop } from "../../../shared/program/loop.ts";
+import { type Loop, loop } from "../../../shared/program/loop.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { SandboxStore } from "../../store/sandboxes/sandboxes.ts";
+
+/** Kills or pauses the sandbox, by its `onTimeout`, only if its end has really passed. */
+type Expire = (record: SandboxRecord) => Promise<unknown>;
 
 export interface Expiry {
   /** An end was set: wakes at that time, not only at the next round. */
   soon(endAt: number): void;
+  /** Starts the rounds. */
+  begin(expire: Expire): void;
   stop(): Promise<void>;
 }
 
 export interface ExpiryDeps {
   readonly store: Pick<SandboxStore, "expired">;
-  /** Kills or pauses the sandbox, by its `onTimeout`, only if its end has really passed. */
-  expire(record: SandboxRecord): Promise<unknown>;
   readonly now: () => number;
   readonly log: Log;
   readonly everyMs: number;
@@ -26,15 +29,16 @@ export interface ExpiryDeps {
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 60_000;
 
-export function startExpiry(deps: ExpiryDeps): Expiry {
+export function createExpiry(deps: ExpiryDeps): Expiry {
+  let rounds: Loop | undefined;
   const busy = new Map<string, Promise<void>>();
   /** Sandboxes that could not be ended, with the time of the next try. */
   const failed = new Map<string, { readonly waitMs: number; readonly until: number }>();
 
-  async function end(record: SandboxRecord): Promise<void> {
+  async function end(record: SandboxRecord, expire: Expire): Promise<void> {
     try {
       deps.observe((deps.now() - record.endAt) / 1000);
-      await deps.expire(record);
+      await expire(record);
       failed.delete(record.id);
     } catch (error) {
       const waitMs = Math.min(LONGEST_WAIT_MS, (failed.get(record.id)?.waitMs ?? FIRST_WAIT_MS / 2) * 2);
@@ -45,7 +49,7 @@ export function startExpiry(deps: ExpiryDeps): Expiry {
     }
   }
 
-  const rounds = loop({ name: "expiry", everyMs: deps.everyMs, log: deps.log }, async () => {
+  async function round(expire: Expire): Promise<void> {
     const free = deps.concurrency - busy.size;
     if (free <= 0) return;
     for (const [id, { until }] of failed) if (until + LONGEST_WAIT_MS < deps.now()) failed.delete(id);
@@ -53,16 +57,19 @@ export function startExpiry(deps: ExpiryDeps): Expiry {
     for (const record of await deps.store.expired(deps.now(), deps.concurrency + failed.size)) {
       if (busy.size >= deps.concurrency) break;
       if ((failed.get(record.id)?.until ?? 0) > deps.now()) continue;
-      if (!busy.has(record.id)) busy.set(record.id, end(record));
+      if (!busy.has(record.id)) busy.set(record.id, end(record, expire));
     }
-  });
+  }
 
   return {
     soon(endAt) {
-      if (endAt <= deps.now()) rounds.wake();
+      if (endAt <= deps.now()) rounds?.wake();
+    },
+    begin(expire) {
+      rounds ??= loop({ name: "expiry", everyMs: deps.everyMs, log: deps.log }, () => round(expire));
     },
     async stop() {
-      await rounds.stop();
+      await rounds?.stop();
       await Promise.all(busy.values());
     },
   };
