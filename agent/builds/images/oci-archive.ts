@@ -13,6 +13,7 @@ import { extract, type Header, type Pack, pack } from "tar-stream";
 import { AppError } from "../../../shared/http/errors.ts";
 import { ARCHIVE_LIMITS, type ArchiveCheck, type ArchiveLimits, createArchiveCheck } from "../steps/archive-rules.ts";
 import { isGzip, readable, readTar } from "../steps/tar-input.ts";
+import { createLayerEntries, type LayerEntries } from "./layer-entries.ts";
 import { type Blob, chooseImage, type Wanted } from "./oci-layout.ts";
 
 export interface EngineArchiveOptions extends Wanted {
@@ -131,13 +132,15 @@ async function pass(content: Content, { digits, size }: { digits: string; size: 
   if (small !== undefined) state.keptBytes += size;
   let packing: Blob["packing"] = "none";
   let unpackedDigits = digits;
+  const entries = createLayerEntries();
   async function* watched() {
     let layer: Unpacked | undefined;
     let first = true;
     for await (const chunk of withHead(content)) {
       if (first) packing = packingOf(chunk);
-      if (first && packing === "gzip") layer = unpacked(size, state);
+      if (first && packing === "gzip") layer = unpacked(size, state, entries);
       first = false;
+      if (packing === "none") entries.push(chunk);
       hash.update(chunk);
       small?.push(chunk);
       await layer?.write(chunk);
@@ -153,6 +156,7 @@ async function pass(content: Content, { digits, size }: { digits: string; size: 
     size,
     packing,
     unpacked: unpackedDigits,
+    problem: entries.problem,
     content: small === undefined || packing !== "none" ? undefined : Buffer.concat(small),
   };
 }
@@ -179,7 +183,7 @@ interface Unpacked {
 }
 
 /** Measures what a compressed layer unpacks to: its size, because Docker would fill the disk, and its digest. */
-function unpacked(packed: number, state: State): Unpacked {
+function unpacked(packed: number, state: State, entries: LayerEntries): Unpacked {
   const gunzip = createGunzip();
   const trouble = { error: undefined as Error | undefined, tell: (_error: Error) => undefined as unknown };
   gunzip.on("error", (cause) => {
@@ -190,6 +194,7 @@ function unpacked(packed: number, state: State): Unpacked {
   let bytes = 0;
   gunzip.on("data", (chunk: Buffer) => {
     hash.update(chunk);
+    entries.push(chunk);
     bytes += chunk.length;
     state.unpackedBytes += chunk.length;
     try {

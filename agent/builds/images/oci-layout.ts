@@ -11,6 +11,8 @@ export interface Blob {
   readonly packing: "none" | "gzip" | "other";
   /** Hexadecimal sha256 of the unpacked content. */
   readonly unpacked: string;
+  /** Why Docker must not unpack it as a layer. */
+  readonly problem: string | undefined;
   /** Content of small blobs, which may be JSON. */
   readonly content: Buffer | undefined;
 }
@@ -110,6 +112,8 @@ function checkLayers(layers: readonly Descriptor[], names: readonly string[], bl
   const found = layers.map((layer) => blobOf(layer, blobs));
   if (found.some(({ packing }) => packing === "other"))
     throw refused("has a layer that is neither plain nor compressed with gzip");
+  const problem = found.find((layer) => layer.problem !== undefined)?.problem;
+  if (problem !== undefined) throw refused(`has a layer that is refused: ${problem}`);
   if (names.length !== found.length || found.some(({ unpacked }, at) => names[at] !== `sha256:${unpacked}`))
     throw refused("has other layers than the image's configuration names");
 }

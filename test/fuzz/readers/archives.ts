@@ -138,7 +138,7 @@ export const archives: readonly Reader[] = [
       for (const [name, content] of files) {
         const packing = content[0] === 0x1f ? "gzip" : "none";
         const unpacked = packing === "gzip" ? digest(gunzipSync(content)) : digest(content);
-        blobs.set(name.slice(-64), { size: content.length, packing, unpacked, content });
+        blobs.set(name.slice(-64), { size: content.length, packing, unpacked, problem: undefined, content });
       }
       // One of the descriptions is a mutation of all of them, under the name that belongs to another content.
       const index = Buffer.from(JSON.stringify({ manifests: [manifest] }));

@@ -92,6 +92,25 @@ function named(name: string) {
   return { "org.opencontainers.image.ref.name": name };
 }
 
+/** A layer whose only entry is a sparse one. */
+function sparse(): Buffer {
+  const tar = tarOf({ big: "x" });
+  tar.write("S", 156);
+  // The kind was a 0: the sum of the header is greater by the difference.
+  const sum = Number.parseInt(tar.toString("latin1", 148, 154), 8) + 0x53 - 0x30;
+  tar.write(sum.toString(8).padStart(6, "0"), 148);
+  return tar;
+}
+
+/** Its layer is not compressed. */
+function plainLayout(one: Buffer): Layout {
+  const config = configOf("amd64", [one]);
+  const manifest = Buffer.from(JSON.stringify({ config: described(config), layers: [described(one)] }));
+  const files = new Map([config, one, manifest].map((content) => [`blobs/sha256/${sha256(content)}`, content]));
+  files.set("index.json", Buffer.from(JSON.stringify({ manifests: [described(manifest)] })));
+  return { files, manifest: { ...described(manifest), mediaType: "" } };
+}
+
 function changed(change: (files: Map<string, Buffer>) => void, of = layout()): Promise<Buffer> {
   change(of.files);
   return archiveOf(of);
@@ -112,6 +131,12 @@ test.each<[string, () => Promise<Buffer> | Buffer, RegExp]>([
   ["an index of something else", () => changed((files) => files.set("index.json", Buffer.from("[]"))), /index/],
   ["a way out", () => changed((files) => files.set("../../etc/passwd", layer)), /leads out/],
   ["a link instead of a layer", () => withEntry({ name: layerFile, type: "symlink", linkname: "/etc/shadow" }), /link/],
+  [
+    "a layer with a sparse file",
+    () => archiveOf(layout([sparse()])),
+    /a layer that is refused: 'big' is a sparse file/,
+  ],
+  ["one as it is", () => archiveOf(plainLayout(sparse())), /a layer that is refused: 'big' is a sparse file/],
   ["a device", () => withEntry({ name: "blobs/x", type: "character-device" }), /device/],
   ["an image for others", () => archiveOf(layout([layer], configOf("s390x"))), /linux\/s390x only/],
   ["no archive at all", () => Buffer.from("nothing"), /damaged or is no tar/],
