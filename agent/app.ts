@@ -100,7 +100,23 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const capabilities = await deps.probe();
   const here = { origins: () => originsHere(capabilities, deps.machine), resolver: deps.plan.gateway };
   const diskBytes = (executionId: string) => metrics.latest(executionId)?.diskUsed ?? 0;
-  const storing = startSnapshots({ ...deps, ...parts, ...here, config, diskBytes }, teardown);
+  const storing = startSnapshots(
+    {
+      ...deps,
+      ...parts,
+      ...here,
+      config,
+      diskBytes,
+      // It is made after what it holds.
+      disk: {
+        snapshotRefusal: (executionId) => disk.snapshotRefusal(executionId),
+        storageRefusal: (needed) => disk.storageRefusal(needed),
+        disks: () => disk.disks(),
+        seen: () => disk.seen(),
+      },
+    },
+    teardown,
+  );
   const { snapshots, hot } = storing;
   const templates = pooledTemplates({ ...launchDeps, copy: (...request) => storing.copy(...request) });
   parts.makePooled((flavour, signal) => templates.make(flavour, signal));
@@ -159,7 +175,6 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     sandboxes,
     capable: () => capabilities.memorySnapshots,
     beforeEnd: (sandbox) => logs.last(sandbox),
-    snapshotRefusal: (executionId) => disk.snapshotRefusal(executionId),
     onChange: () => report.soon(),
   });
   const building = startBuilds(
@@ -168,6 +183,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       ...parts,
       config,
       snapshots,
+      admission: storing.admission,
       ...here,
       capable: () => capabilities.memorySnapshots,
       refusal: () => disk.refusal(),
@@ -195,6 +211,9 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     nodeId: config.nodeId,
     running: () => running().length,
     starting: () => sandboxes.starting,
+    held: () => running().filter(({ executionId }) => disk.isHeld(executionId)).length,
+    disks: () => disk.seen(),
+    stored: () => storing.admission.used(),
     pools: () => pool.load(),
     slots: () => slots.taken,
     pendingRemovals: () => disposal.pending,
@@ -243,6 +262,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
         running: [...running(), ...sandboxes.leaving()],
         snapshots: reported(),
         starting: sandboxes.starting,
+        stored: storing.admission.used(),
         isHeld: (executionId) => disk.isHeld(executionId),
       }),
     exits: () => stores.executions.exits(),

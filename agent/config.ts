@@ -120,11 +120,19 @@ export const AgentConfig = Type.Object({
         "Sandboxes and snapshots leave this much of the disk free, MiB; 0 is no reserve. Default: the lesser of 2048 and a twentieth of the disk",
     }),
   ),
-  snapshotQuotaMb: Type.Integer({
-    default: 0,
+  snapshotQuotaMb: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 1_073_741_824,
+      description:
+        "Snapshots and paused sandboxes of this node, their memory and disks, may take this much, MiB; 0 is no quota. Default: half of the disk that holds them",
+    }),
+  ),
+  projectSnapshotQuotaMb: Type.Integer({
+    default: 51_200,
     minimum: 0,
     maximum: 1_073_741_824,
-    description: "Memory images may take this much of the disk, MiB; 0 is no limit but the disk",
+    description: "Of those, the ones of one project on this node, MiB; 0 is no quota",
   }),
   baseImage: Type.String({ default: "svc/base:latest", description: "Image of the base template" }),
   buildConcurrency: Type.Integer({ default: 2, minimum: 1, maximum: 64, description: "Template builds at a time" }),

@@ -23,6 +23,7 @@ export interface NodeNow {
   /** The sandbox is frozen because the node's disk is full. */
   readonly isHeld: (executionId: string) => boolean;
   readonly starting: number;
+  readonly stored: NonNullable<NodeLoad["stored"]>;
   readonly snapshots: Heartbeat["snapshots"];
 }
 
@@ -45,6 +46,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       allocatedMemoryBytes: memoryBytes,
       sandboxCount: node.running.length,
       sandboxStartingCount: node.starting,
+      stored: node.stored,
       pools: node.pools,
     },
     executions: node.running.map(({ executionId, sandboxId, container, startedAt, endAt }) => ({

@@ -3,6 +3,8 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { NodeLoad } from "../../shared/agent-api/routes.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
+import type { DiskReserve, Watched } from "../disk/reserve.ts";
+import type { Admission } from "../snapshots/take/admission.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
@@ -10,6 +12,10 @@ export interface InstrumentSources {
   readonly nodeId: string;
   readonly running: () => number;
   readonly starting: () => number;
+  /** Running ones that stand still for want of disk. */
+  readonly held: () => number;
+  readonly disks: DiskReserve["seen"];
+  readonly stored: Admission["used"];
   readonly pools: () => NodeLoad["pools"];
   readonly slots: () => number;
   readonly pendingRemovals: () => number;
@@ -48,6 +54,21 @@ export function createInstruments(sources: InstrumentSources): Instruments {
     one.set({ state: "running" }, sources.running());
     one.set({ state: "starting" }, sources.starting());
   });
+  gauge("svc_sandboxes_held", "Running sandboxes that the disk reserve holds still", [], (one) =>
+    one.set(sources.held()),
+  );
+  const ofDisks = (name: string, help: string, read: (disk: Watched) => number) =>
+    gauge(name, help, ["disk"], (one) => {
+      for (const [disk, seen] of Object.entries(sources.disks() ?? {})) one.set({ disk }, read(seen));
+    });
+  ofDisks("svc_disk_free_bytes", "Free bytes of the disk, as seen last", ({ space }) => space.freeBytes);
+  ofDisks("svc_disk_reserve_bytes", "Bytes of it that sandboxes must leave free", ({ reserve }) => reserve.bytes);
+  gauge("svc_snapshot_stored_bytes", "Memory and disks of snapshots and paused sandboxes", [], (one) =>
+    one.set(sources.stored().storedBytes),
+  );
+  gauge("svc_snapshot_quota_bytes", "What those may take; 0: no quota", [], (one) =>
+    one.set(sources.stored().quotaBytes),
+  );
   gauge("svc_pool_size", "Warm containers by build", ["build", "state"], (one) => {
     one.reset();
     for (const { buildId, ready, wanted } of sources.pools()) {

@@ -26,11 +26,17 @@ export interface BuildDeps
   readonly containers: BaseDeps["containers"] & Pick<Containers, "untag">;
   readonly files: (templateId: string, hash: string, signal: AbortSignal) => ReturnType<StepDeps["files"]>;
   /** Captures memory and disk of the running build container; `why` where the node cannot, or not this container. */
-  readonly capture: (workshop: Workshop, buildId: string) => Promise<Captured>;
+  readonly capture: (workshop: Workshop, of: CaptureOf) => Promise<Captured>;
   /** Removes a snapshot that was captured. */
   readonly forget: (snapshotId: string) => Promise<void>;
   readonly log: Log;
   readonly now: () => number;
+}
+
+export interface CaptureOf {
+  readonly buildId: string;
+  /** Whose template it is. */
+  readonly projectId: string | undefined;
 }
 
 export type Captured =
@@ -188,7 +194,8 @@ async function finish(
   // A new container, so that no process of a step becomes part of the template.
   const workshop = await deps.open(image, signal);
   await startAndWait(settings, workshop, { ...deps, log }, signal);
-  const captured = settings.startCmd === undefined ? undefined : await deps.capture(workshop, buildId);
+  const of = { buildId, projectId: body.projectId };
+  const captured = settings.startCmd === undefined ? undefined : await deps.capture(workshop, of);
   if (captured !== undefined && "snapshot" in captured)
     teardown.add("snapshot", () => deps.forget(captured.snapshot.snapshotId));
   await workshop.close();

@@ -3,25 +3,27 @@
 import { randomUUID } from "node:crypto";
 import { AppError } from "../../shared/http/errors.ts";
 import { OPEN } from "../../shared/policy/egress-policy.ts";
+import type { Admission } from "../snapshots/take/admission.ts";
 import { type CheckpointDeps, checkpoint } from "../snapshots/take/checkpoint.ts";
 import type { BuildStore } from "../store/builds.ts";
-import type { Captured } from "./build.ts";
+import type { Captured, CaptureOf } from "./build.ts";
 import { type Workshop, workshopId } from "./steps/build-container.ts";
 
 export interface CaptureBuildDeps extends Omit<CheckpointDeps, "diskBytes"> {
   readonly store: Pick<BuildStore, "intendSnapshot">;
   /** This node can store memory. */
   readonly capable: () => boolean;
+  readonly admission: Pick<Admission, "admit" | "diskBytes">;
 }
 
-export function captureBuild({ store, capable, ...deps }: CaptureBuildDeps) {
-  return async ({ container }: Workshop, buildId: string): Promise<Captured> => {
+export function captureBuild({ store, capable, admission, ...deps }: CaptureBuildDeps) {
+  return async ({ container }: Workshop, { buildId, projectId }: CaptureOf): Promise<Captured> => {
     if (!capable()) return { why: "this node cannot" };
     const snapshotId = randomUUID();
-    store.intendSnapshot(buildId, snapshotId);
     const sandbox = {
       executionId: buildId,
       sandboxId: workshopId(buildId),
+      projectId,
       container,
       egress: OPEN,
       startedAt: container.createdAt,
@@ -32,8 +34,15 @@ export function captureBuild({ store, capable, ...deps }: CaptureBuildDeps) {
     };
     try {
       const capture = { snapshotId, memory: true };
-      const { memory, memoryBytes } = await checkpoint(sandbox, capture, { ...deps, diskBytes: () => 0 });
-      return { snapshot: { snapshotId, memory, memoryBytes } };
+      const admitted = await admission.admit(sandbox, capture, "checkpoint");
+      try {
+        store.intendSnapshot(buildId, snapshotId);
+        const { diskBytes } = admission;
+        const { memory, memoryBytes } = await checkpoint(sandbox, capture, { ...deps, diskBytes });
+        return { snapshot: { snapshotId, memory, memoryBytes } };
+      } finally {
+        admitted();
+      }
     } catch (error) {
       deps.log.warn({ err: error, buildId }, "could not capture the memory of a template");
       return { why: AppError.from(error).message };

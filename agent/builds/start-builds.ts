@@ -69,7 +69,7 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
   const { config, containers, stores, snapshots, now, log } = deps;
   const store = stores.builds;
   const capture = captureBuild({ ...deps, store });
-  const layers = createLayers({ containers, store: stores.layers, now });
+  const layers = createLayers({ ...deps, store: stores.layers });
   const inLine = createInLine();
   const workshops = new Map<LiveContainer, string>();
   const watched = (workshop: Workshop, buildId: string): Workshop => {

@@ -7,18 +7,20 @@ export interface Usage {
   readonly memory: number;
   /** Bytes of file cache. */
   readonly cache: number;
+  /** Those of `cache` that are memory which processes share: the kernel cannot give them back. */
+  readonly shared: number;
 }
 
 export function usageUsV2(cpuStat: string): number {
   return field(cpuStat, "usage_usec");
 }
 
-export function memoryV2(current: string, stat: string): Pick<Usage, "memory" | "cache"> {
-  return split(Number(current), field(stat, "file"));
+export function memoryV2(current: string, stat: string): Omit<Usage, "cpuUs"> {
+  return { ...split(Number(current), field(stat, "file")), shared: field(stat, "shmem") };
 }
 
-export function memoryV1(usageInBytes: string, stat: string): Pick<Usage, "memory" | "cache"> {
-  return split(Number(usageInBytes), field(stat, "total_cache"));
+export function memoryV1(usageInBytes: string, stat: string): Omit<Usage, "cpuUs"> {
+  return { ...split(Number(usageInBytes), field(stat, "total_cache")), shared: field(stat, "total_shmem") };
 }
 
 function split(total: number, cache: number): Pick<Usage, "memory" | "cache"> {

@@ -94,6 +94,8 @@ export interface Containers {
   commit(id: string, image: string, snapshotId: string): Promise<void>;
   /** Number of layers in an image. */
   layers(image: string): Promise<number>;
+  /** Directories of an image's layers on the host; none where the storage driver has no directories. */
+  layerDirectories(image: string): Promise<readonly string[]>;
   /** Makes the same image with one layer. */
   flatten(image: string): Promise<void>;
   /** False while a container needs it. An unknown image counts as success. */

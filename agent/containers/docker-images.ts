@@ -4,7 +4,7 @@ import type Docker from "dockerode";
 import type { Containers } from "./containers.ts";
 import { orUndefined } from "./docker-errors.ts";
 
-type Images = Pick<Containers, "commit" | "layers" | "flatten" | "removeImage" | "snapshotImages">;
+type Images = Pick<Containers, "commit" | "layers" | "layerDirectories" | "flatten" | "removeImage" | "snapshotImages">;
 
 const SNAPSHOT = "svc.snapshot";
 
@@ -21,6 +21,11 @@ export function dockerImages(docker: Docker, unlimited: Docker, nodeId: string):
     async layers(image) {
       const { RootFS } = await docker.getImage(image).inspect();
       return RootFS.Layers?.length ?? 0;
+    },
+
+    async layerDirectories(image) {
+      const { Data } = (await docker.getImage(image).inspect()).GraphDriver as { Data?: Record<string, string> | null };
+      return [Data?.["UpperDir"], ...(Data?.["LowerDir"]?.split(":") ?? [])].filter((one) => one !== undefined);
     },
 
     async flatten(image) {

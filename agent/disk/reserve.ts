@@ -16,6 +16,7 @@ import {
   reserveOf,
   type Space,
   shortage,
+  tooLarge,
 } from "./space.ts";
 
 const EVERY_MS = 500;
@@ -54,6 +55,12 @@ export interface DiskReserve {
   refusal(): AppError | undefined;
   /** The reason why no snapshot of this sandbox can be written now. */
   snapshotRefusal(id: string): AppError | undefined;
+  /** The reason why so much cannot be stored now. Looks at the disks at this moment. */
+  storageRefusal(needed: Needed): Promise<AppError | undefined>;
+  /** The disks as they are now. */
+  disks(): Promise<Disks>;
+  /** The disks and their reserves as they were seen last; undefined before the first look. */
+  seen(): { readonly snapshots: Watched; readonly sandboxes: Watched } | undefined;
   isHeld(id: string): boolean;
   /** It stands still already, from an agent before this one. */
   adopt(id: string): void;
@@ -63,9 +70,21 @@ export interface DiskReserve {
   stop(): Promise<void>;
 }
 
-interface Seen {
+/** The file systems that memory images are on, and the disks of sandboxes; may be one. */
+export interface Disks {
+  readonly snapshots: Space;
+  readonly sandboxes: Space;
+}
+
+/** Bytes that are about to be written there. */
+export type Needed = { readonly [Disk in keyof Disks]: number };
+
+export interface Watched {
   readonly space: Space;
   readonly reserve: Reserve;
+}
+
+interface Seen extends Watched {
   readonly level: Level;
 }
 
@@ -87,6 +106,11 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     const space = await deps.readSpace(directory);
     const reserve = reserveOf(space, configuredMb);
     return { space, reserve, level: levelOf(space, reserve) };
+  };
+
+  const lookAtBoth = async () => {
+    const [ofSnapshots, ofSandboxes] = await Promise.all([look(snapshots), dataRoot().then(look)]);
+    return { snapshots: ofSnapshots, sandboxes: ofSandboxes };
   };
 
   const hold = async (grower: Held, free: number) => {
@@ -151,12 +175,14 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
 
   const round = async () => {
     const before = state.sandboxes?.level.is;
-    const root = await dataRoot();
-    state.snapshots = await look(snapshots);
-    const seen = await look(root);
-    state.sandboxes = seen;
+    const both = await lookAtBoth();
+    Object.assign(state, both);
+    const seen = both.sandboxes;
     if (seen.level.is === "short" && before !== "short")
-      log.warn({ ...seen.space, ...seen.reserve, directory: root }, "the node's disk is short: SVC_DISK_RESERVE_MB");
+      log.warn(
+        { ...seen.space, ...seen.reserve, directory: await dataRoot() },
+        "the node's disk is short: SVC_DISK_RESERVE_MB",
+      );
     const there = new Set(growers().map(({ id }) => id));
     for (const id of held.keys()) if (!there.has(id)) held.delete(id);
     await (seen.level.is === "short" ? onShort(seen) : onRoom(seen));
@@ -167,6 +193,23 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     refusal: () => refused(state.sandboxes),
     snapshotRefusal: (id) =>
       refused(state.sandboxes) ?? refused(state.snapshots) ?? (held.has(id) ? standsStill() : undefined),
+    async storageRefusal(needed) {
+      const { snapshots: stored, sandboxes: layers } = await lookAtBoth();
+      if (stored.space.device === layers.space.device)
+        return tooLarge(layers.space, layers.reserve, needed.snapshots + needed.sandboxes);
+      return (
+        tooLarge(stored.space, stored.reserve, needed.snapshots) ??
+        tooLarge(layers.space, layers.reserve, needed.sandboxes)
+      );
+    },
+    async disks() {
+      const { snapshots: stored, sandboxes: layers } = await lookAtBoth();
+      return { snapshots: stored.space, sandboxes: layers.space };
+    },
+    seen: () =>
+      state.snapshots === undefined || state.sandboxes === undefined
+        ? undefined
+        : { snapshots: state.snapshots, sandboxes: state.sandboxes },
     isHeld: (id) => held.has(id),
     adopt: (id) => void held.set(id, now()),
     begin: () => void (rounds ??= loop({ name: "disk reserve", everyMs: EVERY_MS, log }, round)),

@@ -1,6 +1,6 @@
 /** How much room a file system has, and how much of it is never given to sandboxes. */
 
-import { statfs } from "node:fs/promises";
+import { stat, statfs } from "node:fs/promises";
 import { AppError } from "../../shared/http/errors.ts";
 
 const MIB = 1024 ** 2;
@@ -16,6 +16,8 @@ const NEAR = 2;
 const URGENT = 0.5;
 
 export interface Space {
+  /** Equal for directories of one file system. */
+  readonly device: number;
   /** What programs without root's privilege may still take. */
   readonly freeBytes: number;
   readonly totalBytes: number;
@@ -28,8 +30,11 @@ export interface Space {
 export type ReadSpace = (directory: string) => Promise<Space>;
 
 export const readSpace: ReadSpace = async (directory) => {
-  const { bavail, bsize, blocks, ffree, files } = await statfs(directory);
-  return { freeBytes: bavail * bsize, totalBytes: blocks * bsize, freeInodes: ffree, totalInodes: files };
+  const [{ bavail, bsize, blocks, ffree, files }, { dev: device }] = await Promise.all([
+    statfs(directory),
+    stat(directory),
+  ]);
+  return { device, freeBytes: bavail * bsize, totalBytes: blocks * bsize, freeInodes: ffree, totalInodes: files };
 };
 
 /** What a node keeps free. */
@@ -74,5 +79,15 @@ export function shortage({ freeBytes, freeInodes }: Space, reserve: Reserve, of:
   return new AppError(
     "no_space",
     `the node's disk has ${room} (SVC_DISK_RESERVE_MB): nothing new is started or stored there until sandboxes or snapshots are deleted or its operator makes room`,
+  );
+}
+
+/** The reason why `bytes` more cannot be written: less than the reserve would be left. A reserve of 0 asks for nothing. Pure. */
+export function tooLarge({ freeBytes }: Space, reserve: Reserve, bytes: number): AppError | undefined {
+  if (reserve.bytes === 0 || freeBytes - bytes >= reserve.bytes) return undefined;
+  const room = `the node's disk has ${Math.floor(freeBytes / MIB)} MiB free and keeps ${Math.ceil(reserve.bytes / MIB)} MiB in reserve (SVC_DISK_RESERVE_MB)`;
+  return new AppError(
+    "no_space",
+    `what is to be stored takes about ${Math.ceil(bytes / MIB)} MiB, and ${room}: delete sandboxes or snapshots, or ask the node's operator to make room`,
   );
 }

@@ -140,6 +140,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
     sandboxes: sandboxes.map(({ container, execution }) => ({
       executionId: execution.id,
       sandboxId: execution.sandboxId,
+      projectId: execution.projectId,
       container: live(container),
       egress: execution.egress,
       startedAt: execution.startedAt,

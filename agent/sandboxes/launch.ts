@@ -61,7 +61,7 @@ export async function claim(
   signal: AbortSignal,
 ): Promise<Launched> {
   const teardown = new Teardown(log);
-  const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+  const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
   teardown.add("container", async () => {
     await disposal.kill(container);
     disposal.remove(container);
@@ -71,6 +71,7 @@ export async function claim(
     const intended = {
       id: executionId,
       sandboxId,
+      projectId,
       containerId: container.id,
       egress,
       endAt,

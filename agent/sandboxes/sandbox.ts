@@ -10,6 +10,8 @@ import type { LiveContainer } from "./live-container.ts";
 export interface Sandbox {
   readonly executionId: string;
   readonly sandboxId: string;
+  /** The project that owns it; undefined: the start request did not say. */
+  readonly projectId: string | undefined;
   readonly container: LiveContainer;
   readonly egress: EgressPolicy;
   readonly startedAt: number;
@@ -20,10 +22,11 @@ export interface Sandbox {
   readonly onTimeout: OnTimeout;
 }
 
-export function identity(body: StartBody): Pick<Sandbox, "sandboxId" | "egress" | "endAt" | "onTimeout"> {
-  const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+export function identity(body: StartBody): Pick<Sandbox, "sandboxId" | "projectId" | "egress" | "endAt" | "onTimeout"> {
+  const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
   return {
     sandboxId,
+    projectId,
     egress,
     endAt,
     onTimeout: { does: onTimeout, memory: onTimeoutMemory },

@@ -1,7 +1,6 @@
 /** Puts the parts together that take, keep and bring back snapshots. */
 
 import type { Origin } from "../../shared/agent-api/routes.ts";
-import { AppError } from "../../shared/http/errors.ts";
 import { createInLine } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
@@ -9,6 +8,7 @@ import type { AgentConfig } from "../config.ts";
 import type { Marks } from "../containers/annotations.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { FindHole } from "../disk/holes.ts";
+import type { DiskReserve } from "../disk/reserve.ts";
 import type { Machine } from "../host/machine.ts";
 import type { Recovered } from "../recovery/apply.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
@@ -29,16 +29,19 @@ import type { SnapshotFiles } from "./store/files.ts";
 import { createImages } from "./store/images.ts";
 import type { Origins } from "./store/manifest.ts";
 import { createSnapshots, type Snapshots } from "./store/snapshots.ts";
+import { type Admission, createAdmission } from "./take/admission.ts";
 import { type Captures, createCaptures } from "./take/captures.ts";
 import { checkpoint } from "./take/checkpoint.ts";
 import { type PauseDeps, pause } from "./take/pause.ts";
 
 const MIB = 1024 * 1024;
 
+type Settings = "hotSeconds" | "hotReservedMb" | "lazyPagesMb" | "snapshotQuotaMb" | "projectSnapshotQuotaMb";
+
 type Given = Omit<ResumeDeps & StartCopyDeps, "hot" | "inLine" | "images"> & Pick<PauseDeps, "envd" | "gate">;
 
 export interface StartSnapshotsDeps extends Given {
-  readonly config: Pick<AgentConfig, "hotSeconds" | "hotReservedMb" | "lazyPagesMb" | "snapshotQuotaMb">;
+  readonly config: Pick<AgentConfig, Settings>;
   readonly containers: Containers;
   readonly disposal: Disposal;
   readonly stores: Stores;
@@ -51,12 +54,15 @@ export interface StartSnapshotsDeps extends Given {
   readonly found: Recovered;
   /** Bytes of a sandbox's writable layer, as last measured. */
   readonly diskBytes: (executionId: string) => number;
+  readonly diskUsage: (directory: string) => Promise<number | undefined>;
+  readonly disk: Pick<DiskReserve, "snapshotRefusal" | "storageRefusal" | "disks" | "seen">;
   readonly log: Log;
 }
 
 export interface SnapshotParts {
   readonly snapshots: Snapshots;
   readonly hot: Hot;
+  readonly admission: Admission;
   launchFrom(spec: LaunchSpec, origin: Origin, signal: AbortSignal): Promise<Launched>;
   /** Keeps the disk of a sandbox that storing its memory has ended. */
   rescue(sandbox: Sandbox): Promise<boolean>;
@@ -70,8 +76,6 @@ interface CapturesOf {
   readonly sandboxes: Sandboxes;
   readonly capable: () => boolean;
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
-  /** The reason why nothing of this sandbox can be stored now. */
-  readonly snapshotRefusal: (executionId: string) => AppError | undefined;
   readonly onChange: () => void;
 }
 
@@ -98,35 +102,29 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   teardown.add("old memory", () => snapshots.settled());
   const { during, rescue } = createRescue({ ...deps, hot });
   const resumeDeps = { ...deps, hot, inLine, images };
+  const admission = createAdmission({ ...deps, settings: config, snapshots: stores.snapshots });
+  const takeDeps = { ...deps, diskBytes: admission.diskBytes };
 
   return {
     snapshots,
     hot,
+    admission,
     launchFrom: (spec, origin, signal) =>
       origin.is === "paused" ? resume(spec, origin, resumeDeps, signal) : startCopy(spec, origin, resumeDeps, signal),
     copy: (flavour, snapshot, signal) => pooledCopy(flavour, snapshot, resumeDeps, signal),
     rescue,
-    captures: ({ sandboxes, capable, beforeEnd, snapshotRefusal, onChange }) =>
+    captures: ({ sandboxes, capable, beforeEnd, onChange }) =>
       createCaptures({
         sandboxes,
         snapshots: stores.snapshots,
         capable,
-        admit: (sandbox, capture, kind) => {
-          // A pause without memory writes nothing, and is how a sandbox that is held can be kept.
-          const refusal = capture.memory || kind === "checkpoint" ? snapshotRefusal(sandbox.executionId) : undefined;
-          if (refusal !== undefined) throw refusal;
-          if (!capture.memory || config.snapshotQuotaMb === 0) return;
-          const stored = stores.snapshots.all().reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
-          const expected = sandbox.container.cgroup.usage().memory;
-          if (stored + expected > config.snapshotQuotaMb * MIB)
-            throw new AppError("no_space", "the node has no space left for the snapshot: its quota is used up");
-        },
+        admit: admission.admit,
         pause: async (sandbox, capture) => {
-          const captured = await pause(sandbox, capture, { ...deps, hot, beforeEnd });
+          const captured = await pause(sandbox, capture, { ...takeDeps, hot, beforeEnd });
           snapshots.replaced({ id: capture.snapshotId, containerId: sandbox.container.id });
           return captured;
         },
-        checkpoint: (sandbox, capture) => checkpoint(sandbox, capture, deps),
+        checkpoint: (sandbox, capture) => checkpoint(sandbox, capture, takeDeps),
         storing: ({ container }, work) => during(container.id, work),
         complete: ({ container }) => images.complete(container.id),
         onChange,

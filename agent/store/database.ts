@@ -145,6 +145,9 @@ const MIGRATIONS: readonly Step[] = [
    alter table network_suppressed rename column execution_id to sandbox_id;`,
   sealPolicies,
   { alone: forgetRemoved },
+  // Null: of an agent that did not record it.
+  `alter table executions add column project_id text;
+   alter table snapshots add column project_id text;`,
 ];
 
 /** A policy holds the headers of its rules and the password of its proxy. */

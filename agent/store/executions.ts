@@ -8,6 +8,8 @@ import { egressContext, type Sqlite } from "./database.ts";
 export interface Execution {
   readonly id: string;
   readonly sandboxId: string;
+  /** Whose it is; undefined: the start request did not say. */
+  readonly projectId: string | undefined;
   readonly containerId: string;
   readonly egress: EgressPolicy;
   readonly endAt: number;
@@ -56,6 +58,7 @@ interface Row {
   on_timeout_memory: number;
   /** Sealed: headers of its rules and the password of its proxy are secrets. */
   egress: string;
+  project_id: string | null;
 }
 
 interface ExitRow {
@@ -69,7 +72,7 @@ interface ExitRow {
 export function executionStore(database: Sqlite, sealing: Seal): ExecutionStore {
   const insert = database.prepare<Row>(`insert into executions values (
     @id, @sandbox_id, @container_id, @end_at, @started_at, @warm, @running, @on_timeout,
-    @on_timeout_memory, @egress)`);
+    @on_timeout_memory, @egress, @project_id)`);
   const markRunning = database.prepare<[number, string]>(
     "update executions set running = 1, started_at = ? where id = ?",
   );
@@ -89,7 +92,7 @@ export function executionStore(database: Sqlite, sealing: Seal): ExecutionStore 
   const sealed = (id: string, egress: EgressPolicy) => sealing.close(JSON.stringify(egress), egressContext(id));
 
   return {
-    add({ id, sandboxId, containerId, egress, endAt, onTimeout, startedAt, warm, running }) {
+    add({ id, sandboxId, projectId, containerId, egress, endAt, onTimeout, startedAt, warm, running }) {
       insert.run({
         id,
         sandbox_id: sandboxId,
@@ -101,6 +104,7 @@ export function executionStore(database: Sqlite, sealing: Seal): ExecutionStore 
         on_timeout: onTimeout.does,
         on_timeout_memory: Number(onTimeout.memory),
         egress: sealed(id, egress),
+        project_id: projectId ?? null,
       });
     },
     markRunning: (id, startedAt) => void markRunning.run(startedAt, id),
@@ -133,6 +137,7 @@ function toExecution(row: Row, sealing: Seal): Execution {
   return {
     id: row.id,
     sandboxId: row.sandbox_id,
+    projectId: row.project_id ?? undefined,
     containerId: row.container_id,
     egress: JSON.parse(sealing.open(row.egress, egressContext(row.id))) as EgressPolicy,
     endAt: row.end_at,

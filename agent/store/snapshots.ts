@@ -25,6 +25,8 @@ export interface Snapshot {
   readonly state: "capturing" | "stored" | "spent";
   readonly sandboxId: string;
   readonly executionId: string;
+  /** The project that owns it; undefined: stored by an agent that did not record projects. */
+  readonly projectId: string | undefined;
   /** Of a pause: the sandbox's own container. Of a checkpoint: its source, which continues independently. */
   readonly disk: Disk;
   /** Of a checkpoint. */
@@ -62,12 +64,13 @@ interface Row {
   memory_bytes: number;
   disk_bytes: number;
   captured_at: number;
+  project_id: string | null;
 }
 
 export function snapshotStore(database: Sqlite): SnapshotStore {
   const insert = database.prepare<Row>(`insert into snapshots values (
     @id, @kind, @state, @sandbox_id, @execution_id, @container_id, @disk, @image, @memory, @memory_bytes, @disk_bytes,
-    @captured_at)`);
+    @captured_at, @project_id)`);
   const keep = database.prepare<[number, number, number, string]>(
     "update snapshots set state = 'stored', memory_bytes = ?, disk_bytes = ?, captured_at = ? where id = ?",
   );
@@ -87,7 +90,8 @@ export function snapshotStore(database: Sqlite): SnapshotStore {
   };
 
   return {
-    intend({ id, kind, state, sandboxId, executionId, disk, image, memory, memoryBytes, diskBytes, capturedAt }) {
+    intend({ disk, image, ...snapshot }) {
+      const { id, kind, state, sandboxId, executionId, projectId, memory } = snapshot;
       const { containerId, ...rest } = disk;
       insert.run({
         id,
@@ -99,9 +103,10 @@ export function snapshotStore(database: Sqlite): SnapshotStore {
         disk: JSON.stringify(rest),
         image: image ?? null,
         memory: Number(memory),
-        memory_bytes: memoryBytes,
-        disk_bytes: diskBytes,
-        captured_at: capturedAt,
+        memory_bytes: snapshot.memoryBytes,
+        disk_bytes: snapshot.diskBytes,
+        captured_at: snapshot.capturedAt,
+        project_id: projectId ?? null,
       });
     },
     keep: (id, { memoryBytes, diskBytes, capturedAt }, also) =>
@@ -131,6 +136,7 @@ function toSnapshot(row: Row): Snapshot {
     state: row.state,
     sandboxId: row.sandbox_id,
     executionId: row.execution_id,
+    projectId: row.project_id ?? undefined,
     disk: { ...rest, containerId: row.container_id, upperDirectory: rest.upperDirectory },
     image: row.image ?? undefined,
     memory: row.memory === 1,

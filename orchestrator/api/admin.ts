@@ -134,6 +134,8 @@ function toDetail({ facts, load, ...node }: NodeView): NodeDetail {
       memoryUsedBytes: load.memoryUsedBytes,
       memoryTotalBytes: load.memoryTotalBytes,
       disks: load.disks,
+      snapshotStoredBytes: load.stored?.storedBytes ?? 0,
+      snapshotQuotaBytes: load.stored?.quotaBytes ?? 0,
       hugePagesTotal: 0,
       hugePagesUsed: 0,
       hugePagesReserved: 0,

@@ -104,6 +104,7 @@ export function createBuildHandlers(deps: BuildsDeps): Served {
         ...command("startCmd", ask.startCmd),
         ...command("readyCmd", ask.readyCmd),
         limitMs: deps.limitMs,
+        projectId: caller.id,
       };
       const started = await deps.queue.start(
         {

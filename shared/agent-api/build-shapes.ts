@@ -91,6 +91,8 @@ export const BuildBody = Type.Object(
     readyCmd: Type.Optional(text),
     /** Limit of the whole build, milliseconds. */
     limitMs: Type.Integer({ minimum: 1_000 }),
+    /** Whose template it is: its stored memory counts in the quota of that project. */
+    projectId: Type.Optional(Type.String({ maxLength: 64 })),
   },
   closed,
 );

@@ -60,6 +60,8 @@ export const NodeLoad = Type.Object(
         closed,
       ),
     ),
+    /** Bytes of snapshots and paused sandboxes, and the node's quota for them, 0 for none. Absent: an older agent. */
+    stored: Type.Optional(Type.Object({ storedBytes: Type.Integer(), quotaBytes: Type.Integer() }, closed)),
     pools: Type.Array(Type.Object({ buildId: Type.String(), ready: Type.Integer(), wanted: Type.Integer() }, closed)),
   },
   closed,

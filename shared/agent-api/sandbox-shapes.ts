@@ -34,7 +34,7 @@ export const StartBody = Type.Object(
     /** Whether a pause at `endAt` keeps memory. Absent: it does. */
     onTimeoutMemory: Type.Optional(Type.Boolean()),
     origin: Type.Optional(Origin),
-    /** Whose it is: restores of one project leave turns to the others. */
+    /** Whose it is: restores of one project leave turns to the others, and its snapshots have a quota. */
     projectId: Type.Optional(Type.String({ maxLength: 64 })),
   },
   closed,

@@ -36,6 +36,8 @@ const nodeDetail = {
     memoryUsedBytes: Type.Integer(),
     memoryTotalBytes: Type.Integer(),
     disks: Type.Array(Disk),
+    snapshotStoredBytes: Type.Integer({ description: "Memory and disks of snapshots and paused sandboxes" }),
+    snapshotQuotaBytes: Type.Integer({ description: "What those may take; 0: no quota" }),
     hugePagesTotal: Type.Integer(),
     hugePagesUsed: Type.Integer(),
     hugePagesReserved: Type.Integer(),

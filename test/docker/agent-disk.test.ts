@@ -1,7 +1,7 @@
 /** What sandboxes can do to the disk of their node: space from nothing, by a reservation or a copy of a hole, and too much. */
 
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import type { BuildState } from "../../shared/agent-api/build-shapes.ts";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { isError } from "../../shared/http/errors.ts";
 import { background, command } from "../support/envd-commands.ts";
-import { RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
+import { ORCHESTRATOR_TOKEN, RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
 
 const SLOW = { timeout: 60_000, interval: 100 };
 const root = { user: "root" };
@@ -182,6 +182,10 @@ describe("a disk that is short", () => {
   });
   /** Without end, and never more than 40 MiB: the free space is what the test says. */
   const WRITER = "while :; do dd if=/dev/zero of=/home/user/grown bs=1M count=40 conv=fsync status=none; done";
+  const metrics = async () => {
+    const headers = { authorization: `Bearer ${ORCHESTRATOR_TOKEN}` };
+    return (await fetch(`${agent.url}/metrics`, { headers })).text();
+  };
   const SHORT = { code: "no_space", message: expect.stringMatching(/SVC_DISK_RESERVE_MB/) as unknown };
 
   test("holds the sandbox that grows and no other, takes on nothing new, and lets it go on when there is room", async () => {
@@ -190,6 +194,10 @@ describe("a disk that is short", () => {
     await free(900);
     await expect.poll(held, SLOW).toMatchObject([{ executionId: greedy.executionId }]);
 
+    const shown = await metrics();
+    expect(shown).toMatch(/^svc_sandboxes_held 1$/m);
+    expect(shown).toMatch(/^svc_disk_free_bytes\{disk="sandboxes"\} 943718400$/m);
+    expect(shown).toMatch(/^svc_disk_reserve_bytes\{disk="snapshots"\} 1048576000$/m);
     await expect(agent.start()).rejects.toMatchObject(SHORT);
     const buildId = randomUUID();
     await expect(agent.call.startBuild({ params: { buildId }, body: build("true") })).rejects.toMatchObject(SHORT);
@@ -205,6 +213,32 @@ describe("a disk that is short", () => {
     await expect.poll(held, SLOW).toEqual([]);
     expect((await command(greedy.address, "pkill dd; echo works")).output).toBe("works");
     await Promise.all([agent.stop(quiet.executionId), agent.stop(greedy.executionId)]);
+  });
+
+  test("memory that would not leave the reserve is not written: the sandbox goes on, and is stored when there is room", async () => {
+    const { address, executionId } = await started();
+    const pid = await background(
+      address,
+      'exec python3 -c \'import os,time; x=os.urandom(150<<20); open("/tmp/full","w"); time.sleep(1000)\'',
+    );
+    await expect.poll(async () => (await command(address, "test -e /tmp/full")).code, SLOW).toBe(0);
+    // More than the reserve, and not so much more.
+    await free(1_100);
+    const params = { executionId };
+    const body = () => ({ snapshotId: randomUUID(), memory: true });
+    const refused = {
+      code: "no_space",
+      message: expect.stringMatching(/takes about 1\d\d MiB.*1100 MiB free/) as unknown,
+    };
+    await expect(agent.call.pauseExecution({ params, body: body() })).rejects.toMatchObject(refused);
+    await expect(agent.call.checkpointExecution({ params, body: body() })).rejects.toMatchObject(refused);
+    // Its directory is made with the first one.
+    expect(await readdir(agent.snapshots).catch(() => [])).toEqual([]);
+    expect((await command(address, `kill -0 ${pid}`)).code).toBe(0);
+    await free(50_000);
+    const { snapshotId, memory } = await agent.call.pauseExecution({ params, body: body() });
+    expect(memory).toBe(true);
+    await agent.call.deleteSnapshot({ params: { snapshotId } });
   });
 
   test("a held sandbox can be stopped, and paused without its memory, which writes nothing", async () => {

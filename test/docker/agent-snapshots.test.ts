@@ -133,7 +133,7 @@ describe("with a small disk", () => {
     await mkdir(state, { recursive: true });
     await run("mount", ["-t", "tmpfs", "-o", "size=24m", "svc-test", state]);
     // The disk itself is what is full here, before any reserve or quota that is a share of it.
-    agent = await realAgent({ SVC_STATE_DIR: state, SVC_DISK_RESERVE_MB: "0" });
+    agent = await realAgent({ SVC_STATE_DIR: state, SVC_DISK_RESERVE_MB: "0", SVC_SNAPSHOT_QUOTA_MB: "0" });
   });
   afterAll(async () => {
     await agent.close();

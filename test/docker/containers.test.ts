@@ -1,12 +1,14 @@
 /** The engine's containers as the agent handles them, where the engine itself would go wrong. */
 
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { dockerContainers } from "../../agent/containers/docker.ts";
+import { flattenWhenDeep } from "../../agent/disk/flatten.ts";
+import { findHole } from "../../agent/disk/holes.ts";
 import { BASE, NODE_ID, RESOURCES } from "../support/real-agent.ts";
 
 const ROUNDS = 40;
@@ -41,4 +43,45 @@ test("renamed while it is removed, a container is gone: the engine does not list
     await Promise.all([renamed, delay(round % 5).then(() => containers.remove(id))]);
   }
   expect(await containers.list()).toEqual([]);
+});
+
+test("an image with a hole in one of its layers is not copied into one layer; without the hole it is", async () => {
+  const runtimeDirectory = await mkdtemp(join(tmpdir(), "svc-containers-"));
+  onTestFinished(() => rm(runtimeDirectory, { recursive: true }));
+  const snapshotId = randomUUID();
+  const image = `svc/snapshot:${snapshotId}`;
+  const nodeId = `${NODE_ID}-${snapshotId.slice(0, 8)}`;
+  const containers = dockerContainers({
+    socketPath: "/var/run/docker.sock",
+    nodeId,
+    runtime: "runc",
+    seccomp: "unconfined",
+    openFiles: 1024,
+  });
+  const id = await containers.create({
+    name: nodeId,
+    build: BASE,
+    resources: RESOURCES,
+    command: ["/nothing"],
+    env: [],
+    runtimeDirectory,
+    resolver: "127.0.0.1",
+  });
+  onTestFinished(() => containers.remove(id));
+  await containers.commit(id, image, snapshotId);
+  onTestFinished(async () => void (await containers.removeImage(image)));
+  const before = await containers.layers(image);
+  const directories = await containers.layerDirectories(image);
+  expect(directories).toHaveLength(before);
+  for (const directory of directories) expect((await stat(directory)).isDirectory()).toBe(true);
+
+  const deep = { findHole, containers: { ...containers, layers: () => Promise.resolve(60) } };
+  const hole = join(directories[0] ?? "", "hole.img");
+  await writeFile(hole, "");
+  await truncate(hole, 6 * 1024 ** 3);
+  await expect(flattenWhenDeep(image, deep)).rejects.toThrow(/^the file \/hole\.img is sparse: it is 6144 MiB long/);
+  expect(await containers.layers(image)).toBe(before);
+  await rm(hole);
+  await flattenWhenDeep(image, deep);
+  expect(await containers.layers(image)).toBe(1);
 });

@@ -19,6 +19,7 @@ const config = readConfig(AgentConfig, environment);
 process.umask(0o077);
 const log = createLog({ component: "agent", level: config.logLevel });
 const readSpace = async () => ({
+  device: 1,
   freeBytes: Number(await readFile(file, "utf8")) * MIB,
   totalBytes: PLENTY,
   freeInodes: PLENTY,

@@ -20,6 +20,7 @@ import { createLog } from "../../shared/program/log.ts";
 import { createTurns, shareOf } from "../../shared/program/semaphore.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
 import type { FakeEngine } from "./fake-engine.ts";
+import { roomyDisk } from "./fake-machine.ts";
 import { testSeal } from "./test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
@@ -67,9 +68,15 @@ export interface PartsOptions {
   readonly databasePath?: string;
   readonly hotSeconds?: number;
   readonly restoreLimitMs?: number;
+  readonly projectSnapshotQuotaMb?: number;
+  readonly disk?: Partial<typeof roomyDisk>;
   readonly limits?: { readonly startLimitMs: number };
   /** What was taken over from the agent before. */
   readonly before?: Recovered;
+}
+
+function settingsOf({ hotSeconds = 3_600, projectSnapshotQuotaMb = 0 }: PartsOptions) {
+  return { hotSeconds, hotReservedMb: 0, lazyPagesMb: 1_000, projectSnapshotQuotaMb };
 }
 
 export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
@@ -125,7 +132,8 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       resolver: machine.plan.gateway,
       diskBytes: () => 0,
       origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
-      config: { hotSeconds: options.hotSeconds ?? 3_600, hotReservedMb: 0, lazyPagesMb: 1_000, snapshotQuotaMb: 0 },
+      config: settingsOf(options),
+      disk: { ...roomyDisk, ...options.disk },
     },
     teardown,
   );
@@ -152,7 +160,6 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     sandboxes,
     capable: () => true,
     beforeEnd: () => Promise.resolve(),
-    snapshotRefusal: () => undefined,
     onChange: () => undefined,
   });
   for (const sandbox of before?.sandboxes ?? []) sandboxes.adopt(sandbox);

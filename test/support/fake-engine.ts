@@ -251,7 +251,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     processes: () => [],
     usage() {
       if (!container.running) throw new Error("no cgroup");
-      return { cpuUs: container.cpuUs, memory: 10_000_000, cache: 1_000 };
+      return { cpuUs: container.cpuUs, memory: 10_000_000, cache: 1_000, shared: 0 };
     },
   });
 

@@ -66,6 +66,7 @@ export function fakeHeartbeat(facts: {
       allocatedMemoryBytes: live.reduce((sum, { body }) => sum + body.resources.memoryMB * MIB, 0),
       sandboxCount: live.length,
       sandboxStartingCount: 0,
+      stored: { storedBytes: 4_000, quotaBytes: 9_000 },
       disks: [],
       pools: [],
       ...options.load,

@@ -1,5 +1,6 @@
 /** A machine with room for everything, unless a test says how much is free. */
 
+import type { DiskReserve } from "../../agent/disk/reserve.ts";
 import type { Machine } from "../../agent/host/machine.ts";
 
 export function fakeMachine(freeMemory: () => number): Machine {
@@ -21,11 +22,20 @@ export const fakeFacts = {
   dataRoot: "/layers",
 };
 
+const plenty = { device: 1, freeBytes: 2 ** 40, totalBytes: 2 ** 41, freeInodes: 2 ** 30, totalInodes: 2 ** 31 };
+
 /** A disk with room for everything, and sandboxes that write nothing. */
 export const fakeDisk = {
   diskUsage: () => Promise.resolve(4_096),
   findHole: () => Promise.resolve(undefined),
-  readSpace: () =>
-    Promise.resolve({ freeBytes: 2 ** 40, totalBytes: 2 ** 41, freeInodes: 2 ** 30, totalInodes: 2 ** 31 }),
+  readSpace: () => Promise.resolve(plenty),
   growth: { written: () => 0, countFiles: () => Promise.resolve(0) },
+};
+
+/** A reserve that nothing comes near to. */
+export const roomyDisk: Pick<DiskReserve, "snapshotRefusal" | "storageRefusal" | "disks" | "seen"> = {
+  snapshotRefusal: () => undefined,
+  storageRefusal: () => Promise.resolve(undefined),
+  disks: () => Promise.resolve({ snapshots: plenty, sandboxes: plenty }),
+  seen: () => undefined,
 };

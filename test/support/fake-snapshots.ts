@@ -5,7 +5,10 @@ import type { Criu } from "../../agent/snapshots/criu.ts";
 import type { SnapshotFiles } from "../../agent/snapshots/store/files.ts";
 import { type Manifest, missing } from "../../agent/snapshots/store/manifest.ts";
 
-type EngineImages = Pick<Containers, "commit" | "layers" | "flatten" | "removeImage" | "snapshotImages">;
+type EngineImages = Pick<
+  Containers,
+  "commit" | "layers" | "layerDirectories" | "flatten" | "removeImage" | "snapshotImages"
+>;
 
 /** `images` are the directories that hold a memory image; what is in them outlives the agent. */
 export function fakeSnapshots(
@@ -72,6 +75,7 @@ export function fakeSnapshots(
       built.add(image);
     },
     layers: () => Promise.resolve(3),
+    layerDirectories: () => Promise.resolve([]),
     flatten: () => step("flatten"),
     async removeImage(image) {
       await step("remove image");

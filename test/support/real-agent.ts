@@ -36,7 +36,7 @@ export const RESOURCES = { cpuCount: 1, memoryMB: 256, diskSizeMB: 1024 };
 const RUN_DIR = `/run/svc-agenttest${OWN}`;
 export const NODE_ID = `agent-test${OWN}`;
 const NODE_TOKEN = "agent-test-node-token";
-const ORCHESTRATOR_TOKEN = "agent-test-orchestrator-token";
+export const ORCHESTRATOR_TOKEN = "agent-test-orchestrator-token";
 
 export interface RealAgent {
   readonly call: Connection<typeof agentApi>["call"];

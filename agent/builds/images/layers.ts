@@ -1,14 +1,13 @@
 /** Cached layers: finds them and makes new ones. */
 
 import type { Containers } from "../../containers/containers.ts";
+import { type FlattenDeps, flattenWhenDeep } from "../../disk/flatten.ts";
 import type { LayerStore } from "../../store/layers.ts";
 import type { Workshop } from "../steps/build-container.ts";
 
-/** overlay2 stacks 128 layers; sandboxes and their snapshots need some on top. */
-const MOST_LAYERS = 60;
-
 export interface LayersDeps {
-  readonly containers: Pick<Containers, "image" | "layers" | "flatten" | "untag">;
+  readonly containers: Pick<Containers, "image" | "untag"> & FlattenDeps["containers"];
+  readonly findHole: FlattenDeps["findHole"];
   readonly store: LayerStore;
   readonly now: () => number;
 }
@@ -24,7 +23,7 @@ export interface Layers {
   keep(key: string, workshop: Workshop): Promise<{ image: string; grown: number }>;
 }
 
-export function createLayers({ containers, store, now }: LayersDeps): Layers {
+export function createLayers({ containers, findHole, store, now }: LayersDeps): Layers {
   return {
     known: (key) => store.get(key) !== undefined,
     async use(key) {
@@ -44,7 +43,7 @@ export function createLayers({ containers, store, now }: LayersDeps): Layers {
       const image = layerImage(key);
       const below = (await containers.image(workshop.container.build.image))?.bytes ?? 0;
       await workshop.commit(image);
-      if ((await containers.layers(image)) >= MOST_LAYERS) await containers.flatten(image);
+      await flattenWhenDeep(image, { containers, findHole });
       const bytes = (await containers.image(image))?.bytes ?? below;
       const grown = Math.max(0, bytes - below);
       store.put({ key, image, bytes: grown, usedAt: now() });

@@ -25,10 +25,11 @@ export function intend(
   { stores, now }: Pick<IdentifyDeps, "stores" | "now">,
   teardown: Teardown,
 ): void {
-  const { sandboxId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+  const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
   stores.executions.add({
     id: executionId,
     sandboxId,
+    projectId,
     containerId,
     egress,
     endAt,

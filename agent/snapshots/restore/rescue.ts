@@ -30,11 +30,18 @@ export function createRescue(deps: RescueDeps): Rescue {
   const blamed = new Map<string, number>();
 
   const store = async (sandbox: Sandbox, teardown: Teardown) => {
-    const { executionId, sandboxId, container } = sandbox;
+    const { executionId, sandboxId, projectId, container } = sandbox;
     const snapshotId = randomUUID();
     const sizes = { memoryBytes: 0, diskBytes: 0, capturedAt: now() };
-    const common = { id: snapshotId, kind: "pause" as const, sandboxId, executionId, image: undefined, memory: false };
-    stores.snapshots.intend({ ...common, state: "capturing", disk: diskOf(container), ...sizes });
+    const common = { id: snapshotId, kind: "pause" as const, sandboxId, executionId, projectId };
+    stores.snapshots.intend({
+      ...common,
+      state: "capturing",
+      image: undefined,
+      memory: false,
+      disk: diskOf(container),
+      ...sizes,
+    });
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
     const capture = { snapshotId, memory: false, kind: "pause" as const, image: undefined };
     const stored = await captureMemory(sandbox, capture, { teardown, deps });

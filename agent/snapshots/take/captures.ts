@@ -20,7 +20,7 @@ export interface CapturesDeps {
   /** Memory can be stored here. */
   readonly capable: () => boolean;
   /** @throws {AppError} no_space */
-  readonly admit: (sandbox: Sandbox, capture: Capture, kind: Kind) => void;
+  readonly admit: (sandbox: Sandbox, capture: Capture, kind: Kind) => Promise<() => void>;
   readonly onChange: () => void;
 }
 
@@ -56,8 +56,15 @@ export function createCaptures(deps: CapturesDeps): Captures {
     const sandbox = sandboxes.get(executionId);
     if (sandbox === undefined) throw new AppError("sandbox_not_found", "the execution does not run here");
     const capture = { snapshotId: body.snapshotId, memory: body.memory && capable() };
-    admit(sandbox, capture, kind);
     const work = async () => {
+      const admitted = await admit(sandbox, capture, kind);
+      try {
+        return await taken();
+      } finally {
+        admitted();
+      }
+    };
+    const taken = async () => {
       // While it can still be reached.
       await deps.complete(sandbox);
       const storing = <T>(one: () => Promise<T>) => (capture.memory ? deps.storing(sandbox, one) : one());

@@ -5,19 +5,17 @@ import type { Log } from "../../../shared/program/log.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Envd } from "../../containers/envd.ts";
+import { type FlattenDeps, flattenWhenDeep } from "../../disk/flatten.ts";
 import { type FindHole, refuseHoles } from "../../disk/holes.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
 import { type Capture, type CaptureDeps, captureMemory, diskOf, toCaptured } from "./memory-to-disk.ts";
 import { refuseTraced } from "./traced.ts";
 
-/** overlay2 can stack 128. Each checkpoint of a fork of a checkpoint adds one. */
-const MOST_LAYERS = 60;
-
 export interface CheckpointDeps extends CaptureDeps {
   readonly stores: Pick<Stores, "snapshots">;
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
-  readonly containers: Pick<Containers, "commit" | "layers" | "flatten" | "removeImage">;
+  readonly containers: Pick<Containers, "commit" | "removeImage"> & FlattenDeps["containers"];
   readonly findHole: FindHole;
   readonly log: Log;
 }
@@ -28,7 +26,7 @@ function snapshotImage(snapshotId: string): string {
 
 export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: CheckpointDeps): Promise<Captured> {
   const { stores, envd, containers, now, log } = deps;
-  const { executionId, sandboxId, container } = sandbox;
+  const { executionId, sandboxId, projectId, container } = sandbox;
   const { snapshotId, memory } = capture;
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const image = snapshotImage(snapshotId);
@@ -48,6 +46,7 @@ export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: Check
       state: "capturing",
       sandboxId,
       executionId,
+      projectId,
       disk: diskOf(container),
       image,
       memory,
@@ -68,7 +67,8 @@ export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: Check
       },
       afterwards: async () => {
         await goOn();
-        if ((await containers.layers(image)) >= MOST_LAYERS) await containers.flatten(image);
+        // Each checkpoint of a fork of a checkpoint adds a layer.
+        await flattenWhenDeep(image, deps);
       },
     };
     const stored = await captureMemory(sandbox, { ...capture, kind: "checkpoint", image }, { teardown, deps, steps });

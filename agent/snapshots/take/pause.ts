@@ -24,7 +24,7 @@ export interface PauseDeps extends CaptureDeps {
 
 export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps): Promise<Captured> {
   const { stores, envd, gate, hot, now, log } = deps;
-  const { executionId, sandboxId, container, egress } = sandbox;
+  const { executionId, sandboxId, projectId, container, egress } = sandbox;
   const { snapshotId, memory } = capture;
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const teardown = new Teardown(log);
@@ -36,6 +36,7 @@ export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps)
       state: "capturing",
       sandboxId,
       executionId,
+      projectId,
       disk: diskOf(container),
       image: undefined,
       memory,

@@ -17,6 +17,7 @@ import { recover } from "../../../agent/recovery/apply.ts";
 import { createDisposal } from "../../../agent/sandboxes/disposal.ts";
 import { openStores, type Stores } from "../../../agent/store/stores.ts";
 import type { BuildBody, BuildState, BuildStep } from "../../../shared/agent-api/build-shapes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import { readConfig } from "../../../shared/program/config.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
@@ -39,6 +40,8 @@ afterEach(async () => {
 });
 
 interface World {
+  /** Why the memory of a template may not be stored now. */
+  refuse: AppError | undefined;
   readonly engine: FakeEngine;
   readonly stores: Stores;
   readonly builds: ReturnType<typeof startBuilds>["builds"];
@@ -65,6 +68,7 @@ async function world(engine = fakeEngine(), buildLocalImages = "local/*"): Promi
   archive.entry({ name: "file" }, "content");
   archive.finalize();
   const bytes = await buffer(archive);
+  const state = { refuse: undefined as AppError | undefined };
   const { builds } = startBuilds(
     {
       ...common,
@@ -81,6 +85,13 @@ async function world(engine = fakeEngine(), buildLocalImages = "local/*"): Promi
       },
       origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
       capable: () => true,
+      admission: {
+        admit: async () => {
+          if (state.refuse !== undefined) throw state.refuse;
+          return () => undefined;
+        },
+        diskBytes: () => 0,
+      },
       refusal: () => undefined,
       templateFiles: () => Promise.resolve(Readable.from([bytes])),
       cleared: found.cleared,
@@ -105,7 +116,7 @@ async function world(engine = fakeEngine(), buildLocalImages = "local/*"): Promi
     await slots.stop();
     stores.close();
   });
-  return { engine, stores, builds, deletedSnapshots, cleared: found.cleared };
+  return Object.assign(state, { engine, stores, builds, deletedSnapshots, cleared: found.cleared });
 }
 
 const run = (command: string, number = 1): BuildStep => ({ type: "RUN", command, number, force: false });
@@ -170,6 +181,17 @@ test("a build with a start command becomes an image and a snapshot, and nothing 
   await made.builds.delete(buildId);
   expect(made.deletedSnapshots).toEqual([result?.snapshot?.snapshotId]);
   await expectNothingLeft(made);
+});
+
+test("a template whose memory is over a quota is built without it, and its log says so", async () => {
+  const made = await world();
+  made.refuse = new AppError("no_space", "the project's quota is used up");
+  const { status, result, entries } = await built(made, body());
+  expect([status, result?.snapshot]).toEqual(["ready", undefined]);
+  expect(entries.map(({ message }) => message)).toContain(
+    "[finalize] Its memory is not kept (the project's quota is used up): the start command is run in each sandbox",
+  );
+  expect(made.stores.snapshots.all()).toEqual([]);
 });
 
 test("starting the same build again changes nothing, and a deleted one never begins", async () => {

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { recover } from "../../../agent/recovery/apply.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import type { StartBody } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { agentParts, type Parts, startBody } from "../../support/agent-parts.ts";
 import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
@@ -30,9 +31,9 @@ interface Running {
   readonly body: StartBody;
 }
 
-async function running(): Promise<Running> {
+async function running(more: Partial<StartBody> = {}): Promise<Running> {
   const executionId = randomUUID();
-  const body = startBody();
+  const body = startBody(more);
   await parts.sandboxes.start(executionId, body);
   return { executionId, body };
 }
@@ -110,6 +111,44 @@ describe("a pause", () => {
     const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
     expect(resumed.restored).toBe("hot");
     expectAwake();
+  });
+
+  test("over its project's quota is refused before anything of it is touched; without memory its disk is kept", async () => {
+    await parts.stop();
+    parts = agentParts(engine, { databasePath: join(directory, "agent.db"), projectSnapshotQuotaMb: 5 });
+    const { executionId, body } = await running({ projectId: "p1" });
+    const before = engine.steps.length;
+    for (const kind of ["pause", "checkpoint"] as const) {
+      await expect(parts.captures[kind](executionId, capture())).rejects.toMatchObject({
+        code: "no_space",
+        message: expect.stringMatching(/project's quota of 5 MiB .*SVC_PROJECT_SNAPSHOT_QUOTA_MB/) as unknown,
+      });
+    }
+    expect(engine.steps.slice(before)).toEqual([]);
+    expectAwake();
+    const { snapshotId } = capture();
+    await parts.captures.pause(executionId, { snapshotId, memory: false });
+    expect(parts.stores.snapshots.get(snapshotId)).toMatchObject({ state: "stored", projectId: "p1" });
+    expect(parts.sandboxes.route(body.sandboxId)).toBeUndefined();
+  });
+
+  test("is its project's also when another agent than the one that started it takes it", async () => {
+    const { executionId } = await running({ projectId: "p1" });
+    await takeOver();
+    const { snapshotId } = await parts.captures.pause(executionId, capture());
+    expect(parts.stores.snapshots.get(snapshotId)?.projectId).toBe("p1");
+  });
+
+  test("that would not fit above the disk's reserve is refused before anything of it is touched", async () => {
+    await parts.stop();
+    const storageRefusal = () => Promise.resolve(new AppError("no_space", "because of a test"));
+    parts = agentParts(engine, { databasePath: join(directory, "agent.db"), disk: { storageRefusal } });
+    const { executionId } = await running();
+    const before = engine.steps.length;
+    await expect(parts.captures.pause(executionId, capture())).rejects.toThrow("because of a test");
+    expect(engine.steps.slice(before)).toEqual([]);
+    expectAwake();
+    expect(parts.stores.snapshots.all()).toEqual([]);
   });
 
   test("makes the sandbox unroutable and is not reported as an exit", async () => {

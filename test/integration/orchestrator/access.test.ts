@@ -151,7 +151,12 @@ describe("operators", () => {
     await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });
     expect((await ask("/admin/sandboxes/running-counts")).body).toMatchObject({ [cluster.teamId]: before + 1 });
     expect((await ask("/nodes")).body).toMatchObject([
-      { id: "n1", status: "ready", sandboxStartingCount: 0, metrics: { cpuCount: 64 } },
+      {
+        id: "n1",
+        status: "ready",
+        sandboxStartingCount: 0,
+        metrics: { cpuCount: 64, snapshotStoredBytes: 4_000, snapshotQuotaBytes: 9_000 },
+      },
     ]);
     expect((await ask("/nodes/none")).status).toBe(404);
     expect((await ask("/nodes?clusterID=11111111-1111-4111-8111-111111111111")).body).toEqual([]);

@@ -363,14 +363,14 @@ describe("connect", () => {
   });
 
   test("when its node is not there is 503 with the reason", async () => {
-    const lonely = await startCluster({ config: { nodeTimeoutMs: 200 }, agent: { heartbeatMs: 0 } });
+    const lonely = await startCluster({ config: { nodeTimeoutMs: 3_000 }, agent: { heartbeatMs: 0 } });
     try {
       const { sandboxID } = (await lonely.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } }))
         .body as Sandbox;
       expect((await lonely.ask("POST", `/sandboxes/${sandboxID}/pause`)).status).toBe(204);
       const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
       const status = async () => ((await lonely.ask("GET", "/nodes/n1", admin)).body as { status: string }).status;
-      await expect.poll(status, { timeout: 3_000 }).toBe("unhealthy");
+      await expect.poll(status, { timeout: 30_000 }).toBe("unhealthy");
       const answer = await lonely.ask("POST", `/v2/sandboxes/${sandboxID}/connect`);
       expect(answer.body).toMatchObject({ code: 503, error_code: "no_compatible_node" });
     } finally {
@@ -484,15 +484,18 @@ describe("the end", () => {
     await expect.poll(taken).toEqual([true, false]);
   });
 
-  test("keeps the disk where memory cannot be kept", async () => {
-    cluster.agent.onPause = ({ memory }, take) => {
-      if (memory) throw new AppError("snapshot_failed", "io_uring");
-      take();
-    };
-    const { sandboxID } = await create(ends);
-    await expect.poll(async () => (await read(sandboxID)).state, { timeout: 5_000 }).toBe("paused");
-    await expect.poll(() => [...cluster.agent.snapshots.values()]).toMatchObject([{ memory: false }]);
-  });
+  test.each(["snapshot_failed", "no_space"] as const)(
+    "keeps the disk where memory cannot be kept: %s",
+    async (code) => {
+      cluster.agent.onPause = ({ memory }, take) => {
+        if (memory) throw new AppError(code, "because of a test");
+        take();
+      };
+      const { sandboxID } = await create(ends);
+      await expect.poll(async () => (await read(sandboxID)).state, { timeout: 5_000 }).toBe("paused");
+      await expect.poll(() => [...cluster.agent.snapshots.values()]).toMatchObject([{ memory: false }]);
+    },
+  );
 
   test("set to now by the time-out route pauses at once", async () => {
     const { sandboxID } = await create({ autoPause: true, timeout: 600 });

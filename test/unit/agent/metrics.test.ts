@@ -16,12 +16,13 @@ afterEach(async () => {
 
 function setup({ everyMs = 5 } = {}) {
   const clock = { now: 1_000_000 };
-  const used = { cpuUs: 400_000, memory: 30_000_000, cache: 5_000, gone: false };
+  const used = { cpuUs: 400_000, memory: 30_000_000, cache: 5_000, shared: 0, gone: false };
   const disk = { bytes: 4_096 as number | undefined, asked: 0 };
   const live: Sandbox[] = [];
   const sandbox: Sandbox = {
     executionId: "e1",
     sandboxId: "s1",
+    projectId: undefined,
     egress: OPEN,
     startedAt: clock.now,
     warm: true,
@@ -141,7 +142,15 @@ test("a sandbox that ends between two samples is no error and has no more sample
 
 test("the kernel's files are read in both versions, without the cache", () => {
   expect(usageUsV2("usage_usec 123456\nuser_usec 1\n")).toBe(123_456);
-  expect(memoryV2("1000\n", "anon 1\nfile 300\nfile_mapped 7\n")).toEqual({ memory: 700, cache: 300 });
-  expect(memoryV1("1000\n", "cache 1\ntotal_cache 400\ntotal_rss 9\n")).toEqual({ memory: 600, cache: 400 });
-  expect(memoryV1("100\n", "total_cache 400\n")).toEqual({ memory: 0, cache: 400 });
+  expect(memoryV2("1000\n", "anon 1\nfile 300\nfile_mapped 7\nshmem 50\n")).toEqual({
+    memory: 700,
+    cache: 300,
+    shared: 50,
+  });
+  expect(memoryV1("1000\n", "cache 1\ntotal_cache 400\ntotal_shmem 60\n")).toEqual({
+    memory: 600,
+    cache: 400,
+    shared: 60,
+  });
+  expect(memoryV1("100\n", "total_cache 400\n")).toEqual({ memory: 0, cache: 400, shared: 0 });
 });

@@ -17,6 +17,7 @@ const container = (id: string, slot: number, runtime = "r2") => ({
 const execution = (id: string, containerId: string, running = true) => ({
   id,
   sandboxId: `s${id}`,
+  projectId: undefined,
   containerId,
   egress: OPEN,
   endAt: 0,

@@ -17,6 +17,7 @@ afterEach(async () => {
 const sandbox: Sandbox = {
   executionId: "e1",
   sandboxId: "s1",
+  projectId: undefined,
   egress: OPEN,
   startedAt: NOW - 1_000,
   warm: false,
@@ -40,7 +41,7 @@ const sandbox: Sandbox = {
       frozen: () => false,
       alive: () => true,
       kill: () => Promise.resolve(),
-      usage: () => ({ cpuUs: 0, memory: 0, cache: 0 }),
+      usage: () => ({ cpuUs: 0, memory: 0, cache: 0, shared: 0 }),
     },
   },
 };

@@ -2,6 +2,7 @@ import { link, mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { flattenWhenDeep } from "../../../../agent/disk/flatten.ts";
 import { createHoleSum, findHole, refuseHoles } from "../../../../agent/disk/holes.ts";
 
 const MIB = 1024 ** 2;
@@ -66,4 +67,27 @@ test("a file whose data fills its size is no hole, however large", () => {
   const full = { size: 2 ** 40, blocks: 2 ** 31, inode: "1", links: 1, path: "/full" };
   expect(sum.add(full)).toBeUndefined();
   expect(sum.add({ ...full, blocks: 2 ** 31 - 600_000, inode: "2" })).toMatchObject({ path: "/full" });
+});
+
+test("an image is made one layer when it is deep, and not with a hole in any of its layers", async () => {
+  const flattened: string[] = [];
+  const layers = ["top", "middle", "bottom"].map((name) => join(directory, name));
+  const image = (count: number) => ({
+    findHole,
+    containers: {
+      layers: () => Promise.resolve(count),
+      layerDirectories: () => Promise.resolve(layers),
+      flatten: (name: string) => Promise.resolve(void flattened.push(name)),
+    },
+  });
+  for (const layer of layers) await mkdir(layer);
+  await writeFile(join(directory, "middle/file"), Buffer.alloc(MIB, 1));
+  await flattenWhenDeep("shallow", image(59));
+  await flattenWhenDeep("deep", image(60));
+  await sparse("bottom/disk.img", 300 * MIB);
+  await expect(flattenWhenDeep("holed", image(60))).rejects.toMatchObject({
+    code: "failed_precondition",
+    message: expect.stringMatching(/^the file \/disk\.img is sparse/) as unknown,
+  });
+  expect(flattened).toEqual(["deep"]);
 });

@@ -48,6 +48,7 @@ function grower(id: string): Fake {
 }
 
 const room = (freeMb: number, more: Partial<Space> = {}): Space => ({
+  device: 1,
   freeBytes: freeMb * MIB,
   totalBytes: 100_000 * MIB,
   freeInodes: 10_000_000,

@@ -3,6 +3,7 @@ import { levelOf, mayRelease, readSpace, reserveOf, type Space } from "../../../
 
 const MIB = 1024 ** 2;
 const disk = (totalMb: number): Space => ({
+  device: 1,
   freeBytes: totalMb * MIB,
   totalBytes: totalMb * MIB,
   freeInodes: 1_000_000,

@@ -31,6 +31,7 @@ function policy(name: string): EgressPolicy {
 const execution = (id: string, egress: EgressPolicy) => ({
   id,
   sandboxId: `s${id}`,
+  projectId: undefined,
   containerId: `c${id}`,
   egress,
   endAt: 1,
@@ -64,7 +65,9 @@ test("those of the version before are sealed, and what it had deleted leaves the
   former.prepare("update executions set egress = ?").run(JSON.stringify(policy("old")));
   former.exec("create table former (text text)");
   former.prepare("insert into former values (?)").run("hunter2".repeat(500));
-  former.exec("drop table former; pragma user_version = 5");
+  former.exec(
+    "drop table former; pragma user_version = 5; alter table executions drop column project_id; alter table snapshots drop column project_id",
+  );
   former.close();
   expect(await filesWith(directory, "hunter2")).toEqual(["agent.db"]);
   const stores = openStores(path(), testSeal);

@@ -1,0 +1,40 @@
+/** What operators scrape from a node about its disk. */
+
+import { expect, test } from "vitest";
+import { createInstruments, type InstrumentSources } from "../../../agent/api/prometheus.ts";
+
+const space = { device: 1, freeBytes: 300, totalBytes: 1_000, freeInodes: 1, totalInodes: 1 };
+const sources: InstrumentSources = {
+  nodeId: "n1",
+  running: () => 3,
+  starting: () => 0,
+  held: () => 2,
+  disks: () => ({
+    snapshots: { space, reserve: { bytes: 50, inodes: 0 } },
+    sandboxes: { space: { ...space, freeBytes: 700 }, reserve: { bytes: 70, inodes: 0 } },
+  }),
+  stored: () => ({ storedBytes: 400, quotaBytes: 500 }),
+  pools: () => [],
+  slots: () => 0,
+  pendingRemovals: () => 0,
+  orchestratorReached: () => true,
+};
+
+test("held sandboxes, free and reserved bytes of each disk, and what is stored of the quota", async () => {
+  const text = await createInstruments(sources).text();
+  expect(text.split("\n").filter((line) => /^svc_(sandboxes_held|disk|snapshot)/.test(line))).toEqual([
+    "svc_sandboxes_held 2",
+    'svc_disk_free_bytes{disk="snapshots"} 300',
+    'svc_disk_free_bytes{disk="sandboxes"} 700',
+    'svc_disk_reserve_bytes{disk="snapshots"} 50',
+    'svc_disk_reserve_bytes{disk="sandboxes"} 70',
+    "svc_snapshot_stored_bytes 400",
+    "svc_snapshot_quota_bytes 500",
+  ]);
+});
+
+test("before the first look at the disks nothing is said about them", async () => {
+  const text = await createInstruments({ ...sources, disks: () => undefined }).text();
+  expect(text).not.toMatch(/^svc_disk/m);
+  expect(text).toMatch(/^svc_sandboxes_held 2$/m);
+});
