@@ -1,22 +1,61 @@
 /** Why a sandbox's memory did not come back, in words for its owner. Pure. */
 
 const MAX_CHARACTERS = 200;
+const MAX_NAME_CHARACTERS = 100;
+/** Of a text that a sandbox has a hand in, before any pattern is tried on it. */
+const MAX_READ_CHARACTERS = 8_192;
+
+interface Reason {
+  readonly said: RegExp;
+  readonly means: string;
+  /** Where the file's name is in what was said; the first that matches counts. */
+  readonly names?: readonly RegExp[];
+}
+
+const LINKED = /-> (.+?): /;
 
 /** What CRIU says → what it means. The first that matches counts. */
-const REASONS: readonly (readonly [RegExp, string])[] = [
-  [/No space|Disk quota/, "the node has no space left"],
-  [/Can't link .*ghost|ghost/, "a file that was deleted or replaced while a process had it open cannot be made again"],
-  [/has bad (size|mode|mtime|build-id)/, "a file that a process has open is not as it was"],
-  [/Can't open file|Can't mmap/, "a file that a process had open is not there any more"],
-  [/did not end in time|killed|ended in the middle/i, "it was ended before it was through"],
+const REASONS: readonly Reason[] = [
+  { said: /No space|Disk quota/, means: "the node has no space left" },
+  {
+    said: /ghost|Can't link /,
+    means: "a file that was deleted or replaced while a process had it open cannot be made again",
+    // In brackets is what svc-runc has found in the log.
+    names: [/\((\/[^)]*)\)[^)]*$/, LINKED],
+  },
+  {
+    said: /has bad (size|mode|mtime|build-id)/,
+    means: "a file that a process has open is not as it was",
+    names: [/File (.+) has bad /],
+  },
+  {
+    said: /Can't open file|Can't mmap/,
+    means: "a file that a process had open is not there any more",
+    names: [/Can't open file (.+) on restore/],
+  },
+  { said: /did not end in time|killed|ended in the middle/i, means: "it was ended before it was through" },
 ];
 
 /** @param error of the engine, which passes on what `svc-runc` complained of last, and what it was caused by */
 export function explainRestore(error: unknown): string {
-  const said = /svc-runc: restore from \S+ failed: ([^\n]*)/.exec(texts(error).join("\n"))?.[1];
-  if (said === undefined) return "the engine could not start it";
-  const known = REASONS.find(([pattern]) => pattern.test(said));
-  return known?.[1] ?? `CRIU says: ${said.replaceAll(/[^\x20-\x7e]/g, "?").slice(0, MAX_CHARACTERS)}`;
+  const found = /svc-runc: restore from \S+ failed: ([^\n]*)/.exec(texts(error).join("\n"))?.[1];
+  if (found === undefined) return "the engine could not start it";
+  const said = found.slice(0, MAX_READ_CHARACTERS);
+  const reason = REASONS.find((one) => one.said.test(said));
+  if (reason === undefined) return `CRIU says: ${printable(said, MAX_CHARACTERS)}`;
+  const name = reason.names?.map((pattern) => pattern.exec(said)?.[1]).find((one) => one !== undefined);
+  return name === undefined ? reason.means : `${reason.means}: ${cleanName(name)}`;
+}
+
+/** As the sandbox knows it, in quotes that it cannot end. The name is the sandbox's choice. */
+function cleanName(name: string): string {
+  const own = name.replace(/\.cr\.[0-9a-f]+\.ghost$/, "").replace(/^\/*/, "/");
+  return `"${printable(own, MAX_NAME_CHARACTERS).replaceAll(/["\\]/g, "?")}"`;
+}
+
+function printable(text: string, most: number): string {
+  const shown = text.replaceAll(/[^\x20-\x7e]/g, "?");
+  return shown.length > most ? `${shown.slice(0, most)}...` : shown;
 }
 
 function texts(error: unknown): string[] {
