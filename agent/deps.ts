@@ -47,6 +47,8 @@ export interface AgentDeps {
   readonly caFor: CaFor;
   readonly lockPath: string;
   readonly databasePath: string;
+  /** Of tests: how long a restore may take. */
+  readonly restoreLimitMs?: number | undefined;
   /** Seals secrets in the database; makes its key when there is none. */
   readonly sealing: () => Seal;
   readonly now: () => number;

@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 const MAX_OUTPUT_BYTES = 4 * 1024 * 1024;
 
 interface CommandOptions {
-  readonly input?: string;
+  readonly input?: string | Uint8Array;
   readonly timeoutMs?: number;
   /** PATH of the program, when it differs from this program's. */
   readonly path?: string;

@@ -27,7 +27,7 @@ export interface RecoveryDeps {
   readonly envd: Pick<Envd, "resumeWatches">;
   readonly stores: Pick<Stores, "containers" | "executions" | "snapshots" | "builds">;
   readonly files: SnapshotFiles;
-  readonly criu: Pick<Criu, "settled">;
+  readonly criu: Pick<Criu, "settled" | "removeLinks">;
   readonly runtime: () => Promise<{ readonly directory: string }>;
   readonly now: () => number;
   readonly log: Log;

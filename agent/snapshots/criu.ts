@@ -44,6 +44,18 @@ export interface Criu {
   endRestore(containerId: string): Promise<void>;
   /** Waits for dumps into this directory that a former agent has left running. */
   settled(directory: string): Promise<void>;
+  /**
+   * Removes the names that a dump has given to open files (see scripts/host/criu/criu-links.c) from the disk of a sandbox.
+   * @param names as `SnapshotFiles.links` has them
+   */
+  removeLinks(from: DumpedDisk, names: Uint8Array): Promise<void>;
+}
+
+/** A container, by the root that its first process sees; of one without processes by its writable layer. */
+export interface DumpedDisk {
+  readonly id: string;
+  readonly pid: number;
+  readonly upperDirectory: string | undefined;
 }
 
 // CRIU cannot write down what went wrong where there is no room for it either.
@@ -125,6 +137,11 @@ export function hostCriu(run: RunCommand): Criu {
     },
 
     settled: (directory) => gone((args) => args.some((one) => one.startsWith(directory))),
+
+    async removeLinks({ id, pid, upperDirectory }, names) {
+      const root = (await isInside(pid, id)) ? `/proc/${pid}/root` : upperDirectory;
+      if (root !== undefined) await run("svc-inside", ["remove-links", root], { input: names, path: CRIU_PATH });
+    },
   };
 }
 
@@ -149,14 +166,16 @@ async function gone(matches: (args: readonly string[]) => boolean): Promise<void
 
 async function processesInside(containerId: string): Promise<number[]> {
   const found = await Promise.all(
-    (await processIds()).map(async (pid) => {
-      const cgroups = await readFile(`/proc/${pid}/cgroup`, "utf8").catch(() => "");
-      // A dead one that nobody has waited for stays in the list.
-      if (!cgroups.includes(containerId)) return [];
-      return /^State:\s+[ZX]/m.test(await readFile(`/proc/${pid}/status`, "utf8").catch(() => "State: X")) ? [] : [pid];
-    }),
+    (await processIds()).map(async (pid) => ((await isInside(pid, containerId)) ? [pid] : [])),
   );
   return found.flat();
+}
+
+async function isInside(pid: number, containerId: string): Promise<boolean> {
+  const cgroups = await readFile(`/proc/${pid}/cgroup`, "utf8").catch(() => "");
+  if (!cgroups.includes(containerId)) return false;
+  // A dead one that nobody has waited for stays in the list.
+  return !/^State:\s+[ZX]/m.test(await readFile(`/proc/${pid}/status`, "utf8").catch(() => "State: X"));
 }
 
 function tryKill(pid: number): void {

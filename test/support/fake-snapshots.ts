@@ -55,6 +55,7 @@ export function fakeSnapshots(
       images.delete(draftDirectory(id));
     },
     list: () => Promise.resolve({ stored: [...stored.keys()], unfinished: [...drafts] }),
+    links: () => Promise.resolve(undefined),
     changedAt: () => Promise.resolve(0),
     draftDirectory,
   };
@@ -66,6 +67,7 @@ export function fakeSnapshots(
     servePages: () => Promise.reject(new Error("nothing is large here")),
     findPageServer: () => Promise.resolve(undefined),
     endRestore: () => Promise.resolve(),
+    removeLinks: () => Promise.resolve(),
     settled: () => step("settled"),
   };
   const built = new Set<string>();

@@ -7,6 +7,8 @@ export interface OpenFiles {
   readonly before: string;
   /** Python: true when everything is as it was. */
   readonly holds: string;
+  /** Python: the same in a copy, where it is different: a layer that others stand on keeps no hard links for who writes. */
+  readonly holdsInCopy?: string;
 }
 
 export const OPEN_FILES: readonly OpenFiles[] = [
@@ -145,6 +147,40 @@ m = open(os.memfd_create('m'), 'w+'); m.write('memory'); m.flush()`,
     holds: `f.read() == 'text'`,
   },
   {
+    what: "has a hard link more and was deleted",
+    before: `put('a', 'text'); os.link('a', 'b'); f = open('a', 'r+'); os.unlink('a')`,
+    holds: `f.read() == 'text' and f.write('more') == 4 and f.flush() is None and get('b') == 'textmore' and names() == ['b']`,
+    holdsInCopy: `f.read() == 'text' and get('b') == 'text' and names() == ['b']`,
+  },
+  {
+    what: "an editor replaced, with a hard link as its backup",
+    before: `put('f', 'old'); f = open('f'); os.link('f', 'f~'); put('f.new', 'new'); os.rename('f.new', 'f')`,
+    holds: `f.read() == 'old' and get('f') == 'new' and same(f, 'f~') and names() == ['f', 'f~']`,
+    holdsInCopy: `f.read() == 'old' and get('f') == 'new' and get('f~') == 'old' and names() == ['f', 'f~']`,
+  },
+  {
+    what: "is mapped, has a hard link more and was deleted with its directory",
+    before: `
+import mmap
+os.mkdir('d'); put('d/f', 'x' * 8192); os.link('d/f', 'g'); f = open('d/f', 'r+'); m = mmap.mmap(f.fileno(), 0); f.close()
+os.unlink('d/f'); os.rmdir('d')`,
+    holds: `m[:] == b'x' * 8192 and m.write(b'y') == 1 and m.flush() is None and get('g')[0] == 'y' and names() == ['g']`,
+    holdsInCopy: `m[:] == b'x' * 8192 and get('g') == 'x' * 8192 and names() == ['g']`,
+  },
+  {
+    what: "is in shared memory, has a hard link more and was deleted",
+    before: `put('/dev/shm/a', 'text'); os.link('/dev/shm/a', '/dev/shm/b'); f = open('/dev/shm/a'); os.unlink('/dev/shm/a')`,
+    holds: `f.read() == 'text' and same(f, '/dev/shm/b') and not [one for one in names('/dev/shm') if one.startswith('link_remap')]`,
+  },
+  {
+    what: "is of the image, has a hard link more and was deleted",
+    before: `
+os.link('/usr/share/common-licenses/Artistic', 'b'); f = open('/usr/share/common-licenses/Artistic')
+os.unlink('/usr/share/common-licenses/Artistic')`,
+    holds: `'Artistic' in f.read() and same(f, 'b') and names() == ['b']`,
+    holdsInCopy: `'Artistic' in f.read() and 'Artistic' in get('b') and names() == ['b']`,
+  },
+  {
     what: "is the working directory, deleted",
     before: `os.mkdir('w'); os.chdir('w'); os.rmdir('../w')`,
     holds: `not os.path.exists('../w')`,
@@ -166,9 +202,10 @@ import sqlite3
 print(sqlite3.connect('/srv/open/database/db').execute('insert into t values (3)').rowcount)`;
 
 /**
- * The process, in `/srv/open/NAME`: does it, writes `ready` there, and what it sees to `answer` when `/tmp/ask` appears.
+ * The process, in `/srv/open/NAME`: does it, writes `ready` there, and what it sees to `answer` when `/tmp/ask` appears,
+ * which says `copy` in a copy.
  */
-export function holder({ before, holds }: OpenFiles, name: string): string {
+export function holder({ before, holds, holdsInCopy = holds }: OpenFiles, name: string): string {
   return `
 import os, time
 def put(path, text):
@@ -180,8 +217,10 @@ def tell(name, text):
     os.rename('/srv/open/${name}.' + name + '.new', '/srv/open/${name}.' + name)
 os.makedirs('/srv/open/${name}'); os.chdir('/srv/open/${name}')
 ${before}
+def same(file, path): return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+def names(path='.'): return sorted(os.listdir(path))
 def look():
-    try: return str(${holds})
+    try: return str((${holdsInCopy}) if get('/tmp/ask') == 'copy' else (${holds}))
     except Exception as error: return repr(error)
 tell('ready', 'ready')
 while not os.path.exists('/tmp/ask'): time.sleep(0.05)

@@ -35,7 +35,7 @@ export interface ReviveDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions" | "containers">;
   readonly files: SnapshotFiles;
   readonly images: Images;
-  readonly criu: Pick<Criu, "endRestore">;
+  readonly criu: Pick<Criu, "endRestore" | "removeLinks">;
   /** Restores and cold starts at a time, restores of one project fewer. */
   readonly turns: Turns;
   /** Of tests. */

@@ -7,6 +7,7 @@ import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
+import { clearLinks } from "../clear-links.ts";
 import type { Hot } from "../frozen/frozen.ts";
 import { type IdentifyDeps, identify, intend } from "./reinitialise.ts";
 import { type Revive, type ReviveDeps, revive } from "./restore.ts";
@@ -68,6 +69,8 @@ async function thaw(
     intend(resuming, container.id, deps, teardown);
     container.cgroup.thaw();
     const startedAt = await identify({ ...resuming, container, watches: true }, deps, { teardown, signal });
+    // Not before: until then its memory may have to be restored, and that needs them.
+    await clearLinks(container, snapshot.id, deps);
     deps.stores.snapshots.spend(snapshot.id, () => deps.stores.executions.markRunning(resuming.executionId, startedAt));
     return { container, startedAt, warm: false, restored: "hot" };
   } catch (error) {
@@ -96,6 +99,7 @@ async function startAgain(
       owner: resuming.body.projectId,
     };
     const { container, verified } = await revive(from, deps, { teardown, signal });
+    if (!memory) await clearLinks(container, snapshot.id, deps);
     const startedAt = await identify({ ...resuming, container, watches: memory }, deps, { teardown, signal });
     await verified;
     deps.stores.snapshots.spend(snapshot.id, () => deps.stores.executions.markRunning(executionId, startedAt));

@@ -8,6 +8,7 @@ import type { Containers } from "../../containers/containers.ts";
 import type { EnvdRuntime } from "../../containers/envd-runtime.ts";
 import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
+import { clearLinks } from "../clear-links.ts";
 import { type IdentifyDeps, identify, intend } from "./reinitialise.ts";
 import { type ReviveDeps, revive } from "./restore.ts";
 
@@ -36,6 +37,7 @@ export async function startCopy(
     intend({ executionId, body }, disk.containerId, deps, teardown);
     const from = { disk, memoryOf: memory ? snapshot : undefined, owner: body.projectId };
     const { container, verified } = await revive(from, deps, { teardown, signal });
+    if (!memory) await clearLinks(container, snapshot.id, deps);
     // Its memory still holds what the original is addressed with.
     const currentToken = memory ? snapshot.disk.controlToken : undefined;
     const told = {

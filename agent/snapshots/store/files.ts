@@ -11,6 +11,8 @@ import { checkSizes, corrupt, type Manifest, missing, parseManifest, type Stored
 
 const SYNCS_AT_ONCE = 8;
 const UNFINISHED = ".new";
+/** See scripts/host/criu/criu-links.c. */
+const LINKS = "link-remaps";
 
 interface Draft {
   /** Where CRIU writes its images, and where its logs. */
@@ -32,6 +34,8 @@ export interface SnapshotFiles {
   untouched(id: string, manifest: Manifest): Promise<boolean>;
   /** Reads everything. @throws {AppError} snapshot_files_missing, snapshot_corrupt */
   verify(id: string, manifest: Manifest, signal: AbortSignal): Promise<void>;
+  /** The names that the dump has given to open files, each ended by a zero; also of one that is not finished. */
+  links(id: string): Promise<Uint8Array | undefined>;
   /** Also what was left in the middle of being written. Unknown is success. */
   remove(id: string): Promise<void>;
   /** Those with their final name, and what was left in the middle of being written. */
@@ -66,6 +70,7 @@ export function snapshotFiles(root: string): SnapshotFiles {
           const path = join(directory, "manifest.json");
           await writeFile(path, JSON.stringify(manifest, undefined, 1), { mode: 0o600, flush: true });
           await chmod(images, 0o700);
+          await keepLinks(work, directory);
           await rm(work, { recursive: true });
           await sync(directory);
           await rm(final(id), { recursive: true, force: true });
@@ -114,6 +119,14 @@ export function snapshotFiles(root: string): SnapshotFiles {
       }
     },
 
+    async links(id) {
+      for (const directory of [final(id), temporary(id), join(temporary(id), "work")]) {
+        const names = await readFile(join(directory, LINKS)).catch(unlessMissing);
+        if (names !== undefined) return names;
+      }
+      return undefined;
+    },
+
     async remove(id) {
       await rm(temporary(id), { recursive: true, force: true });
       await rm(final(id), { recursive: true, force: true });
@@ -146,6 +159,16 @@ async function sizesIn(directory: string): Promise<Map<string, number>> {
   const names = await readdir(directory).catch(() => [] as string[]);
   const sizes = await Promise.all(names.map(async (name) => [name, (await stat(join(directory, name))).size] as const));
   return new Map(sizes);
+}
+
+async function keepLinks(work: string, directory: string): Promise<void> {
+  const kept = join(directory, LINKS);
+  const moved = await rename(join(work, LINKS), kept).then(() => true, unlessMissing);
+  if (moved === true) await sync(kept);
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!isMissing(error)) throw error;
 }
 
 async function syncAll(directory: string): Promise<void> {

@@ -1,7 +1,6 @@
 /** A copy of a running sandbox, memory and disk of the same instant. It stands still for the time of the dump only. */
 
 import type { Captured } from "../../../shared/agent-api/routes.ts";
-import type { Log } from "../../../shared/program/log.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Envd } from "../../containers/envd.ts";
@@ -9,6 +8,7 @@ import { type FlattenDeps, flattenWhenDeep } from "../../disk/flatten.ts";
 import { type FindHole, refuseHoles } from "../../disk/holes.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
+import { clearLinks } from "../clear-links.ts";
 import { type Capture, type CaptureDeps, captureMemory, diskOf, toCaptured } from "./memory-to-disk.ts";
 import { refuseTraced } from "./traced.ts";
 
@@ -17,7 +17,6 @@ export interface CheckpointDeps extends CaptureDeps {
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
   readonly containers: Pick<Containers, "commit" | "removeImage"> & FlattenDeps["containers"];
   readonly findHole: FindHole;
-  readonly log: Log;
 }
 
 function snapshotImage(snapshotId: string): string {
@@ -66,6 +65,12 @@ export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: Check
         await containers.commit(container.id, image, snapshotId);
       },
       afterwards: async () => {
+        if ((await deps.files.links(snapshotId)) !== undefined) {
+          // The disk was copied beside the dump, before or after that gave names to open files: the copy needs them.
+          await containers.removeImage(image);
+          await containers.commit(container.id, image, snapshotId);
+          await clearLinks(container, snapshotId, deps);
+        }
         await goOn();
         // Each checkpoint of a fork of a checkpoint adds a layer.
         await flattenWhenDeep(image, deps);

@@ -23,6 +23,7 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
     /[Uu]nsupported file|Can't dump file|Can't open.*fd|Unknown file/,
     "a process has a file open of a kind that cannot be stored",
   ],
+  [/Can't (link|note link) remap/, "a process has a file open by a deleted name, and it cannot be given another name"],
   [/lock/i, "a file lock cannot be stored"],
   [/mount/i, "a mount cannot be stored"],
 ];

@@ -3,6 +3,7 @@
 import type { Log } from "../../../shared/program/log.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Stores } from "../../store/stores.ts";
+import { clearLinks } from "../clear-links.ts";
 import type { Criu } from "../criu.ts";
 import type { SnapshotFiles } from "../store/files.ts";
 import type { Manifest } from "../store/manifest.ts";
@@ -10,8 +11,8 @@ import type { Manifest } from "../store/manifest.ts";
 export interface InterruptedDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions">;
   readonly files: SnapshotFiles;
-  readonly criu: Pick<Criu, "settled">;
-  readonly containers: Pick<Containers, "removeImage">;
+  readonly criu: Pick<Criu, "settled" | "removeLinks">;
+  readonly containers: Pick<Containers, "removeImage" | "inspect">;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -33,6 +34,11 @@ export async function interruptedCaptures({
     await criu.settled(files.draftDirectory(id));
     const manifest = stored.includes(id) ? await whole(files, id) : undefined;
     log.info({ snapshotId: id, kind, durable: manifest !== undefined }, "an interrupted snapshot");
+    const goesOn = manifest === undefined || kind === "checkpoint";
+    if (goesOn) {
+      const pid = (await containers.inspect(disk.containerId))?.pid ?? 0;
+      await clearLinks({ id: disk.containerId, pid, upperDirectory: disk.upperDirectory }, id, { files, criu, log });
+    }
     if (manifest === undefined) {
       await files.remove(id);
       // One that the engine is still making is found by the garbage round.
@@ -44,7 +50,7 @@ export async function interruptedCaptures({
         if (kind === "pause") stores.executions.stop(executionId, now());
       });
     }
-    if (manifest === undefined || kind === "checkpoint") goOn.push(disk.containerId);
+    if (goesOn) goOn.push(disk.containerId);
   }
   for (const id of unfinished) await files.remove(id);
   return goOn;

@@ -2,11 +2,13 @@
 
 import type { Captured } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
+import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Disk, Sizes, Snapshot } from "../../store/snapshots.ts";
+import { clearLinks } from "../clear-links.ts";
 import type { Criu } from "../criu.ts";
 import { noSpace, type SnapshotFiles } from "../store/files.ts";
 import { MANIFEST_FORMAT, type Manifest, type Origins, type StoredFile } from "../store/manifest.ts";
@@ -23,6 +25,7 @@ export interface CaptureDeps {
   /** Bytes of a sandbox's writable layer, as last measured. */
   readonly diskBytes: (executionId: string) => number;
   readonly now: () => number;
+  readonly log: Log;
 }
 
 interface Kind extends Capture {
@@ -45,6 +48,8 @@ export async function captureMemory(
   try {
     const draft = await deps.files.draft(capture.snapshotId);
     teardown.add("files", () => draft.discard());
+    if (capture.memory)
+      teardown.add("names of open files", () => clearLinks(sandbox.container, capture.snapshotId, deps));
     const dumped = capture.memory ? deps.criu.dump(sandbox.container.id, draft) : Promise.resolve();
     // Both come to their end before anything of either is undone.
     const outcomes = await Promise.allSettled([dumped, steps.meanwhile?.()]);

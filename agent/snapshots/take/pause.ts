@@ -1,7 +1,6 @@
 /** From a sandbox that nobody can reach any more to a durable snapshot; or, whatever fails, back to where it was. */
 
 import type { Captured } from "../../../shared/agent-api/routes.ts";
-import type { Log } from "../../../shared/program/log.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Envd } from "../../containers/envd.ts";
 import type { Gate } from "../../network/gate.ts";
@@ -19,7 +18,6 @@ export interface PauseDeps extends CaptureDeps {
   readonly hot: Pick<Hot, "add" | "drop">;
   /** A last look at what the sandbox has to say; never throws, is quick. */
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
-  readonly log: Log;
 }
 
 export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps): Promise<Captured> {

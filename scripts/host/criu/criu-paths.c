@@ -2,6 +2,7 @@
  * criu-walk.c. Any other goes to the kernel as it is. All are made by number, so nothing of libc is asked again. */
 
 #define _GNU_SOURCE
+#include "criu-links.h"
 #include "criu-walk.h"
 
 #include <dirent.h>
@@ -92,6 +93,7 @@ EXPORTED DIR *opendir(const char *path) {
   return (int)way_end(&way, call)
 
 EXPORTED int unlinkat(int directory, const char *path, int flags) {
+  if (links_stays(path)) return 0;
   ON(to_new, directory, path, syscall(SYS_unlinkat, way.directory, way.path, flags));
 }
 
@@ -132,6 +134,7 @@ static int two_names(int number, int from, const char *old, int to, const char *
 }
 
 EXPORTED int linkat(int from, const char *old, int to, const char *new, int flags) {
+  if (links_note(new, flags)) return -1;
   return two_names(SYS_linkat, from, old, to, new, flags);
 }
 
@@ -233,8 +236,11 @@ EXPORTED ssize_t readlink(const char *path, char *text, size_t size) { return re
 
 EXPORTED int chdir(const char *path) {
   char name[PATH_MAX];
-  ON(to_target, AT_FDCWD, path,
-     way.opened < 0 ? syscall(SYS_chdir, by_name(path, name)) : syscall(SYS_fchdir, way.opened));
+  struct way way;
+  if (way_to_target(&way, AT_FDCWD, path)) return -1;
+  long result = way.opened < 0 ? syscall(SYS_chdir, by_name(path, name)) : syscall(SYS_fchdir, way.opened);
+  if (!result) links_work_here();
+  return (int)way_end(&way, result);
 }
 
 /* Known to the kernel by the name of our descriptor. */

@@ -1,6 +1,9 @@
-/* svc-inside remove-ghosts ROOT: takes away what a restore that failed has left in the root of a sandbox. Its input
- * names files, a line each, below that root: `NAME.cr.N.ghost`, and with it NAME where it is the same file. No link
- * of the sandbox's is followed: what is not reached without one is not CRIU's. */
+/* Takes away the files that CRIU has made in the root of a sandbox. The input names them below that root. No link of the
+ * sandbox's is followed: what is not reached without one is not CRIU's.
+ *
+ * svc-inside remove-ghosts ROOT: of a restore that failed, a line each: `NAME.cr.N.ghost`, and with it NAME where it is
+ * the same file.
+ * svc-inside remove-links ROOT: of a dump, each ended by a zero: `link_remap.N`, see criu-links.c. */
 
 #define _GNU_SOURCE
 #include "criu-walk.h"
@@ -8,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,14 +40,30 @@ static void remove_ghost(int root, const char *path) {
   close(parent);
 }
 
+static void remove_link(int root, const char *path) {
+  static const char prefix[] = "link_remap.";
+  char name[NAME_MAX + 1];
+  int parent = walk_parent(root, path, RESOLVE_NO_SYMLINKS, name);
+  if (parent < 0) return;
+  const char *number = name + strlen(prefix);
+  if (!strncmp(name, prefix, strlen(prefix)) && *number && !number[strspn(number, "0123456789")])
+    unlinkat(parent, name, 0);
+  close(parent);
+}
+
 int main(int count, char **arguments) {
-  char line[PATH_MAX + 1];
-  if (count != 3 || strcmp(arguments[1], "remove-ghosts")) return 2;
-  int root = open(arguments[2], O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (count != 3) return 2;
+  int ghosts = !strcmp(arguments[1], "remove-ghosts"), links = !strcmp(arguments[1], "remove-links");
+  if (!ghosts && !links) return 2;
+  int root = open(arguments[2], O_PATH | O_DIRECTORY | O_CLOEXEC), end = ghosts ? '\n' : 0;
   if (root < 0) return perror(arguments[2]), 1;
-  while (fgets(line, sizeof line, stdin)) {
-    line[strcspn(line, "\n")] = 0;
-    remove_ghost(root, line);
+  char *name = NULL;
+  size_t size = 0;
+  for (ssize_t length; (length = getdelim(&name, &size, end, stdin)) > 0;) {
+    if (name[length - 1] == end) name[length - 1] = 0;
+    if (ghosts) remove_ghost(root, name);
+    else remove_link(root, name);
   }
+  free(name);
   return 0;
 }

@@ -94,6 +94,11 @@ describe("why a dump failed", () => {
       "a process has a deleted file open that is too large",
       false,
     ],
+    [
+      "(00.1) Error (criu/files-reg.c:1): Can't link remap to ./srv/link_remap.3: File too large",
+      "a process has a file open by a deleted name, and it cannot be given another name",
+      false,
+    ],
     ["(00.1) Error (criu/x.c:1): something \u0007new", "CRIU says: something ?new", false],
     [
       "(00.1) Error (criu/util.c:1534): rlimit: Can't setup RLIMIT_NOFILE for self: x",

@@ -1,0 +1,28 @@
+/**
+ * The agent as a program, with two things that a test decides: SVC_TEST_PROGRAMS is a directory whose programs (`criu`,
+ * `svc-inside`) are found before the installed ones at a dump, SVC_TEST_RESTORE_LIMIT_MS is how long a restore may take.
+ */
+
+import { startAgent } from "../../../agent/app.ts";
+import { AgentConfig } from "../../../agent/config.ts";
+import { runCommand } from "../../../agent/host/command.ts";
+import { hostDeps } from "../../../agent/host/host.ts";
+import { hostCriu } from "../../../agent/snapshots/criu.ts";
+import { readConfig } from "../../../shared/program/config.ts";
+import { createLog } from "../../../shared/program/log.ts";
+import { run } from "../../../shared/program/run.ts";
+
+const { SVC_TEST_PROGRAMS: programs, SVC_TEST_RESTORE_LIMIT_MS: limit, ...environment } = process.env;
+const config = readConfig(AgentConfig, environment);
+process.umask(0o077);
+const log = createLog({ component: "agent", level: config.logLevel });
+const criu = hostCriu((program, args, { path, ...options } = {}) =>
+  runCommand(program, args, {
+    ...options,
+    ...(path === undefined ? {} : { path: programs === undefined ? path : `${programs}:${path}` }),
+  }),
+);
+const restoreLimitMs = limit === undefined ? undefined : Number(limit);
+await run({ log, graceMs: config.shutdownGraceMs }, () =>
+  startAgent(config, { ...hostDeps(config, log, environment), criu, restoreLimitMs }),
+);
