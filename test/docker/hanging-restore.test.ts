@@ -1,0 +1,133 @@
+/** A restore that hangs: it is cut at its limit with the reason, nothing of it stays, and others do not wait for it. */
+
+import { execFile, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Started } from "../../shared/agent-api/routes.ts";
+import { background, command } from "../support/envd-commands.ts";
+import { containers, type RealAgent, realAgent } from "../support/real-agent.ts";
+
+const run = promisify(execFile);
+const SLOW = { timeout: 60_000, interval: 200 };
+const ROOT = { user: "root" };
+const [SLOW_PROJECT, OTHER_PROJECT] = [randomUUID(), randomUUID()];
+/** Less than the kernel's limit of a lease, 45 s, and much more than a restore takes. */
+const RESTORE_LIMIT_MS = 15_000;
+const WRITER = "exec 3<>/srv/held; touch /tmp/ready; sleep 600";
+
+let agent: RealAgent;
+let work: string;
+beforeAll(async () => {
+  work = await mkdtemp(join(tmpdir(), "svc-hang-"));
+  await run("cc", ["-Os", "-Wall", "-o", join(work, "lease"), join(import.meta.dirname, "../support/criu/lease.c")]);
+  const settings = {
+    SVC_HOT_SECONDS: "0",
+    // Two at a time, and one of one project.
+    SVC_BOOT_CONCURRENCY: "2",
+    SVC_START_LIMIT_MS: "120000",
+    SVC_BOOT_QUEUE_MS: "120000",
+    SVC_TEST_RESTORE_LIMIT_MS: String(RESTORE_LIMIT_MS),
+  };
+  agent = await realAgent(settings, new URL("../support/criu/agent.ts", import.meta.url));
+});
+afterAll(async () => {
+  await agent.close();
+  await rm(work, { recursive: true, force: true });
+});
+
+interface Paused {
+  readonly sandboxId: string;
+  readonly snapshotId: string;
+}
+
+/** With a process that has a file open for writing, and no frozen container. */
+async function paused(): Promise<Paused> {
+  const { executionId, sandboxId, address } = await agent.start();
+  await background(address, WRITER, ROOT);
+  await expect.poll(async () => (await command(address, "ls /tmp", ROOT)).output, SLOW).toContain("ready");
+  const body = { snapshotId: randomUUID(), memory: true };
+  await agent.call.pauseExecution({ params: { executionId }, body });
+  const stopped = async () =>
+    (await containers()).some(({ name, state }) => name === `svc-${sandboxId}` && state === "exited");
+  await expect.poll(stopped, SLOW).toBe(true);
+  return { sandboxId, snapshotId: body.snapshotId };
+}
+
+const resume = ({ sandboxId, snapshotId }: Paused, projectId: string): Promise<Started> =>
+  agent.start({ sandboxId, projectId, origin: { is: "paused", snapshotId, memory: true } });
+
+async function inspect({ sandboxId }: Paused, format: string): Promise<string> {
+  const { stdout } = await run("docker", ["inspect", "-f", format, `svc-${sandboxId}`]);
+  return stdout.trim();
+}
+
+/** Who opens that file of the sandbox for writing waits, until the function is called. */
+async function hold(one: Paused): Promise<() => Promise<void>> {
+  const upper = await inspect(one, "{{.GraphDriver.Data.UpperDir}}");
+  const child = spawn(join(work, "lease"), [join(upper, "srv/held")], { stdio: ["pipe", "pipe", "inherit"] });
+  await once(child.stdout, "data");
+  return async () => {
+    const gone = once(child, "exit");
+    child.stdin.end();
+    await gone;
+  };
+}
+
+/** Processes, cgroups, mounts and directories of a container's restore. */
+async function left(id: string): Promise<readonly string[]> {
+  const processes = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  const read = (path: string) => readFile(path, "utf8").catch(() => "");
+  const ofIt = await Promise.all(
+    processes.map(async (pid) => {
+      const text = (await read(`/proc/${pid}/cgroup`)) + (await read(`/proc/${pid}/cmdline`));
+      return text.includes(id) ? [`process ${pid}`] : [];
+    }),
+  );
+  const { stdout: groups } = await run("find", ["/sys/fs/cgroup", "-maxdepth", "5", "-name", `*${id}*`]);
+  const mounts = (await read("/proc/self/mountinfo")).split("\n").filter((line) => line.includes(id));
+  const { stdout: states } = await run("find", ["/run/docker", "/run/svc-agenttest", "-name", id]).catch(() => ({
+    stdout: "",
+  }));
+  return [...ofIt.flat(), ...groups.split("\n"), ...mounts, ...states.split("\n")].filter(Boolean);
+}
+
+test("a restore that hangs is cut with its reason, leaves nothing, and another project's restore does not wait for it", async () => {
+  const [hung, behind, other] = [await paused(), await paused(), await paused()];
+  const id = await inspect(hung, "{{.Id}}");
+  const release = await hold(hung);
+  const ended: string[] = [];
+  const outcome = async (name: string, starting: Promise<Started>) => {
+    const result = await starting.then(
+      (started) => started,
+      (error: Error) => error,
+    );
+    ended.push(name);
+    return result;
+  };
+  const first = outcome("hung", resume(hung, SLOW_PROJECT));
+  const opens = async () =>
+    /break_lease/.test((await run("sh", ["-c", "cat /proc/[0-9]*/wchan 2>/dev/null; true"])).stdout);
+  await expect.poll(opens, SLOW).toBe(true);
+  // The same project's turn is taken; the other project's is not.
+  const second = outcome("behind", resume(behind, SLOW_PROJECT));
+  const third = await outcome("other", resume(other, OTHER_PROJECT));
+  expect(third).toMatchObject({ restored: "memory" });
+  expect(ended).toEqual(["other"]);
+
+  expect(await first).toMatchObject({
+    message: "the sandbox's memory could not be restored: it did not answer in time",
+  });
+  await expect.poll(() => left(id), SLOW).toEqual([]);
+  expect(await second).toMatchObject({ restored: "memory" });
+  expect(ended).toEqual(["other", "hung", "behind"]);
+
+  await release();
+  const again = await resume(hung, SLOW_PROJECT);
+  expect(again.restored).toBe("memory");
+  for (const one of [again, (await second) as Started, third as Started]) await agent.stop(one.executionId);
+}, 240_000);

@@ -1,0 +1,120 @@
+/**
+ * CRIU that is killed in a dump, at moments that do not depend on how quick the machine is: the sandbox goes on as it was.
+ * And where its stopped processes are while CRIU takes hold of them.
+ */
+
+import { randomUUID } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import type { Started } from "../../shared/agent-api/routes.ts";
+import { type HeldCriu, heldCriu, type Moment } from "../support/criu/held-criu.ts";
+import { background, command } from "../support/envd-commands.ts";
+import { type RealAgent, realAgent } from "../support/real-agent.ts";
+
+const SLOW = { timeout: 60_000, interval: 200 };
+const ROOT = { user: "root" };
+const KEEPER = `
+import os, time
+token = os.urandom(16).hex()
+os.makedirs('/srv/work'); os.chdir('/srv/work')
+with open('a', 'w') as one: one.write('text')
+os.link('a', 'b'); f = open('a'); os.unlink('a')
+with open('token.new', 'w') as one: one.write(token)
+os.rename('token.new', 'token')
+while not os.path.exists('ask'): time.sleep(0.05)
+with open('answer.new', 'w') as one: one.write(token)
+os.rename('answer.new', 'answer')
+time.sleep(600)
+`;
+
+let agent: RealAgent;
+let criu: HeldCriu;
+beforeAll(async () => {
+  criu = await heldCriu();
+  await criu.holdAt();
+  const settings = { SVC_HOT_SECONDS: "0", SVC_TEST_PROGRAMS: criu.programs };
+  agent = await realAgent(settings, new URL("../support/criu/agent.ts", import.meta.url));
+});
+afterEach(() => criu.holdAt());
+afterAll(async () => {
+  await agent.close();
+  await criu.remove();
+});
+
+const cat = async (address: string, path: string) => (await command(address, `cat ${path}`, ROOT)).output;
+
+async function keeping(): Promise<Started & { readonly token: string }> {
+  const started = await agent.start();
+  const script = Buffer.from(KEEPER).toString("base64");
+  await background(started.address, `echo ${script} | base64 -d > /srv/k.py; exec python3 /srv/k.py`, ROOT);
+  await expect.poll(() => cat(started.address, "/srv/work/token"), SLOW).toMatch(/^[0-9a-f]{32}$/);
+  return { ...started, token: await cat(started.address, "/srv/work/token") };
+}
+
+const actions = {
+  pause: (executionId: string, snapshotId: string) =>
+    agent.call.pauseExecution({ params: { executionId }, body: { snapshotId, memory: true } }),
+  fork: (executionId: string, snapshotId: string) =>
+    agent.call.checkpointExecution({ params: { executionId }, body: { snapshotId, memory: true } }),
+};
+
+/** Resolves to what the caller heard. */
+async function killedAt(moment: Moment, action: keyof typeof actions, executionId: string): Promise<string> {
+  await criu.holdAt(moment);
+  const answer = actions[action](executionId, randomUUID()).then(
+    () => "done",
+    (error: Error) => error.message,
+  );
+  process.kill(await criu.held(), "SIGKILL");
+  return answer;
+}
+
+const ACTIONS = ["pause", "fork"] as const;
+const GOES_ON: readonly Moment[] = ["seized", "pages", "named"];
+
+test.each(ACTIONS.flatMap((action) => GOES_ON.map((moment) => ({ action, moment }))))(
+  "a CRIU that is killed in a $action, its moment $moment, costs the sandbox nothing and leaves no name on its disk",
+  async ({ action, moment }) => {
+    const { executionId, address, token } = await keeping();
+    expect(await killedAt(moment, action, executionId)).toMatch(/cannot be stored: .*; it goes on running$/);
+    await command(address, "touch /srv/work/ask", ROOT);
+    await expect.poll(() => cat(address, "/srv/work/answer"), SLOW).toBe(token);
+    const found = await command(address, "find / -xdev -name 'link_remap.*'; ls /srv/work | xargs", ROOT);
+    expect(found.output).toBe("answer ask b token");
+    await agent.stop(executionId);
+  },
+  120_000,
+);
+
+/** Its process id on the machine, once it has stopped. */
+async function stoppedNamed(name: string): Promise<string | undefined> {
+  for (const pid of (await readdir("/proc")).filter((one) => /^\d+$/.test(one))) {
+    const read = (file: string) => readFile(`/proc/${pid}/${file}`, "utf8").catch(() => "");
+    if ((await read("cmdline")).split("\0").at(-2) === name && /^State:\s+T/m.test(await read("status"))) return pid;
+  }
+  return undefined;
+}
+
+test("a process that was stopped before is not in the machine's own freezer group while CRIU holds it", async () => {
+  const { address, executionId } = await agent.start();
+  const name = `stopped-${randomUUID()}`;
+  await background(address, `exec bash -c 'kill -STOP $$' ${name}`, ROOT);
+  let stopped: string | undefined;
+  await expect.poll(async () => (stopped = await stoppedNamed(name)), SLOW).toBeDefined();
+  const groups = async () =>
+    (await readFile(`/proc/${stopped}/cgroup`, "utf8")).split("\n").filter((line) => /:freezer:|^0::/.test(line));
+  const before = await groups();
+  await criu.holdAt("stopped process seized");
+  const snapshotId = randomUUID();
+  const stored = actions.fork(executionId, snapshotId);
+  const pid = await criu.held();
+  const during = await groups();
+  const root = await readFile("/sys/fs/cgroup/freezer/tasks", "utf8").catch(() => "");
+  process.kill(pid, "SIGCONT");
+  await stored;
+  expect(during.filter((line) => line.endsWith(":/"))).toEqual(before.filter((line) => line.endsWith(":/")));
+  expect(root.split("\n")).not.toContain(stopped);
+  expect(await groups()).toEqual(before);
+  await agent.stop(executionId);
+  await agent.call.deleteSnapshot({ params: { snapshotId } });
+}, 120_000);
