@@ -133,10 +133,15 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
   const edgeLog = log.child({ part: "edge" });
+  // A port that is not chosen yet is left out: the page then has no link.
+  const ownUrl = config.apiPort === 0 ? undefined : `http://localhost:${config.apiPort}`;
+  const apiUrl = config.publicUrl ?? ownUrl;
+  const documentation = apiUrl === undefined ? undefined : `${apiUrl.replace(/\/+$/, "")}/docs`;
   const edge = await startEdge(
     {
       host: config.edgeHost,
       port: config.edgePort,
+      ...(documentation === undefined ? {} : { docsUrl: documentation }),
       nodeToken: tokenTo,
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
     },

@@ -1,11 +1,19 @@
 /** Six kinds of test; README.md says which goes where. */
 
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 const root = new URL("..", import.meta.url).pathname;
 const project = (
   name: string,
-  limits: { testTimeout: number; hookTimeout: number; alone?: boolean; internet?: boolean; database?: boolean },
+  limits: {
+    testTimeout: number;
+    hookTimeout: number;
+    alone?: boolean;
+    internet?: boolean;
+    database?: boolean;
+    shared?: boolean;
+  },
 ) => ({
   root,
   test: {
@@ -13,6 +21,12 @@ const project = (
     root,
     include: [`test/${name}/**/*.test.ts`],
     pool: "forks" as const,
+    // Starting a process and loading the libraries takes longer than a file of unit tests. Files that share a process
+    // leave it as they found it, and the setup file fails those that do not.
+    isolate: limits.shared !== true,
+    // Half of their time is waiting, so that they use every processor; the default leaves one unused.
+    ...(limits.shared === true ? { maxWorkers: availableParallelism() } : {}),
+    setupFiles: limits.shared === true ? ["test/support/leaves-process-as-found.ts"] : [],
     testTimeout: limits.testTimeout,
     hookTimeout: limits.hookTimeout,
     // One engine and one platform: files that use them take turns.
@@ -32,7 +46,7 @@ export default defineConfig({
   test: {
     projects: [
       // A busy machine of two cores: a limit ends a test that hangs, and says nothing about speed.
-      project("unit", { testTimeout: 20_000, hookTimeout: 20_000, database: true }),
+      project("unit", { testTimeout: 20_000, hookTimeout: 20_000, database: true, shared: true }),
       project("integration", { testTimeout: 30_000, hookTimeout: 30_000, database: true }),
       project("fuzz", { testTimeout: 120_000, hookTimeout: 20_000 }),
       project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true }),

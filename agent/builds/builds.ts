@@ -66,9 +66,9 @@ export function createBuilds(deps: BuildsDeps): Builds {
         giveBack();
       }
     } catch (error) {
-      const { message, code } = AppError.from(error);
+      const { message, code, details } = AppError.from(error);
       if (code === "internal") log.error({ err: error, buildId }, "build failed by an internal error");
-      else log.info({ buildId, step: progress.at, reason: message }, "build failed");
+      else log.info({ buildId, step: progress.at, reason: message, ...details }, "build failed");
       lines.write("error", message, progress.at);
       lines.flush();
       store.fail(buildId, { message, step: progress.at }, now());

@@ -4,6 +4,7 @@ import type { Readable } from "node:stream";
 import type Docker from "dockerode";
 import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
+import { cleanedForLog, pullFailure } from "../builds/images/pull-failure.ts";
 import { createPullLog } from "../builds/images/pull-log.ts";
 import type { Containers } from "./containers.ts";
 import { orUndefined } from "./docker-errors.ts";
@@ -48,11 +49,10 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
       } catch (cause) {
         signal.throwIfAborted();
         if (cause instanceof AppError) throw cause;
-        throw new AppError("bad_request", `the image ${name} cannot be pulled: ${said(cause)}`, { cause });
+        throw notPulled(name, said(cause));
       }
       signal.throwIfAborted();
-      if (log.error !== undefined)
-        throw new AppError("bad_request", `the image ${name} cannot be pulled: ${log.error}`);
+      if (log.error !== undefined) throw notPulled(name, log.error);
     },
 
     async load(archive, signal) {
@@ -107,7 +107,11 @@ function split(name: string): [repo: string, tag: string] {
   return [name.slice(0, at), name.slice(at + 1)];
 }
 
-// In the engine's own words, of which clients can make something; they never hold credentials.
+function notPulled(name: string, engine: string): AppError {
+  return new AppError("bad_request", pullFailure(name, engine), { details: { engine: cleanedForLog(engine) } });
+}
+
+// In the engine's own words; they never hold credentials.
 function said(error: unknown): string {
   const { json } = (error ?? {}) as { json?: { message?: unknown } };
   if (typeof json?.message === "string") return json.message.slice(0, 500);

@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto";
 import type { OpenApi, Operation, Parameter } from "../../shared/http/openapi.ts";
+import { answerOf, curlOf } from "./examples.ts";
 
 export interface Page {
   readonly html: string;
@@ -25,23 +26,46 @@ export function docsPage(document: OpenApi): Page {
 ${tags.map((tag) => `<a href="#${slug(tag)}">${escape(tag)}</a>`).join("\n")}
 <a href="/openapi.json">openapi.json</a></nav>
 <main id="main"><h1>${escape(document.info.title)}</h1>
-<p>${escape(document.info.description)} Send your key in the <code>X-API-Key</code> header. Errors are
+<p>${escape(document.info.description)} Send your key in the <code>X-API-Key</code> header. Set
+<code>E2B_API_URL</code> and the key with <code>. .svc/env</code> to run the examples; names in <code>\${…}</code> are yours to set. Errors are
 <code>{"code": 404, "message": "…", "error_code": "…"}</code>, with <code>code</code> equal to the HTTP status.</p>
 ${sections.join("\n")}</main></body></html>
 `;
-  const hash = createHash("sha256").update(STYLE).digest("base64");
-  return { html, contentSecurityPolicy: `default-src 'none'; style-src 'sha256-${hash}'; frame-ancestors 'none'` };
+  return { html, contentSecurityPolicy: POLICY };
+}
+
+/** What a browser gets at the bare address. Its links are relative: a proxy may put a path in front. */
+export function rootPage({ info }: OpenApi): Page {
+  const html = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<title>${escape(info.title)}</title><style>${STYLE}</style></head>
+<body class="single"><main><h1>${escape(info.title)}</h1><p>${escape(info.description)}</p>
+<p><a href="docs">Reference with examples</a> · <a href="openapi.json">OpenAPI description</a></p></main></body></html>
+`;
+  return { html, contentSecurityPolicy: POLICY };
 }
 
 function entry({ path, method, operation }: { path: string; method: string; operation: Operation }): string {
-  const flags = operation.deprecated === true ? ' <span class="flag">deprecated</span>' : "";
+  const missing = operation["x-not-implemented"] === true;
+  const flags = `${operation.deprecated === true ? ' <span class="flag">deprecated</span>' : ""}${
+    missing ? ' <span class="flag">not implemented: answers 501</span>' : ""
+  }`;
   const body = operation.requestBody;
-  return `<details id="${escape(operation.operationId)}"><summary><span class="method ${method.toLowerCase()}">${method}</span>
+  // Open, so that a browser's search finds what is in it.
+  return `<details open id="${escape(operation.operationId)}"><summary><span class="method ${method.toLowerCase()}">${method}</span>
 <code>${escape(path)}</code> <span class="what">${escape(operation.summary)}</span>${flags}</summary>
+${operation.description === undefined ? "" : `<p>${escape(operation.description)}</p>`}
 ${authLine(operation)}
 ${operation.parameters.length === 0 ? "" : `<h3>Parameters</h3>${fields(operation.parameters.map(parameterField))}`}
 ${body === undefined ? "" : `<h3>Body${body.required ? "" : " (optional)"}</h3>${bodyFields(Object.values(body.content)[0]?.schema)}`}
-<h3>Answers</h3>${answers(operation)}</details>`;
+<h3>Answers</h3>${answers(operation)}
+<h3>Example</h3><pre><code>${escape(curlOf(method, path, operation))}</code></pre>${exampleAnswer(operation)}</details>`;
+}
+
+function exampleAnswer(operation: Operation): string {
+  if (operation["x-not-implemented"] === true) return "";
+  const answer = answerOf(operation);
+  return answer === undefined ? "" : `<pre><code>${escape(JSON.stringify(answer, null, 2))}</code></pre>`;
 }
 
 function authLine({ security }: Operation): string {
@@ -163,9 +187,12 @@ nav{position:sticky;top:0;height:100vh;overflow:auto;padding:1.5rem 1rem;border-
 nav small{opacity:.7;margin-bottom:1rem}nav a{color:inherit;text-decoration:none}nav a:hover,nav a:focus{text-decoration:underline}
 main{padding:1.5rem 2.5rem 6rem;max-width:70rem;min-width:0}h1{margin-top:0}h2{margin:2.5rem 0 .75rem}h3{font-size:1rem;margin:1rem 0 .25rem}
 details{border:1px solid var(--line);border-radius:.5rem;margin:.5rem 0;padding:.5rem .75rem}summary{cursor:pointer}details[open] summary{margin-bottom:.5rem}
-code{font:.9em ui-monospace,monospace;overflow-wrap:anywhere}.method{display:inline-block;width:4.2rem;font:700 .8em ui-monospace,monospace;color:var(--blue)}
+pre{margin:.5rem 0;padding:.75rem;background:var(--soft);border-radius:.5rem;overflow:auto;white-space:pre-wrap}.single{display:block}code{font:.9em ui-monospace,monospace;overflow-wrap:anywhere}.method{display:inline-block;width:4.2rem;font:700 .8em ui-monospace,monospace;color:var(--blue)}
 .delete{color:#dc2626}.post{color:#16a34a}.put,.patch{color:#d97706}.what{opacity:.8}.flag{font-size:.8em;border:1px solid var(--line);border-radius:1rem;padding:0 .5rem}
 table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:.3rem .75rem .3rem 0;border-top:1px solid var(--soft)}th{font-weight:400;white-space:nowrap}
 .skip{position:absolute;left:-999px}.skip:focus{left:1rem;top:1rem}
 @media(max-width:48rem){body{display:block}nav{position:static;height:auto;border:0}main{padding:1rem}th{white-space:normal}}
 `;
+
+/** Our own style, and nothing else. */
+const POLICY = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'; frame-ancestors 'none'`;

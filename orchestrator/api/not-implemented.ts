@@ -1,11 +1,13 @@
 /** Routes that authenticate, validate and then refuse: those of later versions (501), and removed ones (410). */
 
 import type { removedApi } from "../../shared/api/builds.ts";
-import type { Contract, Handlers } from "../../shared/http/contract.ts";
+import type { Handlers, Route } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 
-/** 501 for every route of a contract. */
-export function notYet<C extends Contract>(contract: C): Handlers<C, unknown> {
+/** 501 for every route of a contract that is marked so, as the API description and its page say. */
+export function notYet<C extends Readonly<Record<string, Route & { readonly notImplemented: true }>>>(
+  contract: C,
+): Handlers<C, unknown> {
   const refuse = (summary: string) => () => {
     throw new AppError("not_implemented", `not implemented by this version of the platform: ${summary}`);
   };

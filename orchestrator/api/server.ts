@@ -6,7 +6,6 @@ import { adminApi, nodesApi } from "../../shared/api/admin.ts";
 import { buildApi, removedApi } from "../../shared/api/builds.ts";
 import { eventApi, webhookApi } from "../../shared/api/events.ts";
 import { healthApi } from "../../shared/api/health.ts";
-import { publicApi } from "../../shared/api/public.ts";
 import { sandboxNetworkApi } from "../../shared/api/sandbox-network.ts";
 import { sandboxApi, sandboxStateApi } from "../../shared/api/sandboxes.ts";
 import { secretApi } from "../../shared/api/secrets.ts";
@@ -16,7 +15,6 @@ import { tagApi, templateApi, templateChangeApi } from "../../shared/api/templat
 import { volumeApi } from "../../shared/api/volumes.ts";
 import type { ConnectionLimits } from "../../shared/http/connection-limits.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
-import { toOpenApi } from "../../shared/http/openapi.ts";
 import { serve } from "../../shared/http/serve.ts";
 import { createServer } from "../../shared/http/server.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -24,7 +22,7 @@ import { addFileRoutes, type FileRoutesDeps } from "../builds/uploads/routes.ts"
 import type { Project } from "../store/projects.ts";
 import type { Auth } from "./auth.ts";
 import { addCors } from "./cors.ts";
-import { docsPage } from "./docs.ts";
+import { addDocuments } from "./documents.ts";
 import { notYet, removed } from "./not-implemented.ts";
 import type { Metrics } from "./prometheus.ts";
 
@@ -101,21 +99,4 @@ function addMetrics(server: FastifyInstance, metrics: Metrics, auth: Auth): void
     await auth.metrics(METRICS.access, request, METRICS, reply);
     return reply.type(metrics.contentType).send(await metrics.text());
   });
-}
-
-function addDocuments(server: FastifyInstance): void {
-  const document = toOpenApi(publicApi);
-  const text = JSON.stringify(document);
-  const { html, contentSecurityPolicy } = docsPage(document);
-  server.get("/openapi.json", (_request, reply) => reply.type("application/json; charset=utf-8").send(text));
-  server.get("/docs", (_request, reply) =>
-    reply
-      .headers({
-        "content-security-policy": contentSecurityPolicy,
-        "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer",
-      })
-      .type("text/html; charset=utf-8")
-      .send(html),
-  );
 }

@@ -1,6 +1,7 @@
 /** Every answer that the edge makes itself: status, body for programs, page for people. Pure. */
 
-import { PAGE_POLICY, type Page, renderPage } from "./pages.ts";
+import type { Reader } from "./navigation.ts";
+import { DOCTYPE, PAGE_POLICY, type Page, renderPage } from "./pages.ts";
 
 export type Refusal =
   | { readonly is: "not_found"; readonly sandboxId: string }
@@ -36,17 +37,26 @@ const CORS: readonly string[] = ["Access-Control-Allow-Origin", "*", "Access-Con
 /** The same as header lines, for answers that are written to a socket. */
 export const CORS_LINES = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED}\r\n`;
 
-export function answerFor(refusal: Refusal, html: boolean): Answer {
-  if (refusal.is === "text") return answer(refusal.status, "text/plain; charset=utf-8", refusal.message);
-  if (refusal.is === "invalid_signature") return json(401, { code: 401, message: "invalid signature" });
+/** `reader` is who asks; see `readerOf`. */
+export function answerFor(refusal: Refusal, reader: Reader): Answer {
+  if (refusal.is === "text") return textAnswer(refusal.status, refusal.message);
+  if (refusal.is === "invalid_signature") return jsonAnswer(401, { code: 401, message: "invalid signature" });
   if (refusal.is === "too_many_wrong_signatures") {
     const message = "Too many wrong signatures came from this address";
-    return json(429, { code: 429, message }, ["Retry-After", String(refusal.retryAfterSeconds)]);
+    return jsonAnswer(429, { code: 429, message }, ["Retry-After", String(refusal.retryAfterSeconds)]);
   }
   const { status, message, page, more } = describe(refusal);
-  if (!html) return json(status, { sandboxId: refusal.sandboxId, message, ...more, code: status });
-  const text = renderPage({ ...page, sandboxId: refusal.sandboxId, status });
-  return answer(status, "text/html; charset=utf-8", text, ["Content-Security-Policy", PAGE_POLICY]);
+  if (reader === "script") return jsonAnswer(status, { sandboxId: refusal.sandboxId, message, ...more, code: status });
+  return htmlAnswer({ ...page, sandboxId: refusal.sandboxId, status }, reader);
+}
+
+export function textAnswer(status: number, message: string): Answer {
+  return answer(status, "text/plain; charset=utf-8", message);
+}
+
+export function htmlAnswer(page: Page, reader: Exclude<Reader, "script"> = "browser"): Answer {
+  const text = `${reader === "browser" ? DOCTYPE : ""}${renderPage(page)}`;
+  return answer(page.status, "text/html; charset=utf-8", text, ["Content-Security-Policy", PAGE_POLICY]);
 }
 
 /**
@@ -72,7 +82,7 @@ export function preflightAnswer(requestedHeaders: string | undefined): Answer {
   };
 }
 
-function json(status: number, body: object, more: readonly string[] = []): Answer {
+export function jsonAnswer(status: number, body: object, more: readonly string[] = []): Answer {
   return answer(status, "application/json; charset=utf-8", JSON.stringify(body), more);
 }
 

@@ -19,7 +19,8 @@ import { shownState } from "../../shared/states/sandbox-state.ts";
 import { admission, standing } from "./admission.ts";
 import { type Answer, answerFor, CORS_LINES, preflightAnswer, type Refusal } from "./answers.ts";
 import { isInternalRoute } from "./internal-routes.ts";
-import { isNavigation, isPreflight } from "./navigation.ts";
+import { isPreflight, readerOf } from "./navigation.ts";
+import { unaddressedAnswer } from "./root.ts";
 import type { EdgeRoute, EdgeRoutes, RemovalReason, Sleeper, Wake, WakeTokens } from "./sandbox-lookup.ts";
 import { readSigned, type Signed } from "./signed-url.ts";
 import { createSigners } from "./signers.ts";
@@ -36,6 +37,8 @@ export interface EdgeConfig {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
+  /** Where the API's documentation is, for people who open the bare address. */
+  readonly docsUrl?: string;
   /** The token that the edge sends to a node's proxy. */
   readonly nodeToken: (nodeId: string) => string;
   /** Requests and upgraded connections at once, per sandbox; more get 429. */
@@ -116,7 +119,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     const { client, visitor } = visit;
     const signed = readSigned(client.request.method ?? "", visitor.path);
     if (signed === undefined) {
-      refuse(client, { is: "text", status: 400, message });
+      refuse(client, unaddressedAnswer(client.request, { path: visitor.path, message, docsUrl: config.docsUrl }));
       return;
     }
     // A preflight carries no secret that the answer needs, and its method was not signed.
@@ -265,14 +268,14 @@ function endingOf(reason: RemovalReason | undefined): StreamError {
 }
 
 /** A refusal that a preflight must not get: the browser has to continue to read the real answer. */
-function refuse(client: Client, refusal: Refusal): void {
+function refuse(client: Client, refusal: Refusal | Answer): void {
   const { method, rawHeaders } = client.request;
   if (!isPreflight(method, rawHeaders)) send(client, refusal);
   else answer(client, preflightAnswer(headerValue(rawHeaders, "access-control-request-headers")));
 }
 
-function send(client: Client, refusal: Refusal): void {
-  answer(client, answerFor(refusal, isNavigation(client.request.rawHeaders)));
+function send(client: Client, refusal: Refusal | Answer): void {
+  answer(client, "is" in refusal ? answerFor(refusal, readerOf(client.request.rawHeaders)) : refusal);
 }
 
 function answer(client: Client, given: Answer): void {

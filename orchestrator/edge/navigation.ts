@@ -5,6 +5,18 @@ import { headerValue } from "../../shared/proxy/raw-headers.ts";
 const SCRIPT_MODES: ReadonlySet<string> = new Set(["cors", "no-cors", "same-origin", "websocket"]);
 const BROWSER = /mozilla|chrome|safari|firefox|edge|opera|msie/i;
 
+/**
+ * Who reads the answer. The public SDKs, the CLI and `fetch` are scripts: they look at the status and at JSON. A browser
+ * always sends Accept. A program that calls itself a browser and does not send it is a `probe`: the public tests of the
+ * wire protocol ask like that and want a page that begins with `<html`, so that it gets the page without its doctype.
+ */
+export type Reader = "script" | "browser" | "probe";
+
+export function readerOf(rawHeaders: readonly string[]): Reader {
+  if (!isNavigation(rawHeaders)) return "script";
+  return headerValue(rawHeaders, "accept") === undefined ? "probe" : "browser";
+}
+
 /** True when an HTML page may be answered. Accept, Sec-Fetch-Mode and X-Requested-With come before the User-Agent. */
 export function isNavigation(rawHeaders: readonly string[]): boolean {
   const accept = (headerValue(rawHeaders, "accept") ?? "").toLowerCase();

@@ -6,7 +6,9 @@ export interface Page {
   readonly what: string;
   /** What to do about it. */
   readonly advice: string;
-  readonly sandboxId: string;
+  /** Undefined where the request names none. */
+  readonly sandboxId?: string;
+  readonly link?: { readonly href: string; readonly text: string };
   readonly status: number;
 }
 
@@ -26,10 +28,14 @@ dt{font-weight:600}dd{margin:0;overflow-wrap:anywhere;font-family:ui-monospace,m
 export const PAGE_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors *";
 
-/** Starts with `<html` and ends with `</html>`: clients of the reference check for both. */
+/** Before the page, for every reader but those that look for `<html` at its start (`readerOf`). */
+export const DOCTYPE = "<!doctype html>";
+
 export function renderPage(page: Page): string {
-  const { title, what, advice, sandboxId, status } = page;
-  return `<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><meta name="robots" content="noindex"><title>${escape(title)}</title><style>${STYLE}</style></head><body><main><h1>${escape(title)}</h1><p>${escape(what)}</p><p>${escape(advice)}</p><dl><dt>Sandbox</dt><dd>${escape(sandboxId)}</dd><dt>Status</dt><dd>${status}</dd></dl></main></body></html>`;
+  const { title, what, advice, sandboxId, link, status } = page;
+  const more = link === undefined ? "" : `<p><a href="${escape(link.href)}">${escape(link.text)}</a></p>`;
+  const sandbox = sandboxId === undefined ? "" : `<dt>Sandbox</dt><dd>${escape(sandboxId)}</dd>`;
+  return `<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><meta name="robots" content="noindex"><title>${escape(title)}</title><style>${STYLE}</style></head><body><main><h1>${escape(title)}</h1><p>${escape(what)}</p><p>${escape(advice)}</p>${more}<dl>${sandbox}<dt>Status</dt><dd>${status}</dd></dl></main></body></html>`;
 }
 
 function escape(text: string): string {

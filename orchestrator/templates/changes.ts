@@ -12,7 +12,7 @@ import type { Store } from "../store/store.ts";
 import type { Template } from "../store/templates.ts";
 import { qualified } from "./handlers.ts";
 import type { TemplateNames } from "./names.ts";
-import { noTemplate } from "./ownership.ts";
+import { noTemplate } from "./not-found.ts";
 import { DEFAULT_TAG, parseTemplateReference } from "./reference.ts";
 
 export interface TemplateChangesDeps {

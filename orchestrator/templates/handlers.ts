@@ -12,7 +12,7 @@ import { iso } from "../sandboxes/view.ts";
 import type { Project } from "../store/projects.ts";
 import type { Alias, Template, TemplateStore } from "../store/templates.ts";
 import { mayUse, type TemplateNames } from "./names.ts";
-import { noTemplate } from "./ownership.ts";
+import { noTemplate } from "./not-found.ts";
 import { DEFAULT_TAG, parseTemplateReference } from "./reference.ts";
 
 export interface TemplatesDeps {

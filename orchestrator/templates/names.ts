@@ -4,6 +4,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects.ts";
 import type { Template, TemplateStore } from "../store/templates.ts";
+import { noTemplate } from "./not-found.ts";
 import { DEFAULT_TAG, parseTemplateReference, type TemplateReference } from "./reference.ts";
 
 export interface Resolved {
@@ -40,7 +41,7 @@ export function createTemplateNames(store: TemplateStore): TemplateNames {
     async resolve(project, text) {
       const reference = parseTemplateReference(text);
       const template = await find(project, reference);
-      if (template === undefined) throw new AppError("template_not_found", `template '${text}' not found`);
+      if (template === undefined) throw noTemplate(text);
       const build = await store.tagged(template.id, reference.tag);
       if (build === undefined) {
         throw reference.tag === DEFAULT_TAG

@@ -5,11 +5,8 @@ import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects.ts";
 import type { Template, TemplateStore } from "../store/templates.ts";
 import type { TemplateNames } from "./names.ts";
+import { noTemplate } from "./not-found.ts";
 import { parseTemplateReference } from "./reference.ts";
-
-export function noTemplate(reference: string): AppError {
-  return new AppError("template_not_found", `template '${reference}' not found`);
-}
 
 /** AppError `template_not_found`, also for another project's templates and for snapshots. */
 export async function ownTemplate(names: TemplateNames, project: Project, text: string): Promise<Template> {

@@ -8,7 +8,8 @@ import type { Project } from "../store/projects.ts";
 import type { Store } from "../store/store.ts";
 import type { Template } from "../store/templates.ts";
 import type { TemplateNames } from "./names.ts";
-import { noTemplate, ownTemplate } from "./ownership.ts";
+import { noTemplate } from "./not-found.ts";
+import { ownTemplate } from "./ownership.ts";
 import { DEFAULT_TAG, parseTag, parseTemplateReference } from "./reference.ts";
 import { ownNamespace } from "./request.ts";
 

@@ -5,11 +5,10 @@ import { contract } from "../http/contract.ts";
 import { cpuCount, INT32, LogLevel, logQuery, memoryMB, TeamId, TemplateReference, Timestamp } from "./common.ts";
 import { BuildStatus } from "./templates.ts";
 
-const Name = Type.String({ minLength: 1, maxLength: 128 });
 const Tag = Type.String({ minLength: 1, maxLength: 128 });
 
 const TemplateRequest = Type.Object({
-  name: Type.Optional(Name),
+  name: Type.Optional(Type.String({ minLength: 1, maxLength: 128, examples: ["my-app"] })),
   alias: Type.Optional(Type.String({ minLength: 1, maxLength: 128, deprecated: true })),
   tags: Type.Optional(Type.Array(Tag, { maxItems: 64 })),
   teamID: Type.Optional(TeamId),
@@ -96,7 +95,9 @@ export const buildApi = contract({
       fromTemplate: Type.Optional(TemplateReference),
       fromImageRegistry: Type.Optional(Registry),
       force: Type.Optional(Type.Boolean()),
-      steps: Type.Optional(Type.Array(Step, { maxItems: 1024 })),
+      steps: Type.Optional(
+        Type.Array(Step, { maxItems: 1024, examples: [[{ type: "RUN", args: ["pip install --user flask"] }]] }),
+      ),
       startCmd: Type.Optional(Type.String({ maxLength: 131_072 })),
       readyCmd: Type.Optional(Type.String({ maxLength: 131_072 })),
     }),

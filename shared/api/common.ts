@@ -52,6 +52,7 @@ export const TemplateReference = Type.String({
   minLength: 1,
   maxLength: 256,
   description: "Template id or [namespace/]alias, with an optional :tag",
+  examples: ["base"],
 });
 export const byTemplate = Type.Object({ templateID: TemplateReference });
 

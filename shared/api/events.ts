@@ -1,7 +1,7 @@
 /** Lifecycle events and webhooks. */
 
 import { type Static, Type } from "typebox";
-import { contract } from "../http/contract.ts";
+import { contract, notImplemented } from "../http/contract.ts";
 import { bySandbox, INT32, nullable, Timestamp } from "./common.ts";
 
 const EVENT_TYPES = [
@@ -79,7 +79,7 @@ const Webhook = Type.Object({
   events: Type.Array(Type.String()),
 });
 
-export const webhookApi = contract({
+export const webhookApi = notImplemented({
   createWebhook: {
     ...hook,
     method: "POST",

@@ -32,9 +32,15 @@ const rules = map(Type.Array(Rule, { maxItems: 1 }), {
 
 const egress = {
   allowOut: Type.Optional(
-    Type.Array(Destination, { maxItems: 1000, description: "Addresses, CIDR ranges or domains" }),
+    Type.Array(Destination, {
+      maxItems: 1000,
+      description: "Addresses, CIDR ranges or domains",
+      examples: [["pypi.org", "203.0.113.0/24"]],
+    }),
   ),
-  denyOut: Type.Optional(Type.Array(Destination, { maxItems: 1000, description: "Addresses or CIDR ranges" })),
+  denyOut: Type.Optional(
+    Type.Array(Destination, { maxItems: 1000, description: "Addresses or CIDR ranges", examples: [["0.0.0.0/0"]] }),
+  ),
   egressProxy: Type.Optional(nullable(EgressProxy)),
   rules: Type.Optional(rules),
 };

@@ -1,7 +1,7 @@
 /** Secrets on the public API. No route reads a value back. */
 
 import { Type } from "typebox";
-import { contract } from "../http/contract.ts";
+import { notImplemented } from "../http/contract.ts";
 import { map, page, Timestamp } from "./common.ts";
 
 const SecretMetadata = map(Type.String({ maxLength: 1024 }), {
@@ -24,7 +24,7 @@ const bySecret = Type.Object({
   secretID: Type.String({ minLength: 1, maxLength: 128, pattern: "^[a-zA-Z0-9_-]+$", description: "Id or name" }),
 });
 
-export const secretApi = contract({
+export const secretApi = notImplemented({
   listSecrets: {
     ...common,
     method: "GET",

@@ -1,7 +1,7 @@
 /** Teams (projects) and API keys on the public API. */
 
 import { type Static, Type } from "typebox";
-import { contract } from "../http/contract.ts";
+import { contract, notImplemented } from "../http/contract.ts";
 import { nullable, TeamId, Timestamp, UnixSeconds } from "./common.ts";
 
 export const byTeam = Type.Object({ teamID: TeamId });
@@ -53,7 +53,7 @@ export const teamApi = contract({
   },
 });
 
-export const teamMetricsApi = contract({
+export const teamMetricsApi = notImplemented({
   teamMetrics: {
     method: "GET",
     path: "/teams/{teamID}/metrics",

@@ -16,6 +16,8 @@ export interface Route {
   readonly tag: string;
   readonly access: Access;
   readonly deprecated?: boolean;
+  /** Authenticates and validates, then answers 501. Set by `notImplemented`. */
+  readonly notImplemented?: true;
   readonly params?: TSchema;
   readonly query?: TSchema;
   readonly body?: TSchema;
@@ -74,6 +76,14 @@ export interface CallOptions {
 export type Client<C extends Contract> = {
   readonly [K in keyof C]: (input: CallInput<C[K]>, options?: CallOptions) => Promise<Reply<C[K]>>;
 };
+
+/** A contract whose routes exist, authenticate and validate, and then answer 501. */
+export function notImplemented<const C extends Contract>(
+  routes: C,
+): { readonly [K in keyof C]: C[K] & { readonly notImplemented: true } } {
+  const marked = Object.entries(routes).map(([name, route]) => [name, { ...route, notImplemented: true }]);
+  return Object.fromEntries(marked) as { readonly [K in keyof C]: C[K] & { readonly notImplemented: true } };
+}
 
 /** Keeps the literal types of the object it is given. */
 export function contract<const C extends Contract>(routes: C): C {

@@ -9,7 +9,9 @@ export interface Operation {
   readonly operationId: string;
   readonly summary: string;
   readonly tags: readonly string[];
+  readonly description?: string;
   readonly deprecated?: boolean;
+  readonly "x-not-implemented"?: true;
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters: readonly Parameter[];
   readonly requestBody?: { readonly required: boolean; readonly content: Content };
@@ -72,6 +74,9 @@ const security: Readonly<Record<Access, Operation["security"]>> = {
   node: [{ bearer: [] }],
 };
 
+const NOT_IMPLEMENTED =
+  "Not implemented by this version: the route authenticates and validates the request, then answers 501 `not_implemented`.";
+
 export function toOpenApi(contract: Contract): OpenApi {
   const paths: Record<string, Record<string, Operation>> = {};
   for (const [name, route] of Object.entries(contract)) {
@@ -100,10 +105,16 @@ export function toOpenApi(contract: Contract): OpenApi {
 
 function operation(name: string, route: Route): Operation {
   const success = [route.status, ...(route.alsoStatus ?? [])];
-  const errors = new Set([...(route.errors ?? []), ...(route.access === "none" ? [] : [429]), 500]);
+  const errors = new Set([
+    ...(route.errors ?? []),
+    ...(route.access === "none" ? [] : [429]),
+    500,
+    ...(route.notImplemented === true ? [501] : []),
+  ]);
   return {
     operationId: name,
     summary: route.summary,
+    ...(route.notImplemented === true ? { description: NOT_IMPLEMENTED, "x-not-implemented": true } : {}),
     tags: [route.tag],
     ...(route.deprecated === true ? { deprecated: true } : {}),
     security: security[route.access],

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { nodeApi } from "../../../shared/agent-api/routes.ts";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Route } from "../../../shared/http/contract.ts";
+import { VERSION } from "../../../shared/version.ts";
 import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/cluster.ts";
 import { good, pathOf } from "../../support/samples.ts";
 
@@ -336,5 +337,35 @@ test("operations need no key: health, readiness, version, documents", async () =
   for (const [name, { summary }] of routes) {
     expect(docs.text).toContain(`id="${name}"`);
     expect(docs.text).toContain(summary.split("'", 1)[0] ?? "");
+  }
+});
+
+test("the bare address says what it is and leads to the reference: a page for browsers, JSON for others", async () => {
+  const json = await cluster.ask("GET", "/", { key: null });
+  expect([json.status, json.body]).toMatchObject([200, { docs: "/docs", openapi: "/openapi.json" }]);
+  const page = await cluster.ask("GET", "/", { key: null, headers: { accept: "text/html,*/*" } });
+  expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+  expect(page.text).toMatch(/^<!doctype html>.*href="docs"/s);
+  for (const { text } of [json, page]) expect(text).not.toContain(VERSION);
+});
+
+test("exactly the routes that are marked as not implemented answer 501", async () => {
+  const { paths } = (await cluster.ask("GET", "/openapi.json")).body as {
+    paths: Record<string, Record<string, { operationId: string; "x-not-implemented"?: true; responses: object }>>;
+  };
+  const marked = Object.values(paths)
+    .flatMap((methods) => Object.values(methods))
+    .filter((operation) => operation["x-not-implemented"] === true);
+  expect(marked.map(({ operationId }) => operationId)).toEqual(
+    expect.arrayContaining(["listVolumes", "listSecrets", "listWebhooks"]),
+  );
+  for (const { responses } of marked) expect(responses).toHaveProperty("501");
+  const { text } = await cluster.ask("GET", "/docs");
+  expect(text.split("not implemented: answers 501")).toHaveLength(marked.length + 1);
+  for (const [path, methods] of Object.entries(paths)) {
+    // A path without parameters needs nothing but a key to be asked.
+    if (methods["get"] === undefined || path.includes("{")) continue;
+    const { status } = await cluster.ask("GET", path);
+    expect([path, status === 501]).toEqual([path, methods["get"]["x-not-implemented"] === true]);
   }
 });

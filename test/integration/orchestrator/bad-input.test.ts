@@ -176,7 +176,7 @@ describe("words of the contract", () => {
   test("an unknown template and an unknown tag are 404 in the contract's words", async () => {
     expect((await create({ templateID: "no-such" })).body).toMatchObject({
       code: 404,
-      message: "template 'no-such' not found",
+      message: expect.stringContaining("template 'no-such' not found: list templates with") as string,
     });
     expect((await create({ templateID: "base:v9" })).body).toMatchObject({
       code: 404,

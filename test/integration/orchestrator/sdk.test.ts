@@ -48,5 +48,5 @@ test("a wrong key and an unknown template are the SDK's own errors", async () =>
   await expect(Sandbox.create("base", { ...options(), apiKey: `svc_${"0".repeat(40)}` })).rejects.toThrow(
     "Unauthorized",
   );
-  await expect(Sandbox.create("nosuch", options())).rejects.toThrow("template 'nosuch' not found");
+  await expect(Sandbox.create("nosuch", options())).rejects.toThrow("template 'nosuch' not found: list templates with");
 });

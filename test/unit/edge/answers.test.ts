@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { answerFor, preflightAnswer, type Refusal } from "../../../orchestrator/edge/answers.ts";
-import { isNavigation, isPreflight } from "../../../orchestrator/edge/navigation.ts";
+import { isNavigation, isPreflight, readerOf } from "../../../orchestrator/edge/navigation.ts";
 import { renderPage } from "../../../orchestrator/edge/pages.ts";
+import { unaddressedAnswer } from "../../../orchestrator/edge/root.ts";
 
 const sandboxId = "iabc";
 const refusals: readonly (readonly [Refusal, number, object])[] = [
@@ -47,7 +48,7 @@ const refusals: readonly (readonly [Refusal, number, object])[] = [
 
 describe.each(refusals)("%o", (refusal, status, body) => {
   test("is this body for scripts", () => {
-    const answer = answerFor(refusal, false);
+    const answer = answerFor(refusal, "script");
     expect(answer.status).toBe(status);
     expect(JSON.parse(answer.body)).toEqual(body);
     expect(headers(answer.headers)).toMatchObject({
@@ -58,9 +59,9 @@ describe.each(refusals)("%o", (refusal, status, body) => {
   });
 
   test("is a page with the same status for people", () => {
-    const answer = answerFor(refusal, true);
+    const answer = answerFor(refusal, "browser");
     expect(answer.status).toBe(status);
-    expect(answer.body).toMatch(/^<html lang="en">.*<h1>.+<\/h1>.*iabc.*<\/html>$/s);
+    expect(answer.body).toMatch(/^<!doctype html><html lang="en">.*<h1>.+<\/h1>.*iabc.*<\/html>$/s);
     expect(headers(answer.headers)).toMatchObject({
       "content-type": "text/html; charset=utf-8",
       "access-control-allow-origin": "*",
@@ -69,8 +70,10 @@ describe.each(refusals)("%o", (refusal, status, body) => {
 });
 
 test("pages say what clients of the reference look for", () => {
-  expect(answerFor({ is: "not_found", sandboxId }, true).body).toContain("Sandbox Not Found");
-  expect(answerFor({ is: "closed_port", sandboxId, port: 81 }, true).body).toContain("no service running on port 81");
+  expect(answerFor({ is: "not_found", sandboxId }, "browser").body).toContain("Sandbox Not Found");
+  expect(answerFor({ is: "closed_port", sandboxId, port: 81 }, "browser").body).toContain(
+    "no service running on port 81",
+  );
 });
 
 test("nothing in a page can be markup of somebody else", () => {
@@ -81,7 +84,7 @@ test("nothing in a page can be markup of somebody else", () => {
 });
 
 test("an invalid signature reads like envd's own", () => {
-  const answer = answerFor({ is: "invalid_signature" }, true);
+  const answer = answerFor({ is: "invalid_signature" }, "browser");
   expect([answer.status, JSON.parse(answer.body)]).toEqual([401, { code: 401, message: "invalid signature" }]);
 });
 
@@ -118,6 +121,53 @@ test("a preflight is OPTIONS that says what it is for", () => {
   expect(isPreflight("OPTIONS", ["Access-Control-Request-Method", "PUT"])).toBe(true);
   expect(isPreflight("OPTIONS", [])).toBe(false);
   expect(isPreflight("GET", ["Access-Control-Request-Method", "PUT"])).toBe(false);
+});
+
+test("only a program that calls itself a browser and sends no Accept gets the page without a doctype", () => {
+  const refusal: Refusal = { is: "not_found", sandboxId };
+  const page = (headers: Record<string, string>) =>
+    answerFor(refusal, readerOf(Object.entries(headers).flat())).body.slice(0, 10);
+  expect(page({ "User-Agent": chrome, Accept: "text/html,*/*", "Sec-Fetch-Mode": "navigate" })).toBe("<!doctype ");
+  expect(page({ "User-Agent": chrome, Accept: "*/*" })).toBe("<!doctype ");
+  expect(page({ "User-Agent": chrome })).toBe("<html lang");
+  expect(page({ "User-Agent": "node", Accept: "*/*" })).toBe('{"sandboxI');
+});
+
+describe("a request that names no sandbox", () => {
+  const docsUrl = "http://localhost:3000/docs";
+  const answered = (headers: Record<string, string>, path = "/", method = "GET") =>
+    unaddressedAnswer(
+      { method, rawHeaders: Object.entries(headers).flat() },
+      { path, message: "missing header", docsUrl },
+    );
+
+  test("is explained to a browser at the bare address, with a link to the documentation", () => {
+    const { status, body } = answered({ "User-Agent": chrome, Accept: "text/html" });
+    expect([status, body.startsWith("<!doctype html>")]).toEqual([400, true]);
+    expect(body).toContain("names no sandbox");
+    expect(body).toContain(`href="${docsUrl}"`);
+    expect(body).not.toContain("<dt>Sandbox</dt>");
+  });
+
+  test("is explained to a program that accepts JSON, and to curl in words", () => {
+    const { status, body } = answered({ "User-Agent": "node", Accept: "application/json" });
+    expect([status, JSON.parse(body)]).toMatchObject([400, { code: 400, docs: docsUrl }]);
+    const words = answered({ "User-Agent": "curl/7.88.1", Accept: "*/*" });
+    expect(headers(words.headers)).toMatchObject({ "content-type": "text/plain; charset=utf-8" });
+    expect(words.body).toMatch(/^missing header\n\nThis is the address of the sandboxes/);
+    expect(words.body).toContain(docsUrl);
+  });
+
+  test("has the one line of the wire rules for every other program, path and method", () => {
+    const browser = { "User-Agent": chrome, Accept: "text/html" };
+    for (const { body } of [
+      answered({}),
+      answered({ "User-Agent": "node", Accept: "*/*" }),
+      answered(browser, "/x"),
+      answered(browser, "/", "POST"),
+    ])
+      expect(body).toBe("missing header");
+  });
 });
 
 function headers(list: readonly string[]): Record<string, string> {

@@ -1,0 +1,39 @@
+/** What the API says of itself: the description for programs, the page to read, and what its bare address is. */
+
+import type { FastifyInstance, FastifyReply } from "fastify";
+import { publicApi } from "../../shared/api/public.ts";
+import { toOpenApi } from "../../shared/http/openapi.ts";
+import { docsPage, type Page, rootPage } from "./docs.ts";
+
+const ROOT = {
+  message:
+    "This is the API of a sandbox platform. Its reference is at /docs, its OpenAPI description at /openapi.json.",
+  docs: "/docs",
+  openapi: "/openapi.json",
+};
+
+export function addDocuments(server: FastifyInstance): void {
+  const document = toOpenApi(publicApi);
+  const text = JSON.stringify(document);
+  const docs = docsPage(document);
+  const root = rootPage(document);
+  server.get("/openapi.json", (_request, reply) => reply.type("application/json; charset=utf-8").send(text));
+  server.get("/docs", (_request, reply) => sendPage(reply, docs));
+  server.get("/", (request, reply) => {
+    void reply.header("vary", "Accept");
+    return request.headers.accept?.includes("text/html") === true
+      ? sendPage(reply, root)
+      : reply.type("application/json; charset=utf-8").send(JSON.stringify(ROOT));
+  });
+}
+
+function sendPage(reply: FastifyReply, { html, contentSecurityPolicy }: Page): FastifyReply {
+  return reply
+    .headers({
+      "content-security-policy": contentSecurityPolicy,
+      "x-content-type-options": "nosniff",
+      "referrer-policy": "no-referrer",
+    })
+    .type("text/html; charset=utf-8")
+    .send(html);
+}

@@ -1,0 +1,126 @@
+/** An example request and an example answer for each operation, made from the schemas of the API description. Pure. */
+
+import type { Operation } from "../../shared/http/openapi.ts";
+
+/** What the examples read of a JSON Schema. */
+export interface ExampleSchema {
+  readonly type?: unknown;
+  readonly format?: unknown;
+  readonly pattern?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly minimum?: unknown;
+  /** Where nothing general fits: the schema brings its own. */
+  readonly examples?: readonly unknown[];
+  readonly anyOf?: readonly ExampleSchema[];
+  readonly items?: ExampleSchema;
+  readonly properties?: Readonly<Record<string, ExampleSchema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: ExampleSchema | boolean;
+}
+
+/** `request`: what must be given, and what has an example of its own. `answer`: everything. */
+type Extent = "request" | "answer";
+
+/** A command for a shell that has read `.svc/env`; parts of the path are variables of the shell. */
+export function curlOf(method: string, path: string, operation: Operation): string {
+  const body = operation.requestBody;
+  const schema = body === undefined ? undefined : (Object.values(body.content)[0]?.schema as ExampleSchema | undefined);
+  const lines = [
+    `curl${method === "GET" ? "" : ` -X ${method}`} "$E2B_API_URL${path.replaceAll(/\{(\w+)\}/g, "${$1}")}${queryOf(operation)}"`,
+    ...credentials(operation).map((header) => `-H "${header}"`),
+    ...(schema === undefined
+      ? []
+      : ['-H "Content-Type: application/json"', `-d ${quoted(JSON.stringify(exampleOf(schema, "request")))}`]),
+  ];
+  return lines.join(" \\\n  ");
+}
+
+/** Of the first success that has a body; undefined when none has. */
+export function answerOf({ responses }: Operation): unknown {
+  for (const [status, { content }] of Object.entries(responses)) {
+    const schema = content?.["application/json"]?.schema;
+    if (Number(status) < 300 && schema !== undefined) return exampleOf(schema as ExampleSchema, "answer");
+  }
+  return undefined;
+}
+
+export function exampleOf(schema: ExampleSchema, extent: Extent, name = "value"): unknown {
+  const [given] = [...(schema.examples ?? []), schema.const, schema.default, schema.enum?.[0]].filter(
+    (value) => value !== undefined,
+  );
+  if (given !== undefined) return given;
+  if (schema.anyOf !== undefined) {
+    const [first = {}] = schema.anyOf;
+    return exampleOf(schema.anyOf.find(({ type }) => type !== "null") ?? first, extent, name);
+  }
+  if (schema.items !== undefined) return [exampleOf(schema.items, extent, name.replace(/(?<=s)es$|s$/, ""))];
+  if (schema.properties !== undefined) return objectOf(schema, extent);
+  if (typeof schema.additionalProperties === "object")
+    return { name: exampleOf(schema.additionalProperties, extent, "value") };
+  return plain(schema, name);
+}
+
+function plain(schema: ExampleSchema, name: string): unknown {
+  switch (schema.type) {
+    case "string":
+      return textOf(schema, name);
+    case "integer":
+    case "number":
+      return Math.max(1, Number(schema.minimum ?? 1));
+    case "boolean":
+      return true;
+    default:
+      return schema.type === "null" ? null : {};
+  }
+}
+
+function objectOf({ properties = {}, required = [] }: ExampleSchema, extent: Extent): unknown {
+  const shown = Object.entries(properties).filter(
+    ([key, property]) => extent === "answer" || required.includes(key) || property.examples !== undefined,
+  );
+  return Object.fromEntries(shown.map(([key, property]) => [key, exampleOf(property, extent, key)]));
+}
+
+const FORMATS: Readonly<Record<string, string>> = {
+  "date-time": "2026-01-31T12:00:00.000Z",
+  uuid: "3f0c1a52-6d7b-4c1e-9a55-0b8f2d1c7e90",
+};
+
+/** The field's own name in words, or what else its pattern allows. */
+function textOf({ format, pattern }: ExampleSchema, name: string): string {
+  if (typeof format === "string" && FORMATS[format] !== undefined) return FORMATS[format];
+  const words = name.replaceAll(/([a-z0-9])([A-Z])/g, "$1-$2").toLowerCase();
+  if (typeof pattern !== "string") return words;
+  const allowed = new RegExp(pattern, "u");
+  return [words, words.replaceAll("-", ""), `https://example.com/${words}`].find((text) => allowed.test(text)) ?? words;
+}
+
+function queryOf({ parameters }: Operation): string {
+  const given = parameters.filter(({ in: where, required }) => where === "query" && required);
+  if (given.length === 0) return "";
+  const pairs = given.map(({ name, schema }) => {
+    const value = exampleOf(schema as ExampleSchema, "request", name);
+    return `${name}=${encodeURIComponent(typeof value === "string" ? value : JSON.stringify(value))}`;
+  });
+  return `?${pairs.join("&")}`;
+}
+
+const HEADERS: Readonly<Record<string, string>> = {
+  apiKey: "X-API-Key: $E2B_API_KEY",
+  admin: "X-Admin-Token: $SVC_ADMIN_TOKEN",
+  bearer: "Authorization: Bearer $TOKEN",
+  team: "X-Team-ID: $TEAM_ID",
+};
+
+/** Of the ways to say who calls, the one that most people have. */
+function credentials({ security }: Operation): string[] {
+  const way =
+    security.find((each) => "apiKey" in each) ?? security.find((each) => "admin" in each) ?? security[0] ?? {};
+  return Object.keys(way).flatMap((name) => HEADERS[name] ?? []);
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,22 @@
+/** An unknown template, in words that lead on: how to list templates, and how to make one. Pure. */
+
+import { AppError } from "../../shared/http/errors.ts";
+import { parseTemplateReference } from "./reference.ts";
+
+/** AppError `template_not_found`. The same for a template that is another project's: it says nothing about those. */
+export function noTemplate(reference: string): AppError {
+  const message = `template '${reference}' not found: list templates with 'npx @e2b/cli template list' or GET /templates`;
+  const make = creation(reference);
+  return new AppError("template_not_found", make === undefined ? message : `${message}; ${make}`);
+}
+
+/** Only for what can be the name of a template of the caller's own. */
+function creation(text: string): string | undefined {
+  const { namespace, name } = parseTemplateReference(text);
+  if (namespace !== undefined) return undefined;
+  const command = `'npx @e2b/cli template create ${name}' makes one from a Dockerfile`;
+  return STARTERS.has(name) ? `'${name}' is not part of this platform: ${command}` : command;
+}
+
+/** Names that the public SDKs ask for by themselves, or that their documentation begins with. */
+const STARTERS: ReadonlySet<string> = new Set(["code-interpreter-v1", "code-interpreter", "desktop"]);

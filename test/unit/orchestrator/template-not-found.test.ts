@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import { noTemplate } from "../../../orchestrator/templates/not-found.ts";
+
+test("an unknown template's error says how to list templates and how to make this one", () => {
+  expect(noTemplate("my-app:v1").message).toBe(
+    "template 'my-app:v1' not found: list templates with 'npx @e2b/cli template list' or GET /templates; " +
+      "'npx @e2b/cli template create my-app' makes one from a Dockerfile",
+  );
+});
+
+test("a name of another project's is not offered to be made", () => {
+  expect(noTemplate("blue/my-app").message).toBe(
+    "template 'blue/my-app' not found: list templates with 'npx @e2b/cli template list' or GET /templates",
+  );
+});
+
+test("a name that SDKs ask for by themselves is said not to come with the platform", () => {
+  expect(noTemplate("code-interpreter-v1").message).toContain(
+    "'code-interpreter-v1' is not part of this platform: 'npx @e2b/cli template create code-interpreter-v1' makes one",
+  );
+});
