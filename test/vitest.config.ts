@@ -1,6 +1,5 @@
 /** Six kinds of test; README.md says which goes where. */
 
-import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 const root = new URL("..", import.meta.url).pathname;
@@ -24,8 +23,6 @@ const project = (
     // Starting a process and loading the libraries takes longer than a file of unit tests. Files that share a process
     // leave it as they found it, and the setup file fails those that do not.
     isolate: limits.shared !== true,
-    // Half of their time is waiting, so that they use every processor; the default leaves one unused.
-    ...(limits.shared === true ? { maxWorkers: availableParallelism() } : {}),
     setupFiles: limits.shared === true ? ["test/support/leaves-process-as-found.ts"] : [],
     testTimeout: limits.testTimeout,
     hookTimeout: limits.hookTimeout,
