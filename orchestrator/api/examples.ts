@@ -3,7 +3,7 @@
 import type { Operation } from "../../shared/http/openapi.ts";
 
 /** What the examples read of a JSON Schema. */
-export interface ExampleSchema {
+interface ExampleSchema {
   readonly type?: unknown;
   readonly format?: unknown;
   readonly pattern?: unknown;
