@@ -1,8 +1,9 @@
 /** The containers this agent started and still owns. The only SQL on that table. */
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
+import type { Seal } from "../../shared/program/seal.ts";
 import type { LiveContainer } from "../sandboxes/live-container.ts";
-import type { Sqlite } from "./database.ts";
+import { controlContext, type Sqlite } from "./database.ts";
 
 /** Facts for taking a container over after a restart. */
 export interface KnownContainer {
@@ -20,6 +21,7 @@ export interface KnownContainer {
 export interface ContainerStore {
   add(container: LiveContainer): void;
   remove(id: string): void;
+  /** AppError `internal` when the key is another than the one they were written with. */
   all(): KnownContainer[];
 }
 
@@ -27,6 +29,7 @@ interface Row {
   id: string;
   slot: number;
   pid: number;
+  /** Sealed: with it its holder may initialise the sandbox anew. */
   control_token: string;
   template_id: string;
   build_id: string;
@@ -39,7 +42,7 @@ interface Row {
   created_at: number;
 }
 
-export function containerStore(database: Sqlite): ContainerStore {
+export function containerStore(database: Sqlite, sealing: Seal): ContainerStore {
   const insert = database.prepare<Row>(`insert into containers values (
     @id, @slot, @pid, @control_token, @template_id, @build_id, @image, @cpu_count, @memory_mb, @disk_size_mb,
     @runtime, @upper_directory, @created_at)`);
@@ -51,7 +54,7 @@ export function containerStore(database: Sqlite): ContainerStore {
         id,
         slot: slot.number,
         pid,
-        control_token: controlToken,
+        control_token: sealing.close(controlToken, controlContext(id)),
         template_id: build.templateId,
         build_id: build.buildId,
         image: build.image,
@@ -64,16 +67,16 @@ export function containerStore(database: Sqlite): ContainerStore {
       });
     },
     remove: (id) => void remove.run(id),
-    all: () => all.all().map(toContainer),
+    all: () => all.all().map((row) => toContainer(row, sealing)),
   };
 }
 
-function toContainer(row: Row): KnownContainer {
+function toContainer(row: Row, sealing: Seal): KnownContainer {
   return {
     id: row.id,
     slot: row.slot,
     pid: row.pid,
-    controlToken: row.control_token,
+    controlToken: sealing.open(row.control_token, controlContext(row.id)),
     build: { templateId: row.template_id, buildId: row.build_id, image: row.image },
     resources: { cpuCount: row.cpu_count, memoryMB: row.memory_mb, diskSizeMB: row.disk_size_mb },
     runtime: row.runtime,

@@ -148,6 +148,8 @@ const MIGRATIONS: readonly Step[] = [
   // Null: of an agent that did not record it.
   `alter table executions add column project_id text;
    alter table snapshots add column project_id text;`,
+  sealControlTokens,
+  { alone: forgetRemoved },
 ];
 
 /** A policy holds the headers of its rules and the password of its proxy. */
@@ -155,6 +157,23 @@ function sealPolicies(database: Sqlite, sealing: Seal): void {
   const rows = database.prepare<[], { id: string; egress: string }>("select id, egress from executions").all();
   const seal = database.prepare<[string, string]>("update executions set egress = ? where id = ?");
   for (const { id, egress } of rows) if (!isSealed(egress)) seal.run(sealing.close(egress, egressContext(id)), id);
+}
+
+/** With the control token of an envd its holder may initialise that sandbox anew. A paused one has it in its disk's record. */
+function sealControlTokens(database: Sqlite, sealing: Seal): void {
+  const tokens = database.prepare<[], { id: string; token: string }>("select id, control_token token from containers");
+  const setToken = database.prepare<[string, string]>("update containers set control_token = ? where id = ?");
+  for (const { id, token } of tokens.all())
+    if (!isSealed(token)) setToken.run(sealing.close(token, controlContext(id)), id);
+
+  const disks = database.prepare<[], { id: string; token: string | null }>(
+    "select id, json_extract(disk, '$.controlToken') token from snapshots",
+  );
+  const setDisk = database.prepare<[string, string]>(
+    "update snapshots set disk = json_set(disk, '$.controlToken', ?) where id = ?",
+  );
+  for (const { id, token } of disks.all())
+    if (token !== null && !isSealed(token)) setDisk.run(sealing.close(token, controlContext(id)), id);
 }
 
 /** Removes data that was overwritten or deleted before, secrets among it, from the file's free pages and its log. */
@@ -166,6 +185,11 @@ function forgetRemoved(database: Sqlite): void {
 /** Context of a sealed policy. */
 export function egressContext(executionId: string): string {
   return `${executionId} egress`;
+}
+
+/** What the sealed control token of a container, or of a snapshot's disk, is bound to: the id of its row. */
+export function controlContext(id: string): string {
+  return `${id} control token`;
 }
 
 /** `path` is a file (made with mode 0600 by the umask of the program) or ":memory:". */

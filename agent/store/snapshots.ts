@@ -1,7 +1,8 @@
 /** Snapshots of this node: begun, durable, and the container or image of each disk. The only SQL on that table. */
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
-import type { Sqlite } from "./database.ts";
+import type { Seal } from "../../shared/program/seal.ts";
+import { controlContext, type Sqlite } from "./database.ts";
 
 /** What a container needs to run again, besides an address. */
 export interface Disk {
@@ -47,6 +48,7 @@ export interface SnapshotStore {
   /** Its sandbox runs again. `also` is part of the same transaction. */
   spend(id: string, also: () => void): void;
   remove(id: string): void;
+  /** AppError `internal` when the key is another than the one it was written with. */
   get(id: string): Snapshot | undefined;
   all(): Snapshot[];
 }
@@ -58,6 +60,7 @@ interface Row {
   sandbox_id: string;
   execution_id: string;
   container_id: string;
+  /** JSON; the control token in it is sealed. */
   disk: string;
   image: string | null;
   memory: number;
@@ -67,7 +70,7 @@ interface Row {
   project_id: string | null;
 }
 
-export function snapshotStore(database: Sqlite): SnapshotStore {
+export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
   const insert = database.prepare<Row>(`insert into snapshots values (
     @id, @kind, @state, @sandbox_id, @execution_id, @container_id, @disk, @image, @memory, @memory_bytes, @disk_bytes,
     @captured_at, @project_id)`);
@@ -92,7 +95,7 @@ export function snapshotStore(database: Sqlite): SnapshotStore {
   return {
     intend({ disk, image, ...snapshot }) {
       const { id, kind, state, sandboxId, executionId, projectId, memory } = snapshot;
-      const { containerId, ...rest } = disk;
+      const { containerId, controlToken, ...rest } = disk;
       insert.run({
         id,
         kind,
@@ -100,7 +103,7 @@ export function snapshotStore(database: Sqlite): SnapshotStore {
         sandbox_id: sandboxId,
         execution_id: executionId,
         container_id: containerId,
-        disk: JSON.stringify(rest),
+        disk: JSON.stringify({ ...rest, controlToken: sealing.close(controlToken, controlContext(id)) }),
         image: image ?? null,
         memory: Number(memory),
         memory_bytes: snapshot.memoryBytes,
@@ -122,13 +125,13 @@ export function snapshotStore(database: Sqlite): SnapshotStore {
     remove: (id) => void remove.run(id),
     get(id) {
       const row = get.get(id);
-      return row === undefined ? undefined : toSnapshot(row);
+      return row === undefined ? undefined : toSnapshot(row, sealing);
     },
-    all: () => all.all().map(toSnapshot),
+    all: () => all.all().map((row) => toSnapshot(row, sealing)),
   };
 }
 
-function toSnapshot(row: Row): Snapshot {
+function toSnapshot(row: Row, sealing: Seal): Snapshot {
   const rest = JSON.parse(row.disk) as Omit<Disk, "containerId" | "upperDirectory"> & { upperDirectory?: string };
   return {
     id: row.id,
@@ -137,7 +140,12 @@ function toSnapshot(row: Row): Snapshot {
     sandboxId: row.sandbox_id,
     executionId: row.execution_id,
     projectId: row.project_id ?? undefined,
-    disk: { ...rest, containerId: row.container_id, upperDirectory: rest.upperDirectory },
+    disk: {
+      ...rest,
+      containerId: row.container_id,
+      controlToken: sealing.open(rest.controlToken, controlContext(row.id)),
+      upperDirectory: rest.upperDirectory,
+    },
     image: row.image ?? undefined,
     memory: row.memory === 1,
     memoryBytes: row.memory_bytes,

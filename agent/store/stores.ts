@@ -26,11 +26,11 @@ export interface Stores {
 export function openStores(path: string, sealing: Seal): Stores {
   const database = openDatabase(path, sealing);
   return {
-    containers: containerStore(database),
+    containers: containerStore(database, sealing),
     executions: executionStore(database, sealing),
     samples: sampleStore(database),
     logs: logStore(database),
-    snapshots: snapshotStore(database),
+    snapshots: snapshotStore(database, sealing),
     networkLog: networkLogStore(database),
     builds: buildStore(database),
     layers: layerStore(database),

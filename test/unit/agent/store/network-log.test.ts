@@ -99,6 +99,6 @@ test("a database of the version before keeps its executions: with the internet t
   store.setEgress("open", CLOSED);
   expect(store.all().map(({ egress }) => egress)).toEqual([CLOSED, CLOSED]);
   again.close();
-  expect(new Database(path).pragma("user_version", { simple: true })).toBe(8);
+  expect(new Database(path).pragma("user_version", { simple: true })).toBe(10);
   await rm(directory, { recursive: true });
 });

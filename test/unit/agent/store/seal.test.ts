@@ -5,7 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { LiveContainer } from "../../../../agent/sandboxes/live-container.ts";
 import { sealKey } from "../../../../agent/store/seal-key.ts";
+import type { Snapshot } from "../../../../agent/store/snapshots.ts";
 import { openStores } from "../../../../agent/store/stores.ts";
 import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { createSeal } from "../../../../shared/program/seal.ts";
@@ -89,6 +91,86 @@ test("a policy opens under its own key and for its own execution only, and the e
   const stores2 = openStores(path(), testSeal);
   expect(() => stores2.executions.all()).toThrow("does not open");
   stores2.close();
+});
+
+const disk = (name: string) => ({
+  controlToken: `hunter2-control-${name}`,
+  build: { templateId: "base", buildId: "b1", image: "svc/base:1" },
+  resources: { cpuCount: 1, memoryMB: 128, diskSizeMB: 512 },
+  runtime: "/opt/svc/envd",
+  createdAt: 1,
+});
+const container = (id: string) => {
+  const { runtime, ...rest } = disk(id);
+  return { id, slot: { number: 7 }, pid: 1, ...rest, runtime, upperDirectory: "/upper" } as unknown as LiveContainer;
+};
+const snapshot = (id: string): Snapshot => ({
+  id,
+  kind: "pause",
+  state: "capturing",
+  sandboxId: "s",
+  executionId: "e",
+  disk: { containerId: "c", ...disk(id), upperDirectory: undefined },
+  image: undefined,
+  memory: true,
+  memoryBytes: 0,
+  diskBytes: 0,
+  capturedAt: 0,
+});
+
+test("control tokens of containers and of stored disks are in no file of the database", async () => {
+  const stores = openStores(path(), testSeal);
+  stores.containers.add(container("1"));
+  stores.snapshots.intend(snapshot("2"));
+  stores.snapshots.keep("2", { memoryBytes: 1, diskBytes: 2, capturedAt: 3 }, () => stores.containers.remove("none"));
+  expect(await filesWith(directory, "hunter2")).toEqual([]);
+  stores.close();
+  expect(await filesWith(directory, "hunter2")).toEqual([]);
+  const again = openStores(path(), testSeal);
+  expect(again.containers.all()).toMatchObject([{ id: "1", slot: 7, ...disk("1"), upperDirectory: "/upper" }]);
+  const kept = { ...snapshot("2"), state: "stored", memoryBytes: 1, diskBytes: 2, capturedAt: 3 };
+  expect(again.snapshots.all()).toEqual([kept]);
+  expect(again.snapshots.get("2")).toEqual(kept);
+  again.close();
+});
+
+test("control tokens that the version before wrote in the clear are sealed, and leave the file", async () => {
+  const first = openStores(path(), testSeal);
+  first.containers.add(container("1"));
+  first.snapshots.intend(snapshot("2"));
+  first.close();
+  const former = new Database(path());
+  former.prepare("update containers set control_token = ?").run(disk("1").controlToken);
+  former
+    .prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)")
+    .run(disk("2").controlToken.padEnd(60_000, "+"));
+  former.prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)").run(disk("2").controlToken);
+  former.exec("pragma user_version = 7");
+  former.close();
+  expect(await filesWith(directory, "hunter2")).toEqual(["agent.db"]);
+  const stores = openStores(path(), testSeal);
+  expect(await filesWith(directory, "hunter2")).toEqual([]);
+  expect(stores.containers.all()).toMatchObject([disk("1")]);
+  expect(stores.snapshots.all()).toEqual([snapshot("2")]);
+  stores.close();
+  expect(await filesWith(directory, "hunter2")).toEqual([]);
+});
+
+test("a control token opens for its own row only, and the error does not say it", () => {
+  const stores = openStores(path(), testSeal);
+  stores.containers.add(container("1"));
+  stores.snapshots.intend(snapshot("2"));
+  stores.close();
+  const moved = new Database(path());
+  moved.exec(`update containers set control_token = (select json_extract(disk, '$.controlToken') from snapshots);
+    update snapshots set id = '3'`);
+  moved.close();
+  const other = openStores(path(), testSeal);
+  for (const read of [() => other.containers.all(), () => other.snapshots.all(), () => other.snapshots.get("3")]) {
+    expect(read).toThrow("does not open");
+    expect(read).not.toThrow("hunter2");
+  }
+  other.close();
 });
 
 test("the key is made once, and only its owner may read it", async () => {
