@@ -15,7 +15,18 @@ import { type Asker, answer } from "./policy.ts";
 import { fit, readQuestion } from "./question.ts";
 import type { Upstream } from "./upstreams.ts";
 
-const TCP_IDLE_MS = 10_000;
+/** Of a question over TCP; real ones are a few hundred bytes. */
+const LONGEST_QUESTION_BYTES = 4_096;
+/** Of a connection. Bytes do not move them: a question that trickles has no more time than one that never comes. */
+const TCP_LIMITS = {
+  /** From the start, or from the last answer, until the next question is whole. */
+  questionMs: 10_000,
+  /** Until the client has taken an answer. */
+  answerMs: 10_000,
+  /** From its start to its end. */
+  wholeMs: 120_000,
+};
+type TcpLimits = typeof TCP_LIMITS;
 
 export interface DnsOptions {
   readonly address: string;
@@ -26,6 +37,8 @@ export interface DnsOptions {
   readonly askerAt: (source: string) => Asker | undefined;
   /** For questions under way, and for connections over which they come. */
   readonly room: { readonly questions: SharedRoom; readonly dnsConnections: SharedRoom };
+  /** Of connections; a test's are shorter. */
+  readonly tcpLimits?: TcpLimits | undefined;
   readonly log: Log;
 }
 
@@ -34,7 +47,16 @@ export interface Dns {
   stop(): Promise<void>;
 }
 
-export async function startDns({ address, port, upstreams, names, askerAt, room, log }: DnsOptions): Promise<Dns> {
+export async function startDns({
+  address,
+  port,
+  upstreams,
+  names,
+  askerAt,
+  room,
+  tcpLimits = TCP_LIMITS,
+  log,
+}: DnsOptions): Promise<Dns> {
   const inFlight = openShares(room.questions, "questions for names", log);
   const connections = openShares(room.dnsConnections, "connections to the resolver", log);
   const stopping = new AbortController();
@@ -60,6 +82,16 @@ export async function startDns({ address, port, upstreams, names, askerAt, room,
     }
   };
 
+  /** Undefined: the connection ends, also when its sandbox has as many questions under way as it may. */
+  const answerTcp = async (message: Buffer, source: string): Promise<Buffer | undefined> => {
+    if (!inFlight.enter(source)) return undefined;
+    try {
+      return await answerTo(message, source, "tcp");
+    } finally {
+      inFlight.leave(source);
+    }
+  };
+
   const udp = createSocket("udp4");
   udp.on("message", (question, from) => {
     answerUdp(udp, question, from).catch((error: unknown) => log.debug({ err: error }, "name not resolved"));
@@ -73,8 +105,7 @@ export async function startDns({ address, port, upstreams, names, askerAt, room,
     socket.on("error", () => socket.destroy());
     if (askerAt(source) === undefined || !connections.enter(source)) return void socket.destroy();
     socket.once("close", () => connections.leave(source));
-    socket.setTimeout(TCP_IDLE_MS, () => socket.destroy());
-    serveTcp(socket, (message) => answerTo(message, source, "tcp"));
+    serveTcp(socket, tcpLimits, (message) => answerTcp(message, source));
   });
   const bound = udp.address().port;
   server.listen(bound, address);
@@ -103,30 +134,47 @@ export async function startDns({ address, port, upstreams, names, askerAt, room,
   };
 }
 
-/** One question at a time on a connection; each is preceded by its length. */
-function serveTcp(socket: Socket, answer: (question: Buffer) => Promise<Buffer | undefined>): void {
+/** One question at a time, each preceded by its length, and none before the client has taken the answer to the last one. */
+function serveTcp(
+  socket: Socket,
+  { questionMs, answerMs, wholeMs }: TcpLimits,
+  answer: (question: Buffer) => Promise<Buffer | undefined>,
+): void {
   let pending = Buffer.alloc(0);
+  const end = () => void socket.destroy();
+  const whole = setTimeout(end, wholeMs);
+  let step = setTimeout(end, questionMs);
+  const within = (ms: number) => {
+    clearTimeout(step);
+    if (!socket.destroyed) step = setTimeout(end, ms);
+  };
+  socket.once("close", () => {
+    clearTimeout(whole);
+    clearTimeout(step);
+  });
+  const send = async (question: Buffer) => {
+    const reply = await answer(question);
+    if (reply === undefined || socket.destroyed) return end();
+    const size = Buffer.alloc(2);
+    size.writeUInt16BE(reply.length);
+    within(answerMs);
+    await new Promise<void>((resolve) => socket.write(Buffer.concat([size, reply]), () => resolve()));
+    if (socket.destroyed) return;
+    within(questionMs);
+    socket.resume();
+    take();
+  };
   const take = () => {
     if (pending.length < 2) return;
     const length = pending.readUInt16BE(0);
+    if (length > LONGEST_QUESTION_BYTES) return end();
     if (pending.length < 2 + length) return;
     const question = pending.subarray(2, 2 + length);
     pending = pending.subarray(2 + length);
     socket.pause();
-    answer(question).then(
-      (reply) => {
-        if (reply === undefined || socket.destroyed) {
-          socket.destroy();
-          return;
-        }
-        const size = Buffer.alloc(2);
-        size.writeUInt16BE(reply.length);
-        socket.write(Buffer.concat([size, reply]));
-        socket.resume();
-        take();
-      },
-      () => socket.destroy(),
-    );
+    // The resolvers behind have limits of their own.
+    clearTimeout(step);
+    send(question).catch(end);
   };
   socket.on("data", (chunk: Buffer) => {
     pending = Buffer.concat([pending, chunk]);

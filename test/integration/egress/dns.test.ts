@@ -3,7 +3,7 @@
 import { createSocket } from "node:dgram";
 import { Resolver } from "node:dns/promises";
 import { once } from "node:events";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { openNames } from "../../../agent/egress/dns/names.ts";
 import type { Asker } from "../../../agent/egress/dns/policy.ts";
@@ -79,13 +79,13 @@ const asker = (policy: EgressPolicy, mayAsk = () => true): Asker => ({
 async function resolver(
   list: { host: string; port: number }[],
   who: Asker | undefined = asker(OPEN),
-  room: DnsOptions["room"] = ROOM,
+  { room = ROOM, tcpLimits }: Partial<Pick<DnsOptions, "room" | "tcpLimits">> = {},
 ) {
   refusals.length = 0;
   const upstreams = async () => list;
   const names = openNames(upstreams);
   const dns = await onFreePort(() =>
-    startDns({ address: "127.0.0.1", port: 0, upstreams, names, askerAt: () => who, room, log }),
+    startDns({ address: "127.0.0.1", port: 0, upstreams, names, askerAt: () => who, room, tcpLimits, log }),
   );
   stops.push(() => dns.stop());
   const client = new Resolver({ timeout: 3_000, tries: 4 });
@@ -122,14 +122,16 @@ test("without an upstream resolver the question fails at once", async () => {
   await expect(client.resolve4("example.test")).rejects.toMatchObject({ code: "ESERVFAIL" });
 });
 
+/** As it goes over TCP, its length first. */
+function question(id: number): Buffer {
+  const message = Buffer.from("\0\x1f\0\0\x01\0\0\x01\0\0\0\0\0\0\x07example\x04test\0\0\x01\0\x01", "latin1");
+  message.writeUInt16BE(message.length - 2, 0);
+  message.writeUInt16BE(id, 2);
+  return message;
+}
+
 test("several questions on one TCP connection are answered in order", async () => {
   const { port } = await resolver([await upstream((query) => answer(query, [203, 0, 113, query.readUInt16BE(0)]))]);
-  const question = (id: number) => {
-    const message = Buffer.from("\0\x1f\0\0\x01\0\0\x01\0\0\0\0\0\0\x07example\x04test\0\0\x01\0\x01", "latin1");
-    message.writeUInt16BE(message.length - 2, 0);
-    message.writeUInt16BE(id, 2);
-    return message;
-  };
   const socket = connect(port, "127.0.0.1");
   stops.push(() => socket.destroy());
   // In pieces that do not match the messages.
@@ -162,7 +164,7 @@ test("sandboxes that leave their questions without an answer leave room for one 
   const hangs = "hangs";
   const behind = await upstream((query) => (query.includes(hangs) ? undefined : answer(query, [203, 0, 113, 7])));
   const small = { total: 96, most: 32, few: 4, reserved: 56 };
-  const { client, port } = await resolver([behind], asker(OPEN), { ...ROOM, questions: small });
+  const { client, port } = await resolver([behind], asker(OPEN), { room: { ...ROOM, questions: small } });
   const asked = Buffer.concat([
     Buffer.from([0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, hangs.length]),
     Buffer.from(hangs),
@@ -176,4 +178,89 @@ test("sandboxes that leave their questions without an answer leave room for one 
     for (let count = 0; count < 20; count++) socket.send(asked, port, "127.0.0.1");
   }
   expect(await client.resolve4("example.test")).toEqual(["203.0.113.7"]);
+});
+
+/** Longer than any of these tests. */
+const LONG_MS = 600_000;
+const SHORT_MS = 300;
+const LIMITS = { questionMs: LONG_MS, answerMs: LONG_MS, wholeMs: LONG_MS };
+const ENDS = { timeout: 30_000 };
+
+/** A connection to the resolver on which `act` is done again and again until it is closed. */
+function keepBusy(port: number, act: (socket: Socket) => void) {
+  const socket = connect(port, "127.0.0.1");
+  socket.on("error", () => undefined);
+  const acting = setInterval(() => act(socket), 10);
+  socket.once("close", () => clearInterval(acting));
+  stops.push(() => {
+    clearInterval(acting);
+    socket.destroy();
+  });
+  return socket;
+}
+
+test.each([
+  ["says nothing", () => undefined],
+  ["sends a question byte by byte", (socket: Socket) => void socket.write("\x0f")],
+])("a TCP connection that %s is closed, and its sandbox may open another", async (_, act) => {
+  const behind = await upstream((query) => answer(query, [203, 0, 113, 7]));
+  const tcpLimits = { ...LIMITS, questionMs: SHORT_MS };
+  const one = { ...ROOM.dnsConnections, most: 1 };
+  const { port } = await resolver([behind], asker(OPEN), { room: { ...ROOM, dnsConnections: one }, tcpLimits });
+  const socket = keepBusy(port, act);
+  await expect.poll(() => socket.closed, ENDS).toBe(true);
+  const anotherIsAnswered = async () => {
+    const another = keepBusy(port, () => undefined);
+    another.write(question(1));
+    await Promise.race([once(another, "data"), once(another, "close")]);
+    const answered = another.bytesRead > 0;
+    another.destroy();
+    return answered;
+  };
+  await expect.poll(anotherIsAnswered, ENDS).toBe(true);
+});
+
+test("a TCP connection with a question longer than questions are is closed at once", async () => {
+  const { port } = await resolver([], asker(OPEN), { tcpLimits: LIMITS });
+  const socket = keepBusy(port, () => undefined);
+  socket.write(Buffer.from([0xff, 0xff, 0]));
+  await expect.poll(() => socket.closed, ENDS).toBe(true);
+});
+
+test("a TCP connection that asks and does not read its answers is closed, and its answers do not queue", async () => {
+  let asked = 0;
+  const long = Buffer.alloc(60_000);
+  const behind = await upstream((query) => {
+    asked += 1;
+    return Buffer.concat([answer(query, [203, 0, 113, 7]), long]);
+  });
+  const { port } = await resolver([behind], asker(OPEN), { tcpLimits: { ...LIMITS, answerMs: SHORT_MS } });
+  const questions = Buffer.concat(Array.from({ length: 200 }, (_, id) => question(id)));
+  const socket = keepBusy(port, (to) => {
+    if (to.writableLength < 1_000_000) to.write(questions);
+  });
+  socket.pause();
+  await expect.poll(() => socket.closed, ENDS).toBe(true);
+  // What the kernel's buffers of both ends take, and not what was asked for.
+  expect(asked).toBeLessThan(1_000);
+});
+
+test("a TCP connection that asks properly for ever is closed in the end", async () => {
+  const behind = await upstream((query) => answer(query, [203, 0, 113, 7]));
+  const { port } = await resolver([behind], asker(OPEN), { tcpLimits: { ...LIMITS, wholeMs: 1_000 } });
+  const socket = keepBusy(port, (to) => void to.write(question(1)));
+  socket.resume();
+  await expect.poll(() => socket.closed, ENDS).toBe(true);
+});
+
+test("questions over TCP count among those that a sandbox may have under way", async () => {
+  const behind = await upstream(() => undefined);
+  const room = { ...ROOM, questions: { total: 16, most: 2, few: 2, reserved: 4 } };
+  const { port } = await resolver([behind], asker(OPEN), { room, tcpLimits: LIMITS });
+  const sockets = [1, 2, 3].map((id) => {
+    const socket = keepBusy(port, () => undefined);
+    socket.write(question(id));
+    return socket;
+  });
+  await expect.poll(() => sockets.filter(({ closed }) => closed).length, ENDS).toBe(1);
 });
