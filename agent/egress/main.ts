@@ -3,6 +3,7 @@
  * Exit codes: 0 stopped, 1 anything that makes it useless; the agent starts another one.
  */
 
+import { warnOfFewDescriptors } from "../../shared/program/descriptors.ts";
 import { createLog, LOG_LEVELS, type LogLevel } from "../../shared/program/log.ts";
 import { openEgress } from "./egress.ts";
 import type { FromEgress, ToEgress } from "./messages.ts";
@@ -20,6 +21,7 @@ const die = (error: unknown, what: string) => {
 };
 process.on("uncaughtException", (error) => die(error, "uncaught exception"));
 
+warnOfFewDescriptors(log);
 const send = (message: FromEgress) => {
   // The channel closing is noticed by itself, below.
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);

@@ -2,12 +2,15 @@
 
 import { readFileSync } from "node:fs";
 import type { Room } from "../http/connection-limits.ts";
+import type { Log } from "./log.ts";
 
 /** Used where the kernel does not report a limit. */
 const ASSUMED = 1_024;
 /** A single thread serves more connections than this badly; each costs about 20 kB. */
 const MOST = 16_384;
 const LEAST = 16;
+/** With fewer, one client of the edge gets less than 384 connections, and a few hundred sandboxes are many. */
+const ENOUGH = 4_096;
 
 /** The soft limit in force; Node raises it to the hard limit when it starts. */
 export function descriptorLimit(read = () => readFileSync("/proc/self/limits", "utf8")): number {
@@ -18,6 +21,16 @@ export function descriptorLimit(read = () => readFileSync("/proc/self/limits", "
   } catch {
     return ASSUMED;
   }
+}
+
+/** Says, at a program's start, that its limits of connections are small because its limit of open files is. */
+export function warnOfFewDescriptors(log: Log, limit = descriptorLimit()): void {
+  if (limit >= ENOUGH) return;
+  log.warn(
+    { limit, enough: ENOUGH },
+    "limit of open files is low, so few connections are served at a time: raise it (LimitNOFILE= of the service, or " +
+      "`ulimit -Hn` of who runs up) and start this program again",
+  );
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Starts a program, waits for a signal, stops it, exits after a grace period. The only code with signals and exits. */
 
+import { warnOfFewDescriptors } from "./descriptors.ts";
 import type { Log } from "./log.ts";
 
 export interface Stoppable {
@@ -21,6 +22,7 @@ export async function run({ log, graceMs }: RunOptions, start: () => Promise<Sto
     log.fatal({ err: error }, "uncaught exception");
     process.exit(1);
   });
+  warnOfFewDescriptors(log);
   let program: Stoppable;
   try {
     program = await start();

@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { addressList, addressReader, clientOf } from "../../../shared/http/client-address.ts";
 import { connectionLimits, promote } from "../../../shared/http/connection-limits.ts";
 import { ConfigError } from "../../../shared/program/config.ts";
-import { descriptorLimit, roomFor } from "../../../shared/program/descriptors.ts";
+import { descriptorLimit, roomFor, warnOfFewDescriptors } from "../../../shared/program/descriptors.ts";
 import { createLog } from "../../../shared/program/log.ts";
 
 const log = createLog({ component: "test", level: "silent" });
@@ -166,4 +166,13 @@ test("room follows from the limit of open files, unless an operator wants anothe
   expect(roomFor(1 / 8, derived, 20_000)).toEqual({ total: 2_500, reserved: 312, perAddress: 625 });
   expect(roomFor(1 / 8, derived, 1_000_000).total).toBe(16_384);
   expect(roomFor(1 / 8, { total: 40, perAddress: 3 }, 20_000)).toEqual({ total: 40, reserved: 5, perAddress: 3 });
+});
+
+test("a limit of open files that leaves few connections is said with the way out, and one that does not is not", () => {
+  let said = "";
+  const telling = createLog({ component: "test", destination: { write: (line: string) => void (said += line) } });
+  for (const limit of [4_096, 20_000, Number.MAX_SAFE_INTEGER]) warnOfFewDescriptors(telling, limit);
+  expect(said).toBe("");
+  warnOfFewDescriptors(telling, 1_024);
+  expect(JSON.parse(said)).toMatchObject({ level: 40, limit: 1_024, msg: expect.stringContaining("LimitNOFILE=") });
 });
