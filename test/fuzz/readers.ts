@@ -2,6 +2,7 @@
 
 import type { Reader } from "./reader.ts";
 import { archives } from "./readers/archives.ts";
+import { connections } from "./readers/connections.ts";
 import { dns } from "./readers/dns.ts";
 import { envd } from "./readers/envd.ts";
 import { firstBytes } from "./readers/first-bytes.ts";
@@ -15,6 +16,7 @@ export const readers: readonly Reader[] = [
   ...names,
   ...archives,
   ...envd,
+  ...connections,
   ...host,
   ...frontDoor,
 ];

@@ -38,10 +38,12 @@ export async function tunnel(socket: Socket, proxy: EgressProxy, destination: De
       destination: { host, port },
       timeout: LIMIT_MS,
     });
-    await established.catch((error: unknown) => {
+    const { remoteHost } = await established.catch((error: unknown) => {
       // The library's error holds the password.
       throw new Error(`egress proxy: ${error instanceof Error ? error.message : "failed"}`);
     });
+    // The library leaves such an answer unread: its rest would pass for the destination's first bytes.
+    if (remoteHost === undefined) throw new Error("egress proxy: its answer has an address of an unknown type");
     await settled(socket);
     return socket;
   } catch (error) {
