@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { AppError } from "../../shared/http/errors.ts";
 import { openFollowed } from "../filesystem/followed.ts";
+import { refuseForeign } from "../filesystem/place.ts";
 import { sendNothing } from "../http/reply.ts";
 import type { Session } from "../init/session.ts";
 import { lateZlib } from "../runtime/late-builtins.ts";
@@ -36,6 +37,7 @@ export async function downloadFile(
     throw fileError(error, path);
   });
   try {
+    await refuseForeign(file, path, "read");
     const stats = await file.stat({ bigint: true });
     if (stats.isDirectory()) throw new AppError("bad_request", `path '${path}' is a directory`);
     if (!stats.isFile()) throw new AppError("bad_request", `path '${path}' is not a regular file`);

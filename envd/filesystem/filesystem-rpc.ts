@@ -1,6 +1,5 @@
 /** The `filesystem.Filesystem` service: converts messages to calls and results to messages. */
 
-import { realpath } from "node:fs/promises";
 import { posix } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
@@ -9,7 +8,6 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Session } from "../init/session.ts";
 import { callerName } from "../rpc/caller.ts";
 import { keepaliveMs } from "../rpc/keepalive.ts";
-import { fileError } from "../system/errno.ts";
 import type { System } from "../system/system.ts";
 import type { User } from "../system/users.ts";
 import { DirectoryWatch, type WatchEvent } from "./directory-watch.ts";
@@ -18,7 +16,7 @@ import { EventBuffer } from "./event-buffer.ts";
 import { moveEntry } from "./move.ts";
 import { isNetworkMount } from "./network-mount.ts";
 import type { PolledWatchers } from "./polled-watchers.ts";
-import { listTree, makeNewDirectory, removeTree } from "./tree.ts";
+import { listTree, makeNewDirectory, readableDirectory, removeTree } from "./tree.ts";
 import type { WatchHub } from "./watch-hub.ts";
 
 export interface FilesystemDeps {
@@ -46,7 +44,7 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
 
   const watchOptions = async (request: WatchRequest, context: HandlerContext) => {
     const { path } = locate(request.path, context);
-    const directory = await realDirectory(path);
+    const directory = await readableDirectory(path);
     if (!request.allowNetworkMounts && (await isNetworkMount(directory)))
       throw new AppError("bad_request", `path '${path}' is on a network mount: changes made elsewhere are not seen`);
     const entryRoot = request.includeEntry ? path : undefined;
@@ -114,13 +112,6 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
       return {};
     },
   };
-}
-
-/** Links followed. @throws {AppError} not_found, failed_precondition */
-async function realDirectory(path: string): Promise<string> {
-  return realpath(path).catch((error: unknown) => {
-    throw fileError(error, path);
-  });
 }
 
 /** With a root, the entry comes along while there is something to describe. */

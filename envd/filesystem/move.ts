@@ -1,17 +1,16 @@
 /** Moves one entry: by renaming, or, where the kernel cannot (another mount, a directory of the image), by copying. */
 
+import { constants } from "node:fs";
 import {
-  chmod,
-  chown,
   copyFile,
+  type FileHandle,
   lchown,
   lstat,
   lutimes,
   mkdir,
-  readdir,
+  open,
   readlink,
   rename,
-  rm,
   symlink,
 } from "node:fs/promises";
 import { posix } from "node:path";
@@ -20,6 +19,7 @@ import { randomName } from "../runtime/late-builtins.ts";
 import { errnoOf, fileError } from "../system/errno.ts";
 import type { System } from "../system/system.ts";
 import type { User } from "../system/users.ts";
+import { inside, namesIn, openHeld, removeHeld, withEntry } from "./held.ts";
 import { makeDirectories } from "./tree.ts";
 
 export interface Move {
@@ -29,19 +29,30 @@ export interface Move {
   readonly owner: Pick<User, "uid" | "gid">;
 }
 
+const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+const MAKE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+
 type Metadata = Pick<System, "getAttributes" | "setAttributes">;
 
-/** Over what is there. @throws {AppError} not_found, bad_request or failed_precondition; then nothing was moved */
+/** Over what is there. @throws {AppError} not_found, bad_request, failed_precondition or forbidden; then nothing was moved */
 export async function moveEntry({ source, destination, owner }: Move, metadata: Metadata): Promise<void> {
   try {
-    await lstat(source);
-    await makeDirectories(posix.dirname(destination), owner);
-    await rename(source, destination);
-  } catch (error) {
-    if (errnoOf(error) !== "EXDEV") throw moveError(error, source, destination);
-    await copyOver(source, destination, metadata).catch((failure: unknown) => {
-      throw moveError(failure, source, destination);
+    await withEntry(source, async (from) => {
+      await lstat(from);
+      await makeDirectories(posix.dirname(destination), owner);
+      await withEntry(destination, (to) => moveHeld(from, to, metadata));
     });
+  } catch (error) {
+    throw moveError(error, source, destination);
+  }
+}
+
+async function moveHeld(from: string, to: string, metadata: Metadata): Promise<void> {
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if (errnoOf(error) !== "EXDEV") throw error;
+    await copyOver(from, to, metadata);
   }
 }
 
@@ -52,38 +63,73 @@ async function copyOver(source: string, destination: string, metadata: Metadata)
     await copy(source, beside, metadata);
     await rename(beside, destination);
   } catch (error) {
-    await rm(beside, { recursive: true, force: true });
+    await removeHeld(beside);
     throw error;
   }
-  await rm(source, { recursive: true, force: true });
+  await removeHeld(source);
 }
 
+/** What was looked at is what is copied: a user may exchange each entry for a link meanwhile. */
 async function copy(source: string, destination: string, metadata: Metadata): Promise<void> {
   const stats = await lstat(source);
   if (stats.isSymbolicLink()) {
     await symlink(await readlink(source), destination);
+    await lchown(destination, stats.uid, stats.gid);
+    await lutimes(destination, stats.atime, stats.mtime);
   } else if (stats.isDirectory()) {
     await mkdir(destination, 0o700);
-    for (const name of await readdir(source))
-      await copy(posix.join(source, name), posix.join(destination, name), metadata);
+    await fromOneToOther(
+      await openHeld(source),
+      () => openHeld(destination),
+      async (from, to) => {
+        for (const name of await namesIn(from)) await copy(inside(from, name), inside(to, name), metadata);
+        await describeAlike(from, to);
+      },
+    );
   } else if (stats.isFile()) {
-    await copyFile(source, destination);
-    const [attributes = {}] = await metadata.getAttributes([source]);
-    if (Object.keys(attributes).length > 0) await metadata.setAttributes(destination, attributes);
+    await fromOneToOther(
+      await open(source, READ),
+      () => open(destination, MAKE, 0o600),
+      async (from, to) => {
+        await copyFile(`/proc/self/fd/${from.fd}`, `/proc/self/fd/${to.fd}`);
+        // The helper looks there: its own /proc/self is another.
+        const ofHelper = ({ fd }: FileHandle) => `/proc/${process.pid}/fd/${fd}`;
+        const [attributes = {}] = await metadata.getAttributes([ofHelper(from)]);
+        if (Object.keys(attributes).length > 0) await metadata.setAttributes(ofHelper(to), attributes);
+        await describeAlike(from, to);
+      },
+    );
   } else {
     throw new AppError(
       "failed_precondition",
-      `'${source}' is a device, socket or pipe and cannot be moved between file systems`,
+      "a device, socket or pipe is among what is moved, which cannot be moved between file systems",
     );
   }
-  if (stats.isSymbolicLink()) {
-    await lchown(destination, stats.uid, stats.gid);
-  } else {
-    await chown(destination, stats.uid, stats.gid);
-    // After chown, which clears the set-uid bit.
-    await chmod(destination, stats.mode & 0o7777);
+}
+
+async function fromOneToOther(
+  from: FileHandle,
+  openOther: () => Promise<FileHandle>,
+  act: (from: FileHandle, to: FileHandle) => Promise<void>,
+): Promise<void> {
+  try {
+    const to = await openOther();
+    try {
+      await act(from, to);
+    } finally {
+      await to.close();
+    }
+  } finally {
+    await from.close();
   }
-  await lutimes(destination, stats.atime, stats.mtime);
+}
+
+async function describeAlike(from: FileHandle, to: FileHandle): Promise<void> {
+  const { uid, gid, mode, atime, mtime } = await from.stat();
+  await to.chown(uid, gid);
+  // After chown, which clears the set-uid bit.
+  await to.chmod(mode & 0o7777);
+  await to.utimes(atime, mtime);
 }
 
 function moveError(error: unknown, source: string, destination: string): unknown {

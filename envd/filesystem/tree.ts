@@ -1,11 +1,13 @@
 /** Directories made, listed and removed. envd is root inside: users decide only who owns what is made. */
 
 import { constants } from "node:fs";
-import { mkdir, open, opendir, realpath, rm, rmdir, stat } from "node:fs/promises";
+import { mkdir, open, opendir, realpath, rmdir, stat } from "node:fs/promises";
 import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import { errnoOf, fileError } from "../system/errno.ts";
 import type { User } from "../system/users.ts";
+import { openFollowed } from "./followed.ts";
+import { removeHeld, withEntry } from "./held.ts";
 import { refuseForeign } from "./place.ts";
 
 const DIRECTORY_MODE = 0o755;
@@ -62,6 +64,17 @@ export async function makeNewDirectory(path: string, owner: Owner): Promise<void
  * @throws {AppError} not_found, bad_request for what is no directory, failed_precondition for a cycle of links
  */
 export async function listTree(path: string, depth: number): Promise<string[]> {
+  const root = await readableDirectory(path);
+  const listing: Listing = { paths: [], characters: 0 };
+  await walk({ directory: root, shown: path }, Math.max(1, depth), listing);
+  return listing.paths;
+}
+
+/**
+ * Where a directory really is. A user's link leads to what that user may read.
+ * @throws {AppError} not_found, bad_request for what is no directory, failed_precondition for a cycle of links, forbidden
+ */
+export async function readableDirectory(path: string): Promise<string> {
   const root = await realpath(path).catch((error: unknown) => {
     throw fileError(error, path);
   });
@@ -69,9 +82,16 @@ export async function listTree(path: string, depth: number): Promise<string[]> {
     throw fileError(error, path);
   });
   if (!stats.isDirectory()) throw new AppError("bad_request", `path is not a directory: '${path}'`);
-  const listing: Listing = { paths: [], characters: 0 };
-  await walk({ directory: root, shown: path }, Math.max(1, depth), listing);
-  return listing.paths;
+  if (root === path) return root;
+  const directory = await openFollowed(path, constants.O_RDONLY | constants.O_DIRECTORY).catch((error: unknown) => {
+    throw fileError(error, path);
+  });
+  try {
+    await refuseForeign(directory, path, "read");
+  } finally {
+    await directory.close();
+  }
+  return root;
 }
 
 interface Listing {
@@ -116,8 +136,9 @@ async function walk({ directory, shown }: Place, depth: number, listing: Listing
 
 /** With everything below it; nothing there is fine. */
 export async function removeTree(path: string): Promise<void> {
-  await rm(path, { recursive: true, force: true }).catch((error: unknown) => {
-    if (errnoOf(error) === "ENOTDIR") return;
+  await withEntry(path, removeHeld).catch((error: unknown) => {
+    const errno = errnoOf(error);
+    if (errno === "ENOTDIR" || errno === "ENOENT") return;
     throw removeError(error, path);
   });
 }

@@ -1,11 +1,15 @@
 /**
+ * `npm run attack -- --flood`: the resource floods against a running platform (flood/run.ts).
  * `npm run attack -- [PLACE] [--summary]`: the table of attacks with what the last run of the tests says of each. PLACE is
  * a file or directory of outcomes; without it, what scripts/test left in test-results. Exit status 1 where one was not stopped.
  */
 
+import { runFloods } from "./flood/run.ts";
 import { judge, readOutcomes, summary } from "./outcomes.ts";
 
 const given = process.argv.slice(2);
+if (given.includes("--flood")) process.exit((await runFloods()) ? 0 : 1);
+
 const place = given.find((word) => !word.startsWith("--")) ?? new URL("../../test-results", import.meta.url).pathname;
 const judged = judge(readOutcomes(place));
 if (!given.includes("--summary")) {

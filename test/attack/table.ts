@@ -29,6 +29,7 @@ a token of one sandbox at another's initialisation | refused | integration/envd/
 the node's proxy without the node's token | refused | integration/edge/front-door.test.ts | refuses requests without the node's token
 private traffic without its token | refused | conformance/ingress.test.ts | without its token is refused
 secrets in the database's file | not there in clear | integration/orchestrator/secrets-at-rest.test.ts
+secrets and control tokens in the node's database file | not there in clear | unit/agent/store/seal.test.ts
 `,
   "request side": `
 a body after a request that its server left unread | not read as the next visitor's request | integration/edge/smuggling.test.ts
@@ -112,6 +113,7 @@ all memory | the command dies alone | conformance/processes.test.ts | a command 
 more connections than a sandbox may have | refused; its neighbour is not touched | docker/firewall.test.ts | so many connections
 no free descriptors in the egress process | it refuses, and recovers | docker/egress-process-life.test.ts | without free descriptors
 more connections to the node's proxy than its limit | refused | integration/edge/front-door.test.ts | more connections than the limit
+questions for names that trickle, or whose answers are not read | the connection ends | integration/egress/dns.test.ts | a TCP connection that
 a flood of decisions for the log | counted, not kept | conformance/egress-audit.test.ts | is bounded: a flood
 space reserved with fallocate, holes that a copy makes real | refused | docker/agent-disk.test.ts
 memory that does not fit on the disk | refused; the sandbox goes on | docker/agent-snapshots.test.ts | whose memory does not fit
@@ -122,6 +124,8 @@ two hundred lives, ten at a time | nothing is left on the host | chaos/churn.tes
 `,
   "hostile envd and archives": `
 envd's memory, environment and token, as the user | not readable | conformance/isolation.test.ts | the user cannot read envd's memory
+a user's links to what is root's, by every route for files | refused | integration/envd/links.test.ts
+a proxy's answer that is no SOCKS, or is cut anywhere | no tunnel, or its first byte | fuzz/fuzz.test.ts | socks-reply keeps its promise
 an archive that leads out of its directory | refused with the reason | unit/agent/builds/archive.test.ts | is refused with a reason
 an uploaded image that names another's layer | refused | unit/agent/builds/oci-archive.test.ts
 a step of a build that reaches what no sandbox may | refused | docker/agent-build-images.test.ts | a step reaches no more

@@ -1,7 +1,7 @@
 /** Links that a user has planted do not lead envd, which is root, to what that user could not reach. */
 
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
@@ -96,3 +96,86 @@ test("a directory that is exchanged for a link again and again never leads to ro
   }
   expect(existsSync(join(place(), "raced")) ? owner(join(place(), "raced")) : 0).toBe(0);
 });
+
+const named = as("user");
+const read = (path: string) => fetch(`${envd.url}/files?username=user&path=${encodeURIComponent(path)}`);
+
+test("what only root may read is not downloaded through a user's link, what everybody may is", async () => {
+  asUser(`ln -s ${place()}/secret a; ln -s ${place()}/open b; ln -s ${place()} d; echo own > c; ln -s c own`);
+  for (const path of ["a", "d/secret"]) expect([path, (await read(path)).status]).toEqual([path, 403]);
+  for (const [path, content] of [
+    ["b", "root\n"],
+    ["d/open", "root\n"],
+    ["own", "own\n"],
+    [join(place(), "secret"), "secret\n"],
+  ] as const)
+    expect([path, await (await read(path)).text()]).toEqual([path, content]);
+});
+
+test("a directory that only root may read is neither listed nor watched through a user's link", async () => {
+  execFileSync("sh", ["-c", `mkdir -m 700 ${place()}/private; touch ${place()}/private/name`]);
+  asUser(`ln -s ${place()}/private closed; ln -s ${place()} d; mkdir own; touch own/f; ln -s own mine`);
+  const list = async (path: string) =>
+    (await clients.filesystem.listDir({ path, depth: 1 }, named)).entries.map(({ name }) => name);
+  for (const path of ["closed", "d/private"]) {
+    await expect(list(path)).rejects.toThrow(/permission denied/);
+    await expect(clients.filesystem.createWatcher({ path }, named)).rejects.toThrow(/permission denied/);
+  }
+  expect(await list("d")).toEqual(["open", "private", "secret"]);
+  expect(await list("mine")).toEqual(["f"]);
+  expect(await list(join(place(), "private"))).toEqual(["name"]);
+});
+
+test("nothing is removed or moved in a directory of root's that a user's link leads to", async () => {
+  asUser(`ln -s ${place()} d; echo own > c`);
+  await expect(clients.filesystem.remove({ path: "d/open" }, named)).rejects.toThrow(/permission denied/);
+  await expect(clients.filesystem.move({ source: "d/open", destination: "mine" }, named)).rejects.toThrow(
+    /permission denied/,
+  );
+  await expect(clients.filesystem.move({ source: "c", destination: "d/new" }, named)).rejects.toThrow(
+    /permission denied/,
+  );
+  expect([readdirSync(place()), readdirSync(envd.home)]).toEqual([
+    ["open", "secret"],
+    ["c", "d"],
+  ]);
+  // The link itself is the user's.
+  await clients.filesystem.move({ source: "d", destination: "e" }, named);
+  await clients.filesystem.remove({ path: "e" }, named);
+  expect([readdirSync(place()), readdirSync(envd.home)]).toEqual([["open", "secret"], ["c"]]);
+});
+
+test("a user's links to what is the user's are moved through and removed through, and root's links to anything", async () => {
+  asUser("mkdir -p real/sub; echo 1 > real/sub/a; echo 2 > real/b; ln -s real dir");
+  execFileSync("ln", ["-s", place(), join(envd.home, "roots")]);
+  await clients.filesystem.move({ source: "dir/b", destination: "dir/sub/b" }, named);
+  await clients.filesystem.move({ source: "dir/sub", destination: "roots/sub" }, named);
+  expect(readdirSync(join(place(), "sub"))).toEqual(["a", "b"]);
+  await clients.filesystem.remove({ path: "roots/sub" }, named);
+  expect(existsSync(join(place(), "sub"))).toBe(false);
+});
+
+test.each(["remove", "move to another file system"])(
+  "%s of a directory that is exchanged for a link meanwhile touches nothing of root's",
+  async (how) => {
+    execFileSync("sh", ["-c", `mkdir ${place()}/x; echo root > ${place()}/x/kept`]);
+    const other = mkdtempSync("/dev/shm/svc-links-");
+    const script = `cd ${envd.home} && while :; do mkdir -p t/x; echo own > t/x/own; mv -T t/x t/y; ln -s ${place()}/x t/x; rm -rf t/x t/y; done 2>/dev/null`;
+    const { spawn } = await import("node:child_process");
+    const exchanging = spawn("sh", ["-c", script], { uid: 1000, gid: 1000, stdio: "ignore" });
+    try {
+      for (let round = 0; round < 150; round += 1) {
+        const acting =
+          how === "remove"
+            ? clients.filesystem.remove({ path: "t" }, named)
+            : clients.filesystem.move({ source: "t", destination: join(other, `${round}`) }, named);
+        await acting.catch(() => undefined);
+      }
+      expect(readFileSync(join(place(), "x/kept"), "utf8")).toBe("root\n");
+      expect(execFileSync("find", [other, "-name", "kept"], { encoding: "utf8" })).toBe("");
+    } finally {
+      exchanging.kill("SIGKILL");
+      rmSync(other, { recursive: true, force: true });
+    }
+  },
+);
