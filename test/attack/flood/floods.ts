@@ -14,7 +14,7 @@ export interface World {
   readonly crowd: readonly Sandbox[];
 }
 
-export interface Flood {
+interface Flood {
   readonly name: string;
   /** Resolves when all is under way. What it opened is closed when `over` is aborted. */
   readonly begin: (world: World, over: AbortSignal) => Promise<void>;

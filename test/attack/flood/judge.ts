@@ -3,11 +3,11 @@
 import type { Use } from "./memory.ts";
 
 /** Memory at the worst moment above what it was before: buffers of some thousand connections, and what Node has not swept yet. */
-export const MOST_GROWTH_MB = 100;
+const MOST_GROWTH_MB = 100;
 /** Memory that may stay: Node gives its heap back late. */
-export const MOST_LEFT_MB = 80;
+const MOST_LEFT_MB = 80;
 /** Descriptors that may stay: connections between our programs that are kept for the next call. */
-export const MOST_LEFT_DESCRIPTORS = 64;
+const MOST_LEFT_DESCRIPTORS = 64;
 
 export interface Course {
   readonly name: string;

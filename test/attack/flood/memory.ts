@@ -30,7 +30,7 @@ export async function descriptorLimitOf({ pid }: Watched): Promise<number> {
   return Number(soft ?? Number.NaN);
 }
 
-export interface Worst {
+interface Worst {
   /** Highest so far: of memory by the kernel's own record, of descriptors by looking ten times a second. */
   read(): Promise<Use>;
   stop(): void;
