@@ -1,7 +1,7 @@
 /** SOCKS replies, the requests to a SOCKS proxy, and Connect envelopes as bytes pass. */
 
 import { isIPv4, type Socket } from "node:net";
-import { type Duplex, duplexPair } from "node:stream";
+import { duplexPair } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { tunnel } from "../../../agent/egress/connect/socks.ts";
 import { hostName } from "../../../shared/policy/names.ts";
@@ -39,7 +39,7 @@ async function throughProxy({ host, credentials, pieces }: Proxied): Promise<Tun
   proxy.on("data", (chunk: Buffer) => asked.push(chunk)).on("error", () => undefined);
   ours.on("error", () => undefined);
   const opening = tunnel(
-    ours as Duplex as Socket,
+    ours as Socket,
     { host: "198.51.100.1", port: 1080, ...credentials },
     { host, port: DESTINATION.port, signal: giveUp.signal },
   ).then(
