@@ -251,7 +251,7 @@ describe("what may not be", () => {
   test.each([
     [{ fromImage: "a", fromTemplate: "base" }, 400, "exclude each other"],
     [{ fromTemplate: "nosuch" }, 404, "template 'nosuch' not found"],
-    [{ fromImage: "a b" }, 400, "no name of an image"],
+    [{ fromImage: "a b" }, 400, "is not an image name"],
     [{ fromTemplate: "base", fromImageRegistry: { type: "registry", username: "u", password: "p" } }, 400, "combined"],
     [{ fromImageRegistry: { type: "registry", username: "u", password: "p" } }, 400, "requires"],
     [{ fromImage: "a", fromImageRegistry: { type: "registry", username: "u" } }, 400, "fromImageRegistry"],
