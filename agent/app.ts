@@ -4,8 +4,6 @@ import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { nodeApi } from "../shared/agent-api/routes.ts";
 import { connect } from "../shared/http/client.ts";
-import { connectionLimits } from "../shared/http/connection-limits.ts";
-import { roomFor } from "../shared/program/descriptors.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import { applyReply } from "./api/apply-reply.ts";
 import { describeNode } from "./api/heartbeat.ts";
@@ -24,7 +22,7 @@ import { startDisk } from "./disk/start-disk.ts";
 import { createReplaceEgress } from "./egress-supervisor/replace.ts";
 import { createSlots } from "./network/slots.ts";
 import { startNetwork } from "./network/start-network.ts";
-import { startNodeProxy } from "./proxy/node-proxy.ts";
+import { startProxy } from "./proxy/start-proxy.ts";
 import { recover } from "./recovery/apply.ts";
 import { startJanitor } from "./recovery/janitor.ts";
 import { startSupply } from "./sandboxes/container-source.ts";
@@ -38,9 +36,6 @@ import { startSnapshots } from "./snapshots/start-snapshots.ts";
 import { originsHere } from "./snapshots/store/origins.ts";
 import { lockState } from "./store/lock.ts";
 import { openStores } from "./store/stores.ts";
-
-/** The proxy's, of the process's descriptors. Each of its connections has another one towards a sandbox. */
-const PROXY_SHARE = 3 / 8;
 
 export interface Agent {
   /** Where the agent API and the node proxy listen. */
@@ -152,20 +147,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   });
   for (const sandbox of found.sandboxes) sandboxes.adopt(sandbox);
   const running = () => sandboxes.running();
-  const proxyRoom = roomFor(PROXY_SHARE, { total: 0, perAddress: 0 });
-  const proxy = await startNodeProxy(
-    { host: config.proxyHost, port: config.proxyPort, nodeToken: config.orchestratorToken },
-    {
-      log,
-      // The edge's address has most of them, and shows the node's token on each: a limit by address would be the edge's.
-      connections: connectionLimits({ ...proxyRoom, perAddress: proxyRoom.total, name: "proxy", log }),
-      route: (sandboxId) => {
-        const route = sandboxes.route(sandboxId);
-        return route === undefined ? undefined : { ...route, held: disk.isHeld(route.executionId) };
-      },
-    },
-  );
-  teardown.add("proxy", () => proxy.stop());
+  const proxy = await startProxy({ config, sandboxes, isHeld: (id) => disk.isHeld(id), log }, teardown);
   const logs = startSandboxLogs({ ...deps, store: stores.logs, running });
   teardown.add("logs", () => logs.stop());
   const metrics = startMetrics({ ...deps, store: stores.samples, everyMs: config.metricsEveryMs, running });

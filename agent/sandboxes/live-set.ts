@@ -22,17 +22,17 @@ export function createLiveSet() {
   return {
     entries,
     routes,
-    add(sandbox: Sandbox): void {
+    add: (sandbox: Sandbox): void => {
       entries.set(sandbox.executionId, { is: "running", sandbox });
       routes.set(sandbox.sandboxId, sandbox);
     },
-    route(sandboxId: string): { executionId: string; address: string; controlToken: string } | undefined {
+    route: (sandboxId: string): { executionId: string; address: string; controlToken: string } | undefined => {
       const sandbox = routes.get(sandboxId);
       if (sandbox === undefined) return undefined;
       const { executionId, container } = sandbox;
       return { executionId, address: container.slot.address, controlToken: container.controlToken };
     },
-    get(executionId: string): Sandbox | undefined {
+    get: (executionId: string): Sandbox | undefined => {
       const entry = entries.get(executionId);
       return entry?.is === "running" ? entry.sandbox : undefined;
     },

@@ -110,6 +110,7 @@ const snapshot = (id: string): Snapshot => ({
   state: "capturing",
   sandboxId: "s",
   executionId: "e",
+  projectId: undefined,
   disk: { containerId: "c", ...disk(id), upperDirectory: undefined },
   image: undefined,
   memory: true,

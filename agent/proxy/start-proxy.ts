@@ -1,0 +1,41 @@
+/** Starts the node's proxy over the live set, with its share of the process's descriptors. */
+
+import { connectionLimits } from "../../shared/http/connection-limits.ts";
+import { roomFor } from "../../shared/program/descriptors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { AgentConfig } from "../config.ts";
+import type { Sandboxes } from "../sandboxes/sandboxes.ts";
+import { type NodeProxy, startNodeProxy } from "./node-proxy.ts";
+
+/** The proxy's share of the process's descriptors. Each of its connections has another one towards a sandbox. */
+const PROXY_SHARE = 3 / 8;
+
+export interface StartProxyDeps {
+  readonly config: AgentConfig;
+  readonly sandboxes: Pick<Sandboxes, "route">;
+  /** Whether the execution is frozen because the node's disk is full. */
+  readonly isHeld: (executionId: string) => boolean;
+  readonly log: Log;
+}
+
+export async function startProxy(
+  { config, sandboxes, isHeld, log }: StartProxyDeps,
+  teardown: Teardown,
+): Promise<NodeProxy> {
+  const room = roomFor(PROXY_SHARE, { total: 0, perAddress: 0 });
+  const proxy = await startNodeProxy(
+    { host: config.proxyHost, port: config.proxyPort, nodeToken: config.orchestratorToken },
+    {
+      log,
+      // Most connections are the edge's, with the node's token on each: a limit by address would be the edge's limit.
+      connections: connectionLimits({ ...room, perAddress: room.total, name: "proxy", log }),
+      route: (sandboxId) => {
+        const route = sandboxes.route(sandboxId);
+        return route === undefined ? undefined : { ...route, held: isHeld(route.executionId) };
+      },
+    },
+  );
+  teardown.add("proxy", () => proxy.stop());
+  return proxy;
+}
