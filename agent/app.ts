@@ -25,7 +25,7 @@ import { startNetwork } from "./network/start-network.ts";
 import { startProxy } from "./proxy/start-proxy.ts";
 import { recover } from "./recovery/apply.ts";
 import { startJanitor } from "./recovery/janitor.ts";
-import { startSupply } from "./sandboxes/container-source.ts";
+import { startContainerSource } from "./sandboxes/container-source.ts";
 import { createDisposal } from "./sandboxes/disposal.ts";
 import { endExpired, startExpiry } from "./sandboxes/expiry.ts";
 import { launch } from "./sandboxes/launch.ts";
@@ -48,7 +48,7 @@ export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<
   const teardown = new Teardown(deps.log);
   try {
     const base = await takeOver(config, deps, teardown);
-    const parts = { ...base, ...startSupply(config, deps, base, teardown) };
+    const parts = { ...base, ...startContainerSource(config, deps, base, teardown) };
     const reached = await startSandboxes(config, deps, parts, teardown);
     return { ...reached, stop: () => teardown.run() };
   } catch (error) {
@@ -59,7 +59,7 @@ export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<
 
 /** State, firewall, and whatever still runs from before. */
 async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown) {
-  const { log, plan, containers, links, firewall, marks } = deps;
+  const { log, plan, containers, links, firewall, annotations } = deps;
   await mkdir(dirname(deps.databasePath), { recursive: true, mode: 0o700 });
   const lock = lockState(deps.lockPath);
   teardown.add("lock", () => lock.release());
@@ -78,17 +78,17 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown
   slots.adopt(used, found.leftoverSlots, cleared);
 
   const network = await startNetwork({ ...deps, stores, running: found.sandboxes }, teardown);
-  const disposal = createDisposal({ ...network, containers, slots, marks, store: stores.containers, log });
+  const disposal = createDisposal({ ...network, containers, slots, annotations, store: stores.containers, log });
   teardown.add("removals", () => disposal.settled());
   return { stores, found, slots, disposal, gate: network.gate, egressProcess: network.egress };
 }
 
 type Base = Awaited<ReturnType<typeof takeOver>>;
 
-type Supply = ReturnType<typeof startSupply>;
+type ContainerSource = ReturnType<typeof startContainerSource>;
 
 /** The live set and everything that watches it. What the pieces tell each other is wired here and nowhere else. */
-async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base & Supply, teardown: Teardown) {
+async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base & ContainerSource, teardown: Teardown) {
   const { log, now, containers } = deps;
   const { stores, disposal, pool, found, slots, gate, egressProcess: egress } = parts;
   const launchDeps = { ...deps, ...parts, store: stores.executions };

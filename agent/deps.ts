@@ -5,7 +5,7 @@ import type { Seal } from "../shared/program/seal.ts";
 import type { NodeIdentity } from "./api/heartbeat.ts";
 import type { Login } from "./builds/images/registry-login.ts";
 import type { Processes } from "./builds/steps/processes.ts";
-import type { Marks } from "./containers/annotations.ts";
+import type { Annotations } from "./containers/annotations.ts";
 import type { OpenCgroup } from "./containers/cgroup.ts";
 import type { Containers } from "./containers/containers.ts";
 import type { CaFor, Envd } from "./containers/envd.ts";
@@ -28,7 +28,7 @@ export interface AgentDeps {
   readonly openCgroup: OpenCgroup;
   readonly links: Links;
   readonly firewall: Firewall;
-  readonly marks: Marks;
+  readonly annotations: Annotations;
   readonly envd: Envd;
   /** Runs programs inside, as clients do. */
   readonly processes: Processes;

@@ -188,7 +188,7 @@ export async function serveApi(
       nodes: createNodeHandlers(nodes),
       reports: createReportHandlers({
         store: store.sandboxes,
-        sleepers: store.sleepers,
+        pausedSandboxes: store.pausedSandboxes,
         pausing: sleep.pausing,
         nodes,
         routes,

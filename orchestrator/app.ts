@@ -156,7 +156,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       isProxy,
       routes,
       wake: sleep.waking.wake,
-      sleepers: () => sleep.waking.sleepers(),
+      pausedSandboxes: () => sleep.waking.pausedSandboxes(),
     },
   );
   teardown.add("edge", () => edge.stop());

@@ -10,7 +10,7 @@ import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Instruments } from "./prometheus.ts";
 import { type ApiDeps, addOperatorRoutes, handlers, type OperatorDeps, orchestratorOnly } from "./server.ts";
-import { barrier } from "./start-gate.ts";
+import { createStartGate } from "./start-gate.ts";
 
 /** Of the process's descriptors; the node proxy in the same process takes two for a request. */
 const API_SHARE = 1 / 8;
@@ -34,7 +34,7 @@ export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<
     connections: connectionLimits({ ...roomFor(API_SHARE, { total: 0, perAddress: 0 }), name: "api", log }),
   });
   teardown.add("api", () => server.close());
-  const wired = barrier();
+  const wired = createStartGate();
   server.addHook("onRequest", () => wired.passed);
   serve(server, agentApi, handlers(deps), orchestratorOnly(config.orchestratorToken));
   addOperatorRoutes(server, {

@@ -1,5 +1,5 @@
 /** Holds start requests until the gate is opened. */
-export function barrier(): { readonly passed: Promise<void>; open(): void } {
+export function createStartGate(): { readonly passed: Promise<void>; open(): void } {
   let open: () => void = () => undefined;
   const passed = new Promise<void>((resolve) => {
     open = resolve;

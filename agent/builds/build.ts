@@ -11,7 +11,7 @@ import type { BuildLog } from "./build-log.ts";
 import { FINAL_STEP, type FinishDeps, startAndWait, startOf } from "./finish.ts";
 import { BASE_STEP, type Base, type BaseDeps, prepareBase, pulledName } from "./images/base.ts";
 import { cachedSteps, type PlannedStep, planSteps } from "./images/layer-key.ts";
-import type { Workshop } from "./steps/build-container.ts";
+import type { BuildContainer } from "./steps/build-container.ts";
 import type { Context } from "./steps/context.ts";
 import { doStep, type StepDeps, stepPrefix, told, touchesDisk } from "./steps/steps.ts";
 
@@ -26,7 +26,7 @@ export interface BuildDeps
   readonly containers: BaseDeps["containers"] & Pick<Containers, "untag">;
   readonly files: (templateId: string, hash: string, signal: AbortSignal) => ReturnType<StepDeps["files"]>;
   /** Captures memory and disk of the running build container; `why` where the node cannot, or not this container. */
-  readonly capture: (workshop: Workshop, of: CaptureOf) => Promise<Captured>;
+  readonly capture: (buildContainer: BuildContainer, of: CaptureOf) => Promise<Captured>;
   /** Removes a snapshot that was captured. */
   readonly forget: (snapshotId: string) => Promise<void>;
   readonly log: Log;
@@ -63,9 +63,9 @@ export async function build(
   const { containers, nodeId } = deps;
   const teardown = new Teardown(deps.log);
   const open = async (image: string, until: AbortSignal) => {
-    const workshop = await deps.open(image, until);
-    teardown.add("container", () => workshop.close());
-    return workshop;
+    const buildContainer = await deps.open(image, until);
+    teardown.add("container", () => buildContainer.close());
+    return buildContainer;
   };
   const archive: BaseDeps["archive"] = (hash, until) => deps.files(body.templateId, hash, until);
   const made = { ...deps, log, open, archive };
@@ -122,7 +122,7 @@ async function doSteps(
   const { layers } = deps;
   const plan = planSteps({ templateId, base: base.id, context: base.context, steps, force });
   const { count, image: cached } = await reuse(plan, deps);
-  const state = { image: cached ?? base.image, workshop: undefined as Workshop | undefined, dirty: false };
+  const state = { image: cached ?? base.image, buildContainer: undefined as BuildContainer | undefined, dirty: false };
   for (const { step } of plan.slice(0, count))
     log.write("info", `CACHED ${told(step, stepPrefix(step, plan.length))}`, String(step.number));
   const lastOnDisk = plan.findLastIndex(({ step }) => touchesDisk(step));
@@ -135,18 +135,18 @@ async function doSteps(
     signal.throwIfAborted();
     log.write("info", told(step, prefix), progress.at);
     if (touchesDisk(step)) {
-      state.workshop ??= await deps.open(state.image, signal);
+      state.buildContainer ??= await deps.open(state.image, signal);
       const files = (hash: string, until: AbortSignal) => deps.files(templateId, hash, until);
-      await doStep(planned, state.workshop, prefix, { log, files, signal });
+      await doStep(planned, state.buildContainer, prefix, { log, files, signal });
       state.dirty = true;
       // A change of directory or user alone needs no layer: the next layer includes it.
       const worth = step.type === "RUN" || step.type === "COPY" || count + index === lastOnDisk;
       if (worth) {
-        const { image, grown } = await layers.keep(key, state.workshop);
+        const { image, grown } = await layers.keep(key, state.buildContainer);
         Object.assign(state, { image, dirty: false });
         if (grown > CARRY_ON_BYTES || count + index === lastOnDisk) {
-          await state.workshop.close();
-          state.workshop = undefined;
+          await state.buildContainer.close();
+          state.buildContainer = undefined;
         }
       }
     } else if (!state.dirty) layers.alias(key, state.image);
@@ -192,13 +192,13 @@ async function finish(
   if (settings.startCmd === undefined && settings.readyCmd === undefined) return result;
 
   // A new container, so that no process of a step becomes part of the template.
-  const workshop = await deps.open(image, signal);
-  await startAndWait(settings, workshop, { ...deps, log }, signal);
+  const buildContainer = await deps.open(image, signal);
+  await startAndWait(settings, buildContainer, { ...deps, log }, signal);
   const of = { buildId, projectId: body.projectId };
-  const captured = settings.startCmd === undefined ? undefined : await deps.capture(workshop, of);
+  const captured = settings.startCmd === undefined ? undefined : await deps.capture(buildContainer, of);
   if (captured !== undefined && "snapshot" in captured)
     teardown.add("snapshot", () => deps.forget(captured.snapshot.snapshotId));
-  await workshop.close();
+  await buildContainer.close();
   if (captured === undefined) return result;
   if ("snapshot" in captured) return { ...result, snapshot: captured.snapshot };
   log.write(

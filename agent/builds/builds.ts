@@ -4,7 +4,7 @@ import type { BuildBody, BuildState } from "../../shared/agent-api/build-shapes.
 import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Turns } from "../../shared/program/semaphore.ts";
+import type { Semaphore } from "../../shared/program/semaphore.ts";
 import type { BuildResult, BuildStore } from "../store/builds.ts";
 import type { BuildRequest, Progress } from "./build.ts";
 import { type BuildLog, createBuildLog } from "./build-log.ts";
@@ -18,7 +18,7 @@ export interface BuildsDeps {
   ) => Promise<BuildResult>;
   /** Image and snapshot of a build, as far as they exist. */
   readonly discard: (buildId: string, snapshotId: string | undefined) => Promise<void>;
-  readonly turns: Turns;
+  readonly semaphore: Semaphore;
   /** Why no build can begin on the node's disk; undefined while there is room. */
   readonly refusal: () => AppError | undefined;
   readonly now: () => number;
@@ -41,7 +41,7 @@ export interface Builds {
 const INTERRUPTED = "the build was interrupted: its node started anew";
 
 export function createBuilds(deps: BuildsDeps): Builds {
-  const { store, build, discard, turns, now, log } = deps;
+  const { store, build, discard, semaphore, now, log } = deps;
   const under = new Map<string, { readonly cancel: AbortController; readonly done: Promise<void> }>();
   const state = { draining: false };
 
@@ -56,7 +56,7 @@ export function createBuilds(deps: BuildsDeps): Builds {
     );
     const signal = anySignal(cancelled, outOfTime.signal);
     try {
-      const giveBack = await turns.take(signal);
+      const giveBack = await semaphore.take(signal);
       try {
         const result = await build({ buildId, body }, { log: lines, progress }, signal);
         lines.flush();

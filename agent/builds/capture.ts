@@ -7,7 +7,7 @@ import type { Admission } from "../snapshots/take/admission.ts";
 import { type CheckpointDeps, checkpoint } from "../snapshots/take/checkpoint.ts";
 import type { BuildStore } from "../store/builds.ts";
 import type { Captured, CaptureOf } from "./build.ts";
-import { type Workshop, workshopId } from "./steps/build-container.ts";
+import { type BuildContainer, buildContainerId } from "./steps/build-container.ts";
 
 export interface CaptureBuildDeps extends Omit<CheckpointDeps, "diskBytes"> {
   readonly store: Pick<BuildStore, "intendSnapshot">;
@@ -17,12 +17,12 @@ export interface CaptureBuildDeps extends Omit<CheckpointDeps, "diskBytes"> {
 }
 
 export function captureBuild({ store, capable, admission, ...deps }: CaptureBuildDeps) {
-  return async ({ container }: Workshop, { buildId, projectId }: CaptureOf): Promise<Captured> => {
+  return async ({ container }: BuildContainer, { buildId, projectId }: CaptureOf): Promise<Captured> => {
     if (!capable()) return { why: "this node cannot" };
     const snapshotId = randomUUID();
     const sandbox = {
       executionId: buildId,
-      sandboxId: workshopId(buildId),
+      sandboxId: buildContainerId(buildId),
       projectId,
       container,
       egress: OPEN,

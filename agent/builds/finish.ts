@@ -5,7 +5,7 @@ import type { BuildBody, BuildSettings } from "../../shared/agent-api/build-shap
 import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { BuildLog } from "./build-log.ts";
-import { loginShell, type Workshop } from "./steps/build-container.ts";
+import { type BuildContainer, loginShell } from "./steps/build-container.ts";
 import type { Context } from "./steps/context.ts";
 import type { Ended } from "./steps/processes.ts";
 import { RpcError } from "./steps/processes.ts";
@@ -61,7 +61,7 @@ export interface FinishDeps {
 /** Resolves when the template is ready, and its start command runs or has ended well. */
 export async function startAndWait(
   settings: BuildSettings,
-  workshop: Workshop,
+  buildContainer: BuildContainer,
   deps: FinishDeps,
   signal: AbortSignal,
 ): Promise<void> {
@@ -74,7 +74,7 @@ export async function startAndWait(
     say("Running start command");
     const output = log.output("[start]", FINAL_STEP);
     const begun = { ...loginShell(startCmd, context), tag: START_TAG };
-    const running = await tried(startCmd, () => workshop.start(begun, output.push, signal));
+    const running = await tried(startCmd, () => buildContainer.start(begun, output.push, signal));
     started = running.ended.finally(output.end);
     started.catch(() => undefined);
   }
@@ -85,7 +85,7 @@ export async function startAndWait(
     await Promise.race([
       readyCmd === undefined
         ? settled(started, deps, until.signal)
-        : ready(readyCmd, context, { workshop, deps, signal: until.signal }),
+        : ready(readyCmd, context, { buildContainer, deps, signal: until.signal }),
       failed,
       aborted(signal),
     ]);
@@ -122,7 +122,7 @@ async function settled(
 async function ready(
   command: string,
   context: Context,
-  { workshop, deps, signal }: { workshop: Workshop; deps: FinishDeps; signal: AbortSignal },
+  { buildContainer, deps, signal }: { buildContainer: BuildContainer; deps: FinishDeps; signal: AbortSignal },
 ): Promise<void> {
   const { log, now, readyEveryMs = READY_EVERY_MS, readyLimitMs = READY_LIMIT_MS } = deps;
   const begun = now();
@@ -131,7 +131,7 @@ async function ready(
     for (;;) {
       const output = log.output("[ready]", FINAL_STEP);
       const { exitCode } = await tried(command, () =>
-        workshop.run(loginShell(command, context), output.push, limit),
+        buildContainer.run(loginShell(command, context), output.push, limit),
       ).finally(output.end);
       if (exitCode === 0) return;
       await delay(readyEveryMs, undefined, { signal: limit });

@@ -2,10 +2,10 @@
 
 import type { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
-import { createInLine } from "../../shared/program/keyed-mutex.ts";
+import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
-import { createTurns } from "../../shared/program/semaphore.ts";
+import { createSemaphore } from "../../shared/program/semaphore.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { BootSpec } from "../containers/boot.ts";
@@ -23,7 +23,7 @@ import { pulledName } from "./images/base.ts";
 import { removeBuildGarbage } from "./images/garbage.ts";
 import { createLayers } from "./images/layers.ts";
 import type { Login } from "./images/registry-login.ts";
-import { openWorkshop, type Workshop } from "./steps/build-container.ts";
+import { type BuildContainer, openBuildContainer } from "./steps/build-container.ts";
 import type { Processes } from "./steps/processes.ts";
 import type { TemplateFiles } from "./steps/template-files.ts";
 
@@ -62,7 +62,7 @@ export interface StartBuildsDeps extends Omit<CaptureBuildDeps, "store" | "store
 export interface BuildParts {
   readonly builds: Builds;
   /** Containers in which builds run now. */
-  workshops(): readonly { readonly buildId: string; readonly container: LiveContainer }[];
+  buildContainers(): readonly { readonly buildId: string; readonly container: LiveContainer }[];
 }
 
 export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildParts {
@@ -70,11 +70,14 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
   const store = stores.builds;
   const capture = captureBuild({ ...deps, store });
   const layers = createLayers({ ...deps, store: stores.layers });
-  const inLine = createInLine();
-  const workshops = new Map<LiveContainer, string>();
-  const watched = (workshop: Workshop, buildId: string): Workshop => {
-    workshops.set(workshop.container, buildId);
-    return { ...workshop, close: () => workshop.close().finally(() => workshops.delete(workshop.container)) };
+  const mutex = createKeyedMutex();
+  const buildContainers = new Map<LiveContainer, string>();
+  const watched = (buildContainer: BuildContainer, buildId: string): BuildContainer => {
+    buildContainers.set(buildContainer.container, buildId);
+    return {
+      ...buildContainer,
+      close: () => buildContainer.close().finally(() => buildContainers.delete(buildContainer.container)),
+    };
   };
   const forget = (snapshotId: string) => snapshots.delete(snapshotId);
   const discard = async (buildId: string, snapshotId: string | undefined) => {
@@ -86,7 +89,7 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
   const builds = createBuilds({
     store,
     discard,
-    turns: createTurns(config.buildConcurrency),
+    semaphore: createSemaphore(config.buildConcurrency),
     refusal: deps.refusal,
     build: (request, { log: lines, progress }, signal) => {
       const { templateId, resources } = request.body;
@@ -96,7 +99,7 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
           deps: {
             ...deps,
             layers,
-            inLine,
+            mutex,
             capture,
             forget,
             nodeId: config.nodeId,
@@ -106,7 +109,7 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
             files: deps.templateFiles,
             open: async (image, until) =>
               watched(
-                await openWorkshop(
+                await openBuildContainer(
                   { buildId: request.buildId, templateId, image, resources },
                   deps,
                   anySignal(until, AbortSignal.timeout(BOOT_LIMIT_MS)),
@@ -136,6 +139,6 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
   teardown.add("build garbage", () => garbage.stop());
   return {
     builds,
-    workshops: () => [...workshops].map(([container, buildId]) => ({ container, buildId })),
+    buildContainers: () => [...buildContainers].map(([container, buildId]) => ({ container, buildId })),
   };
 }

@@ -6,7 +6,7 @@
 import { mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-export interface Marks {
+export interface Annotations {
   /** Written after the container was created and before it is started. */
   joinNetwork(containerId: string, netnsPath: string): Promise<void>;
   /** The next start restores this memory; lazily when a page server listens in `criuDirectory`. */
@@ -16,7 +16,7 @@ export interface Marks {
   list(): Promise<string[]>;
 }
 
-export function hostMarks(runDirectory: string): Marks {
+export function hostAnnotations(runDirectory: string): Annotations {
   const root = join(runDirectory, "containers");
   return {
     async joinNetwork(containerId, netnsPath) {

@@ -10,7 +10,7 @@ import { Teardown } from "../../shared/program/teardown.ts";
 import type { Slots } from "../network/slots.ts";
 import type { LiveContainer } from "../sandboxes/live-container.ts";
 import type { ContainerStore } from "../store/containers.ts";
-import type { Marks } from "./annotations.ts";
+import type { Annotations } from "./annotations.ts";
 import type { Cgroup, OpenCgroup } from "./cgroup.ts";
 import type { Containers, InspectedContainer } from "./containers.ts";
 import type { Envd } from "./envd.ts";
@@ -27,7 +27,7 @@ export interface BootSpec {
 export interface BootDeps {
   readonly containers: Pick<Containers, "create" | "start" | "inspect" | "remove">;
   readonly slots: Pick<Slots, "take" | "give">;
-  readonly marks: Pick<Marks, "joinNetwork" | "remove">;
+  readonly annotations: Pick<Annotations, "joinNetwork" | "remove">;
   readonly openCgroup: OpenCgroup;
   readonly envd: Pick<Envd, "ready">;
   readonly store: Pick<ContainerStore, "add" | "remove">;
@@ -54,7 +54,7 @@ export async function boot(spec: BootSpec, deps: BootDeps, signal: AbortSignal):
 
 async function start(
   { name, build, resources }: BootSpec,
-  { containers, slots, marks, openCgroup, envd, store, runtime, resolver, now }: BootDeps,
+  { containers, slots, annotations, openCgroup, envd, store, runtime, resolver, now }: BootDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<LiveContainer> {
   const createdAt = now();
@@ -77,8 +77,8 @@ async function start(
   teardown.add("container", () => containers.remove(id));
   signal.throwIfAborted();
 
-  await marks.joinNetwork(id, slot.netnsPath);
-  teardown.add("mark", () => marks.remove(id));
+  await annotations.joinNetwork(id, slot.netnsPath);
+  teardown.add("mark", () => annotations.remove(id));
 
   // The address is pinned and everything denied before anything inside can send.
   await containers.start(id);

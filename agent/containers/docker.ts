@@ -6,7 +6,7 @@ import Docker from "dockerode";
 import { type Static, Type } from "typebox";
 import { AppError } from "../../shared/http/errors.ts";
 import { check } from "../../shared/http/validate.ts";
-import { createInLine } from "../../shared/program/keyed-mutex.ts";
+import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { ContainerEvent, Containers } from "./containers.ts";
 import { dockerBuilds } from "./docker-builds.ts";
 import { orUndefined, statusOf } from "./docker-errors.ts";
@@ -28,7 +28,7 @@ export function dockerContainers(options: DockerOptions): Containers {
   const mine = [`svc.node=${options.nodeId}`];
   const facts = once(() => readFacts(docker));
   // Docker writes a container back that is renamed during its removal, and lists it as `removing` until a restart.
-  const inLine = createInLine();
+  const mutex = createKeyedMutex();
   const sudo = perImage(async (image) => {
     const { Config } = await docker.getImage(image).inspect();
     return Config.Labels?.["svc.sudo"] !== "false";
@@ -77,11 +77,11 @@ export function dockerContainers(options: DockerOptions): Containers {
 
     async remove(id) {
       // 409: its removal is already under way.
-      await inLine(id, () => orUndefined(docker.getContainer(id).remove({ force: true, v: true }), 404, 409));
+      await mutex(id, () => orUndefined(docker.getContainer(id).remove({ force: true, v: true }), 404, 409));
     },
 
     async rename(id, name) {
-      await inLine(id, () => docker.getContainer(id).rename({ name }));
+      await mutex(id, () => docker.getContainer(id).rename({ name }));
     },
 
     async list() {

@@ -46,7 +46,7 @@ export function startDisk(deps: StartDiskDeps, teardown: Teardown): DiskReserve 
         .map(({ executionId, container }) =>
           growerOf({ id: executionId, container, end: () => sandboxes.end(executionId, "disk_full") }, growerDeps),
         ),
-      ...builds.workshops().map(({ buildId, container }) => {
+      ...builds.buildContainers().map(({ buildId, container }) => {
         // A build that stands still is of no use to anybody, and what it wrote can be made again.
         const fail = () => builds.builds.fail(buildId, new AppError("no_space", FAILED));
         return growerOf({ id: buildId, container, hold: fail, end: async () => fail() }, growerDeps);
@@ -56,7 +56,7 @@ export function startDisk(deps: StartDiskDeps, teardown: Teardown): DiskReserve 
   teardown.add("disk reserve", () => reserve.stop());
   const files = watchOwnFiles({
     dataRoot,
-    containers: () => [...sandboxes.running(), ...builds.workshops()].map(({ container }) => container.id),
+    containers: () => [...sandboxes.running(), ...builds.buildContainers()].map(({ container }) => container.id),
     log: deps.log,
   });
   teardown.add("engine's files", () => files.stop());

@@ -6,7 +6,7 @@ import { createSeal } from "../../shared/program/seal.ts";
 import { registryLogin } from "../builds/images/registry-login.ts";
 import { envdProcesses } from "../builds/steps/processes.ts";
 import type { AgentConfig } from "../config.ts";
-import { hostMarks } from "../containers/annotations.ts";
+import { hostAnnotations } from "../containers/annotations.ts";
 import { openCgroup } from "../containers/cgroup.ts";
 import { dockerContainers } from "../containers/docker.ts";
 import { httpEnvd } from "../containers/envd.ts";
@@ -63,7 +63,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
       connections: config.egressConnections,
       watcher: () => nativeProgram(runCommand, "network/svc-table-watch", config.runDir),
     }),
-    marks: hostMarks(config.runDir),
+    annotations: hostAnnotations(config.runDir),
     envd: httpEnvd(),
     processes: envdProcesses(),
     login: registryLogin({ now: Date.now }),

@@ -89,7 +89,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
   };
 
   const change = (link: string, next: (before: SlotPolicy | undefined) => SlotPolicy | undefined): Promise<void> =>
-    shell.inLine(async (now) => {
+    shell.mutex(async (now) => {
       state.changes++;
       const before = slots.get(link);
       const after = next(before);
@@ -114,7 +114,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
   return {
     async rebuild(given) {
       await surround();
-      await shell.inLine(async () => {
+      await shell.mutex(async () => {
         slots.clear();
         for (const { link, address, policy } of given) {
           slots.set(link, policy === undefined ? { link, address, open: false } : opened({ link, address }, policy));
@@ -129,8 +129,8 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
     async repair() {
       const seen = { changes: state.changes };
       // Compared outside of the queue first: reading a large table takes longer than a start may wait.
-      const well = (await shell.inLine((now) => isThere(plan, now))) && (await asExpected());
-      const touched = await shell.inLine(async () => {
+      const well = (await shell.mutex((now) => isThere(plan, now))) && (await asExpected());
+      const touched = await shell.mutex(async () => {
         if (well && seen.changes === state.changes) return false;
         if (seen.changes !== state.changes && (await asExpected())) return false;
         await putBack();
@@ -139,7 +139,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
       return (await surround()) || touched;
     },
     decisions: () =>
-      shell.inLine(async (now) => {
+      shell.mutex(async (now) => {
         const texts: string[] = [];
         for (const name of LOG_SETS) texts.push(await now(`list set inet ${plan.network} ${name}`));
         const untold = readUntold(await now(`list set inet ${plan.network} untold`), told);

@@ -15,7 +15,7 @@ export type NftLine = (line: string) => Promise<string>;
 
 export interface NftShell {
   /** Queues work of several lines, or of another process on the same table. */
-  inLine<T>(work: (now: NftLine) => Promise<T>): Promise<T>;
+  mutex<T>(work: (now: NftLine) => Promise<T>): Promise<T>;
   /** Whether this is, or recently was, the process that gets the lines. */
   isOwn(pid: number): boolean;
   stop(): void;
@@ -26,7 +26,7 @@ interface Session {
   served: number;
 }
 
-/** Marks the end of the answer to the line before; nft answers it without the kernel, whatever tables exist. */
+/** Annotations the end of the answer to the line before; nft answers it without the kernel, whatever tables exist. */
 const SENTINEL = "describe ipv4_addr";
 // Some builds of nft show a prompt even to a pipe.
 const SENTINEL_OUTPUT = /datatype ipv4_addr \([^\n]*\n(nft> ?)*$/;
@@ -97,14 +97,14 @@ export function nftShell(): NftShell {
     });
   };
 
-  const inLine = <T>(work: (now: NftLine) => Promise<T>): Promise<T> => {
+  const mutex = <T>(work: (now: NftLine) => Promise<T>): Promise<T> => {
     const answer = state.queue.then(() => work(ask));
     state.queue = answer.catch(() => undefined);
     return answer;
   };
 
   return {
-    inLine,
+    mutex,
     isOwn: (pid) => pids.includes(pid),
     stop: end,
   };

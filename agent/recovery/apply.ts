@@ -1,7 +1,7 @@
 /** Carries out the recovery plan. The firewall comes first: nothing runs without its rules, also not during recovery. */
 
 import type { Log } from "../../shared/program/log.ts";
-import type { Marks } from "../containers/annotations.ts";
+import type { Annotations } from "../containers/annotations.ts";
 import type { OpenCgroup } from "../containers/cgroup.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Envd } from "../containers/envd.ts";
@@ -23,7 +23,7 @@ export interface RecoveryDeps {
   readonly openCgroup: OpenCgroup;
   readonly links: Links;
   readonly firewall: Pick<Firewall, "rebuild">;
-  readonly marks: Pick<Marks, "list" | "remove">;
+  readonly annotations: Pick<Annotations, "list" | "remove">;
   readonly envd: Pick<Envd, "resumeWatches">;
   readonly stores: Pick<Stores, "containers" | "executions" | "snapshots" | "builds">;
   readonly files: SnapshotFiles;
@@ -45,7 +45,7 @@ export interface Recovered {
 }
 
 export async function recover(deps: RecoveryDeps): Promise<Recovered> {
-  const { plan, containers, links, firewall, marks, stores, now, log } = deps;
+  const { plan, containers, links, firewall, annotations, stores, now, log } = deps;
   const goOn = await interruptedCaptures(deps);
   const known = stores.containers.all();
   const executions = stores.executions.all();
@@ -61,7 +61,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
   const [found, slots, marked, runtime] = await Promise.all([
     containers.list(),
     links.list(),
-    marks.list(),
+    annotations.list(),
     deps.runtime().catch(() => ({ directory: "" })),
   ]);
   const cgroups = new Map(known.map((container) => [container.id, tryOpen(deps.openCgroup, container)]));
@@ -70,7 +70,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
     executions,
     found,
     slots,
-    marks: marked,
+    annotations: marked,
     runtime: runtime.directory,
     paused: new Map(
       stores.snapshots
@@ -122,7 +122,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
       await containers
         .remove(id)
         .catch((error: unknown) => log.warn({ err: error, containerId: id }, "could not remove a container yet"));
-    for (const id of steps.removeMarks) await marks.remove(id);
+    for (const id of steps.removeAnnotations) await annotations.remove(id);
     for (const id of steps.forgetContainers) stores.containers.remove(id);
   };
   const { sandboxes, pooled, hot, ended, removeContainers } = steps;

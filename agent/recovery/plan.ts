@@ -15,7 +15,7 @@ export interface Remains {
   /** Slots with a link or a namespace on this host. */
   readonly slots: readonly number[];
   /** Containers with annotations. */
-  readonly marks: readonly string[];
+  readonly annotations: readonly string[];
   /** Containers of paused sandboxes, with their snapshot. */
   readonly paused: ReadonlyMap<string, string>;
   /** Builds that the former agent left under way: their containers have no owner. */
@@ -40,11 +40,11 @@ export interface RecoveryPlan {
   /** Rows whose container is gone or will be removed. */
   readonly forgetContainers: readonly string[];
   readonly removeSlots: readonly number[];
-  readonly removeMarks: readonly string[];
+  readonly removeAnnotations: readonly string[];
 }
 
 export function planRecovery(remains: Remains): RecoveryPlan {
-  const { known, executions, found, alive, runtime, slots, marks, paused, building } = remains;
+  const { known, executions, found, alive, runtime, slots, annotations, paused, building } = remains;
   const running = new Set(found.filter((container) => container.running).map(({ id }) => id));
   const byContainer = new Map(executions.map((execution) => [execution.containerId, execution]));
   const living = known.filter((container) => running.has(container.id) && alive(container));
@@ -80,6 +80,6 @@ export function planRecovery(remains: Remains): RecoveryPlan {
     removeContainers: found.filter(({ id }) => !kept.has(id) && !paused.has(id)).map(({ id }) => id),
     forgetContainers: known.filter(({ id }) => !kept.has(id)).map(({ id }) => id),
     removeSlots: slots.filter((slot) => !keptSlots.has(slot)),
-    removeMarks: marks.filter((id) => !kept.has(id)),
+    removeAnnotations: annotations.filter((id) => !kept.has(id)),
   };
 }

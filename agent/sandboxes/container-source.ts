@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { Log } from "../../shared/program/log.ts";
-import { createTurns, shareOf } from "../../shared/program/semaphore.ts";
+import { createSemaphore, shareOf } from "../../shared/program/semaphore.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import { type BootDeps, boot } from "../containers/boot.ts";
@@ -19,7 +19,7 @@ import { createProvision } from "./provision.ts";
 
 type Config = Pick<AgentConfig, "bootConcurrency" | "bootQueueMs" | "poolReservedMb">;
 
-interface SupplyDeps extends Omit<BootDeps, "slots" | "store" | "resolver" | "envd"> {
+interface ContainerSourceDeps extends Omit<BootDeps, "slots" | "store" | "resolver" | "envd"> {
   readonly plan: Plan;
   readonly envd: Envd;
   readonly machine: Pick<Machine, "freeMemory">;
@@ -36,11 +36,11 @@ interface Base {
   readonly found: Pick<Recovered, "pooled">;
 }
 
-export function startSupply(config: Config, deps: SupplyDeps, base: Base, teardown: Teardown) {
+export function startContainerSource(config: Config, deps: ContainerSourceDeps, base: Base, teardown: Teardown) {
   const { plan, envd, runtime, machine, now, log } = deps;
   const { stores, slots, disposal, found } = base;
   const bootDeps = { ...deps, slots, store: stores.containers, resolver: plan.gateway };
-  const turns = createTurns(config.bootConcurrency, shareOf(config.bootConcurrency));
+  const semaphore = createSemaphore(config.bootConcurrency, shareOf(config.bootConcurrency));
   const foreground = { last: 0 };
   const state = { special: (() => undefined) as MakePooled };
   const pool = createPool({
@@ -51,7 +51,7 @@ export function startSupply(config: Config, deps: SupplyDeps, base: Base, teardo
       await disposal.kill(container);
       disposal.remove(container);
     },
-    lastForeground: () => (turns.busy > 0 ? Number.POSITIVE_INFINITY : foreground.last),
+    lastForeground: () => (semaphore.busy > 0 ? Number.POSITIVE_INFINITY : foreground.last),
     freeMemory: () => machine.freeMemory(),
     reservedMemory: config.poolReservedMb * 1024 * 1024,
     envd,
@@ -65,19 +65,19 @@ export function startSupply(config: Config, deps: SupplyDeps, base: Base, teardo
     boot: (spec, signal) => boot(spec, bootDeps, signal),
     queueMs: config.bootQueueMs,
     pool,
-    turns,
+    semaphore,
     runtime,
   });
   return {
     pool,
-    turns,
+    semaphore,
     /** Some pool entries are copies instead of boots. */
     makePooled(special: MakePooled) {
       state.special = special;
     },
     /** Boots a container without an owner. */
     boot: async (spec: Parameters<typeof boot>[0], signal: AbortSignal) => {
-      const giveBack = await turns.take(signal);
+      const giveBack = await semaphore.take(signal);
       try {
         return await boot(spec, bootDeps, signal);
       } finally {

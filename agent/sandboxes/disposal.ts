@@ -2,8 +2,8 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "../../shared/program/log.ts";
-import { createTurns } from "../../shared/program/semaphore.ts";
-import type { Marks } from "../containers/annotations.ts";
+import { createSemaphore } from "../../shared/program/semaphore.ts";
+import type { Annotations } from "../containers/annotations.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Gate } from "../network/gate.ts";
 import type { Slots } from "../network/slots.ts";
@@ -20,7 +20,7 @@ export interface DisposalDeps {
   readonly containers: Pick<Containers, "kill" | "remove" | "inspect">;
   readonly slots: Pick<Slots, "give">;
   readonly gate: Pick<Gate, "close">;
-  readonly marks: Pick<Marks, "remove">;
+  readonly annotations: Pick<Annotations, "remove">;
   readonly store: Pick<ContainerStore, "remove">;
   readonly log: Log;
 }
@@ -39,8 +39,8 @@ export interface Disposal {
   settled(): Promise<void>;
 }
 
-export function createDisposal({ containers, slots, gate, marks, store, log }: DisposalDeps): Disposal {
-  const turns = createTurns(REMOVALS_AT_ONCE);
+export function createDisposal({ containers, slots, gate, annotations, store, log }: DisposalDeps): Disposal {
+  const semaphore = createSemaphore(REMOVALS_AT_ONCE);
   const running = new Map<string, Promise<void>>();
   const failed = new Map<string, Doomed>();
   const given = new Set<string>();
@@ -55,7 +55,7 @@ export function createDisposal({ containers, slots, gate, marks, store, log }: D
 
   const remove = async (container: Doomed) => {
     const { id, slot } = container;
-    const done = await turns.take(new AbortController().signal);
+    const done = await semaphore.take(new AbortController().signal);
     try {
       await untilNoticed(id);
       await containers.remove(id);
@@ -65,7 +65,7 @@ export function createDisposal({ containers, slots, gate, marks, store, log }: D
         await slots.give(slot);
       }
       given.add(id);
-      await marks.remove(id);
+      await annotations.remove(id);
       store.remove(id);
       given.delete(id);
     } catch (error) {

@@ -3,7 +3,7 @@
 import type { StartBody } from "../../shared/agent-api/routes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
-import type { Turns } from "../../shared/program/semaphore.ts";
+import type { Semaphore } from "../../shared/program/semaphore.ts";
 import type { BootSpec } from "../containers/boot.ts";
 import type { Flavour, LiveContainer } from "./live-container.ts";
 import type { Pool } from "./pool.ts";
@@ -19,19 +19,19 @@ export interface ProvisionDeps {
   readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
   readonly runtime: () => Promise<{ readonly directory: string }>;
   /** Cold starts at the same time: more would only slow each of them. */
-  readonly turns: Turns;
+  readonly semaphore: Semaphore;
   /** A start that waited this long for its turn is refused. */
   readonly queueMs: number;
 }
 
 export type Provision = (body: StartBody, signal: AbortSignal) => Promise<Provisioned>;
 
-export function createProvision({ pool, boot, runtime, turns, queueMs }: ProvisionDeps): Provision {
+export function createProvision({ pool, boot, runtime, semaphore, queueMs }: ProvisionDeps): Provision {
   const cold = async (body: StartBody, flavour: Flavour, signal: AbortSignal): Promise<Provisioned> => {
     const over = new AbortController();
     const limit = AbortSignal.timeout(queueMs);
     const queue = anySignal(signal, limit, over.signal);
-    const turn = turns.take(queue);
+    const turn = semaphore.take(queue);
     const spare = pool.next(flavour, queue);
     const first = await Promise.race([turn, spare]).catch((error: unknown) => {
       if (!limit.aborted || signal.aborted) throw error;

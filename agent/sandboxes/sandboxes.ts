@@ -7,7 +7,7 @@ import type { ExitReport, StartBody, Started } from "../../shared/agent-api/rout
 import { AppError } from "../../shared/http/errors.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
-import { createInLine } from "../../shared/program/keyed-mutex.ts";
+import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { ExecutionStore } from "../store/executions.ts";
 import type { Disposal } from "./disposal.ts";
@@ -79,7 +79,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   const live = createLiveSet();
   const { entries, routes, add } = live;
   const state = { draining: false };
-  const changes = createInLine();
+  const changes = createKeyedMutex();
   const changed = (executionId: string) => changes(executionId, () => Promise.resolve());
 
   const admit = (executionId: string, { sandboxId, origin }: StartBody) => {

@@ -1,11 +1,11 @@
 /** Puts the parts together that take, keep and bring back snapshots. */
 
 import type { Origin } from "../../shared/agent-api/routes.ts";
-import { createInLine } from "../../shared/program/keyed-mutex.ts";
+import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
-import type { Marks } from "../containers/annotations.ts";
+import type { Annotations } from "../containers/annotations.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { FindHole } from "../disk/holes.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
@@ -19,7 +19,7 @@ import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Criu } from "./criu.ts";
-import { createCool } from "./frozen/evict.ts";
+import { createEviction } from "./frozen/evict.ts";
 import { createHot, type Hot } from "./frozen/frozen.ts";
 import { pooledCopy } from "./restore/pooled-copy.ts";
 import { createRescue } from "./restore/rescue.ts";
@@ -38,7 +38,7 @@ const MIB = 1024 * 1024;
 
 type Settings = "hotSeconds" | "hotReservedMb" | "lazyPagesMb" | "snapshotQuotaMb" | "projectSnapshotQuotaMb";
 
-type Given = Omit<ResumeDeps & StartCopyDeps, "hot" | "inLine" | "images"> & Pick<PauseDeps, "envd" | "gate">;
+type Given = Omit<ResumeDeps & StartCopyDeps, "hot" | "mutex" | "images"> & Pick<PauseDeps, "envd" | "gate">;
 
 export interface StartSnapshotsDeps extends Given {
   readonly config: Pick<AgentConfig, Settings>;
@@ -48,7 +48,7 @@ export interface StartSnapshotsDeps extends Given {
   readonly criu: Criu;
   readonly findHole: FindHole;
   readonly files: SnapshotFiles;
-  readonly marks: Marks;
+  readonly annotations: Annotations;
   readonly machine: Pick<Machine, "freeMemory">;
   readonly origins: () => Omit<Origins, "envd">;
   readonly found: Recovered;
@@ -81,9 +81,9 @@ interface CapturesOf {
 
 export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): SnapshotParts {
   const { config, stores, files, log, found } = deps;
-  const inLine = createInLine();
+  const mutex = createKeyedMutex();
   const hot = createHot({
-    cool: createCool({ ...deps, store: stores.containers }),
+    evict: createEviction({ ...deps, store: stores.containers }),
     keepMs: config.hotSeconds * 1_000,
     freeMemory: () => deps.machine.freeMemory(),
     reservedMemory: config.hotReservedMb * MIB,
@@ -93,15 +93,15 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   teardown.add("frozen containers", () => hot.stop());
   for (const { container, snapshotId } of found.hot) hot.add(snapshotId, container);
 
-  const work = (containerId: string) => deps.marks.criuDirectory(containerId);
+  const work = (containerId: string) => deps.annotations.criuDirectory(containerId);
   const images = createImages({ ...deps, work, lazyBytes: config.lazyPagesMb * MIB });
   images
     .adopt(found.sandboxes.map(({ container }) => container.id))
     .catch((error: unknown) => log.warn({ err: error }, "page servers not looked for"));
-  const snapshots = createSnapshots({ ...deps, store: stores.snapshots, files, hot, inLine });
+  const snapshots = createSnapshots({ ...deps, store: stores.snapshots, files, hot, mutex });
   teardown.add("old memory", () => snapshots.settled());
   const { during, rescue } = createRescue({ ...deps, hot });
-  const resumeDeps = { ...deps, hot, inLine, images };
+  const resumeDeps = { ...deps, hot, mutex, images };
   const admission = createAdmission({ ...deps, settings: config, snapshots: stores.snapshots });
   const takeDeps = { ...deps, diskBytes: admission.diskBytes };
 

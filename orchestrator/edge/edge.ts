@@ -21,11 +21,18 @@ import { type Answer, answerFor, CORS_LINES, preflightAnswer, type Refusal } fro
 import { isInternalRoute } from "./internal-routes.ts";
 import { isPreflight, readerOf } from "./navigation.ts";
 import { unaddressedAnswer } from "./root.ts";
-import type { EdgeRoute, EdgeRoutes, RemovalReason, Sleeper, Wake, WakeTokens } from "./sandbox-lookup.ts";
+import type {
+  AutoResume,
+  EdgeRoute,
+  EdgeRoutes,
+  PausedSandbox,
+  RemovalReason,
+  VisitorTokens,
+} from "./sandbox-lookup.ts";
 import { readSigned, type Signed } from "./signed-url.ts";
 import { createSigners } from "./signers.ts";
 import { targetOf } from "./target.ts";
-import { WayPlanner } from "./upstream-planner.ts";
+import { UpstreamPlanner } from "./upstream-planner.ts";
 import { readVisitor, type Visitor } from "./visitor.ts";
 
 /** How long a cut stream waits for the report that its sandbox ended: a report takes a few milliseconds. */
@@ -53,9 +60,9 @@ export interface EdgeDeps {
   /** Proxies whose `X-Forwarded-For` the edge believes; absent: none. */
   readonly isProxy?: (address: string) => boolean;
   /** Absent: paused sandboxes stay paused. */
-  readonly wake?: Wake;
+  readonly wake?: AutoResume;
   /** Paused sandboxes that a signed URL may resume. */
-  readonly sleepers?: () => Promise<readonly Sleeper[]>;
+  readonly pausedSandboxes?: () => Promise<readonly PausedSandbox[]>;
 }
 
 interface EdgeStats {
@@ -83,9 +90,13 @@ interface Visit {
 export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edge> {
   const { log, routes } = deps;
   const forwarder = new Forwarder({ lossGraceMs: LOSS_GRACE_MS });
-  const planner = new WayPlanner(config.nodeToken);
+  const planner = new UpstreamPlanner(config.nodeToken);
   const clientAddress = addressReader(deps.isProxy);
-  const signers = createSigners({ routes, sleepers: async () => (await deps.sleepers?.()) ?? [], now: Date.now });
+  const signers = createSigners({
+    routes,
+    pausedSandboxes: async () => (await deps.pausedSandboxes?.()) ?? [],
+    now: Date.now,
+  });
   const inbound = await listen(config.host, config.port, {
     refusalHeaders: CORS_LINES,
     handle,
@@ -137,7 +148,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     if (found.is === "running") visitRoute(visit, found.route, ENVD_PORT);
     else if (found.is === "later") refuse(client, { ...found, is: "too_many_wrong_signatures" });
     else if (found.is === "wrong" || deps.wake === undefined) refuse(client, { is: "invalid_signature" });
-    else await wakeAndVisit(visit, found.sandboxId, { port: ENVD_PORT, wake: deps.wake });
+    else await resumeAndVisit(visit, found.sandboxId, { port: ENVD_PORT, wake: deps.wake });
   }
 
   function visitSandbox(visit: Visit, sandboxId: string, port: number): void {
@@ -150,13 +161,13 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     const route = routes.lookup(sandboxId);
     if (route !== undefined && shownState(route.state) === "running") visitRoute(visit, route, port);
     else if (deps.wake === undefined) refuse(client, { is: "not_found", sandboxId });
-    else void wakeAndVisit(visit, sandboxId, { port, wake: deps.wake });
+    else void resumeAndVisit(visit, sandboxId, { port, wake: deps.wake });
   }
 
-  async function wakeAndVisit(
+  async function resumeAndVisit(
     visit: Visit,
     sandboxId: string,
-    { port, wake }: { readonly port: number; readonly wake: Wake },
+    { port, wake }: { readonly port: number; readonly wake: AutoResume },
   ): Promise<void> {
     const { client } = visit;
     const left = new AbortController();
@@ -283,7 +294,7 @@ function answer(client: Client, given: Answer): void {
   client.answer((response) => answerAndClose(client.request, response, { ...given, reason }));
 }
 
-function tokensOf({ client, visitor }: Visit): WakeTokens {
+function tokensOf({ client, visitor }: Visit): VisitorTokens {
   return {
     trafficAccessTokens: visitor.trafficTokens.map(({ value }) => value),
     envdAccessToken: headerValue(client.request.rawHeaders, "x-access-token"),

@@ -43,7 +43,7 @@ export interface EdgeRoutes {
 }
 
 /** Credentials of a visitor, checked before anything is resumed. */
-export interface WakeTokens {
+export interface VisitorTokens {
   /** Values of both headers: one valid value is enough, as for a running sandbox. */
   readonly trafficAccessTokens?: readonly string[] | undefined;
   readonly envdAccessToken?: string | undefined;
@@ -52,12 +52,12 @@ export interface WakeTokens {
 }
 
 /** A paused sandbox, as far as a signed URL needs to know it. */
-export interface Sleeper {
+export interface PausedSandbox {
   readonly sandboxId: string;
   readonly envdAccessToken: string;
 }
 
-export type WakeResult =
+export type AutoResumeResult =
   | { readonly is: "running"; readonly route: EdgeRoute }
   /** The sandbox is unknown, deleted, or does not resume by traffic. */
   | { readonly is: "not_found" }
@@ -66,4 +66,9 @@ export type WakeResult =
   | { readonly is: "limited"; readonly message: string };
 
 /** Resumes a paused sandbox whose policy allows it, while the visitor's request waits. */
-export type Wake = (sandboxId: string, port: number, tokens: WakeTokens, signal: AbortSignal) => Promise<WakeResult>;
+export type AutoResume = (
+  sandboxId: string,
+  port: number,
+  tokens: VisitorTokens,
+  signal: AbortSignal,
+) => Promise<AutoResumeResult>;

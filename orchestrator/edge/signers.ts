@@ -4,7 +4,7 @@
  */
 
 import { LRUCache } from "lru-cache";
-import type { Sleeper } from "./sandbox-lookup.ts";
+import type { PausedSandbox } from "./sandbox-lookup.ts";
 import { findSigner, type Signed } from "./signed-url.ts";
 
 /** Cached signatures; about 150 bytes each. */
@@ -24,7 +24,7 @@ type Found<Route> =
 
 export interface SignersDeps<Route> {
   readonly routes: { lookup(sandboxId: string): Route | undefined; running(): Iterable<Route> };
-  readonly sleepers: () => Promise<readonly Sleeper[]>;
+  readonly pausedSandboxes: () => Promise<readonly PausedSandbox[]>;
   /** Milliseconds. */
   readonly now: () => number;
 }
@@ -36,8 +36,8 @@ interface Signers<Route> {
 
 const WRONG = { is: "wrong" } as const;
 
-export function createSigners<Route extends Sleeper>(deps: SignersDeps<Route>): Signers<Route> {
-  const { routes, sleepers, now } = deps;
+export function createSigners<Route extends PausedSandbox>(deps: SignersDeps<Route>): Signers<Route> {
+  const { routes, pausedSandboxes, now } = deps;
   /** Sandbox by signature. */
   const signers = new LRUCache<string, string>({ max: REMEMBERED });
   const { wait, wrong } = wrongOnes(now);
@@ -45,7 +45,7 @@ export function createSigners<Route extends Sleeper>(deps: SignersDeps<Route>): 
   async function recall(signed: Signed, sandboxId: string): Promise<Found<Route>> {
     const route = routes.lookup(sandboxId);
     if (route !== undefined) return findSigner(signed, [route]) === undefined ? WRONG : { is: "running", route };
-    const asleep = (await sleepers()).filter((sleeper) => sleeper.sandboxId === sandboxId);
+    const asleep = (await pausedSandboxes()).filter((pausedSandbox) => pausedSandbox.sandboxId === sandboxId);
     return findSigner(signed, asleep) === undefined ? WRONG : { is: "asleep", sandboxId };
   }
 
@@ -55,13 +55,13 @@ export function createSigners<Route extends Sleeper>(deps: SignersDeps<Route>): 
       signers.set(signed.signature, route.sandboxId);
       return { is: "running", route };
     }
-    const sleeper = findSigner(signed, await sleepers().catch((reason: unknown) => fail(reason, address)));
-    if (sleeper === undefined) {
+    const pausedSandbox = findSigner(signed, await pausedSandboxes().catch((reason: unknown) => fail(reason, address)));
+    if (pausedSandbox === undefined) {
       wrong(address);
       return WRONG;
     }
-    signers.set(signed.signature, sleeper.sandboxId);
-    return { is: "asleep", sandboxId: sleeper.sandboxId };
+    signers.set(signed.signature, pausedSandbox.sandboxId);
+    return { is: "asleep", sandboxId: pausedSandbox.sandboxId };
   }
 
   function fail(reason: unknown, address: string): never {

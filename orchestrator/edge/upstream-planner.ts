@@ -34,7 +34,7 @@ export interface PreparedPort {
   readonly drops: (name: string, value: string) => boolean;
 }
 
-export class WayPlanner {
+export class UpstreamPlanner {
   readonly #nodeToken: (nodeId: string) => string;
   readonly #prepared = new WeakMap<EdgeRoute, Map<number, PreparedPort>>();
 

@@ -8,7 +8,7 @@ import type { Routes } from "../routing-table.ts";
 import type { Holding } from "../sandboxes/lifecycle/holding.ts";
 import type { Ending, EndReason } from "../sandboxes/lifecycle/kill.ts";
 import type { Pausing } from "../sandboxes/lifecycle/pause.ts";
-import type { SleeperStore } from "../store/sandboxes/paused.ts";
+import type { PausedSandboxStore } from "../store/sandboxes/paused.ts";
 import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
 import type { Nodes } from "./nodes.ts";
 import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
@@ -16,7 +16,7 @@ import type { Pools } from "./warm-pools.ts";
 
 export interface ReportsDeps {
   readonly store: Pick<SandboxStore, "onNode" | "getMany">;
-  readonly sleepers: Pick<SleeperStore, "wanted" | "asleepOn">;
+  readonly pausedSandboxes: Pick<PausedSandboxStore, "wanted" | "pausedOn">;
   readonly pausing: Pick<Pausing, "adopt">;
   readonly nodes: Nodes;
   readonly routes: Routes;
@@ -58,7 +58,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   /** The checkpoint of a build under way has no record yet: its execution id is the build's id. */
   async function wantedOf(snapshots: Heartbeat["snapshots"]): Promise<ReadonlySet<string>> {
     const ids = snapshots.flatMap(({ snapshotId, executionId }) => [snapshotId, executionId]);
-    const known = await deps.sleepers.wanted(ids);
+    const known = await deps.pausedSandboxes.wanted(ids);
     return new Set(
       snapshots
         .filter(({ snapshotId, executionId }) => known.has(snapshotId) || known.has(executionId))
@@ -71,7 +71,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     if (deps.now() - (checkedAt.get(nodeId) ?? 0) < SNAPSHOT_CHECK_MS) return;
     checkedAt.set(nodeId, deps.now());
     const there = new Set(snapshots.map(({ snapshotId }) => snapshotId));
-    for (const { id, snapshotId } of await deps.sleepers.asleepOn(nodeId)) {
+    for (const { id, snapshotId } of await deps.pausedSandboxes.pausedOn(nodeId)) {
       if (!there.has(snapshotId)) deps.log.error({ nodeId, sandboxId: id, snapshotId }, "snapshot missing on its node");
     }
   }

@@ -27,7 +27,7 @@ export interface Grace {
 }
 
 /** A running sandbox that its node has paused by itself. */
-interface Asleep {
+interface PausedByNode {
   readonly record: SandboxRecord;
   readonly stored: StoredSnapshot;
 }
@@ -37,7 +37,7 @@ export interface Plan {
   readonly stop: readonly string[];
   /** Records whose execution is gone. */
   readonly lost: readonly SandboxRecord[];
-  readonly asleep: readonly Asleep[];
+  readonly asleep: readonly PausedByNode[];
   /** Snapshots that the node should delete. */
   readonly deleteSnapshots: readonly string[];
   /** Executions whose end time differs on the node, by execution id. */
@@ -87,7 +87,7 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
 function sleeping(sides: Sides, before: Suspicions, grace: Grace, now: number) {
   const records = new Map(sides.records.map((record) => [record.id, record]));
   const live = new Set(sides.reported.map(({ executionId }) => executionId));
-  const asleep: Asleep[] = [];
+  const asleep: PausedByNode[] = [];
   const deleteSnapshots: string[] = [];
   const strays = new Map<string, number>();
   for (const stored of sides.snapshots) {

@@ -52,7 +52,7 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
       if (start !== undefined && end !== undefined && end < start) {
         throw new AppError("bad_request", "query field 'end' must not be before 'start'");
       }
-      const samples = await unlessAsleep(record, () =>
+      const samples = await unlessPaused(record, () =>
         nodes.agent(record.nodeId).executionMetrics(
           {
             params: { executionId: record.executionId },
@@ -88,7 +88,7 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
   };
 
   /** The node of a paused sandbox may be away, or may not know its execution: then there is nothing to show. */
-  async function unlessAsleep<T>(record: SandboxRecord, read: () => Promise<T[]>): Promise<T[]> {
+  async function unlessPaused<T>(record: SandboxRecord, read: () => Promise<T[]>): Promise<T[]> {
     try {
       return await read();
     } catch (error) {
@@ -124,7 +124,7 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
     },
   ): Promise<LogEntry[]> {
     const { nodeId, executionId } = record;
-    return unlessAsleep(record, () =>
+    return unlessPaused(record, () =>
       nodes.agent(nodeId).executionLogs({ params: { executionId }, query }, NODE_LIMIT),
     );
   }

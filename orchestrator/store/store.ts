@@ -13,7 +13,7 @@ import { keyStore } from "./keys.ts";
 import { networkStore } from "./networks.ts";
 import { nodeStore } from "./nodes.ts";
 import { projectStore } from "./projects.ts";
-import { sleeperStore } from "./sandboxes/paused.ts";
+import { pausedSandboxStore } from "./sandboxes/paused.ts";
 import type { MoveSet, NetworkColumns, SandboxRecord } from "./sandboxes/record.ts";
 import { type MoveIf, sandboxStore } from "./sandboxes/sandboxes.ts";
 import { type NewCapture, snapshotStore } from "./snapshots.ts";
@@ -46,7 +46,7 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
     events,
     snapshots,
     networks,
-    sleepers: sleeperStore(db, sealing),
+    pausedSandboxes: pausedSandboxStore(db, sealing),
     projects: projectStore(db, now),
     keys: keyStore(db, now),
     templates: templateStore(db, now),

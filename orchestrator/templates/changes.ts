@@ -32,7 +32,7 @@ export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handler
   async function removeSnapshot(template: Template, tag: string | undefined, reference: string): Promise<void> {
     const tagged = tag === undefined ? undefined : await store.templates.tagged(template.id, tag);
     if (tag !== undefined && tagged === undefined) throw noTemplate(reference);
-    if (await store.sleepers.usesTemplate(template.id, tagged?.id)) {
+    if (await store.pausedSandboxes.usesTemplate(template.id, tagged?.id)) {
       throw new AppError("bad_request", `snapshot '${reference}' is in use: sandboxes started from it are still there`);
     }
     if (tag === undefined) {

@@ -1,10 +1,10 @@
 /** Runs work with the same key one after the other. */
 
-export interface InLine {
+export interface KeyedMutex {
   <T>(key: string, work: () => Promise<T>): Promise<T>;
 }
 
-export function createInLine(): InLine {
+export function createKeyedMutex(): KeyedMutex {
   const last = new Map<string, Promise<unknown>>();
   return (key, work) => {
     const before = last.get(key) ?? Promise.resolve();

@@ -1,6 +1,6 @@
 /** A semaphore with a first-come queue, and a limit of turns per owner. */
 
-export interface Turns {
+export interface Semaphore {
   /**
    * Resolves to the function that releases the turn; rejects when the signal comes first.
    * @param owner turns with the same owner number at most `perOwner`; the queue skips that owner meanwhile
@@ -16,7 +16,7 @@ interface Waiting {
 }
 
 /** @param perOwner most turns of one owner; absent: all of them */
-export function createTurns(atOnce: number, perOwner = atOnce): Turns {
+export function createSemaphore(atOnce: number, perOwner = atOnce): Semaphore {
   const line: Waiting[] = [];
   const owned = new Map<string, number>();
   const state = { busy: 0 };

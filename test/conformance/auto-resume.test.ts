@@ -12,7 +12,7 @@ const PORT = 8000;
 const lifecycle = { onTimeout: "pause", autoResume: true } as const;
 
 /** Paused, with a server that was listening. */
-async function sleeper(options: SandboxOpts = {}): Promise<Sandbox> {
+async function pausedSandbox(options: SandboxOpts = {}): Promise<Sandbox> {
   const sandbox = await ownSandbox({ lifecycle, ...options });
   await startFileServer(sandbox, PORT, "awake");
   await sandbox.pause();
@@ -23,7 +23,7 @@ const stateOf = async (sandbox: Sandbox) => (await Sandbox.getInfo(sandbox.sandb
 
 describe("wakes", () => {
   test("for a request to a port, which the server that was listening answers", async () => {
-    const sandbox = await sleeper();
+    const sandbox = await pausedSandbox();
     expect((await sandbox.getInfo()).lifecycle).toEqual(lifecycle);
     expect(await visit(platform, sandbox, { port: PORT })).toEqual({ status: 200, text: "awake" });
     expect(await stateOf(sandbox)).toBe("running");
@@ -32,7 +32,7 @@ describe("wakes", () => {
   });
 
   test("for many requests at once, which are all answered", async () => {
-    const sandbox = await sleeper();
+    const sandbox = await pausedSandbox();
     const answers = await Promise.all(Array.from({ length: 10 }, () => visit(platform, sandbox, { port: PORT })));
     expect(answers).toEqual(answers.map(() => ({ status: 200, text: "awake" })));
   });
@@ -87,7 +87,7 @@ describe("stays asleep", () => {
   });
 
   test("for envd's port without its token", async () => {
-    const sandbox = await sleeper();
+    const sandbox = await pausedSandbox();
     expect((await visit(platform, sandbox, { port: 49_983, path: "/health" })).status).toBe(403);
     expect(await stateOf(sandbox)).toBe("paused");
     const { envdAccessToken } = await targetOf(platform, sandbox.sandboxId);
@@ -96,7 +96,7 @@ describe("stays asleep", () => {
   });
 
   test("behind private traffic without its token", async () => {
-    const sandbox = await sleeper({ network: { allowPublicTraffic: false } });
+    const sandbox = await pausedSandbox({ network: { allowPublicTraffic: false } });
     expect((await visit(platform, sandbox, { port: PORT })).status).toBe(403);
     expect(await stateOf(sandbox)).toBe("paused");
     const headers = { "e2b-traffic-access-token": sandbox.trafficAccessToken ?? "" };
@@ -104,7 +104,7 @@ describe("stays asleep", () => {
   });
 
   test("for ever, once it was killed", async () => {
-    const sandbox = await sleeper();
+    const sandbox = await pausedSandbox();
     await sandbox.kill();
     expect((await visit(platform, sandbox, { port: PORT })).status).toBe(502);
   });

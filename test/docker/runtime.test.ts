@@ -55,11 +55,11 @@ async function makeContainer(options: ContainerOptions = {}): Promise<string> {
   return id;
 }
 
-async function mark(id: string, marks: { netns?: string; restore?: string }): Promise<void> {
+async function mark(id: string, annotations: { netns?: string; restore?: string }): Promise<void> {
   const directory = join(RUN_DIRECTORY, "containers", id);
   await mkdir(directory, { recursive: true });
-  if (marks.netns !== undefined) await writeFile(join(directory, "netns"), `${marks.netns}\n`);
-  if (marks.restore !== undefined) await symlink(marks.restore, join(directory, "restore"));
+  if (annotations.netns !== undefined) await writeFile(join(directory, "netns"), `${annotations.netns}\n`);
+  if (annotations.restore !== undefined) await symlink(annotations.restore, join(directory, "restore"));
 }
 
 const countIn = async (id: string) => Number(await docker("exec", id, "cat", "/tmp/count"));

@@ -17,7 +17,7 @@ import type { PoolTarget, StartBody } from "../../shared/agent-api/routes.ts";
 import { newSandboxId } from "../../shared/ids.ts";
 import { OPEN } from "../../shared/policy/egress-policy.ts";
 import { createLog } from "../../shared/program/log.ts";
-import { createTurns, shareOf } from "../../shared/program/semaphore.ts";
+import { createSemaphore, shareOf } from "../../shared/program/semaphore.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
 import type { FakeEngine } from "./fake-engine.ts";
 import { roomyDisk } from "./fake-machine.ts";
@@ -109,7 +109,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     ...common,
     pool,
     boot: (spec, signal) => boot(spec, bootDeps, signal),
-    turns: createTurns(options.coldAtOnce ?? 4),
+    semaphore: createSemaphore(options.coldAtOnce ?? 4),
     queueMs: options.queueMs ?? 1_000,
   });
   const { before } = options;
@@ -127,7 +127,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       slots,
       disposal,
       found: before ?? nothing,
-      turns: createTurns(4, shareOf(4)),
+      semaphore: createSemaphore(4, shareOf(4)),
       restoreLimitMs: options.restoreLimitMs,
       resolver: machine.plan.gateway,
       diskBytes: () => 0,

@@ -1,5 +1,5 @@
 /**
- * A machine in memory: engine, links, firewall, marks, cgroups and envd, with faults. What is in it outlives the agent
+ * A machine in memory: engine, links, firewall, annotations, cgroups and envd, with faults. What is in it outlives the agent
  * that made it, so a test can let one agent go and look what the next one makes of what is left.
  */
 
@@ -39,7 +39,7 @@ export interface FakeEngine {
   readonly plan: Plan;
   readonly containers: ReadonlyMap<string, FakeContainer>;
   readonly slots: ReadonlySet<number>;
-  readonly marks: ReadonlyMap<string, string>;
+  readonly annotations: ReadonlyMap<string, string>;
   readonly firewall: ReadonlyMap<string, SlotPolicy>;
   /** What the egress process knows, by address. */
   readonly egress: ReadonlyMap<string, SandboxEgress>;
@@ -60,7 +60,7 @@ export interface FakeEngine {
     | "firewall"
     | "egress"
     | "caFor"
-    | "marks"
+    | "annotations"
     | "openCgroup"
     | "envd"
     | "runtime"
@@ -77,7 +77,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const plan = planNetwork("t", "10.99.0.0/24");
   const containers = new Map<string, FakeContainer>();
   const slots = new Set<number>();
-  const marks = new Map<string, string>();
+  const annotations = new Map<string, string>();
   const restores = new Map<string, string>();
   const images = new Set<string>();
   const steps: string[] = [];
@@ -128,11 +128,11 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     async start(id) {
       await step("start");
       const container = known(id);
-      if (!marks.has(id)) throw new Error("a container was started without its network");
+      if (!annotations.has(id)) throw new Error("a container was started without its network");
       const memory = restores.get(id);
       restores.delete(id);
       if (memory !== undefined && !images.has(memory)) throw new Error("restored from nothing");
-      const fresh = { running: true, frozen: false, pid: state.pid++, netns: marks.get(id) };
+      const fresh = { running: true, frozen: false, pid: state.pid++, netns: annotations.get(id) };
       Object.assign(container, fresh, { restored: memory, watches: memory === undefined });
     },
     async inspect(id) {
@@ -259,7 +259,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     plan,
     containers,
     slots,
-    marks,
+    annotations,
     firewall: rules,
     egress: told,
     builds: built,
@@ -287,21 +287,21 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       firewall,
       egress: () => egress,
       caFor: () => Promise.resolve(""),
-      marks: {
+      annotations: {
         async joinNetwork(id, path) {
           await step("mark");
-          marks.set(id, path);
+          annotations.set(id, path);
         },
         async restore(id, directory) {
           await step("mark memory");
           restores.set(id, directory);
         },
-        criuDirectory: (id) => `/marks/${id}`,
+        criuDirectory: (id) => `/annotations/${id}`,
         async remove(id) {
           await step("unmark");
-          marks.delete(id);
+          annotations.delete(id);
         },
-        list: () => Promise.resolve([...marks.keys()]),
+        list: () => Promise.resolve([...annotations.keys()]),
       },
       openCgroup(pid, id) {
         const container = containers.get(id);

@@ -17,7 +17,7 @@ export interface HostObjects {
   /** Elements of the firewall's two sets. */
   readonly pinned: number;
   readonly open: number;
-  readonly marks: number;
+  readonly annotations: number;
   /** Processes in all containers of the instance. */
   readonly processes: number;
   /** Shims and cgroups of containers that the engine does not know. */
@@ -52,7 +52,7 @@ export async function countHostObjects(platform: Platform): Promise<HostObjects>
     links: (await namesIn("/sys/class/net", network)).length,
     pinned: (await setElements(network, "pinned")).length,
     open: (await setElements(network, "open")).length,
-    marks: (await list(`${platform.paths.run}/containers`)).length,
+    annotations: (await list(`${platform.paths.run}/containers`)).length,
     processes: await processesIn(new Set(containers.map((one) => one.id))),
     orphanShims: await orphanShims(known),
     orphanCgroups: await orphanCgroups(known),

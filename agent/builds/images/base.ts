@@ -3,10 +3,10 @@
 import type { BuildBody, BuildSettings } from "../../../shared/agent-api/build-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
-import type { InLine } from "../../../shared/program/keyed-mutex.ts";
+import type { KeyedMutex } from "../../../shared/program/keyed-mutex.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { BuildLog } from "../build-log.ts";
-import { rootScript, type Workshop } from "../steps/build-container.ts";
+import { type BuildContainer, rootScript } from "../steps/build-container.ts";
 import { type Context, contextOf } from "../steps/context.ts";
 import { RpcError } from "../steps/processes.ts";
 import { type BaseArchiveDeps, type Fetched, fetchArchive } from "./base-archive.ts";
@@ -26,9 +26,9 @@ export interface BaseDeps {
   readonly layers: Layers;
   readonly login: Login;
   readonly archive: BaseArchiveDeps["archive"];
-  readonly open: (image: string, signal: AbortSignal) => Promise<Workshop>;
+  readonly open: (image: string, signal: AbortSignal) => Promise<BuildContainer>;
   /** One build at a time uses each image name of a registry. */
-  readonly inLine: InLine;
+  readonly mutex: KeyedMutex;
   readonly log: BuildLog;
   readonly nodeId: string;
   /** The node's own base image. */
@@ -82,14 +82,14 @@ export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: 
     log.write("info", `CACHED ${PREFIX} provisioned ${said}`, BASE_STEP);
     return { image: cached, id: (await containers.image(cached))?.id ?? key, context, settings: undefined };
   }
-  const workshop = await opened(image, deps, signal);
+  const buildContainer = await opened(image, deps, signal);
   try {
-    await provision(workshop, deps, signal);
-    const layer = await deps.layers.keep(key, workshop);
+    await provision(buildContainer, deps, signal);
+    const layer = await deps.layers.keep(key, buildContainer);
     const id = (await containers.image(layer.image))?.id ?? key;
     return { image: layer.image, id, context, settings: undefined };
   } finally {
-    await workshop.close();
+    await buildContainer.close();
   }
 }
 
@@ -101,7 +101,7 @@ type FromImage = Extract<BuildBody["from"], { is: "image" }>;
  */
 function fetchImage(from: FromImage, buildId: string, deps: BaseDeps, signal: AbortSignal): Promise<Fetched> {
   const named = parseImageName(from.image);
-  return deps.inLine(`image ${named.name}`, () => fetchNamed({ ...from, ...named, buildId }, deps, signal));
+  return deps.mutex(`image ${named.name}`, () => fetchNamed({ ...from, ...named, buildId }, deps, signal));
 }
 
 async function fetchNamed(
@@ -135,7 +135,7 @@ export function pulledName(nodeId: string, buildId: string): string {
   return `svc/from:${nodeId}-${buildId}`;
 }
 
-async function opened(image: string, deps: BaseDeps, signal: AbortSignal): Promise<Workshop> {
+async function opened(image: string, deps: BaseDeps, signal: AbortSignal): Promise<BuildContainer> {
   try {
     return await deps.open(image, signal);
   } catch (cause) {
@@ -145,14 +145,14 @@ async function opened(image: string, deps: BaseDeps, signal: AbortSignal): Promi
   }
 }
 
-async function provision(workshop: Workshop, deps: BaseDeps, signal: AbortSignal): Promise<void> {
+async function provision(buildContainer: BuildContainer, deps: BaseDeps, signal: AbortSignal): Promise<void> {
   const { log } = deps;
-  await part(CHECK_SCRIPT, workshop, deps, signal);
+  await part(CHECK_SCRIPT, buildContainer, deps, signal);
   const packages = rootScript(PACKAGES_SCRIPT);
   const output = log.output(PREFIX, BASE_STEP);
   const limit = anySignal(signal, AbortSignal.timeout(PACKAGES_LIMIT_MS));
   try {
-    const { exitCode } = await workshop.run(packages, output.push, limit);
+    const { exitCode } = await buildContainer.run(packages, output.push, limit);
     output.end();
     // envd brings what commands, files and terminals need, so an image without packages still works.
     if (exitCode !== 0)
@@ -166,15 +166,20 @@ async function provision(workshop: Workshop, deps: BaseDeps, signal: AbortSignal
     if (signal.aborted || !limit.aborted) throw error;
     log.write("warn", `${PREFIX} Installing the missing programs took too long and was left`, BASE_STEP);
   }
-  await part(USER_SCRIPT, workshop, deps, signal);
+  await part(USER_SCRIPT, buildContainer, deps, signal);
   log.write("info", `${PREFIX} The image is ready for sandboxes`, BASE_STEP);
 }
 
-async function part(text: string, workshop: Workshop, { log }: BaseDeps, signal: AbortSignal): Promise<void> {
+async function part(
+  text: string,
+  buildContainer: BuildContainer,
+  { log }: BaseDeps,
+  signal: AbortSignal,
+): Promise<void> {
   const output = log.output(PREFIX, BASE_STEP);
   let last = "";
   try {
-    const { exitCode, status } = await workshop.run(
+    const { exitCode, status } = await buildContainer.run(
       rootScript(text),
       (stream, bytes) => {
         output.push(stream, bytes);

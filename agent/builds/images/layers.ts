@@ -3,7 +3,7 @@
 import type { Containers } from "../../containers/containers.ts";
 import { type FlattenDeps, flattenWhenDeep } from "../../disk/flatten.ts";
 import type { LayerStore } from "../../store/layers.ts";
-import type { Workshop } from "../steps/build-container.ts";
+import type { BuildContainer } from "../steps/build-container.ts";
 
 export interface LayersDeps {
   readonly containers: Pick<Containers, "image" | "untag"> & FlattenDeps["containers"];
@@ -13,14 +13,14 @@ export interface LayersDeps {
 }
 
 export interface Layers {
-  /** The cached image of a key; marks it as used. */
+  /** The cached image of a key; annotations it as used. */
   use(key: string): Promise<string | undefined>;
   /** As `find`, without marking. */
   known(key: string): boolean;
   /** Records a step that changes nothing on the disk: its key stands for the image before it. */
   alias(key: string, image: string): void;
   /** Commits the container as an image. `grown`: bytes that the container added to its image. */
-  keep(key: string, workshop: Workshop): Promise<{ image: string; grown: number }>;
+  keep(key: string, buildContainer: BuildContainer): Promise<{ image: string; grown: number }>;
 }
 
 export function createLayers({ containers, findHole, store, now }: LayersDeps): Layers {
@@ -39,10 +39,10 @@ export function createLayers({ containers, findHole, store, now }: LayersDeps): 
       return layer.image;
     },
     alias: (key, image) => store.put({ key, image, bytes: 0, usedAt: now() }),
-    async keep(key, workshop) {
+    async keep(key, buildContainer) {
       const image = layerImage(key);
-      const below = (await containers.image(workshop.container.build.image))?.bytes ?? 0;
-      await workshop.commit(image);
+      const below = (await containers.image(buildContainer.container.build.image))?.bytes ?? 0;
+      await buildContainer.commit(image);
       await flattenWhenDeep(image, { containers, findHole });
       const bytes = (await containers.image(image))?.bytes ?? below;
       const grown = Math.max(0, bytes - below);

@@ -15,7 +15,7 @@ import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Context } from "./context.ts";
 import { type Ended, type EnvdUser, type Output, type Processes, RpcError, type Running } from "./processes.ts";
 
-export interface WorkshopDeps {
+export interface BuildContainerDeps {
   readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   readonly gate: Pick<Gate, "open">;
@@ -26,14 +26,14 @@ export interface WorkshopDeps {
   readonly now: () => number;
 }
 
-export interface WorkshopSpec {
+export interface BuildContainerSpec {
   readonly buildId: string;
   readonly templateId: string;
   readonly image: string;
   readonly resources: Resources;
 }
 
-export interface Workshop {
+export interface BuildContainer {
   readonly container: LiveContainer;
   readonly at: EnvdUser;
   /** Runs a program to its end. @throws {RpcError} when it does not start */
@@ -70,7 +70,11 @@ export function rootScript(script: string, ...args: string[]): Script {
 }
 
 /** Rejects with nothing left behind. */
-export async function openWorkshop(spec: WorkshopSpec, deps: WorkshopDeps, signal: AbortSignal): Promise<Workshop> {
+export async function openBuildContainer(
+  spec: BuildContainerSpec,
+  deps: BuildContainerDeps,
+  signal: AbortSignal,
+): Promise<BuildContainer> {
   const { buildId, templateId, image, resources } = spec;
   const { disposal, envd, gate, processes, containers, now } = deps;
   // The container's row names the build, so that recovery after a crash knows what the container is.
@@ -91,13 +95,13 @@ export async function openWorkshop(spec: WorkshopSpec, deps: WorkshopDeps, signa
         // Each program gets its variables explicitly; those of a template below do not reach a start command.
         envVars: {},
         timestamp: new Date(now()).toISOString(),
-        sandboxId: workshopId(buildId),
+        sandboxId: buildContainerId(buildId),
         templateId,
         executionId: buildId,
       },
       signal,
     );
-    await gate.open(container.slot, { executionId: buildId, sandboxId: workshopId(buildId) }, OPEN);
+    await gate.open(container.slot, { executionId: buildId, sandboxId: buildContainerId(buildId) }, OPEN);
     signal.throwIfAborted();
 
     const start = (script: Script, onOutput: Output, until: AbortSignal) => {
@@ -138,11 +142,11 @@ export async function openWorkshop(spec: WorkshopSpec, deps: WorkshopDeps, signa
 }
 
 /** Looks like a sandbox id and belongs to no sandbox. */
-export function workshopId(buildId: string): string {
+export function buildContainerId(buildId: string): string {
   return `b${buildId.replaceAll("-", "")}`;
 }
 
-async function explained(id: string, { containers }: WorkshopDeps, cause: RpcError): Promise<unknown> {
+async function explained(id: string, { containers }: BuildContainerDeps, cause: RpcError): Promise<unknown> {
   const found = await containers.inspect(id).catch(() => undefined);
   if (found === undefined || found.running) return cause;
   const why = found.oomKilled ? "it ran out of memory" : "its first process ended";

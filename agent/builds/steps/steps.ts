@@ -10,7 +10,7 @@ import type { PlannedStep } from "../images/layer-key.ts";
 import { ADD_USER_SCRIPT } from "../images/provision-script.ts";
 import { cleanArchive } from "./archive.ts";
 import { ARCHIVE_LIMITS, type ArchiveLimits, createArchiveCheck } from "./archive-rules.ts";
-import { loginShell, rootScript, type Script, type Workshop } from "./build-container.ts";
+import { type BuildContainer, loginShell, rootScript, type Script } from "./build-container.ts";
 import { type Context, describeStep } from "./context.ts";
 import { COPY_SCRIPT, splitSource } from "./copy-script.ts";
 import { type Ended, RpcError } from "./processes.ts";
@@ -36,14 +36,14 @@ export function stepPrefix(step: BuildStep, count: number): string {
 /** @throws the reason why the step failed, for the client */
 export async function doStep(
   { step, before }: PlannedStep,
-  workshop: Workshop,
+  buildContainer: BuildContainer,
   prefix: string,
   deps: StepDeps,
 ): Promise<void> {
   switch (step.type) {
     case "RUN": {
       const context = { ...before, user: step.user === undefined || step.user === "" ? before.user : step.user };
-      await command(step.command, context, workshop, { ...deps, prefix, step: String(step.number) });
+      await command(step.command, context, buildContainer, { ...deps, prefix, step: String(step.number) });
       return;
     }
     case "ENV":
@@ -52,16 +52,21 @@ export async function doStep(
       await script(
         rootScript(WORKDIR_SCRIPT, step.path, before.user),
         `the directory '${step.path}' cannot be made`,
-        workshop,
+        buildContainer,
         deps,
       );
       return;
     case "USER":
       if (step.user === "root" || /^\d+$/.test(step.user)) return;
-      await script(rootScript(ADD_USER_SCRIPT, step.user), `the user '${step.user}' cannot be made`, workshop, deps);
+      await script(
+        rootScript(ADD_USER_SCRIPT, step.user),
+        `the user '${step.user}' cannot be made`,
+        buildContainer,
+        deps,
+      );
       return;
     case "COPY":
-      await copy(step, before, workshop, deps);
+      await copy(step, before, buildContainer, deps);
   }
 }
 
@@ -69,11 +74,11 @@ export async function doStep(
 async function command(
   text: string,
   context: Context,
-  workshop: Workshop,
+  buildContainer: BuildContainer,
   { log, prefix, step, signal }: Pick<StepDeps, "log" | "signal"> & { readonly prefix: string; readonly step: string },
 ): Promise<void> {
   const output = log.output(prefix, step);
-  const ended = await tried(text, () => workshop.run(loginShell(text, context), output.push, signal)).finally(
+  const ended = await tried(text, () => buildContainer.run(loginShell(text, context), output.push, signal)).finally(
     output.end,
   );
   if (ended.exitCode !== 0) throw new AppError("bad_request", `failed to run command '${text}': ${ended.status}`);
@@ -106,11 +111,11 @@ ids=$(sed -n "s/^$2:[^:]*:\\([0-9]*\\):\\([0-9]*\\):.*/\\1:\\2/p" /etc/passwd | 
 async function script(
   what: Script,
   otherwise: string,
-  workshop: Workshop,
+  buildContainer: BuildContainer,
   { signal }: Pick<StepDeps, "signal">,
 ): Promise<void> {
   let text = "";
-  const ended: Ended = await workshop.run(
+  const ended: Ended = await buildContainer.run(
     what,
     (_stream, bytes) => (text = (text + bytes.toString("utf8")).slice(-2_000)),
     signal,
@@ -123,7 +128,7 @@ async function script(
 async function copy(
   step: Extract<BuildStep, { type: "COPY" }>,
   before: Context,
-  workshop: Workshop,
+  buildContainer: BuildContainer,
   deps: StepDeps,
 ): Promise<void> {
   const { source, destination, filesHash, mode = "" } = step;
@@ -138,7 +143,7 @@ async function copy(
   });
   const archive = cleanArchive(await deps.files(filesHash, deps.signal), check);
   try {
-    await workshop.upload(`${directory}/archive.tar`, archive, deps.signal);
+    await buildContainer.upload(`${directory}/archive.tar`, archive, deps.signal);
   } finally {
     archive.destroy();
   }
@@ -147,7 +152,7 @@ async function copy(
   await script(
     rootScript(COPY_SCRIPT, directory, from, wild ? "yes" : "no", target, owner, mode),
     failed,
-    workshop,
+    buildContainer,
     deps,
   );
 }

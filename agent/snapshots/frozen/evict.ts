@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
-import type { Marks } from "../../containers/annotations.ts";
+import type { Annotations } from "../../containers/annotations.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Slots } from "../../network/slots.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
@@ -16,19 +16,19 @@ export interface CoolingDeps {
   readonly containers: Pick<Containers, "inspect" | "kill">;
   readonly disposal: Pick<Disposal, "kill">;
   readonly slots: Pick<Slots, "give">;
-  readonly marks: Pick<Marks, "remove">;
+  readonly annotations: Pick<Annotations, "remove">;
   readonly store: Pick<ContainerStore, "remove">;
 }
 
-export type Cool = (container: LiveContainer) => Promise<void>;
+export type Evict = (container: LiveContainer) => Promise<void>;
 
-export function createCool({ containers, disposal, slots, marks, store }: CoolingDeps): Cool {
+export function createEviction({ containers, disposal, slots, annotations, store }: CoolingDeps): Evict {
   return async (container) => {
     // All of them while they are frozen: none must work on the disk while the first one dies.
     for (const pid of processes(container)) tryKill(pid);
     await disposal.kill(container);
     await stopped(container.id, containers);
-    await marks.remove(container.id);
+    await annotations.remove(container.id);
     store.remove(container.id);
     // Last: the namespace is free when the last process in it is gone.
     await slots.give(container.slot);

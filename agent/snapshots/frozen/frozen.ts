@@ -6,13 +6,13 @@
 import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
-import type { Cool } from "./evict.ts";
+import type { Evict } from "./evict.ts";
 import { planHot } from "./frozen-plan.ts";
 
 const ROUND_MS = 1_000;
 
 export interface HotDeps {
-  readonly cool: Cool;
+  readonly evict: Evict;
   readonly keepMs: number;
   readonly freeMemory: () => number;
   /** Bytes that must stay free. */
@@ -36,7 +36,7 @@ export interface Hot {
   stop(): Promise<void>;
 }
 
-export function createHot({ cool, keepMs, freeMemory, reservedMemory, now, log }: HotDeps): Hot {
+export function createHot({ evict, keepMs, freeMemory, reservedMemory, now, log }: HotDeps): Hot {
   const entries = new Map<string, { readonly container: LiveContainer; readonly since: number }>();
   const dropping = new Map<string, Promise<void>>();
   const failed = new Map<string, LiveContainer>();
@@ -45,7 +45,7 @@ export function createHot({ cool, keepMs, freeMemory, reservedMemory, now, log }
     const under = dropping.get(container.id);
     if (under !== undefined) return under;
     failed.delete(container.id);
-    const done = cool(container)
+    const done = evict(container)
       .catch((error: unknown) => {
         log.warn({ err: error, containerId: container.id }, "frozen container not dropped yet");
         failed.set(container.id, container);

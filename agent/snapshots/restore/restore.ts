@@ -3,9 +3,9 @@
 import { AppError } from "../../../shared/http/errors.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
-import type { Turns } from "../../../shared/program/semaphore.ts";
+import type { Semaphore } from "../../../shared/program/semaphore.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
-import type { Marks } from "../../containers/annotations.ts";
+import type { Annotations } from "../../containers/annotations.ts";
 import { envdAnswers } from "../../containers/boot.ts";
 import type { OpenCgroup } from "../../containers/cgroup.ts";
 import type { Containers } from "../../containers/containers.ts";
@@ -26,10 +26,10 @@ import { explainRestore } from "./reason.ts";
  */
 const RESTORE_LIMIT_MS = 20_000;
 
-export interface ReviveDeps {
+export interface ReinitialiseDeps {
   readonly containers: Pick<Containers, "start" | "inspect" | "kill">;
   readonly slots: Pick<Slots, "take" | "give">;
-  readonly marks: Pick<Marks, "joinNetwork" | "restore" | "remove">;
+  readonly annotations: Pick<Annotations, "joinNetwork" | "restore" | "remove">;
   readonly openCgroup: OpenCgroup;
   readonly envd: Pick<Envd, "init" | "ready" | "resumeWatches">;
   readonly stores: Pick<Stores, "snapshots" | "executions" | "containers">;
@@ -37,14 +37,14 @@ export interface ReviveDeps {
   readonly images: Images;
   readonly criu: Pick<Criu, "endRestore" | "removeLinks">;
   /** Restores and cold starts at a time, restores of one project fewer. */
-  readonly turns: Turns;
+  readonly semaphore: Semaphore;
   /** Of tests. */
   readonly restoreLimitMs?: number | undefined;
   readonly now: () => number;
   readonly log: Log;
 }
 
-export interface Revive {
+export interface Reinitialise {
   readonly disk: Disk;
   /** The snapshot whose memory comes back. */
   readonly memoryOf: Snapshot | undefined;
@@ -58,14 +58,14 @@ export interface Revived {
   readonly verified: Promise<void>;
 }
 
-export async function revive(
-  { disk, memoryOf, owner }: Revive,
-  deps: ReviveDeps,
+export async function reinitialise(
+  { disk, memoryOf, owner }: Reinitialise,
+  deps: ReinitialiseDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<Revived> {
-  const { containers, slots, marks, openCgroup, envd, stores, images } = deps;
+  const { containers, slots, annotations, openCgroup, envd, stores, images } = deps;
   const { containerId: id, controlToken } = disk;
-  const turn = await deps.turns.take(signal, memoryOf === undefined ? undefined : owner);
+  const turn = await deps.semaphore.take(signal, memoryOf === undefined ? undefined : owner);
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
@@ -75,10 +75,10 @@ export async function revive(
 
     const slot = await slots.take();
     teardown.add("slot", () => slots.give(slot));
-    teardown.add("mark", () => marks.remove(id));
-    await marks.joinNetwork(id, slot.netnsPath);
+    teardown.add("mark", () => annotations.remove(id));
+    await annotations.joinNetwork(id, slot.netnsPath);
     if (memory !== undefined) {
-      await marks.restore(id, memory.directory, memory.lazy);
+      await annotations.restore(id, memory.directory, memory.lazy);
       if (memory.lazy) await memory.serve(id);
     }
     signal.throwIfAborted();
@@ -87,7 +87,7 @@ export async function revive(
     // The engine may start it even though its answer was an error, and its shim even though the engine has died.
     teardown.add("processes", async () => {
       if (!started.known) {
-        await marks.remove(id);
+        await annotations.remove(id);
         await deps.criu.endRestore(id);
       }
       await containers.kill(id);

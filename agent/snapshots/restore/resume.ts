@@ -2,7 +2,7 @@
 
 import type { Origin, StartBody } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import type { InLine } from "../../../shared/program/keyed-mutex.ts";
+import type { KeyedMutex } from "../../../shared/program/keyed-mutex.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
@@ -10,12 +10,12 @@ import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
 import type { Hot } from "../frozen/frozen.ts";
 import { type IdentifyDeps, identify, intend } from "./reinitialise.ts";
-import { type Revive, type ReviveDeps, revive } from "./restore.ts";
+import { type Reinitialise, type ReinitialiseDeps, reinitialise } from "./restore.ts";
 
-export interface ResumeDeps extends ReviveDeps, IdentifyDeps {
+export interface ResumeDeps extends ReinitialiseDeps, IdentifyDeps {
   readonly hot: Pick<Hot, "add" | "take" | "drop" | "dropped">;
   /** One thing at a time on each snapshot. */
-  readonly inLine: InLine;
+  readonly mutex: KeyedMutex;
 }
 
 interface Resuming {
@@ -30,7 +30,7 @@ export function resume(
   deps: ResumeDeps,
   signal: AbortSignal,
 ): Promise<Launched> {
-  return deps.inLine(origin.snapshotId, async () => {
+  return deps.mutex(origin.snapshotId, async () => {
     const resuming = { executionId, body, snapshot: find(origin, body, deps) };
     const frozen = deps.hot.take(origin.snapshotId);
     if (frozen !== undefined && origin.memory) {
@@ -93,12 +93,12 @@ async function startAgain(
   const teardown = new Teardown(deps.log);
   try {
     intend(resuming, snapshot.disk.containerId, deps, teardown);
-    const from: Revive = {
+    const from: Reinitialise = {
       disk: snapshot.disk,
       memoryOf: memory ? snapshot : undefined,
       owner: resuming.body.projectId,
     };
-    const { container, verified } = await revive(from, deps, { teardown, signal });
+    const { container, verified } = await reinitialise(from, deps, { teardown, signal });
     if (!memory) await clearLinks(container, snapshot.id, deps);
     const startedAt = await identify({ ...resuming, container, watches: memory }, deps, { teardown, signal });
     await verified;

@@ -10,9 +10,9 @@ import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
 import { type IdentifyDeps, identify, intend } from "./reinitialise.ts";
-import { type ReviveDeps, revive } from "./restore.ts";
+import { type ReinitialiseDeps, reinitialise } from "./restore.ts";
 
-export interface StartCopyDeps extends ReviveDeps, IdentifyDeps {
+export interface StartCopyDeps extends ReinitialiseDeps, IdentifyDeps {
   readonly containers: Pick<Containers, "create" | "remove" | "start" | "inspect" | "kill">;
   /** Without a directory the current one. */
   readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
@@ -36,7 +36,7 @@ export async function startCopy(
     signal.throwIfAborted();
     intend({ executionId, body }, disk.containerId, deps, teardown);
     const from = { disk, memoryOf: memory ? snapshot : undefined, owner: body.projectId };
-    const { container, verified } = await revive(from, deps, { teardown, signal });
+    const { container, verified } = await reinitialise(from, deps, { teardown, signal });
     if (!memory) await clearLinks(container, snapshot.id, deps);
     // Its memory still holds what the original is addressed with.
     const currentToken = memory ? snapshot.disk.controlToken : undefined;

@@ -2,7 +2,7 @@
 
 import type { StoredSnapshot } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import type { InLine } from "../../../shared/program/keyed-mutex.ts";
+import type { KeyedMutex } from "../../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
@@ -17,7 +17,7 @@ export interface SnapshotsDeps {
   readonly containers: Pick<Containers, "remove" | "removeImage">;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   /** One thing at a time on each snapshot. */
-  readonly inLine: InLine;
+  readonly mutex: KeyedMutex;
   readonly log: Log;
 }
 
@@ -33,7 +33,7 @@ export interface Snapshots {
   settled(): Promise<void>;
 }
 
-export function createSnapshots({ store, files, hot, containers, disposal, inLine, log }: SnapshotsDeps): Snapshots {
+export function createSnapshots({ store, files, hot, containers, disposal, mutex, log }: SnapshotsDeps): Snapshots {
   const background = new Set<Promise<void>>();
 
   const removeDisk = async ({ id, disk }: Snapshot) => {
@@ -48,7 +48,7 @@ export function createSnapshots({ store, files, hot, containers, disposal, inLin
   };
 
   const remove = (id: string): Promise<void> =>
-    inLine(id, async () => {
+    mutex(id, async () => {
       const snapshot = store.get(id);
       if (snapshot?.state === "capturing") throw new AppError("conflict", "the snapshot is being taken");
       if (snapshot?.kind === "pause" && snapshot.state === "stored") await removeDisk(snapshot);

@@ -7,7 +7,13 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { envdToken, sameSecret, trafficToken } from "../../../shared/ids.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { ENVD_PORT } from "../../../shared/proxy/hop-contract.ts";
-import type { EdgeRoutes, Sleeper, Wake, WakeResult, WakeTokens } from "../../edge/sandbox-lookup.ts";
+import type {
+  AutoResume,
+  AutoResumeResult,
+  EdgeRoutes,
+  PausedSandbox,
+  VisitorTokens,
+} from "../../edge/sandbox-lookup.ts";
 import { findSigner } from "../../edge/signed-url.ts";
 import type { Project } from "../../store/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
@@ -16,9 +22,9 @@ import type { Resuming } from "./resume.ts";
 import type { Transitions } from "./transitions.ts";
 
 export interface Waking {
-  readonly wake: Wake;
+  readonly wake: AutoResume;
   /** Paused sandboxes that a signed URL may resume. */
-  sleepers(): Promise<readonly Sleeper[]>;
+  pausedSandboxes(): Promise<readonly PausedSandbox[]>;
   /** A sandbox was paused: drops the cached list of paused sandboxes. */
   changed(): void;
 }
@@ -44,19 +50,19 @@ const LEAST_SECONDS = 300;
 const SLEEPERS_FRESH_MS = 1_000;
 const ROUNDS = 3;
 
-const NOT_FOUND: WakeResult = { is: "not_found" };
+const NOT_FOUND: AutoResumeResult = { is: "not_found" };
 
 export function createWaking(deps: WakingDeps): Waking {
   const { store } = deps;
   let waiting = 0;
-  let known: { readonly at: number; readonly list: Promise<readonly Sleeper[]> } | undefined;
+  let known: { readonly at: number; readonly list: Promise<readonly PausedSandbox[]> } | undefined;
 
-  async function wakeNow(sandboxId: string, port: number, tokens: WakeTokens): Promise<WakeResult> {
+  async function wakeNow(sandboxId: string, port: number, tokens: VisitorTokens): Promise<AutoResumeResult> {
     for (let round = 0; round < ROUNDS; round++) {
       const record = await store.sandboxes.get(sandboxId);
       if (record === undefined) return NOT_FOUND;
       if (record.state === "running" || record.state === "snapshotting") return routed(sandboxId);
-      if (!mayWake(record)) return NOT_FOUND;
+      if (!mayAutoResume(record)) return NOT_FOUND;
       const message = denial(record, { port, tokens, seed: deps.seed });
       if (message !== undefined) return { is: "denied", message };
       if (record.state === "pausing") {
@@ -75,12 +81,12 @@ export function createWaking(deps: WakingDeps): Waking {
     return { is: "transitioning" };
   }
 
-  function routed(sandboxId: string): WakeResult {
+  function routed(sandboxId: string): AutoResumeResult {
     const route = deps.routes.lookup(sandboxId);
     return route === undefined ? NOT_FOUND : { is: "running", route };
   }
 
-  function failure(sandboxId: string, reason: unknown): WakeResult {
+  function failure(sandboxId: string, reason: unknown): AutoResumeResult {
     const error = AppError.from(reason);
     if (error.code === "too_many_sandboxes") return { is: "limited", message: error.message };
     if (error.status === 409) return { is: "transitioning" };
@@ -89,8 +95,8 @@ export function createWaking(deps: WakingDeps): Waking {
     return NOT_FOUND;
   }
 
-  async function readSleepers(): Promise<readonly Sleeper[]> {
-    const ids = await store.sleepers.wakeable();
+  async function readPausedSandboxes(): Promise<readonly PausedSandbox[]> {
+    const ids = await store.pausedSandboxes.autoResumable();
     return ids.map((sandboxId) => ({ sandboxId, envdAccessToken: envdToken(deps.seed, sandboxId) }));
   }
 
@@ -107,9 +113,9 @@ export function createWaking(deps: WakingDeps): Waking {
       }
     },
 
-    sleepers() {
+    pausedSandboxes() {
       if (known === undefined || deps.now() - known.at > SLEEPERS_FRESH_MS) {
-        known = { at: deps.now(), list: readSleepers() };
+        known = { at: deps.now(), list: readPausedSandboxes() };
         known.list.catch(() => {
           known = undefined;
         });
@@ -124,9 +130,13 @@ export function createWaking(deps: WakingDeps): Waking {
 }
 
 /** The resume continues when its visitor disconnects or waited too long: other requests may have joined it. */
-async function within(work: Promise<WakeResult>, signal: AbortSignal, timeoutMs: number): Promise<WakeResult> {
+async function within(
+  work: Promise<AutoResumeResult>,
+  signal: AbortSignal,
+  timeoutMs: number,
+): Promise<AutoResumeResult> {
   let stop: () => void = () => undefined;
-  const limit = new Promise<WakeResult>((resolve) => {
+  const limit = new Promise<AutoResumeResult>((resolve) => {
     const end = () => resolve({ is: "transitioning" });
     const timer = setTimeout(end, timeoutMs);
     signal.addEventListener("abort", end, { once: true });
@@ -143,7 +153,7 @@ async function within(work: Promise<WakeResult>, signal: AbortSignal, timeoutMs:
 }
 
 /** By its policy, and only where no memory would be lost: a snapshot without memory needs an explicit connect. */
-export function mayWake(
+export function mayAutoResume(
   record: Pick<SandboxRecord, "state" | "autoResume" | "snapshot" | "capture" | "resumption">,
 ): boolean {
   if (!record.autoResume) return false;
@@ -155,7 +165,7 @@ export function mayWake(
 /** Why this visitor may not resume the sandbox; undefined when it may. Pure. */
 export function denial(
   { id, network }: Pick<SandboxRecord, "id" | "network">,
-  visit: { readonly port: number; readonly tokens: WakeTokens; readonly seed: string },
+  visit: { readonly port: number; readonly tokens: VisitorTokens; readonly seed: string },
 ): string | undefined {
   const { port, tokens, seed } = visit;
   if (port === ENVD_PORT) {

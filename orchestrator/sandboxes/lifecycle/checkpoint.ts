@@ -136,7 +136,8 @@ export function createCapturing(deps: CapturingDeps): Capturing {
   /** The name moved to another capture: deletes this one unless something still names or needs it. */
   async function supersede(former: Build): Promise<void> {
     const tags = await store.templates.tagsOf(former.id);
-    if (tags.length === 0 && !(await store.sleepers.usesTemplate(former.templateId, former.id))) await discard(former);
+    if (tags.length === 0 && !(await store.pausedSandboxes.usesTemplate(former.templateId, former.id)))
+      await discard(former);
   }
 
   async function discard(build: Build): Promise<void> {

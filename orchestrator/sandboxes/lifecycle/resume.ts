@@ -103,7 +103,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
       const reason = `node ${nodeId}, which holds the sandbox's snapshot, is not answering`;
       throw new AppError("no_compatible_node", `Failed to place sandbox: no compatible node: ${reason}`);
     }
-    const claimed = await store.sleepers.claim(
+    const claimed = await store.pausedSandboxes.claim(
       {
         id,
         snapshotId,

@@ -19,9 +19,9 @@ export interface ResumeClaim {
 /** Below the smallest limit of variables in one statement. */
 const CHUNK = 500;
 
-export type SleeperStore = ReturnType<typeof sleeperStore>;
+export type PausedSandboxStore = ReturnType<typeof pausedSandboxStore>;
 
-export function sleeperStore(db: Database, sealing: Seal) {
+export function pausedSandboxStore(db: Database, sealing: Seal) {
   return {
     /**
      * paused → starting with a new execution id, from the snapshot that the caller saw. Undefined: the row has changed, or
@@ -77,7 +77,7 @@ export function sleeperStore(db: Database, sealing: Seal) {
     },
 
     /** The snapshots that paused sandboxes of a node resume from. */
-    async asleepOn(nodeId: string): Promise<{ readonly id: string; readonly snapshotId: string }[]> {
+    async pausedOn(nodeId: string): Promise<{ readonly id: string; readonly snapshotId: string }[]> {
       const rows = await db
         .selectFrom("sandboxes")
         .select(["id", "snapshot_id"])
@@ -88,7 +88,7 @@ export function sleeperStore(db: Database, sealing: Seal) {
     },
 
     /** Ids of the paused sandboxes that traffic may resume. */
-    async wakeable(): Promise<string[]> {
+    async autoResumable(): Promise<string[]> {
       const rows = await db
         .selectFrom("sandboxes")
         .select("id")

@@ -10,7 +10,7 @@ import { announcesBody, headerValue } from "../raw-headers.ts";
 import type { Client, Handler } from "./client.ts";
 import { plainHead } from "./hand-back.ts";
 import { refuseMalformed } from "./malformed.ts";
-import { Turns } from "./turns.ts";
+import { RequestQueue } from "./request-queue.ts";
 import { upgradingClient } from "./upgrading.ts";
 
 /** Time limit of a head, from the first byte or from the connection's beginning. */
@@ -38,7 +38,7 @@ export interface Inbound {
 
 export async function listen(host: string, port: number, options: ListenOptions): Promise<Inbound> {
   const sockets = new Set<Socket>();
-  const turns = new Turns();
+  const queue = new RequestQueue();
   /** Writes the answer to a request that was handed back. */
   const answers = new WeakMap<Socket, (response: ServerResponse) => void>();
   const server = createServer({
@@ -67,7 +67,7 @@ export async function listen(host: string, port: number, options: ListenOptions)
     response.on("error", () => undefined);
     const write = answers.get(socket);
     answers.delete(socket);
-    turns.take(socket, response, () => {
+    queue.take(socket, response, () => {
       if (write === undefined) options.handle(plainClient(request, response));
       else write(response);
     });
@@ -86,7 +86,7 @@ export async function listen(host: string, port: number, options: ListenOptions)
   server.on("checkExpectation", onRequest);
   server.on("upgrade", (request: IncomingMessage, socket: Socket, early: Buffer) => {
     // Bytes sent ahead of the answer before them: it would be unclear which request they belong to.
-    if (socket.destroyed || turns.current(socket) !== undefined) socket.destroy();
+    if (socket.destroyed || queue.current(socket) !== undefined) socket.destroy();
     else if (isPlain(request)) handBack(request, socket, false, early);
     else {
       const answer = (write: (response: ServerResponse) => void) => {
@@ -97,7 +97,7 @@ export async function listen(host: string, port: number, options: ListenOptions)
     }
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) =>
-    refuseMalformed(error, socket as Socket, turns.current(socket as Socket), options.refusalHeaders),
+    refuseMalformed(error, socket as Socket, queue.current(socket as Socket), options.refusalHeaders),
   );
 
   await new Promise<void>((resolve, reject) => {

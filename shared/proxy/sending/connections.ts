@@ -9,13 +9,13 @@ import { cut } from "./cut.ts";
 import type { Way } from "./forward-plan.ts";
 
 /** For one way of one execution. */
-export interface WayAgents {
+export interface UpstreamAgents {
   readonly keeping: DialledAgent;
   readonly single: DialledAgent;
 }
 
 interface Execution {
-  readonly agents: Map<string, WayAgents>;
+  readonly agents: Map<string, UpstreamAgents>;
   readonly open: Set<Socket>;
 }
 
@@ -35,7 +35,7 @@ export class Connections {
     return size;
   }
 
-  agents(executionId: string, way: Way): WayAgents {
+  agents(executionId: string, way: Way): UpstreamAgents {
     const { agents } = this.#of(executionId);
     let found = agents.get(way.key);
     if (found === undefined) {

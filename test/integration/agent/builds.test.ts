@@ -153,7 +153,7 @@ async function expectNothingLeft({ engine, stores }: World): Promise<void> {
   await expect.poll(() => [...engine.containers.keys()], { interval: 5 }).toEqual([]);
   await expect.poll(() => [...engine.slots], { interval: 5 }).toEqual([]);
   await expect.poll(() => stores.containers.all()).toEqual([]);
-  await expect.poll(() => [...engine.marks.keys()]).toEqual([]);
+  await expect.poll(() => [...engine.annotations.keys()]).toEqual([]);
   await expect
     .poll(() => [...engine.builds.named.keys()].filter((name) => /^svc\/(build|from):/.test(name)))
     .toEqual([]);

@@ -49,7 +49,7 @@ test.each(["create", "link", "pin", "mark", "mark memory", "start", "inspect", "
     engine.fail(() => undefined);
     await expect.poll(() => [...engine.containers.keys()]).toEqual([]);
     await expect.poll(() => [...engine.slots]).toEqual([]);
-    expect([...engine.marks.keys()]).toEqual([]);
+    expect([...engine.annotations.keys()]).toEqual([]);
     expect(parts.stores.containers.all()).toEqual([]);
   },
 );

@@ -65,7 +65,7 @@ test.each(COLD)("an agent killed at %s of a cold start leaves nothing for the ne
   expect(found.sandboxes).toEqual([]);
   // Ready and unclaimed is as good as pooled: it may stay; everything else must go.
   expect(engine.containers.size).toBe(found.pooled.length);
-  expect(engine.marks.size).toBe(found.pooled.length);
+  expect(engine.annotations.size).toBe(found.pooled.length);
   expect(stores.executions.all()).toEqual([]);
   expect(stores.executions.exits()).toEqual([]);
   expect(stores.containers.all()).toHaveLength(found.pooled.length);

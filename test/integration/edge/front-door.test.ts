@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { EdgeRoute, WakeResult } from "../../../orchestrator/edge/sandbox-lookup.ts";
+import type { AutoResumeResult, EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
 import { fileSignature } from "../../../shared/ids.ts";
 import {
   ask,
@@ -429,7 +429,7 @@ test("more connections than the limit are refused, WebSockets among them, and co
   holders[1]?.destroy();
 });
 
-test.each<[WakeResult | "running", number, string]>([
+test.each<[AutoResumeResult | "running", number, string]>([
   ["running", 200, "awake"],
   [{ is: "not_found" }, 502, "The sandbox was not found"],
   [{ is: "denied", message: "wrong token" }, 403, "wrong token"],

@@ -11,7 +11,12 @@ import {
 } from "node:net";
 import { type NodeRoute, startNodeProxy } from "../../../agent/proxy/node-proxy.ts";
 import { type Edge, startEdge } from "../../../orchestrator/edge/edge.ts";
-import type { EdgeRoute, RemovalListener, RemovalReason, Wake } from "../../../orchestrator/edge/sandbox-lookup.ts";
+import type {
+  AutoResume,
+  EdgeRoute,
+  RemovalListener,
+  RemovalReason,
+} from "../../../orchestrator/edge/sandbox-lookup.ts";
 import { connectionLimits, type Room } from "../../../shared/http/connection-limits.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
@@ -23,7 +28,7 @@ const log = createLog({ component: "test", level: "silent" });
 export interface FrontDoorOptions {
   /** False: everything goes through the node's proxy. */
   readonly sameHost?: boolean;
-  readonly wake?: Wake;
+  readonly wake?: AutoResume;
   readonly maxConnectionsPerSandbox?: number;
   /** Of the edge and of the node's proxy, each; absent: no limit. */
   readonly room?: Room;

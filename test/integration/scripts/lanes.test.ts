@@ -54,8 +54,8 @@ echo "worst $(worst_status)"; print_failures | sort`);
 
 test("an interrupted run ends every process of its lanes and prints their output", async () => {
   const work = workDirectory();
-  const body = `sleeper() { echo begun; sleep 600 & echo $! >"$work/pid.new"; mv "$work/pid.new" "$work/pid"; wait; }
-lane() { attempt_aside 'long set' sleeper; }
+  const body = `pausedSandbox() { echo begun; sleep 600 & echo $! >"$work/pid.new"; mv "$work/pid.new" "$work/pid"; wait; }
+lane() { attempt_aside 'long set' pausedSandbox; }
 trap 'stop_lanes; exit 130' TERM
 start_lane lane
 wait_for_lanes`;

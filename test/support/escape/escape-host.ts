@@ -136,11 +136,11 @@ async function startWatcher(program: string, canaries: readonly string[]) {
   createInterface({ input: child.stdout }).on("line", (line) => lines.push(line));
   await until(() => lines.length > 0, { what: "the watch of the canaries", timeoutMs: 20_000 });
   const [watching = ""] = lines.splice(0);
-  let marks = 0;
+  let annotations = 0;
   let told = 0;
   // Events come in their order: when a mark of our own is seen, so is all that happened before it.
   const since = async (count: number): Promise<readonly string[]> => {
-    const mark = join(canaries[0] ?? "", `mark-${++marks}`);
+    const mark = join(canaries[0] ?? "", `mark-${++annotations}`);
     await writeFile(mark, "");
     await until(() => lines.some((line) => line.startsWith(`${mark} `)), { what: "the mark", timeoutMs: 20_000 });
     return lines.slice(count).filter((line) => !line.includes("/mark-") && !WALKERS.test(line));

@@ -36,7 +36,7 @@ function plan(more: Partial<Remains>) {
     alive: () => true,
     runtime: "r2",
     slots: [],
-    marks: [],
+    annotations: [],
     building: new Set<string>(),
     paused: new Map(),
   };
@@ -49,10 +49,10 @@ test("a sandbox that is recorded and alive is kept with its slot and mark", () =
     executions: [execution("e1", "c1")],
     found: [found("c1")],
     slots: [2],
-    marks: ["c1"],
+    annotations: ["c1"],
   });
   expect(steps.sandboxes).toMatchObject([{ container: { id: "c1" }, execution: { id: "e1" } }]);
-  expect(steps).toMatchObject({ removeContainers: [], removeSlots: [], removeMarks: [], ended: [] });
+  expect(steps).toMatchObject({ removeContainers: [], removeSlots: [], removeAnnotations: [], ended: [] });
 });
 
 test("a sandbox still called as it was in the pool gets its name", () => {
@@ -103,6 +103,6 @@ test("an interrupted claim is removed and not reported", () => {
 });
 
 test("containers, slots and annotations without a record are removed", () => {
-  const steps = plan({ found: [found("x"), found("y", false)], slots: [5, 6], marks: ["x", "z"] });
-  expect(steps).toMatchObject({ removeContainers: ["x", "y"], removeSlots: [5, 6], removeMarks: ["x", "z"] });
+  const steps = plan({ found: [found("x"), found("y", false)], slots: [5, 6], annotations: ["x", "z"] });
+  expect(steps).toMatchObject({ removeContainers: ["x", "y"], removeSlots: [5, 6], removeAnnotations: ["x", "z"] });
 });

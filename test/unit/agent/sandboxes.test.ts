@@ -21,11 +21,11 @@ function nothingLeft(engine: FakeEngine, { stores }: Parts): void {
   expect({
     containers: [...engine.containers.keys()],
     slots: [...engine.slots],
-    marks: [...engine.marks.keys()],
+    annotations: [...engine.annotations.keys()],
     rules: [...engine.firewall.keys()],
     containerRows: stores.containers.all(),
     executionRows: stores.executions.all(),
-  }).toEqual({ containers: [], slots: [], marks: [], rules: [], containerRows: [], executionRows: [] });
+  }).toEqual({ containers: [], slots: [], annotations: [], rules: [], containerRows: [], executionRows: [] });
 }
 
 const COLD_STEPS = ["link", "pin", "create", "mark", "start", "inspect", "ready", "init", "open"];

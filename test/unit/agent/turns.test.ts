@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createTurns, shareOf } from "../../../shared/program/semaphore.ts";
+import { createSemaphore, shareOf } from "../../../shared/program/semaphore.ts";
 
 const never = () => new AbortController().signal;
 
@@ -8,7 +8,7 @@ const settled = () => new Promise<void>((resolve) => void setImmediate(resolve))
 
 describe("turns", () => {
   test("are given in order, so many at a time", async () => {
-    const turns = createTurns(2);
+    const turns = createSemaphore(2);
     const order: number[] = [];
     const taken = [1, 2, 3, 4].map(async (n) => {
       const giveBack = await turns.take(never());
@@ -26,7 +26,7 @@ describe("turns", () => {
   });
 
   test("that one owner does not give back leave some to the others", async () => {
-    const turns = createTurns(4, shareOf(4));
+    const turns = createSemaphore(4, shareOf(4));
     const hanging = Array.from({ length: 10 }, () => turns.take(never(), "hostile"));
     await settled();
     expect([turns.busy, turns.waiting]).toEqual([3, 7]);
@@ -39,7 +39,7 @@ describe("turns", () => {
   });
 
   test("that are released go to the first waiter that may have one", async () => {
-    const turns = createTurns(2, 1);
+    const turns = createSemaphore(2, 1);
     const a = await turns.take(never(), "a");
     const b = await turns.take(never(), "b");
     const order: string[] = [];
@@ -53,7 +53,7 @@ describe("turns", () => {
   });
 
   test("of a waiter that gave up stay free, and a second release has no effect", async () => {
-    const turns = createTurns(1, 1);
+    const turns = createSemaphore(1, 1);
     const first = await turns.take(never(), "a");
     const leaving = new AbortController();
     const left = turns.take(leaving.signal, "a");

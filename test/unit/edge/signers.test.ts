@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Sleeper } from "../../../orchestrator/edge/sandbox-lookup.ts";
+import type { PausedSandbox } from "../../../orchestrator/edge/sandbox-lookup.ts";
 import { readSigned, type Signed } from "../../../orchestrator/edge/signed-url.ts";
 import { createSigners } from "../../../orchestrator/edge/signers.ts";
 import { fileSignature } from "../../../shared/ids.ts";
@@ -10,7 +10,7 @@ const STRANGER = "198.51.100.7";
 function setUp() {
   const clock = { now: 1_000_000 };
   const running = new Map(["one", "two", "three"].map((id) => [id, { sandboxId: id, envdAccessToken: `token-${id}` }]));
-  const asleep: Sleeper[] = [{ sandboxId: "resting", envdAccessToken: "token-resting" }];
+  const asleep: PausedSandbox[] = [{ sandboxId: "resting", envdAccessToken: "token-resting" }];
   const counts = { searches: 0 };
   const signers = createSigners({
     routes: {
@@ -20,7 +20,7 @@ function setUp() {
         return running.values();
       },
     },
-    sleepers: () => Promise.resolve(asleep),
+    pausedSandboxes: () => Promise.resolve(asleep),
     now: () => clock.now,
   });
   return { clock, running, asleep, counts, find: signers.find };

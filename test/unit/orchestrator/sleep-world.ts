@@ -240,7 +240,7 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
 
   async function plan() {
     const stored = [...snapshots.values()];
-    const wanted = await store.sleepers.wanted(stored.map(({ snapshotId }) => snapshotId));
+    const wanted = await store.pausedSandboxes.wanted(stored.map(({ snapshotId }) => snapshotId));
     const record = await store.sandboxes.get(ID);
     const reported = [...live.keys()].map((executionId) => {
       return { executionId, sandboxId: ID, address: "", startedAt: 0, endAt: record?.endAt ?? 0 };

@@ -1,8 +1,8 @@
 /** Who may wake what, and for how long. */
 
 import { describe, expect, test } from "vitest";
-import type { WakeTokens } from "../../../orchestrator/edge/sandbox-lookup.ts";
-import { denial, mayWake, secondsFor } from "../../../orchestrator/sandboxes/lifecycle/auto-resume.ts";
+import type { VisitorTokens } from "../../../orchestrator/edge/sandbox-lookup.ts";
+import { denial, mayAutoResume, secondsFor } from "../../../orchestrator/sandboxes/lifecycle/auto-resume.ts";
 import { envdToken, fileSignature, trafficToken } from "../../../shared/ids.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 
@@ -27,7 +27,7 @@ describe("policy", () => {
     [false, "killing", { snapshot: withMemory }],
     [false, "gone", { snapshot: withMemory }],
   ])("%s: %s with %j", (expected, state, over) => {
-    expect(mayWake({ ...none, state, ...over })).toBe(expected);
+    expect(mayAutoResume({ ...none, state, ...over })).toBe(expected);
   });
 });
 
@@ -39,7 +39,7 @@ describe("tokens", () => {
   const signed = (token: string) =>
     ({ signature: signature(token), path, operation: "read", username: "", expiration: undefined }) as const;
 
-  test.each<[string, boolean, [typeof open | typeof closed, number], WakeTokens]>([
+  test.each<[string, boolean, [typeof open | typeof closed, number], VisitorTokens]>([
     ["any port of an open one, with nothing", true, [open, 80], {}],
     ["a port of a closed one, with nothing", false, [closed, 80], {}],
     ["a port of a closed one, with a wrong token", false, [closed, 80], { trafficAccessTokens: ["x"] }],

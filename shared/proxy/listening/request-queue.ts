@@ -11,7 +11,7 @@ interface Line {
   readonly waiting: { readonly response: ServerResponse; readonly begin: () => void }[];
 }
 
-export class Turns {
+export class RequestQueue {
   readonly #lines = new WeakMap<Socket, Line>();
 
   /** The response that is being written on this connection. */
