@@ -72,6 +72,14 @@ export const AgentConfig = Type.Object({
   }),
 
   egressPort: port(0, "Port of the egress process at the gateway; 0 picks a free one and keeps it"),
+  egressUid: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 4_294_967_294,
+      description:
+        "Number of the user that the egress process runs as; nothing else should run as it. Default: another one for each start, above 1879048191",
+    }),
+  ),
   egressProxyAllow: Type.String({
     default: "",
     maxLength: 4096,

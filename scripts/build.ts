@@ -103,14 +103,15 @@ async function bundleAgent(): Promise<void> {
   compile("agent/network", "svc-table-watch");
 }
 
-/** Beside it what makes its socket, which no setting of Node can. */
+/** Beside it what makes its sockets and takes its rights away, before Node begins. */
 async function bundleEgress(): Promise<void> {
   await bundleProgram("egress", "agent/egress");
-  compile("agent/egress", "svc-transparent");
+  compile("agent/egress/launch", "svc-egress", "filter");
 }
 
-function compile(folder: string, name: string): void {
-  execFileSync("cc", ["-static", "-Os", "-s", "-Wall", "-o", join(dist, name), `${name}.c`], {
+function compile(folder: string, name: string, ...parts: readonly string[]): void {
+  const sources = [name, ...parts].map((part) => `${part}.c`);
+  execFileSync("cc", ["-static", "-Os", "-s", "-Wall", "-o", join(dist, name), ...sources], {
     cwd: join(root, folder),
     stdio: "inherit",
   });

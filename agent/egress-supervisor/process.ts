@@ -32,11 +32,13 @@ export interface EgressProcess {
 type ResolvePlaceholder = (executionId: string, placeholder: string) => Promise<string | undefined>;
 export type Authority = Begin["authority"];
 
-export interface EgressProcessOptions extends Omit<Begin, "is" | "authority" | "sandboxes"> {
+export interface EgressProcessOptions extends Omit<Begin, "is" | "authority" | "extraCertificates" | "sandboxes"> {
   /** The program with its arguments, found anew for each start. */
   readonly command: () => Promise<readonly string[]>;
   readonly environment: Readonly<Record<string, string>>;
   readonly authority: () => Promise<Authority>;
+  /** PEM that is believed beside what the machine trusts, read anew for each start; empty: none. */
+  readonly extraCertificates: () => Promise<string>;
   readonly resolve: ResolvePlaceholder;
   readonly log: Log;
 }
@@ -44,7 +46,7 @@ export interface EgressProcessOptions extends Omit<Begin, "is" | "authority" | "
 export type OnDecisions = (sandboxId: string, entries: readonly NetworkLogEntry[], suppressed: number) => void;
 
 export function createEgressProcess(options: EgressProcessOptions, onDecisions: OnDecisions): EgressProcess {
-  const { command, environment, authority, resolve, log, ...begin } = options;
+  const { command, environment, authority, extraCertificates, resolve, log, ...begin } = options;
   const sandboxes = new Map<string, SandboxEgress>();
   const state = {
     channel: undefined as EgressChannel | undefined,
@@ -62,7 +64,13 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
     const channel = openChannel({
       command: await command(),
       environment,
-      begin: { is: "begin", ...begin, authority: await authority(), sandboxes: [...sandboxes.values()] },
+      begin: {
+        is: "begin",
+        ...begin,
+        authority: await authority(),
+        extraCertificates: await extraCertificates(),
+        sandboxes: [...sandboxes.values()],
+      },
       log,
       onMessage(message, reply) {
         if (message.is === "decisions") onDecisions(message.sandboxId, message.entries, message.suppressed);

@@ -1,25 +1,63 @@
-/** Where the egress process is, and the port it listens on. */
+/** Where the egress process is, the port it listens on, and the user that it runs as. */
 
-import { readFile, writeFile } from "node:fs/promises";
+import { randomInt } from "node:crypto";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Log } from "../../shared/program/log.ts";
 import type { RunCommand } from "../host/command.ts";
 import { nativeProgram } from "../host/native-program.ts";
 
-/** Makes the socket that only the kernel's TPROXY can use, and becomes the program. */
-const LAUNCHER = "egress/svc-transparent";
+/** Makes the sockets that only root can make, gives up being root, and becomes the program. */
+const LAUNCHER = "egress/launch/svc-egress";
 
-/** The program with its arguments, without the launcher's: as it was built, or of this checkout. */
-export async function egressProgram(
-  run: RunCommand,
-  workDir: string,
-): Promise<{ launcher: string; program: string[] }> {
+/** No user of the machine, of the engine or of a container's image has such a number; nothing is owned by one. */
+const FIRST_USER = 1_879_048_192;
+const LAST_USER = 2_147_483_646;
+
+export interface EgressLaunch {
+  /** Where sandboxes reach it: the resolver on `dnsPort`, redirected connections on `port`. */
+  readonly gateway: string;
+  readonly port: number;
+  readonly dnsPort: number;
+  /** Undefined: one that nobody knew before, so that no process in a sandbox and no other platform shares it. */
+  readonly user?: number;
+}
+
+/** The command that starts it: as it was built, or of this checkout. */
+export async function egressCommand(run: RunCommand, workDir: string, launch: EgressLaunch): Promise<string[]> {
+  const launcher = await nativeProgram(run, LAUNCHER, workDir, ["filter"]);
+  const { gateway, port, dnsPort, user = randomInt(FIRST_USER, LAST_USER) } = launch;
+  return [launcher, gateway, `${port}`, `${dnsPort}`, `${user}`, process.execPath, ...(await program(run, workDir))];
+}
+
+async function program(run: RunCommand, workDir: string): Promise<string[]> {
   const here = fileURLToPath(import.meta.url);
-  // From the sources, as tests and people who work on it do: this program's own way to load TypeScript.
-  const main = join(dirname(here), here.endsWith(".ts") ? "../egress/main.ts" : "egress.js");
-  const launcher = await nativeProgram(run, LAUNCHER, workDir);
-  return { launcher, program: [process.execPath, ...process.execArgv, main] };
+  if (!here.endsWith(".ts")) return [...process.execArgv, join(dirname(here), "egress.js")];
+  // From the sources, as tests and people who work on it do: its user may not be able to read this checkout.
+  const root = join(dirname(here), "../..");
+  const file = join(workDir, "egress.cjs");
+  const options = ["--bundle", "--platform=node", "--target=node20", "--log-level=error", `--outfile=${file}`];
+  await run(join(root, "node_modules/.bin/esbuild"), [join(root, "agent/egress/main.ts"), ...options]);
+  // Its user reads it by name.
+  await chmod(workDir, 0o711);
+  await chmod(file, 0o644);
+  return [file];
+}
+
+/** PEM of `NODE_EXTRA_CA_CERTS`, which may be a file that only root reads. Empty: there is none. */
+export async function extraCertificates(path: string | undefined, log: Log): Promise<string> {
+  if (path === undefined || path === "") return "";
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    log.warn(
+      { err: error, path },
+      "NODE_EXTRA_CA_CERTS cannot be read: hosts with header rules are verified without it",
+    );
+    return "";
+  }
 }
 
 /** The wanted one, else the one of last time while it is free, else a free one; remembered in the file. */

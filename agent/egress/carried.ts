@@ -1,6 +1,7 @@
 /** A connection on its way, whoever carries it: the plain relay, or the one that reads and changes requests. */
 
 import type { Socket } from "node:net";
+import type { SecureContext } from "node:tls";
 
 export interface Bytes {
   /** From the sandbox. */
@@ -36,6 +37,8 @@ export interface TransformOptions {
   /** The value for a placeholder at this moment. */
   resolve(placeholder: string): Promise<string | undefined>;
   readonly authority: { readonly certificate: string; readonly key: string };
+  /** Which certificates of the host are believed. */
+  readonly trust: SecureContext;
 }
 
 export type Transform = (socket: Socket, options: TransformOptions) => Carried;

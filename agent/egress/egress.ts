@@ -11,18 +11,26 @@ import type { Transform } from "./carried.ts";
 import { check } from "./check.ts";
 import { ownAddresses } from "./connect/own-addresses.ts";
 import { openNames } from "./dns/names.ts";
-import { startDns } from "./dns/resolver.ts";
+import { type DnsSockets, startDns } from "./dns/resolver.ts";
 import { upstreams } from "./dns/upstreams.ts";
 import { largeBuffers } from "./intake.ts";
 import { listen } from "./listener.ts";
 import type { Begin, FromEgress, SandboxEgress, ToEgress } from "./messages.ts";
 import { pendingValues } from "./rewrite/pending-values.ts";
+import { openTrust } from "./rewrite/trust.ts";
 import { openSandbox, type Sandbox } from "./sandbox.ts";
 import { openShares, roomOfEgress } from "./shares.ts";
 
+interface EgressSockets {
+  /** TCP that is redirected to this process. */
+  readonly redirected: number;
+  /** Questions for names, over UDP and TCP. */
+  readonly dns: DnsSockets;
+}
+
 export interface EgressDeps {
-  /** Of the listening socket. */
-  readonly fd: number;
+  /** Descriptors of its sockets: bound, and not listening yet. */
+  readonly sockets: EgressSockets;
   readonly send: (message: FromEgress) => void;
   readonly transform: Transform;
   readonly log: Log;
@@ -34,7 +42,7 @@ export interface Egress {
   stop(): Promise<void>;
 }
 
-export function openEgress({ fd, send, transform, log }: EgressDeps): Egress {
+export function openEgress({ sockets, send, transform, log }: EgressDeps): Egress {
   const teardown = new Teardown(log);
   const values = pendingValues(send);
   let served: Served | undefined;
@@ -44,10 +52,9 @@ export function openEgress({ fd, send, transform, log }: EgressDeps): Egress {
     served = serve(message, { send, transform, log, values });
     const { names, servers, taken, askerAt, end, room } = served;
     teardown.add("names", () => names.stop());
-    const { gateway: address, dnsPort: port } = message;
-    const dns = await startDns({ address, port, upstreams: servers, names, askerAt, room, log });
+    const dns = await startDns({ listen: sockets.dns, upstreams: servers, names, askerAt, room, log });
     teardown.add("resolver", () => dns.stop());
-    const listener = await listen(fd, taken, log);
+    const listener = await listen(sockets.redirected, taken, log);
     teardown.add("listener", () => listener.stop());
     teardown.add("sandboxes", end);
     send({ is: "ready" });
@@ -88,7 +95,7 @@ export function openEgress({ fd, send, transform, log }: EgressDeps): Egress {
 }
 
 type Served = ReturnType<typeof serve>;
-type ServeDeps = Omit<EgressDeps, "fd"> & { readonly values: ReturnType<typeof pendingValues> };
+type ServeDeps = Omit<EgressDeps, "sockets"> & { readonly values: ReturnType<typeof pendingValues> };
 
 /** Everything that `begin` says, in force, without a socket. */
 function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
@@ -97,10 +104,11 @@ function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
   const names = openNames(servers);
   const { authority, connectionsPerSandbox, proxyAllowedRanges } = begin;
   const isOwn = ownAddresses();
+  const trust = openTrust(begin.extraCertificates);
   const buffers = largeBuffers();
   const room = roomOfEgress(descriptorLimit(), connectionsPerSandbox);
   const shares = openShares(room.connections, "connections to the outside", log);
-  const shared = { names, isOwn, proxyAllowedRanges, transform, authority, shares, buffers, log };
+  const shared = { names, isOwn, proxyAllowedRanges, transform, authority, trust, shares, buffers, log };
 
   const forget = (address: string) => {
     sandboxes.get(address)?.end();

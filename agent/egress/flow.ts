@@ -21,6 +21,7 @@ const CUT = new Error("cut");
 export interface FlowDeps extends DialDeps {
   readonly transform: Transform;
   readonly authority: TransformOptions["authority"];
+  readonly trust: () => TransformOptions["trust"];
   readonly buffers: LargeBuffers;
   readonly log: Log;
 }
@@ -109,6 +110,7 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
         connect: () => dial(target, { port: to.port, signal, ...(to.port === 443 ? {} : { buffers }) }, deps),
         resolve: owner.resolve,
         authority: deps.authority,
+        trust: deps.trust(),
       });
     }
     return relay(socket, await dial(target, { port: to.port, signal, buffers }, deps), first);

@@ -1,4 +1,4 @@
-/** Takes redirected connections. The socket is made by svc-transparent, since Node cannot make one that takes them all. */
+/** Takes redirected connections. The socket is made by svc-egress, since Node cannot make one that takes them all. */
 
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";

@@ -1,11 +1,13 @@
 /**
- * The egress process: started by the agent through svc-transparent, ended with it. See messages.ts for what is said.
- * Exit codes: 0 stopped, 1 anything that makes it useless; the agent starts another one.
+ * The egress process: started by the agent through svc-egress, which confines it, and ended with the agent. See messages.ts
+ * for what is said. Exit codes: 0 stopped, 1 anything that makes it useless; the agent starts another one.
  */
 
+import { readFileSync } from "node:fs";
 import { warnOfFewDescriptors } from "../../shared/program/descriptors.ts";
 import { createLog, LOG_LEVELS, type LogLevel } from "../../shared/program/log.ts";
 import { openEgress } from "./egress.ts";
+import { looseEnds } from "./launch/confinement.ts";
 import type { FromEgress, ToEgress } from "./messages.ts";
 import { transform } from "./rewrite/transform.ts";
 
@@ -26,12 +28,16 @@ const send = (message: FromEgress) => {
   // The channel closing is noticed by itself, below.
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 };
-const fd = Number(process.env["SVC_EGRESS_FD"]);
-if (!process.connected || !Number.isInteger(fd) || fd < 3) {
-  die(new Error("no channel or no socket"), "started by something that is not the agent");
+const [redirected = 0, udp = 0, tcp = 0] = (process.env["SVC_EGRESS_SOCKETS"] ?? "").split(",").map(Number);
+if (!process.connected || ![redirected, udp, tcp].every((fd) => Number.isInteger(fd) && fd > 2)) {
+  die(new Error("no channel or no sockets"), "started by something that is not the agent");
 }
+// It reads what strangers send: rather no names and no redirected connections than one that could harm the node.
+const loose = looseEnds(readFileSync("/proc/self/status", "utf8"));
+if (loose.length > 0) die(new Error(loose.join(", ")), "not confined: start it by svc-egress");
+process.title = "svc-egress";
 
-const egress = openEgress({ fd, send, transform, log });
+const egress = openEgress({ sockets: { redirected, dns: { udp, tcp } }, send, transform, log });
 process.on("message", (message) => {
   egress.take(message as ToEgress).catch((error: unknown) => die(error, "could not begin"));
 });

@@ -18,13 +18,14 @@ export interface SandboxEgress {
 
 export interface Begin {
   readonly is: "begin";
-  /** Where the resolver listens, UDP and TCP. */
+  /** The address of the sockets that the process was started with. */
   readonly gateway: string;
-  readonly dnsPort: number;
   /** `SVC_DNS_UPSTREAM`: host[:port],… or empty for the resolvers of the machine. */
   readonly dnsUpstream: string;
   /** PEM: what transformed hosts are shown to sandboxes with. */
   readonly authority: { readonly certificate: string; readonly key: string };
+  /** PEM of authorities that destinations may have besides the machine's; empty: none. */
+  readonly extraCertificates: string;
   readonly connectionsPerSandbox: number;
   /** Ranges in which the operator lets egress proxies be, although sandboxes never reach them (`a.b.c.d/n`). */
   readonly proxyAllowedRanges: readonly string[];

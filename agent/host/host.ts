@@ -18,7 +18,7 @@ import { findHole } from "../disk/holes.ts";
 import { readSpace } from "../disk/space.ts";
 import { caFor, loadAuthority } from "../egress/rewrite/authority.ts";
 import { type Authority, createEgressProcess } from "../egress-supervisor/process.ts";
-import { choosePort, egressProgram } from "../egress-supervisor/program.ts";
+import { choosePort, egressCommand, extraCertificates } from "../egress-supervisor/program.ts";
 import { planNetwork } from "../network/addresses.ts";
 import { hostFirewall } from "../network/firewall.ts";
 import { hostLinks } from "../network/links.ts";
@@ -35,7 +35,7 @@ import { nativeProgram } from "./native-program.ts";
 const DNS_PORT = 53;
 
 /** What of the agent's environment the egress process gets: no secret is among it. */
-const EGRESS_ENVIRONMENT = ["PATH", "NODE_EXTRA_CA_CERTS", "NODE_OPTIONS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+const EGRESS_ENVIRONMENT = ["PATH", "NODE_OPTIONS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.ProcessEnv = {}): AgentDeps {
   const plan = planNetwork(config.networkName, config.subnet);
@@ -79,10 +79,13 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     egress: (onDecisions) =>
       createEgressProcess(
         {
-          async command() {
-            const { launcher, program } = await egressProgram(runCommand, config.runDir);
-            return [launcher, plan.gateway, String(await egressPort()), ...program];
-          },
+          command: async () =>
+            egressCommand(runCommand, config.runDir, {
+              gateway: plan.gateway,
+              port: await egressPort(),
+              dnsPort: DNS_PORT,
+              ...(config.egressUid === undefined ? {} : { user: config.egressUid }),
+            }),
           environment: {
             ...Object.fromEntries(
               EGRESS_ENVIRONMENT.map((name) => [name, environment[name] ?? ""]).filter(([, value]) => value !== ""),
@@ -90,7 +93,6 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
             SVC_LOG_LEVEL: config.logLevel,
           },
           gateway: plan.gateway,
-          dnsPort: DNS_PORT,
           dnsUpstream: config.dnsUpstream,
           connectionsPerSandbox: config.egressConnections,
           proxyAllowedRanges: config.egressProxyAllow
@@ -98,6 +100,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
             .map((text) => text.trim())
             .filter(Boolean),
           authority,
+          extraCertificates: () => extraCertificates(environment["NODE_EXTRA_CA_CERTS"], log),
           resolve: noPlaceholders,
           log,
         },

@@ -87,6 +87,7 @@ programs of the enforcement are killed, its table deleted | nothing arrives | ch
 first packets after a resume, of forks, of a pool entry | nothing arrives | chaos/egress.test.ts | the first packets
 open flows when a policy is tightened | cut before the answer | conformance/egress-update.test.ts | cuts flows that are now forbidden
 a refused change of a policy | the old one holds whole | conformance/egress-update.test.ts | is whole or not at all
+the egress process taken over: files, processes, the kernel's other doors | it is a user without rights, and refused | docker/egress-confined.test.ts
 a borrowed source address | nothing arrives | docker/agent-isolation.test.ts | a borrowed source address
 `,
   "kernel surface": `

@@ -1,6 +1,7 @@
 /** The egress process from its first moment to its end, and under load: what it does when it cannot do its work. */
 
 import { execFileSync } from "node:child_process";
+import { statSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
 import { CLOSED, OPEN } from "../../shared/policy/egress-policy.ts";
 import { type Bench, type BenchOptions, BOX, beginWith, openBench } from "../support/egress/namespaces.ts";
@@ -73,7 +74,10 @@ test.each(["disconnect", "SIGTERM"])("at %s it ends, and connections with it", a
 
 test("without free descriptors it refuses, and takes connections again afterwards", async () => {
   const bench = await begun({ connectionsPerSandbox: 1_000 });
-  execFileSync("prlimit", ["--pid", String(bench.egressPid), "--nofile=80:80"]);
+  // By its own user: root needs a capability for this that it does not have on every machine.
+  const { uid } = statSync(`/proc/${bench.egressPid}`);
+  const asItself = ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups"];
+  execFileSync("setpriv", [...asItself, "prlimit", "--pid", String(bench.egressPid), "--nofile=80:80"]);
   const outcomes = await Promise.all(
     Array.from({ length: 100 }, () =>
       bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"], limitMs: 5_000 }),

@@ -70,7 +70,7 @@ export async function egressPid(platform: Platform): Promise<number> {
   const children = (await readFile(`/proc/${agent}/task/${agent}/children`, "utf8")).split(" ").filter(Boolean);
   for (const pid of children) {
     const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
-    if (command.includes("egress.js")) return Number(pid);
+    if (/egress\.js|svc-egress/.test(command)) return Number(pid);
   }
   throw new Error("the agent has no egress process");
 }

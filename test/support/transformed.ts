@@ -3,11 +3,12 @@
 import { createServer as createHttp, type RequestListener, type Server } from "node:http";
 import { createServer as createHttps } from "node:https";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { createSecureContext, type SecureContext, connect as tlsConnect } from "node:tls";
+import { type SecureContext, connect as tlsConnect } from "node:tls";
 import { onTestFinished } from "vitest";
 import type { Authority } from "../../agent/egress/rewrite/certificates.ts";
 import { makeAuthority, makeLeaf, readSigner } from "../../agent/egress/rewrite/certificates.ts";
 import { type Ended, type Transformed, transform } from "../../agent/egress/rewrite/transform.ts";
+import { openTrust } from "../../agent/egress/rewrite/trust.ts";
 
 const DAY_MS = 86_400_000;
 const period = () => ({ from: Date.now() - DAY_MS, until: Date.now() + DAY_MS });
@@ -15,7 +16,7 @@ const period = () => ({ from: Date.now() - DAY_MS, until: Date.now() + DAY_MS })
 /** The destination's, and the node's: nobody who trusts one trusts the other. */
 const publicAuthority = await makeAuthority("test public", period());
 export const nodeAuthority = await makeAuthority("test node", period());
-const publicTrust = createSecureContext({ ca: publicAuthority.certificate });
+const publicTrust = openTrust(publicAuthority.certificate)();
 
 export interface Origin {
   readonly port: number;

@@ -28,9 +28,14 @@ const TCP_LIMITS = {
 };
 type TcpLimits = typeof TCP_LIMITS;
 
+/** Descriptors of sockets that are bound already, by somebody who may have the port. */
+export interface DnsSockets {
+  readonly udp: number;
+  readonly tcp: number;
+}
+
 export interface DnsOptions {
-  readonly address: string;
-  readonly port: number;
+  readonly listen: DnsSockets | { readonly address: string; readonly port: number };
   readonly upstreams: () => Promise<readonly Upstream[]>;
   readonly names: Names;
   /** Undefined: no sandbox has this address, and the question is not answered. */
@@ -48,8 +53,7 @@ export interface Dns {
 }
 
 export async function startDns({
-  address,
-  port,
+  listen,
   upstreams,
   names,
   askerAt,
@@ -96,8 +100,10 @@ export async function startDns({
   udp.on("message", (question, from) => {
     answerUdp(udp, question, from).catch((error: unknown) => log.debug({ err: error }, "name not resolved"));
   });
-  udp.bind(port, address);
-  await once(udp, "listening");
+  // Of a descriptor it is said within the call.
+  const listening = once(udp, "listening");
+  udp.bind("udp" in listen ? { fd: listen.udp } : listen);
+  await listening;
   udp.on("error", (error) => log.warn({ err: error }, "resolver socket failed"));
 
   const server = createServer((socket) => {
@@ -108,7 +114,7 @@ export async function startDns({
     serveTcp(socket, tcpLimits, (message) => answerTcp(message, source));
   });
   const bound = udp.address().port;
-  server.listen(bound, address);
+  server.listen("tcp" in listen ? { fd: listen.tcp } : { host: listen.address, port: bound });
   try {
     await once(server, "listening");
   } catch (error) {

@@ -37,7 +37,7 @@ export interface TransformOptions extends Destination {
   readonly resolve: Resolve;
   /** The same object each time: leaves are kept by it. */
   readonly authority: Authority;
-  /** Default: what the machine trusts. */
+  /** Which certificates of the destination are believed. Default: what the machine trusts. */
   readonly trust?: SecureContext;
 }
 

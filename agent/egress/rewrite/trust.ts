@@ -1,4 +1,4 @@
-/** Which certificates of destinations are believed: the machine's, and those of `NODE_EXTRA_CA_CERTS`. */
+/** Which certificates of destinations are believed: the machine's, and those that its operator adds. */
 
 import { readFileSync } from "node:fs";
 import { createSecureContext, rootCertificates, type SecureContext } from "node:tls";
@@ -11,28 +11,31 @@ const BUNDLES = [
   "/etc/ssl/cert.pem",
 ];
 
-function makeTrust(): SecureContext {
+/** @param extra PEM; anything without a certificate in it adds nothing */
+function makeTrust(extra: string): SecureContext {
   const system = BUNDLES.map(read).find((text) => text !== undefined);
-  // Node adds these to its own list only, which is not used where the machine has one.
-  // oxlint-disable-next-line node/no-process-env -- the name is Node's, not one of our settings
-  const extra = read(process.env["NODE_EXTRA_CA_CERTS"] ?? "");
-  const ca = [...(system === undefined ? rootCertificates : [system]), ...(extra === undefined ? [] : [extra])];
+  const ca = [...(system === undefined ? rootCertificates : [system]), ...(holdsCertificates(extra) ? [extra] : [])];
   return createSecureContext({ ca, minVersion: "TLSv1.2" });
 }
 
 function read(path: string): string | undefined {
   try {
     const text = readFileSync(path, "utf8");
-    return text.includes("BEGIN CERTIFICATE") ? text : undefined;
+    return holdsCertificates(text) ? text : undefined;
   } catch {
     return undefined;
   }
 }
 
-const made: { trust?: SecureContext } = {};
-
-/** Read once, on first use: a hundred certificates take some milliseconds. */
-export function systemTrust(): SecureContext {
-  made.trust ??= makeTrust();
-  return made.trust;
+function holdsCertificates(text: string): boolean {
+  return text.includes("BEGIN CERTIFICATE");
 }
+
+/** Made once, on first use: a hundred certificates take some milliseconds. */
+export function openTrust(extra: string): () => SecureContext {
+  const made: { trust?: SecureContext } = {};
+  return () => (made.trust ??= makeTrust(extra));
+}
+
+/** What the machine trusts. */
+export const systemTrust = openTrust("");

@@ -33,12 +33,12 @@ async function setup(command = [process.execPath, "--import", "tsx", program]) {
       command: () => Promise.resolve(command),
       environment: { FAKE_EGRESS_FILE: file, PATH: process.env["PATH"] ?? "" },
       gateway: "10.99.0.1",
-      dnsPort: 53,
       dnsUpstream: "",
       connectionsPerSandbox: 9,
       proxyAllowedRanges: [],
       log,
       authority: () => Promise.resolve({ certificate: "c", key: "k" }),
+      extraCertificates: () => Promise.resolve("more"),
       resolve: (executionId, name) =>
         name === "broken" ? Promise.reject(new Error("no")) : Promise.resolve(`${name} of ${executionId}`),
     },
@@ -70,7 +70,14 @@ test("begins with all running sandboxes, then gets each new one", async () => {
     addresses: ["203.0.113.9"],
   });
   expect(await heard()).toMatchObject([
-    { is: "begin", gateway: "10.99.0.1", connectionsPerSandbox: 9, authority: { key: "k" }, sandboxes: [sandbox(2)] },
+    {
+      is: "begin",
+      gateway: "10.99.0.1",
+      connectionsPerSandbox: 9,
+      authority: { key: "k" },
+      extraCertificates: "more",
+      sandboxes: [sandbox(2)],
+    },
     { is: "set", sandbox: sandbox(3) },
     { is: "forget", address: "10.99.0.2" },
     { is: "check", address: "10.99.0.3" },

@@ -85,7 +85,7 @@ async function world(who: (source: string) => Asker | undefined) {
   const upstreams = async () => [{ host: "127.0.0.1", port }];
   const names = openNames(upstreams);
   const dns = await onFreePort(() =>
-    startDns({ address: "127.0.0.1", port: 0, upstreams, names, askerAt: who, room, log }),
+    startDns({ listen: { address: "127.0.0.1", port: 0 }, upstreams, names, askerAt: who, room, log }),
   );
   stops.push(() => dns.stop());
 

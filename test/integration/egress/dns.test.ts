@@ -85,7 +85,7 @@ async function resolver(
   const upstreams = async () => list;
   const names = openNames(upstreams);
   const dns = await onFreePort(() =>
-    startDns({ address: "127.0.0.1", port: 0, upstreams, names, askerAt: () => who, room, tcpLimits, log }),
+    startDns({ listen: { address: "127.0.0.1", port: 0 }, upstreams, names, askerAt: () => who, room, tcpLimits, log }),
   );
   stops.push(() => dns.stop());
   const client = new Resolver({ timeout: 3_000, tries: 4 });

@@ -2,10 +2,12 @@
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Check, Forget, FromEgress, SandboxEgress, SetPolicy, ToEgress } from "../../../agent/egress/messages.ts";
+import { egressCommand } from "../../../agent/egress-supervisor/program.ts";
+import { runCommand } from "../../../agent/host/command.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 import { until } from "../until.ts";
 import type { Attempt, Outcome } from "./client.ts";
@@ -65,8 +67,8 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
   clear();
   layOut(names);
   const directory = mkdtempSync(join(tmpdir(), "egress-"));
-  const launcher = join(directory, "svc-transparent");
-  sh(`cc -static -Os -Wall -Wextra -Werror -o ${launcher} ${root}agent/egress/svc-transparent.c`);
+  chmodSync(directory, 0o755);
+  const command = await egressCommand(runCommand, directory, { gateway: GATEWAY, port: PORT, dnsPort: 53 });
 
   const start = (name: string, args: readonly string[]) =>
     spawn("nsenter", inside(name, args), { cwd: root, stdio: ["ignore", "inherit", "inherit", "ipc"] });
@@ -74,7 +76,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
   const internet = start(names.net, [...tsx, "test/support/egress/internet.ts"]);
   const client = start(names.box, [...tsx, "test/support/egress/client.ts"]);
   const direct = start(names.node, [...tsx, "test/support/egress/client.ts"]);
-  const egress = start(names.node, [launcher, GATEWAY, String(PORT), ...tsx, "agent/egress/main.ts"]);
+  const egress = start(names.node, command);
 
   const seen: Seen[] = [];
   const messages: FromEgress[] = [];
@@ -141,9 +143,9 @@ export function beginWith(policy: EgressPolicy, options: Partial<BenchOptions> =
   return {
     is: "begin",
     gateway: GATEWAY,
-    dnsPort: 53,
     dnsUpstream: RESOLVER,
     authority: authority(),
+    extraCertificates: "",
     connectionsPerSandbox: options.connectionsPerSandbox ?? 1_000,
     proxyAllowedRanges: options.proxyAllowedRanges ?? [],
     sandboxes: [sandbox(policy)],

@@ -1,0 +1,121 @@
+/*
+ * svc-egress ADDRESS PORT DNS_PORT USER PROGRAM [ARGUMENT...]
+ *
+ * Makes what only root can make, gives up being root, and becomes PROGRAM. It makes three sockets: TCP at ADDRESS:PORT
+ * that takes connections to any address (IP_TRANSPARENT), UDP and TCP at ADDRESS:DNS_PORT. PROGRAM finds their numbers
+ * in SVC_EGRESS_SOCKETS, as "4,5,6". It runs as the user and group USER (a number, which needs no entry anywhere), with no
+ * capability that it could have or get back, no_new_privs and the seccomp filter of filter.c. Any step that fails ends
+ * this program before PROGRAM begins; what it says then is for the agent's log.
+ */
+
+#define _GNU_SOURCE
+#include "filter.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { LAST_CAPABILITY = 63 };
+
+static const char USAGE[] = "usage: svc-egress ADDRESS PORT DNS_PORT USER PROGRAM [ARGUMENT...]\n"
+                            "ADDRESS is an IPv4 address, a port is 1 to 65535, USER is a number and not 0\n";
+
+/* What failed, why, and what helps, where something does. */
+static void fail(const char *what, const char *help) {
+  fprintf(stderr, "svc-egress: %s: %s%s%s\n", what, strerror(errno), help ? "; " : "", help ? help : "");
+  exit(1);
+}
+
+static unsigned long number(const char *text, unsigned long most) {
+  char *end;
+  errno = 0;
+  unsigned long value = strtoul(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end || errno || value == 0 || value > most) {
+    fputs(USAGE, stderr);
+    exit(2);
+  }
+  return value;
+}
+
+/* Not listen(): until the program does, connections are refused instead of waiting for somebody who may never come. */
+static int bound(int type, struct in_addr address, unsigned long port, int transparent) {
+  struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = address, .sin_port = htons((unsigned short)port) };
+  const int on = 1;
+  int fd = socket(AF_INET, type, 0);
+  if (fd < 0) fail("socket", NULL);
+  if (type == SOCK_STREAM && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on)) fail("SO_REUSEADDR", NULL);
+  if (transparent && setsockopt(fd, SOL_IP, IP_TRANSPARENT, &on, sizeof on)) fail("IP_TRANSPARENT", NULL);
+  if (bind(fd, (struct sockaddr *)&at, sizeof at)) {
+    fprintf(stderr, "svc-egress: %s port %lu\n", type == SOCK_STREAM ? "TCP" : "UDP", port);
+    fail("bind", "another program may have this port at the gateway");
+  }
+  return fd;
+}
+
+static void set_limits(void) {
+  /* Memory holds the authority's key and passwords of proxies: no core file. */
+  const struct rlimit none = { 0, 0 };
+  if (setrlimit(RLIMIT_CORE, &none)) fail("RLIMIT_CORE", NULL);
+}
+
+static void become(unsigned long user) {
+  /* First of all: it needs CAP_SETPCAP, which goes with the user. */
+  for (int one = 0; one <= LAST_CAPABILITY; one++)
+    if (prctl(PR_CAPBSET_READ, one, 0, 0, 0) == 1 && prctl(PR_CAPBSET_DROP, one, 0, 0, 0))
+      fail("dropping a capability", "the agent must run as root with CAP_SETPCAP");
+  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)) fail("ambient capabilities", NULL);
+  const char *help = "set SVC_EGRESS_UID to a user number that this machine can use";
+  gid_t group = (gid_t)user;
+  if (setgroups(0, NULL)) fail("setgroups", "the agent must run as root with CAP_SETGID");
+  if (setresgid(group, group, group)) fail("setresgid", help);
+  if (setresuid((uid_t)user, (uid_t)user, (uid_t)user)) fail("setresuid", help);
+
+  struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+  struct __user_cap_data_struct nothing[2];
+  memset(nothing, 0, sizeof nothing);
+  if (syscall(SYS_capset, &header, nothing)) fail("capset", NULL);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) fail("no_new_privs", NULL);
+}
+
+int main(int count, char **arguments) {
+  struct in_addr address;
+  if (count < 6 || inet_pton(AF_INET, arguments[1], &address) != 1) {
+    fputs(USAGE, stderr);
+    return 2;
+  }
+  unsigned long port = number(arguments[2], 65535), dns_port = number(arguments[3], 65535);
+  unsigned long user = number(arguments[4], 0xfffffffe);
+  char **command = arguments + 5;
+
+  int redirected = bound(SOCK_STREAM, address, port, 1);
+  int udp = bound(SOCK_DGRAM, address, dns_port, 0), tcp = bound(SOCK_STREAM, address, dns_port, 0);
+  char sockets[48];
+  snprintf(sockets, sizeof sockets, "%d,%d,%d", redirected, udp, tcp);
+  if (setenv("SVC_EGRESS_SOCKETS", sockets, 1)) fail("setenv", NULL);
+
+  /* Opened while this is root: the way to it may be closed to the user. */
+  int program = open(command[0], O_PATH | O_CLOEXEC);
+  if (program < 0) fail(command[0], NULL);
+  set_limits();
+  umask(077);
+  if (chdir("/")) fail("chdir", NULL);
+  become(user);
+
+  /* The filter knows this one call by its arguments, and refuses every other one. */
+  static const char here[] = "";
+  if (filter_calls(program, here)) fail("seccomp", "the kernel must have CONFIG_SECCOMP_FILTER");
+  syscall(SYS_execveat, program, here, command, environ, AT_EMPTY_PATH);
+  fail(command[0], "its file must be executable by everybody");
+}
