@@ -146,7 +146,7 @@ test("control tokens that the version before wrote in the clear are sealed, and 
     .prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)")
     .run(disk("2").controlToken.padEnd(60_000, "+"));
   former.prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)").run(disk("2").controlToken);
-  former.exec("pragma user_version = 7");
+  former.exec("pragma user_version = 8");
   former.close();
   expect(await filesWith(directory, "hunter2")).toEqual(["agent.db"]);
   const stores = openStores(path(), testSeal);
