@@ -1,4 +1,4 @@
-/** Puts the agent together: the only file that constructs things. Firewall first, then what runs, proxies last. */
+/** Wires the agent: firewall first, then what runs, proxies last. */
 
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -57,7 +57,7 @@ export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<
   }
 }
 
-/** State, firewall, and whatever still runs from before. */
+/** Opens the state, sets up the firewall, and takes over what still runs. */
 async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown) {
   const { log, plan, containers, links, firewall, annotations } = deps;
   await mkdir(dirname(deps.databasePath), { recursive: true, mode: 0o700 });
@@ -68,7 +68,7 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown
   teardown.add("firewall shell", () => firewall.stop());
 
   const found = await recover({ ...deps, stores });
-  const cleared = found.cleared.catch((error: unknown) => log.warn({ err: error }, "leftovers not removed"));
+  const cleared = found.cleared.catch((error: unknown) => log.warn({ err: error }, "could not remove leftovers"));
   teardown.add("leftovers", () => cleared);
 
   const slots = createSlots({ plan, links, firewall, log, ahead: config.slotsAhead });
@@ -87,7 +87,7 @@ type Base = Awaited<ReturnType<typeof takeOver>>;
 
 type ContainerSource = ReturnType<typeof startContainerSource>;
 
-/** The live set and everything that watches it. What the pieces tell each other is wired here and nowhere else. */
+/** The live set and its observers. Only this function connects them. */
 async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base & ContainerSource, teardown: Teardown) {
   const { log, now, containers } = deps;
   const { stores, disposal, pool, found, slots, gate, egressProcess: egress } = parts;

@@ -1,4 +1,4 @@
-/** What writes to the node's disk, as the reserve sees it: running sandboxes, and containers that builds work in. */
+/** Writers to the node's disk, as the reserve sees them: running sandboxes, and containers of builds. */
 
 import { readFileSync } from "node:fs";
 import type { RunCommand } from "../host/command.ts";
@@ -11,7 +11,7 @@ const WALK_LIMIT_MS = 2_000;
 export interface HostGrowth {
   /** Bytes that a process has written to disks since it began, and those of its children that it has waited for. */
   readonly written: (pid: number) => number;
-  /** How many files a directory tree holds; undefined when counting them takes too long. */
+  /** Number of files in a directory tree; undefined when counting takes too long. */
   readonly countFiles: (directory: string) => Promise<number | undefined>;
 }
 
@@ -44,15 +44,15 @@ export function hostGrowth(run: RunCommand): HostGrowth {
 export interface GrowerDeps {
   readonly growth: HostGrowth;
   readonly diskUsage: (directory: string) => Promise<number | undefined>;
-  /** Bytes of its writable layer as last measured; 0 when it was not yet. */
+  /** Bytes of its writable layer as last measured; 0 before the first measurement. */
   readonly lastUsed: (id: string) => number;
 }
 
 export interface Holding {
-  /** Of its execution or build. */
+  /** Id of its execution or build. */
   readonly id: string;
   readonly container: LiveContainer;
-  /** Instead of standing still. */
+  /** Called in place of a freeze. */
   readonly hold?: () => void;
   readonly end: () => Promise<void>;
 }

@@ -1,16 +1,16 @@
-/** Which sandbox makes the disk fuller. Three ways to tell, the cheap and certain one first. */
+/** Finds the sandbox that fills the disk, in three ways, the cheap and certain one first. */
 
-/** Something that writes to the node's disk and can be made to stand still. */
+/** A writer to the node's disk that can be frozen. */
 export interface Grower {
-  /** Of its execution or build. */
+  /** Id of its execution or build. */
   readonly id: string;
-  /** Bytes that its processes have written since they began; of some that have ended it is not known. */
+  /** Bytes that its processes have written since they began; unknown for some that have ended. */
   written(): number;
   /** Microseconds of processor time since it began. */
   cpuUs(): number;
   /** Bytes of its disk as last measured. */
   usedBefore(): number | undefined;
-  /** Bytes above the disk size it was promised, as last measured; 0 when it is within. */
+  /** Bytes beyond its disk size, as last measured; 0 when it is within. */
   over(): number;
   /** Walks its disk; undefined when that takes too long. */
   used(): Promise<number | undefined>;
@@ -22,19 +22,19 @@ interface Sample {
   readonly cpuUs: number;
 }
 
-/** Less than this between two looks is what every sandbox writes now and then. */
+/** Less than this between two checks is ordinary writing. */
 const LEAST_BYTES = 1024 ** 2;
 const LEAST_FILES = 10_000;
-/** Walking disks costs the disk: so long between two times. */
+/** Shortest time between two walks, because a walk loads the disk itself. */
 const WALK_EVERY_MS = 5_000;
 
 export interface Growth {
-  /** Remembers what each has written so far. */
+  /** Stores how much each has written so far. */
   look(growers: readonly Grower[]): void;
   /**
-   * The one to hold now; undefined when none can be told. Those over their promised disk size come first, then the one
-   * that has written most since the last look. Programs can end so that their writing is counted nowhere: then disks
-   * are walked, and when that tells nothing and it is urgent, the one that worked most is taken.
+   * The one to hold now; undefined when none can be found. Those beyond their disk size come first, then the one that has
+   * written most since the last check. Programs can end so that no counter has their writing: then disks are walked, and
+   * when that shows nothing and it is urgent, the one that used most processor time is taken.
    */
   choose(growers: readonly Grower[], short: Short): Promise<Grower | undefined>;
 }
@@ -68,7 +68,7 @@ export function createGrowth(now: () => number): Growth {
       const before = state.disks.get(grower.id) ?? grower.usedBefore();
       const used = (await grower.used()) ?? before;
       if (used !== undefined) disks.set(grower.id, used);
-      // Of one that was never measured it is known the next time.
+      // One that was never measured is known at the next check.
       if (before !== undefined && used !== undefined) found.push([grower, used - before]);
     }
     state.disks = disks;

@@ -1,41 +1,41 @@
-/** Files whose size is mostly hole: an engine that copies a disk writes zeros for it, so a copy takes gigabytes from nothing. */
+/** Finds files that are mostly hole: Docker copies holes as zeros, so a copy could take gigabytes from nothing. */
 
 import { spawn } from "node:child_process";
 import { AppError } from "../../shared/http/errors.ts";
 
 const MIB = 1024 ** 2;
-/** Of one file. */
+/** Limit for one file. */
 const MOST_IN_A_FILE = 256 * MIB;
-/** Of all files together: many small ones are one large one. */
+/** Limit for all files together: many small ones equal a large one. */
 const MOST_IN_ALL = 1024 * MIB;
-/** A file's last block, and what a file system keeps inside an inode, are no holes. */
+/** The unused end of a file's last block, and content kept in an inode, are no holes. */
 const SMALLEST = 64 * 1024;
 const BLOCK = 512;
 const LIMIT_MS = 30_000;
 const SHOWN = 200;
 const NUL = "\0";
 
-/** What a walk has found so far to be too much. */
+/** What exceeds a limit. */
 export interface Hole {
-  /** Path inside the sandbox, of the file or, where it is many, of the largest one. */
+  /** Path inside the sandbox: of the file, or of the largest one where many exceed the limit together. */
   readonly path: string;
-  /** Bytes as the file is listed, and as it takes on the disk. */
+  /** Bytes of the file's listed size, and bytes on the disk. */
   readonly size: number;
   readonly onDisk: number;
-  /** Bytes of holes in all files that were looked at until then. */
+  /** Bytes of holes in all files up to this one. */
   readonly inAll: number;
 }
 
-/** The first thing in a writable layer that must not be copied; undefined when all of it may. */
+/** The first file of a writable layer that must not be copied; undefined when all may be. */
 export type FindHole = (directory: string) => Promise<Hole | undefined>;
 
-/** Sums up holes, a file at a time. Pure. */
+/** Adds up holes, one file at a time. Pure. */
 export function createHoleSum() {
   const state = { inAll: 0, largest: undefined as Omit<Hole, "inAll"> | undefined, linked: new Set<string>() };
   return {
     /**
      * One regular file. `inode` and `links`: a file with many names is copied once.
-     * Returns what is too much now, once it is.
+     * Returns what exceeds a limit, once something does.
      */
     add(file: { size: number; blocks: number; inode: string; links: number; path: string }): Hole | undefined {
       const { size, blocks, inode, links, path } = file;
@@ -53,8 +53,8 @@ export function createHoleSum() {
 }
 
 /**
- * Walks a writable layer on its own file system, and follows no link: what is in it is the sandbox's work. The caller has
- * frozen the sandbox, so what was looked at is what will be copied.
+ * Walks a writable layer within its own file system, and follows no link: the sandbox made its contents. The caller has
+ * frozen the sandbox, so the files that are checked are the files that will be copied.
  * @throws {AppError} failed_precondition when the walk takes longer than half a minute
  */
 export const findHole: FindHole = (directory) =>

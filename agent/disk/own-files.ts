@@ -1,6 +1,6 @@
 /**
- * Files of the engine's own that are mounted into every sandbox and that its root may write: they are on the node's disk
- * outside any limit of the sandbox's, so they are cut when they grow beyond what such files ever need.
+ * Docker's own files that are mounted into every sandbox and that root inside may write. They are outside of the
+ * sandbox's disk limit, so they are cut when they grow beyond any real use.
  */
 
 import { constants } from "node:fs";
@@ -13,7 +13,7 @@ const NAMES = ["hosts", "resolv.conf", "hostname"] as const;
 const MOST_BYTES = 1024 ** 2;
 const BLOCK = 512;
 const EVERY_MS = 1_000;
-/** Containers looked at in one round: all of a thousand within five. */
+/** Containers checked in one round: all of a thousand within five rounds. */
 const PER_ROUND = 200;
 
 export interface OwnFilesDeps {
@@ -34,15 +34,15 @@ export function watchOwnFiles({ dataRoot, containers, log }: OwnFilesDeps): Loop
       for (const name of NAMES) {
         const outcome = await cutFile(join(root, "containers", id, name));
         if (outcome !== "small")
-          log.warn({ containerId: id, file: `/etc/${name}`, outcome }, "a file of the engine's is too large");
+          log.warn({ containerId: id, file: `/etc/${name}`, outcome }, "a file of Docker's in a sandbox is too large");
       }
     }
   });
 }
 
 /**
- * Cuts a file to its first 1 MiB. Never blocks: a program inside may hold a lease on the file, or may have put a pipe in
- * its place; then it returns `busy`. A file that is gone or not readable counts as small: its sandbox has ended.
+ * Cuts a file to its first 1 MiB. Never blocks: a program inside may hold a lease on the file, or have put a pipe in its
+ * place; then it returns `busy`. A missing or unreadable file counts as small, because its sandbox has ended.
  */
 export async function cutFile(path: string): Promise<"small" | "cut" | "busy"> {
   try {

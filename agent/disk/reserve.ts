@@ -1,6 +1,6 @@
 /**
- * Keeps a reserve of the node's disk free of sandboxes: the one that grows most is held (it stands still and keeps all it
- * has), nothing new is taken on, and when there is room again it goes on. One that is held for too long is ended.
+ * Keeps a reserve of the node's disk free. When it is short, the sandbox that grows most is held (frozen, nothing lost)
+ * and new work is refused; with room again it is released. One that is held for too long is ended.
  */
 
 import { AppError } from "../../shared/http/errors.ts";
@@ -20,53 +20,53 @@ import {
 } from "./space.ts";
 
 const EVERY_MS = 500;
-/** Between the first two looks at who writes, where there was none before. */
+/** Time between the first two checks of who writes. */
 const FIRST_LOOK_MS = 100;
-/** There has been room for this long before anything is released. */
+/** There must be room for this long before a sandbox is released. */
 const ROOM_FOR_MS = 5_000;
 const HELD_AT_MOST_MS = 300_000;
-/** After one was ended, before the next is: its disk is given back meanwhile. */
+/** Pause after one was ended, before the next: the disk of the first is freed meanwhile. */
 const BETWEEN_ENDS_MS = 30_000;
 
 export interface Held extends Grower {
-  /** Stops all its processes or work. May be repeated. */
+  /** Freezes all its processes or stops its work. May be repeated. */
   hold(): Promise<void>;
   release(): void;
-  /** For having been held too long. */
+  /** Ends it because it was held for too long. */
   end(): Promise<void>;
 }
 
 export interface ReserveDeps {
   readonly configuredMb: number | undefined;
-  /** What sandboxes write to. */
+  /** Directory that sandboxes write to. */
   readonly dataRoot: () => Promise<string>;
-  /** Where memory is stored. */
+  /** Directory of stored memory. */
   readonly snapshots: string;
   readonly readSpace: ReadSpace;
   readonly growers: () => readonly Held[];
-  /** Which are held has changed. */
+  /** The set of held executions has changed. */
   readonly onChange: () => void;
   readonly now: () => number;
   readonly log: Log;
 }
 
 export interface DiskReserve {
-  /** The reason why no sandbox or build can begin now; undefined while there is room. */
+  /** Why no sandbox or build can begin now; undefined while there is room. */
   refusal(): AppError | undefined;
-  /** The reason why no snapshot of this sandbox can be written now. */
+  /** Why no snapshot of this sandbox can be written now. */
   snapshotRefusal(id: string): AppError | undefined;
-  /** The reason why so much cannot be stored now. Looks at the disks at this moment. */
+  /** Why so many bytes cannot be stored now. Reads the disks at this moment. */
   storageRefusal(needed: Needed): Promise<AppError | undefined>;
   /** The disks as they are now. */
   disks(): Promise<Disks>;
-  /** The disks and their reserves as they were seen last; undefined before the first look. */
+  /** The disks and their reserves at the last check; undefined before the first. */
   seen(): { readonly snapshots: Watched; readonly sandboxes: Watched } | undefined;
   isHeld(id: string): boolean;
-  /** It stands still already, from an agent before this one. */
+  /** It is frozen already, by an agent before this one. */
   adopt(id: string): void;
-  /** From now on the disk is watched; before that there is room. */
+  /** Starts watching the disk; before that there counts as room. */
   begin(): void;
-  /** What is held stays so: the next agent adopts it. */
+  /** Held sandboxes stay held: the next agent adopts them. */
   stop(): Promise<void>;
 }
 
@@ -76,7 +76,7 @@ export interface Disks {
   readonly sandboxes: Space;
 }
 
-/** Bytes that are about to be written there. */
+/** Bytes that will be written there. */
 export type Needed = { readonly [Disk in keyof Disks]: number };
 
 export interface Watched {
@@ -96,7 +96,7 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     sandboxes: undefined as Seen | undefined,
     snapshots: undefined as Seen | undefined,
     roomSince: undefined as number | undefined,
-    /** What was free when the last one was held. */
+    /** Free bytes when the last one was held. */
     freeAtHold: Number.POSITIVE_INFINITY,
     endedAt: Number.NEGATIVE_INFINITY,
     looked: false,
@@ -116,7 +116,7 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
   const hold = async (grower: Held, free: number) => {
     state.freeAtHold = free;
     held.set(grower.id, now());
-    log.warn({ id: grower.id, free }, "held: the node's disk is short and this grows most on it");
+    log.warn({ id: grower.id, free }, "held the fastest growing sandbox, because the node's disk is short");
     await attempt(grower, () => grower.hold());
     onChange();
   };
@@ -125,7 +125,7 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     try {
       await work();
     } catch (error) {
-      log.warn({ err: error, id: grower.id }, "what is held could not be changed; it is tried again");
+      log.warn({ err: error, id: grower.id }, "could not hold or release a sandbox, trying again");
     }
   };
 
@@ -139,7 +139,7 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     }
     state.looked = true;
     const free = level.of === "bytes" ? space.freeBytes : space.freeInodes;
-    // One at a time: whether the right one was held is seen by whether less becomes free.
+    // One at a time: whether it was the right one shows in the free space.
     const grower = held.size > 0 && free >= state.freeAtHold ? undefined : await growth.choose(others, level);
     const chosen = others.find(({ id }) => id === grower?.id);
     if (chosen !== undefined) await hold(chosen, free);
@@ -154,7 +154,7 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     const grower = growers().find(({ id }) => id === longest[0]);
     if (grower === undefined) return;
     state.endedAt = now();
-    log.warn({ id: grower.id }, "ended: held for too long, and the node's disk is still short");
+    log.warn({ id: grower.id }, "ended a sandbox that was held for too long, because the node's disk is still short");
     await attempt(grower, () => grower.end());
   };
 
@@ -167,7 +167,7 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     if (state.roomSince === undefined || now() - state.roomSince < ROOM_FOR_MS) return;
     for (const grower of growers().filter(({ id }) => held.has(id))) {
       held.delete(grower.id);
-      log.info({ id: grower.id }, "released: there is room on the node's disk again");
+      log.info({ id: grower.id }, "released a sandbox, because the node's disk has room again");
       await attempt(grower, () => grower.release());
     }
     onChange();

@@ -1,4 +1,4 @@
-/** How much room a file system has, and how much of it is never given to sandboxes. */
+/** Free room of a file system, and the reserve that sandboxes never get. */
 
 import { stat, statfs } from "node:fs/promises";
 import { AppError } from "../../shared/http/errors.ts";
@@ -8,25 +8,25 @@ const MOST_RESERVED = 2048 * MIB;
 const RESERVED_SHARE = 0.05;
 const MOST_INODES_RESERVED = 100_000;
 const INODES_SHARE = 0.02;
-/** A sandbox that was held goes on when this much more than the reserve is free, so that it is not held again at once. */
+/** A held sandbox is released when this much more than the reserve is free, so that it is not held again at once. */
 const MARGIN = 1.1;
-/** From here on it is worth knowing who writes how much. */
+/** Below this the agent begins to count who writes how much. */
 const NEAR = 2;
-/** Below this share of the reserve a sandbox is held that only may be the one that grows. */
+/** Below this share of the reserve a sandbox is held even without certainty that it is the one that grows. */
 const URGENT = 0.5;
 
 export interface Space {
   /** Equal for directories of one file system. */
   readonly device: number;
-  /** What programs without root's privilege may still take. */
+  /** Bytes that programs without root's privilege may still use. */
   readonly freeBytes: number;
   readonly totalBytes: number;
   readonly freeInodes: number;
-  /** 0: the file system makes them as they are needed. */
+  /** 0: the file system makes inodes as needed. */
   readonly totalInodes: number;
 }
 
-/** Of the file system that a directory is on. */
+/** Room of the file system of a directory. */
 export type ReadSpace = (directory: string) => Promise<Space>;
 
 export const readSpace: ReadSpace = async (directory) => {
@@ -37,7 +37,7 @@ export const readSpace: ReadSpace = async (directory) => {
   return { device, freeBytes: bavail * bsize, totalBytes: blocks * bsize, freeInodes: ffree, totalInodes: files };
 };
 
-/** What a node keeps free. */
+/** The room that a node keeps free. */
 export interface Reserve {
   readonly bytes: number;
   readonly inodes: number;
@@ -65,12 +65,12 @@ export function levelOf({ freeBytes, freeInodes }: Space, reserve: Reserve): Lev
   return { is: "enough" };
 }
 
-/** There is room again for what was held. Pure. */
+/** Whether held sandboxes can be released. Pure. */
 export function mayRelease({ freeBytes, freeInodes }: Space, reserve: Reserve): boolean {
   return freeBytes >= reserve.bytes * MARGIN && freeInodes >= reserve.inodes * MARGIN;
 }
 
-/** What a caller is answered while there is too little: names the reserve, its setting and who can help. */
+/** The answer to callers while there is too little room: names the reserve, its setting and the way out. */
 export function shortage({ freeBytes, freeInodes }: Space, reserve: Reserve, of: "bytes" | "inodes"): AppError {
   const room =
     of === "bytes"
@@ -82,7 +82,7 @@ export function shortage({ freeBytes, freeInodes }: Space, reserve: Reserve, of:
   );
 }
 
-/** The reason why `bytes` more cannot be written: less than the reserve would be left. A reserve of 0 asks for nothing. Pure. */
+/** Why `bytes` more cannot be written: the reserve would not remain. A reserve of 0 refuses nothing. Pure. */
 export function tooLarge({ freeBytes }: Space, reserve: Reserve, bytes: number): AppError | undefined {
   if (reserve.bytes === 0 || freeBytes - bytes >= reserve.bytes) return undefined;
   const room = `the node's disk has ${Math.floor(freeBytes / MIB)} MiB free and keeps ${Math.ceil(reserve.bytes / MIB)} MiB in reserve (SVC_DISK_RESERVE_MB)`;

@@ -1,4 +1,4 @@
-/** Wires the reserve to what it holds: sandboxes stand still, builds fail. */
+/** Connects the reserve to what it holds: sandboxes are frozen, builds fail. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -30,7 +30,7 @@ export interface StartDiskDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> 
 
 const FAILED = "the build was ended: the node's disk is short, and it grew most on it";
 
-/** Builds the watch over the disk; it runs from `begin` on. */
+/** Makes the watch over the disk; it runs from `begin` on. */
 export function startDisk(deps: StartDiskDeps, teardown: Teardown): DiskReserve {
   const { config, sandboxes, builds, metrics } = deps;
   const growerDeps = { ...deps, lastUsed: (id: string) => metrics.latest(id)?.diskUsed ?? 0 };
@@ -47,7 +47,7 @@ export function startDisk(deps: StartDiskDeps, teardown: Teardown): DiskReserve 
           growerOf({ id: executionId, container, end: () => sandboxes.end(executionId, "disk_full") }, growerDeps),
         ),
       ...builds.buildContainers().map(({ buildId, container }) => {
-        // A build that stands still is of no use to anybody, and what it wrote can be made again.
+        // A frozen build has no use, and what it wrote can be made again.
         const fail = () => builds.builds.fail(buildId, new AppError("no_space", FAILED));
         return growerOf({ id: buildId, container, hold: fail, end: async () => fail() }, growerDeps);
       }),

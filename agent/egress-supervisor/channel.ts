@@ -1,4 +1,4 @@
-/** One run of the egress process: started, spoken to over its channel, ended. `egress-process.ts` starts the next one. */
+/** One run of the egress process: starts it, exchanges messages, ends it. process.ts starts the next run. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -6,24 +6,24 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Begin, FromEgress, ToEgress } from "../egress/messages.ts";
 
-/** Of a program that holds every flow in its own hands: longer than this it is stuck. */
+/** A process that carries every flow and is silent for longer is stuck. */
 const ANSWER_LIMIT_MS = 5_000;
 const READY_LIMIT_MS = 15_000;
 const END_LIMIT_MS = 2_000;
 
 type Answer = Extract<FromEgress, { readonly is: "done" | "checked" }>;
 type Question = Extract<ToEgress, { readonly is: "set" | "forget" | "check" }>;
-/** Of each kind by itself, so that no field is lost. */
+/** Requests by kind, so that the types keep each kind's fields. */
 type WithoutId<T> = T extends unknown ? Omit<T, "id"> : never;
 
 export interface EgressChannel {
   /** `begin` is in force. */
   readonly ready: Promise<void>;
   readonly ended: Promise<void>;
-  /** Rejects when it refuses, is stuck (then it is killed) or dies. */
+  /** Rejects when the process refuses, is stuck (then it is killed) or dies. */
   ask(question: WithoutId<Question>): Promise<Answer>;
   send(message: ToEgress): void;
-  /** It ends by itself when its channel closes; killed if it does not. */
+  /** The process ends by itself when its channel closes; it is killed if it does not. */
   stop(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export interface ChannelOptions {
   readonly command: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly begin: Begin;
-  /** What it says by itself. */
+  /** Messages that it sends without a request. */
   readonly onMessage: (message: Exclude<FromEgress, Answer>, reply: (message: ToEgress) => void) => void;
   readonly log: Log;
 }
@@ -127,7 +127,7 @@ function later(): { readonly promise: Promise<void>; resolve(): void; reject(why
   return { promise, resolve: () => settle[0](), reject: (why) => settle[1](why) };
 }
 
-/** What it prints is part of the agent's log: lines of its own log as they are, anything else as a complaint. */
+/** Adds its output to the agent's log: its own log lines unchanged, anything else as a warning. */
 function relay(child: ChildProcess, log: Log): void {
   for (const stream of [child.stdout, child.stderr]) {
     if (stream === null) continue;

@@ -1,6 +1,6 @@
 /**
- * The egress process, supervised: started anew when it dies, told of every sandbox each time. While it is down no
- * redirected connection and no name gets through, and no policy is replaced.
+ * Supervises the egress process: restarts it when it dies, and sends it every sandbox at each start. While it is down it
+ * passes no redirected connection and no name, and no policy is replaced.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,15 +12,15 @@ import { type EgressChannel, openChannel } from "./channel.ts";
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 5_000;
-/** One that ran for so long may be started again at once. */
+/** A process that ran for this long is restarted without delay. */
 const STEADY_MS = 10_000;
 
 export interface EgressProcess {
-  /** At start, with all that run. Resolves when connections are taken, or after the limit: then it comes later. */
+  /** At start, with all running sandboxes. Resolves when connections are accepted, or at the limit: then it serves later. */
   begin(sandboxes: readonly SandboxEgress[], limitMs: number): Promise<void>;
-  /** In force when it resolves, and what it forbids is cut. It rejects while the process is down; then the next knows it. */
+  /** The policy is in force when it resolves, and forbidden flows are cut. Rejects while the process is down. */
   set(sandbox: SandboxEgress): Promise<void>;
-  /** Flows of the address end, and it is unknown; nobody waits for that. */
+  /** Ends the address's flows and forgets it; without an answer. */
   forget(address: string): void;
   check(address: string, flow: Check["flow"]): Promise<NetworkCheck>;
   /** Undefined when it serves. */
@@ -28,16 +28,16 @@ export interface EgressProcess {
   stop(): Promise<void>;
 }
 
-/** Values for `${placeholder}` in headers. Undefined: there is none, and the request that needs it fails. */
+/** Resolves `${placeholder}` in headers. Undefined: there is no value, and the request that needs it fails. */
 type ResolvePlaceholder = (executionId: string, placeholder: string) => Promise<string | undefined>;
 export type Authority = Begin["authority"];
 
 export interface EgressProcessOptions extends Omit<Begin, "is" | "authority" | "extraCertificates" | "sandboxes"> {
-  /** The program with its arguments, found anew for each start. */
+  /** The program with its arguments, determined for each start. */
   readonly command: () => Promise<readonly string[]>;
   readonly environment: Readonly<Record<string, string>>;
   readonly authority: () => Promise<Authority>;
-  /** PEM that is believed beside what the machine trusts, read anew for each start; empty: none. */
+  /** PEM of authorities to trust besides the machine's, read for each start; empty: none. */
   readonly extraCertificates: () => Promise<string>;
   readonly resolve: ResolvePlaceholder;
   readonly log: Log;
@@ -79,7 +79,7 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
           resolve(executionId, placeholder)
             .catch(() => undefined)
             .then((value) => reply({ is: "resolved", id, ...(value === undefined ? {} : { value }) }))
-            .catch((error: unknown) => log.error({ err: error }, "placeholder not answered"));
+            .catch((error: unknown) => log.error({ err: error }, "could not answer a placeholder"));
         }
       },
     });
@@ -89,7 +89,7 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
       await channel.ready;
       state.serves = true;
       first.ready();
-      log.info({ sandboxes: sandboxes.size }, "egress process serves");
+      log.info({ sandboxes: sandboxes.size }, "the egress process serves");
       await channel.ended;
       state.problem = "it ended and is started again";
     } finally {
@@ -108,7 +108,7 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
         state.problem = error instanceof Error ? error.message : "it cannot be started";
       }
       if (stopping.signal.aborted) return;
-      log.error({ problem: state.problem }, "egress process is down: redirected connections and names are refused");
+      log.error({ problem: state.problem }, "the egress process is down: redirected connections and names are refused");
       if (Date.now() - begun > STEADY_MS) pause = FIRST_PAUSE_MS;
       await delay(pause, undefined, { signal: stopping.signal }).catch(() => undefined);
       pause = Math.min(pause * 2, LONGEST_PAUSE_MS);

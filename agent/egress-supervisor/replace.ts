@@ -1,6 +1,6 @@
 /**
- * Another policy for a running sandbox, in two parts: what it may reach, which asks nothing of the sandbox, and then
- * which certificates its programs trust, which only its own envd can change and the sandbox can therefore refuse.
+ * Replaces the policy of a running sandbox in two parts: what it may reach, which needs no help of the sandbox, and then
+ * which certificates its programs trust, which its own envd changes and which the sandbox can therefore refuse.
  */
 
 import type { EgressReplaced } from "../../shared/agent-api/routes.ts";
@@ -20,9 +20,9 @@ export interface ReplaceEgressDeps {
 }
 
 export interface ReplaceEgress {
-  /** Rejects with the old policy in force, or, when even that failed, with the sandbox closed; the error says which. */
+  /** Rejects with the old policy in force, or, if that failed too, with the network closed; the error says which. */
   enforce(sandbox: Sandbox, to: EgressPolicy): Promise<void>;
-  /** Once the policy is in force. Never rejects: a sandbox that does not answer changes nothing about its policy. */
+  /** Called once the policy is in force. Never rejects: a sandbox that does not answer changes nothing about its policy. */
   trust(sandbox: Sandbox, to: EgressPolicy): Promise<EgressReplaced>;
 }
 
@@ -41,7 +41,10 @@ export function createReplaceEgress({ gate, envd, caFor, log }: ReplaceEgressDep
         await envd.trust({ address: slot.address, controlToken }, pem, AbortSignal.timeout(TRUST_LIMIT_MS));
         return { trust: "as asked" };
       } catch (error) {
-        log.warn({ err: error, executionId }, "the policy is in force, but the sandbox does not change what it trusts");
+        log.warn(
+          { err: error, executionId },
+          "the policy is in force, but the sandbox did not change the authorities that it trusts",
+        );
         // A certificate too many is believed for no host any more: the rules are gone.
         return { trust: after ? "not told" : "as asked" };
       }

@@ -1,4 +1,4 @@
-/** What would happen to a flow, found out by the code that decides about real ones. */
+/** Explains what would happen to a flow, with the code that decides real ones. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { type Decision, decideName, type Flow } from "../../shared/policy/decide.ts";
@@ -15,10 +15,10 @@ export interface Checked {
 /** Stands for the address that a sandbox uses for a name that only its proxy looks up. */
 const ANY_ADDRESS = "192.0.2.1";
 
-/** Shorter than the agent waits before it takes the process for stuck. */
+/** Shorter than the time after which the agent takes the process for stuck. */
 const LIMIT_MS = 3_000;
 
-/** Rejects when the question makes no sense, or names cannot be looked up in time. */
+/** Rejects for a meaningless question, or when names cannot be resolved in time. */
 export async function check(asked: Check["flow"], policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
   const limit = new AbortController();
   const late = delay(LIMIT_MS, undefined, { signal: limit.signal }).then(() => {

@@ -1,16 +1,16 @@
-/** What was decided about the flows of one sandbox, said to the agent in batches: alike ones together, not too many. */
+/** Collects decisions about one sandbox's flows and sends them to the agent in batches: equal ones together, bounded. */
 
 import type { NetworkLogEntry } from "../../shared/agent-api/network-shapes.ts";
 
 const EVERY_MS = 1_000;
-/** Different entries a second; more than that is somebody scanning. */
+/** Different entries per second; more is a scan. */
 const MOST_ENTRIES = 100;
 
 export type Noted = Omit<NetworkLogEntry, "at" | "count"> & { readonly at?: number };
 
 export interface Decisions {
   note(entry: Noted): void;
-  /** Says what is left, now. */
+  /** Sends the rest, now. */
   flush(): void;
 }
 

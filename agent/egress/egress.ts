@@ -1,6 +1,6 @@
 /**
- * What the egress process does with the agent's messages. It knows nothing but what it is told, and serves nothing
- * before that: an address that no sandbox has gets no connection and no name.
+ * Carries out the agent's messages in the egress process. The process knows only what they contain, and serves nothing
+ * before them: an address without a sandbox gets no connection and no name.
  */
 
 import type { Socket } from "node:net";
@@ -37,7 +37,7 @@ export interface EgressDeps {
 }
 
 export interface Egress {
-  /** Never rejects: what fails is said to the agent. */
+  /** Never rejects: failures are reported to the agent. */
   take(message: ToEgress): Promise<void>;
   stop(): Promise<void>;
 }
@@ -97,7 +97,7 @@ export function openEgress({ sockets, send, transform, log }: EgressDeps): Egres
 type Served = ReturnType<typeof serve>;
 type ServeDeps = Omit<EgressDeps, "sockets"> & { readonly values: ReturnType<typeof pendingValues> };
 
-/** Everything that `begin` says, in force, without a socket. */
+/** Puts everything of `begin` in force, without a socket. */
 function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
   const sandboxes = new Map<string, Sandbox>();
   const servers = upstreams(begin.dnsUpstream);
@@ -118,7 +118,7 @@ function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
     const { address, executionId, sandboxId, policy } = sandbox;
     const before = sandboxes.get(address);
     if (before?.executionId === executionId) return before.replace(policy);
-    // The address has another owner: nothing of the one before may go on.
+    // The address has another owner: nothing of the former one may continue.
     forget(address);
     const deps = {
       ...shared,
@@ -138,7 +138,7 @@ function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
     askerAt: (source: string) => sandboxes.get(source),
     taken: (socket: Socket) => {
       const sandbox = sandboxes.get(socket.remoteAddress ?? "");
-      // Somebody without a policy, or who connects to us instead of through us.
+      // A client without a policy, or one that connects to this process directly.
       if (sandbox === undefined || socket.localAddress === begin.gateway) socket.resetAndDestroy();
       else sandbox.take(socket);
     },

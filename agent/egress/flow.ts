@@ -1,4 +1,4 @@
-/** One connection of a sandbox: its name, its decision, its way; decided again whenever the policy changes. */
+/** One connection of a sandbox: its name, its decision, its path; decided again whenever the policy changes. */
 
 import type { Socket } from "node:net";
 import type { Flow as Asked, Decision } from "../../shared/policy/decide.ts";
@@ -13,9 +13,9 @@ import { relay } from "./relay.ts";
 import { manner, sniff } from "./sniff/sniff.ts";
 import { decideHere, findTarget, mayBeAnywhere, type Target } from "./target.ts";
 
-/** A connection that is still open then is in the log before its end, with the bytes so far. */
+/** A connection that is open for this long is logged before its end, with its bytes so far. */
 const NOTED_AFTER_MS = 2_000;
-/** Made once: every flow ends with it, and an error with its stack is dear. */
+/** Made once: every flow ends with it, and an error with a stack is expensive. */
 const CUT = new Error("cut");
 
 export interface FlowDeps extends DialDeps {
@@ -28,14 +28,14 @@ export interface FlowDeps extends DialDeps {
 
 /** The sandbox that the connection is from. */
 export interface FlowOwner {
-  /** The one in force now. */
+  /** The policy now in force. */
   policy(): EgressPolicy;
   note(entry: Noted): void;
   readonly resolve: (placeholder: string) => Promise<string | undefined>;
 }
 
 export interface Flow {
-  /** Ends it unless the policy in force lets it go on exactly as it goes. */
+  /** Ends the flow unless the policy in force allows it in exactly the same way. */
   recheck(): void;
   cut(): void;
   readonly closed: Promise<void>;
@@ -48,7 +48,7 @@ interface Way {
   readonly target: Target;
 }
 
-/** `socket` is paused, and connected as the sandbox meant it to be: its local address is the destination. */
+/** `socket` is paused, and connected as the sandbox intended: its local address is the destination. */
 export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flow {
   const stopping = new AbortController();
   const to = { address: socket.localAddress ?? "", port: socket.localPort ?? 0 };
@@ -66,7 +66,7 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
     for (;;) {
       const policy = owner.policy();
       const found = await findTarget(asked, policy, deps);
-      // Looking up a name takes time, in which the policy may have changed.
+      // The policy may have changed while the name was resolved.
       if (policy === owner.policy()) return { asked, policy, ...found };
     }
   };
@@ -99,7 +99,7 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
     const { signal } = stopping;
     const { buffers } = deps;
     const rule = policy.rules.find(({ host }) => host === decision.transform);
-    // Allowed by its name, plain HTTP is read request by request: another one on the connection may be for another host.
+    // Allowed by name, plain HTTP is read request by request: a later request may be for another host.
     if (asked.hostname !== undefined && (rule !== undefined || (decision.dial === "hostname" && to.port === 80))) {
       return deps.transform(socket, {
         hostname: asked.hostname,
@@ -117,14 +117,14 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
   };
 
   const closed = run()
-    .catch((error: unknown) => deps.log.error({ err: error }, "connection failed"))
+    .catch((error: unknown) => deps.log.error({ err: error }, "a connection failed by an internal error"))
     .then(cut);
 
   return {
     cut,
     closed,
     recheck() {
-      // Unsteered, its packets go straight out from now on, where nobody knows the connection.
+      // Without steering its packets leave directly from now on, where nothing knows the connection.
       if (!needsEgressProcess(owner.policy())) return cut();
       if (way !== undefined && !goesOn(way, owner.policy(), deps)) cut();
     },
@@ -149,7 +149,7 @@ function same(a: object | undefined, b: object | undefined): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** Writes the flow down once, as it is known when it is first said. */
+/** Logs the flow once, with what is known at that moment. */
 function noter(owner: FlowOwner, about: Pick<Noted, "address" | "port" | "name">) {
   const at = Date.now();
   let noted = false;

@@ -1,6 +1,6 @@
 /**
- * How connections to the internet are read: into a buffer that is used again and again, and a larger one while there is
- * much of it. Most bytes of sandboxes come this way, and a new buffer for every read costs half of the throughput.
+ * Reads connections to the internet into a reused buffer, and a larger one while many bytes come. Most bytes of sandboxes
+ * come this way, and a new buffer for every read costs half of the throughput.
  *
  * Until it lends its buffer, the socket is an ordinary stream, whose readers get copies that they may keep.
  */
@@ -10,9 +10,9 @@ import type { Writable } from "node:stream";
 
 const SMALL_BYTES = 64 * 1024;
 const LARGE_BYTES = 1024 * 1024;
-/** Reads in a row that fill the buffer before it is changed for a large one. */
+/** Full reads in a row before the large buffer is used. */
 const FULL_READS = 4;
-/** Large buffers in use at a time in the process; who comes later keeps a small one. */
+/** Large buffers in use at the same time in the process; further sockets keep a small one. */
 const MOST_LARGE = 64;
 const MOST_SPARE = 8;
 
@@ -50,8 +50,8 @@ export interface Intake {
   /** That socket, before its first byte. */
   from(socket: Socket): void;
   /**
-   * Writes what is read from now on to `to`, straight from the buffer, and reads nothing while `to` has not taken it.
-   * What was read before is the caller's to write first.
+   * Writes what is read from now on to `to`, straight from the buffer, and reads nothing while `to` has not written it.
+   * The caller first writes what was read before.
    */
   lend(to: Writable, lending?: Lending): void;
 }
@@ -63,7 +63,7 @@ interface Loan extends Lending {
 
 const intakes = new WeakMap<Socket, Intake>();
 
-/** Of a socket that is read so. */
+/** The intake of a socket that is read this way. */
 export function intakeOf(socket: Socket): Intake | undefined {
   return intakes.get(socket);
 }
@@ -72,14 +72,14 @@ export function openIntake(buffers: LargeBuffers): Intake {
   const small = Buffer.allocUnsafeSlow(SMALL_BYTES);
   let large: Buffer | undefined;
   let loan: Loan | undefined;
-  /** Who has not yet written what it was lent. */
+  /** Sockets that have not yet written what they were lent. */
   let waitsFor: Writable | undefined;
   let full = 0;
   let closed = false;
   let from: Socket | undefined;
 
   const settle = () => {
-    // Not while somebody still has to write from it: other bytes would go out instead.
+    // Not while a socket still writes from it: other bytes would be sent instead.
     if (waitsFor !== undefined) return;
     if (large !== undefined && (closed || loan === undefined)) {
       buffers.give(large);

@@ -1,4 +1,4 @@
-/** Takes redirected connections. The socket is made by svc-egress, since Node cannot make one that takes them all. */
+/** Accepts redirected connections. svc-egress makes the socket, because Node cannot make one that accepts them all. */
 
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
@@ -12,7 +12,7 @@ export interface Listener {
   stop(): Promise<void>;
 }
 
-/** `taken` gets paused sockets whose local address is where the sandbox meant to go. */
+/** `taken` gets paused sockets whose local address is the sandbox's intended destination. */
 export async function listen(fd: number, taken: (socket: Socket) => void, log: Log): Promise<Listener> {
   const server = createServer(
     {
@@ -40,12 +40,12 @@ export async function listen(fd: number, taken: (socket: Socket) => void, log: L
   };
 }
 
-/** Without a free descriptor the waiting connection is closed, and the next one is taken as soon as there is one. */
+/** Without a free descriptor the waiting connection is closed, and the next one is accepted when there is one. */
 function survive(server: Server, log: Log): void {
   let complainedAt = 0;
   server.on("error", (error) => {
     if (Date.now() - complainedAt < COMPLAIN_EVERY_MS) return;
     complainedAt = Date.now();
-    log.warn({ err: error }, "connection not taken");
+    log.warn({ err: error }, "could not accept a connection");
   });
 }

@@ -1,6 +1,6 @@
 /**
- * The egress process: started by the agent through svc-egress, which confines it, and ended with the agent. See messages.ts
- * for what is said. Exit codes: 0 stopped, 1 anything that makes it useless; the agent starts another one.
+ * The egress process: started by the agent through svc-egress, which confines it, and ended with the agent. messages.ts
+ * has the messages. Exit codes: 0 stopped, 1 any failure that makes it useless; the agent starts another one.
  */
 
 import { readFileSync } from "node:fs";
@@ -25,14 +25,14 @@ process.on("uncaughtException", (error) => die(error, "uncaught exception"));
 
 warnOfFewDescriptors(log);
 const send = (message: FromEgress) => {
-  // The channel closing is noticed by itself, below.
+  // It notices the end of its channel below.
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 };
 const [redirected = 0, udp = 0, tcp = 0] = (process.env["SVC_EGRESS_SOCKETS"] ?? "").split(",").map(Number);
 if (!process.connected || ![redirected, udp, tcp].every((fd) => Number.isInteger(fd) && fd > 2)) {
   die(new Error("no channel or no sockets"), "started by something that is not the agent");
 }
-// It reads what strangers send: rather no names and no redirected connections than one that could harm the node.
+// It reads hostile input: better no names and no redirected connections than a process that could harm the node.
 const loose = looseEnds(readFileSync("/proc/self/status", "utf8"));
 if (loose.length > 0) die(new Error(loose.join(", ")), "not confined: start it by svc-egress");
 process.title = "svc-egress";
@@ -48,7 +48,7 @@ const stop = () => {
     (error: unknown) => die(error, "could not stop"),
   );
 };
-// Without the agent nobody knows which policies are in force: no flow is decided, none goes on.
+// Without the agent the policies in force are unknown: no flow is decided, none continues.
 process.once("disconnect", () => process.exit(0));
 process.once("SIGTERM", stop);
 process.once("SIGINT", stop);

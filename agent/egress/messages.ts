@@ -1,7 +1,7 @@
 /**
- * What the agent and its egress process tell each other, as JSON over the IPC channel of a child process. The egress
- * process keeps nothing: it learns every sandbox from `begin`, listens only then, and ends when the channel closes, so
- * that no flow is decided by a policy that the agent does not know.
+ * Messages between the agent and its egress process: JSON over the IPC channel of a child process. The egress process
+ * keeps nothing: it gets every sandbox with `begin`, listens only then, and ends when the channel closes, so that no
+ * flow is decided by a policy that the agent does not know.
  */
 
 import type { NetworkLogEntry } from "../../shared/agent-api/network-shapes.ts";
@@ -22,12 +22,12 @@ export interface Begin {
   readonly gateway: string;
   /** `SVC_DNS_UPSTREAM`: host[:port],… or empty for the resolvers of the machine. */
   readonly dnsUpstream: string;
-  /** PEM: what transformed hosts are shown to sandboxes with. */
+  /** PEM: signs the certificates that sandboxes see for hosts with a rule. */
   readonly authority: { readonly certificate: string; readonly key: string };
   /** PEM of authorities that destinations may have besides the machine's; empty: none. */
   readonly extraCertificates: string;
   readonly connectionsPerSandbox: number;
-  /** Ranges in which the operator lets egress proxies be, although sandboxes never reach them (`a.b.c.d/n`). */
+  /** Ranges in which the operator allows egress proxies, although sandboxes never reach them (`a.b.c.d/n`). */
   readonly proxyAllowedRanges: readonly string[];
   readonly sandboxes: readonly SandboxEgress[];
 }
@@ -39,7 +39,7 @@ export interface SetPolicy {
   readonly sandbox: SandboxEgress;
 }
 
-/** Its flows end; from now on connections from the address are closed. Answered by `done`. */
+/** Ends its flows; further connections from the address are closed. Answered by `done`. */
 export interface Forget {
   readonly is: "forget";
   readonly id: number;
@@ -54,7 +54,7 @@ export interface Check {
   readonly flow: Omit<Flow, "address"> & { readonly address?: string };
 }
 
-/** The answer to `resolve`; without a value it cannot be resolved, and the request that needs it fails. */
+/** The answer to `resolve`; without a value the request that needs it fails. */
 export interface Resolved {
   readonly is: "resolved";
   readonly id: number;
@@ -64,14 +64,14 @@ export interface Resolved {
 export type ToEgress = Begin | SetPolicy | Forget | Check | Resolved;
 
 export type FromEgress =
-  /** Everything of `begin` is in force; connections are taken. */
+  /** Everything of `begin` is in force; connections are accepted. */
   | { readonly is: "ready" }
   | { readonly is: "done"; readonly id: number }
   | { readonly is: "failed"; readonly id: number; readonly message: string }
   | { readonly is: "checked"; readonly id: number; readonly decision: Decision; readonly addresses: readonly string[] }
   /** A value for `${placeholder}` of a header, for this execution, at the moment of use. */
   | { readonly is: "resolve"; readonly id: number; readonly executionId: string; readonly placeholder: string }
-  /** Batches, at most one a second; `suppressed` were over the limit of that sandbox. */
+  /** Batches, at most one per second; `suppressed` were over the limit of that sandbox. */
   | {
       readonly is: "decisions";
       readonly sandboxId: string;

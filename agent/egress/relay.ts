@@ -1,15 +1,15 @@
-/** Bytes in both directions between two sockets, each direction ended by itself, never more in memory than a buffer. */
+/** Copies bytes in both directions between two sockets; each direction ends by itself; at most a buffer in memory. */
 
 import type { Socket } from "node:net";
 import type { Bytes, Carried } from "./carried.ts";
 import { intakeOf } from "./intake.ts";
 
 /**
- * Both are made with `allowHalfOpen`: the end of one direction is not the end of the other (gpg's key servers).
- * @param first read from the sandbox already
+ * Both sockets have `allowHalfOpen`: the end of one direction is not the end of the other (gpg's key servers).
+ * @param first bytes that were read from the sandbox already
  */
 export function relay(client: Socket, upstream: Socket, first: Buffer): Carried {
-  // An error of one side is an error for the other: an end would look like a whole answer.
+  // An error of one side is an error for the other: an end would look like a complete answer.
   client.on("error", () => upstream.resetAndDestroy());
   upstream.on("error", () => client.resetAndDestroy());
   // Closed after its end has been read, it is done, and the other one still sends what it has.
@@ -34,7 +34,7 @@ function pour(upstream: Socket, client: Socket): void {
   const intake = intakeOf(upstream);
   if (intake === undefined) return void upstream.pipe(client);
   upstream.once("end", () => client.end());
-  // What came together with a proxy's answer.
+  // Bytes that came together with a proxy's answer.
   for (let early = upstream.read(); early !== null; early = upstream.read()) client.write(early as Buffer);
   intake.lend(client);
 }

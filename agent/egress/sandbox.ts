@@ -1,4 +1,4 @@
-/** A sandbox as the egress process knows it: its policy, its open connections, what it asked lately. */
+/** A sandbox in the egress process: its policy, its open connections, its recent questions. */
 
 import type { Socket } from "node:net";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
@@ -8,7 +8,7 @@ import { type Flow, type FlowDeps, startFlow } from "./flow.ts";
 import type { SandboxEgress } from "./messages.ts";
 import type { Shares } from "./shares.ts";
 
-/** Questions for names: so many at once, and so many more a second. */
+/** DNS questions: so many at once, and so many more per second. */
 const QUESTIONS_AT_ONCE = 400;
 const QUESTIONS_A_SECOND = 200;
 
@@ -21,10 +21,10 @@ export interface SandboxDeps extends FlowDeps {
 
 export interface Sandbox extends Asker {
   readonly executionId: string;
-  /** In force when this returns; flows that may not go on as they go are cut. */
+  /** In force when this returns; flows that may not continue as they are get cut. */
   replace(policy: EgressPolicy): void;
   take(socket: Socket): void;
-  /** Everything ends, and what was noted is said. */
+  /** Ends all flows and sends the collected decisions. */
   end(): void;
 }
 

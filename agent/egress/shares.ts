@@ -1,33 +1,33 @@
 /**
- * What sandboxes share in the egress process (connections, DNS questions). A sandbox with few of them gets another while any
- * is free; a sandbox with many gets one only from what is not reserved for the others.
+ * Divides connections and DNS questions of the egress process between sandboxes. A sandbox with few of them gets another
+ * while any is free; a sandbox with many gets one only from what is not reserved for the others.
  */
 
 import type { Log } from "../../shared/program/log.ts";
 
 export interface SharedRoom {
-  /** At a time, of all sandboxes. */
+  /** Most at a time, of all sandboxes. */
   readonly total: number;
   /** Of one sandbox. */
   readonly most: number;
-  /** A sandbox with fewer than this many gets another while any is free. */
+  /** A sandbox with fewer than this gets another while any is free. */
   readonly few: number;
   /** Of the total, kept for sandboxes with few. */
   readonly reserved: number;
 }
 
 export interface Shares {
-  /** False: not now. True is given back with `leave`. */
+  /** False: not now. True must be released with `leave`. */
   enter(who: string): boolean;
   leave(who: string): void;
 }
 
-/** More than this one thread serves badly, and each may take 64 KiB. */
+/** A single thread serves more than this badly, and each may take 64 KiB. */
 const MOST_CONNECTIONS = 16_384;
 const MOST_QUESTIONS = 1_024;
 const COMPLAIN_EVERY_MS = 10_000;
 
-/** Out of `limit` descriptors. A connection takes two and for a moment a third; a question one, over TCP two. */
+/** Shares of `limit` descriptors. A connection takes two and for a moment a third; a question one, over TCP two. */
 export function roomOfEgress(limit: number, connectionsPerSandbox: number) {
   const connections = Math.max(16, Math.min(MOST_CONNECTIONS, Math.floor(limit / 3)));
   const questions = Math.max(16, Math.min(MOST_QUESTIONS, Math.floor(limit / 16)));
@@ -39,7 +39,7 @@ export function roomOfEgress(limit: number, connectionsPerSandbox: number) {
   } as const satisfies Record<string, SharedRoom>;
 }
 
-/** `what` is said in the log when all of it is in use. */
+/** `what` names the resource in the log when all of it is in use. */
 export function openShares({ total, most, few, reserved }: SharedRoom, what: string, log: Log): Shares {
   const counts = new Map<string, number>();
   const state = { used: 0, refused: 0, saidAt: 0 };
@@ -48,7 +48,10 @@ export function openShares({ total, most, few, reserved }: SharedRoom, what: str
     state.refused += 1;
     const now = Date.now();
     if (now - state.saidAt < COMPLAIN_EVERY_MS) return;
-    log.warn({ what, address: who, own, used: state.used, total, refused: state.refused }, "shared room is short");
+    log.warn(
+      { what, address: who, own, used: state.used, total, refused: state.refused },
+      "a shared resource of the egress process is short",
+    );
     state.refused = 0;
     state.saidAt = now;
   };
@@ -57,7 +60,7 @@ export function openShares({ total, most, few, reserved }: SharedRoom, what: str
     enter(who) {
       const own = counts.get(who) ?? 0;
       if (own >= most) return false;
-      // Never more than is left for the others: one alone gets half, the next ones less and less.
+      // Never more than is left for the others: a single one gets half, the next ones less and less.
       const free = own < few ? state.used < total : own < total - reserved - state.used;
       if (!free) {
         complain(who, own);

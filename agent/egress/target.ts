@@ -1,4 +1,4 @@
-/** Where a flow really goes: the decision carried out as far as addresses. Also what `check` answers with. */
+/** The real destination of a flow: carries the decision out as far as addresses. `check` answers with it too. */
 
 import { allowedByName, type Decision, decide, type Flow } from "../../shared/policy/decide.ts";
 import type { EgressPolicy, EgressProxy } from "../../shared/policy/egress-policy.ts";
@@ -6,7 +6,7 @@ import type { Names } from "./dns/names.ts";
 
 export type Target =
   | { readonly is: "direct"; readonly addresses: readonly string[] }
-  /** `host`: a name where the proxy is to resolve it, else an address. */
+  /** `host`: a name where the proxy resolves it, else an address. */
   | { readonly is: "proxied"; readonly proxy: EgressProxy; readonly host: string }
   | { readonly is: "refused" };
 
@@ -33,7 +33,7 @@ export async function findTarget(flow: Flow, policy: EgressPolicy, deps: TargetD
   }
   const { addresses } = await deps.names.addresses(flow.hostname);
   if (addresses.length === 0) throw new Error("the name has no address");
-  // The name may lead anywhere, and may lead elsewhere than a moment ago: what is dialled is what is decided about.
+  // The name may resolve differently now than a moment ago: the dialled address is the one that is decided about.
   const decided = addresses.map((address) => ({ address, decision: decideHere({ ...flow, address }, policy, deps) }));
   const permitted = decided.filter(({ decision }) => decision.verdict === "allow");
   if (permitted.length === 0) return refused(decided[0]?.decision ?? decision);
@@ -46,12 +46,12 @@ export async function findTarget(flow: Flow, policy: EgressPolicy, deps: TargetD
   };
 }
 
-/** Whether any address that the name leads to is allowed, so that the proxy may look it up. */
+/** Whether any address of the name is allowed, so that the proxy may resolve it. */
 export function mayBeAnywhere(flow: Flow, policy: EgressPolicy): boolean {
   return allowedByName(flow, policy) || policy.denyRanges.length === 0;
 }
 
-/** `decide`, and the node itself, which no policy can know. */
+/** `decide`, and the node's own addresses, which no policy can know. */
 export function decideHere(flow: Flow, policy: EgressPolicy, { isOwn }: Pick<TargetDeps, "isOwn">): Decision {
   const decision = decide(flow, policy);
   if (decision.verdict === "deny" || decision.via !== undefined || !isOwn(flow.address)) return decision;

@@ -1,4 +1,4 @@
-/** From a container to a sandbox: recorded, thawed, told who it is, let onto the network. Nothing is left when it fails. */
+/** Turns a container into a sandbox: records it, thaws it, sets its identity, opens its network. A failure leaves nothing. */
 
 import type { StartBody, Started } from "../../shared/agent-api/routes.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
@@ -36,9 +36,9 @@ export interface LaunchDeps {
   readonly log: Log;
 }
 
-/** A pooled container that does not wake up within this is given up for another one. */
+/** A pooled container that does not answer within this time after its thaw is replaced by another one. */
 const WARM_INIT_LIMIT_MS = 3_000;
-/** For people who look at `docker ps`; nothing depends on it, and the first command comes first. */
+/** Sets a name for people who read `docker ps`; nothing depends on it, so the first command comes first. */
 const RENAME_AFTER_MS = 250;
 
 export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSignal): Promise<Launched> {
@@ -48,12 +48,15 @@ export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSi
       return await claim(spec, provisioned, deps, signal);
     } catch (error) {
       if (!provisioned.warm || signal.aborted) throw error;
-      deps.log.warn({ err: error, containerId: provisioned.container.id }, "pooled container not usable, next one");
+      deps.log.warn(
+        { err: error, containerId: provisioned.container.id },
+        "pooled container is not usable, trying the next one",
+      );
     }
   }
 }
 
-/** Takes over a container that is nobody's. It is gone when this rejects. */
+/** Takes over a container without an owner. The container is removed when this rejects. */
 export async function claim(
   { executionId, body }: LaunchSpec,
   { container, warm }: Provisioned,
@@ -81,7 +84,7 @@ export async function claim(
     store.add({ ...intended, onTimeout: does, startedAt: now(), running: false });
     teardown.add("row", () => store.remove(executionId));
 
-    // A fresh container trusts what its image does; nothing is said where there is nothing to add.
+    // A new container trusts its image's authorities; without another one nothing is sent.
     const caBundle = egress.rules.length === 0 ? undefined : await caFor(egress);
     if (warm) container.cgroup.thaw();
     const limit = warm ? anySignal(signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)) : signal;
@@ -102,7 +105,7 @@ export async function claim(
       setTimeout(() => {
         containers
           .rename(container.id, `svc-${sandboxId}`)
-          .catch((error: unknown) => log.debug({ err: error }, "not renamed"));
+          .catch((error: unknown) => log.debug({ err: error }, "could not rename a container"));
       }, RENAME_AFTER_MS).unref();
     }
     return { container, startedAt, warm, restored: "nothing" };
@@ -112,7 +115,7 @@ export async function claim(
   }
 }
 
-/** @param caBundle of `caFor`; nothing is said of it where it is absent */
+/** @param caBundle of `caFor`; absent: nothing is sent */
 export function toInit(executionId: string, body: StartBody, now: number, caBundle?: string) {
   const { sandboxId, build, envs, accessToken, defaultUser, defaultWorkdir } = body;
   return {

@@ -6,7 +6,7 @@ import { ENVD_VERSION } from "../../shared/version.ts";
 import type { OnTimeout } from "../store/executions.ts";
 import type { LiveContainer } from "./live-container.ts";
 
-/** A sandbox that runs, as everything else here sees it. */
+/** A running sandbox as the other parts of the agent see it. */
 export interface Sandbox {
   readonly executionId: string;
   readonly sandboxId: string;
@@ -16,7 +16,7 @@ export interface Sandbox {
   readonly egress: EgressPolicy;
   readonly startedAt: number;
   readonly warm: boolean;
-  /** Which part of what it was before is there again. */
+  /** Which part of its origin was restored. */
   readonly restored: Started["restored"];
   readonly endAt: number;
   readonly onTimeout: OnTimeout;

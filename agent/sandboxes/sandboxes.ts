@@ -22,17 +22,17 @@ export interface SandboxesDeps {
   readonly store: ExecutionStore;
   /** The node proxy: ends the streams of an execution. */
   readonly closeStreams: (executionId: string) => Promise<void>;
-  /** A last look at what the sandbox has to say, while it still runs; never throws, is quick. */
+  /** Reads the last log lines while the sandbox still runs; never throws, is quick. */
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
   /** A sandbox began, ended or changed its end. */
   readonly onChange: () => void;
   readonly onStart: (sandbox: Sandbox) => void;
-  /** One ended by itself, and that is recorded. */
+  /** A sandbox ended by itself, and its exit is recorded. */
   readonly onExit: (reason: ExitReport["reason"]) => void;
-  /** Its processes are dead. True: it is kept as a paused one, which is no exit. */
+  /** Its processes are dead. True: it is kept as a paused sandbox, so its end is not reported as an exit. */
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
   readonly maxSandboxes: number;
-  /** The reason why nothing new can begin on the node's disk; undefined while there is room. */
+  /** Why nothing new can begin on the node's disk; undefined while there is room. */
   readonly refusal: () => AppError | undefined;
   readonly startLimitMs: number;
   readonly now: () => number;
@@ -40,37 +40,37 @@ export interface SandboxesDeps {
 }
 
 interface EgressChange<T> {
-  /** The new policy is in force when it resolves, and the old one when it rejects. */
+  /** The new policy is in force when it resolves, the old one when it rejects. */
   readonly enforce: (sandbox: Sandbox) => Promise<void>;
-  /** The part that needs the sandbox. The new policy stays in force when it fails. */
+  /** The part that needs the sandbox's help. The new policy stays in force when it fails. */
   readonly after: (sandbox: Sandbox) => Promise<T>;
 }
 
 export interface Sandboxes {
   start(executionId: string, body: StartBody): Promise<Started>;
-  /** Unroutable, streams ended and dead when it resolves. Unknown is success, and remembered. */
+  /** Removes the route, ends streams and processes; resolves when all are dead. An unknown id is remembered as stopped. */
   stop(executionId: string): Promise<void>;
   setEndAt(executionId: string, endAt: number): void;
   /**
-   * Puts another policy in force by `enforce` and records it; then `after`, with the sandbox as it was before. One
-   * change after the other; a stop and a pause wait for both. 404 when the execution is not here, 409 while it does
+   * Puts another policy in force by `enforce` and records it; then calls `after` with the sandbox as it was before. One
+   * change after the other; a stop and a pause wait for both. 404 for an unknown execution, 409 while it does
    * not run.
    */
   changeEgress<T>(executionId: string, egress: EgressPolicy, change: EgressChange<T>): Promise<T>;
-  /** Unroutable while `work` runs. When that worked the execution is over, and that is recorded; else it goes on. */
+  /** Removes the route while `work` runs. On success the execution is over, and that is recorded; otherwise it continues. */
   leave<T>(executionId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T>;
   /** Ends it for a reason of the agent's own, and reports it. */
   end(executionId: string, reason: ExitReport["reason"]): Promise<void>;
-  /** The engine says that a container is gone. */
+  /** Docker reports that a container has ended. */
   died(containerId: string, exit: Pick<ExitReport, "reason" | "exitCode">): void;
   route(sandboxId: string): { executionId: string; address: string; controlToken: string } | undefined;
   get(executionId: string): Sandbox | undefined;
   running(): Sandbox[];
-  /** Those that are being paused: not over yet. */
+  /** Sandboxes that are being paused: not over yet. */
   leaving(): Sandbox[];
   readonly starting: number;
   adopt(sandbox: Sandbox): void;
-  /** No new starts; waits for those under way. */
+  /** Refuses new starts and waits for those under way. */
   drain(): Promise<void>;
 }
 
@@ -85,8 +85,9 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   const admit = (executionId: string, { sandboxId, origin }: StartBody) => {
     if (state.draining) throw new AppError("unavailable", "the node is shutting down");
     if (store.wasStopped(executionId)) throw new AppError("conflict", "this execution was stopped");
-    if (entries.size >= deps.maxSandboxes) throw new AppError("node_busy", "the node runs as many sandboxes as it may");
-    // What is paused here has its disk already, and its owner may want to make room on it.
+    if (entries.size >= deps.maxSandboxes)
+      throw new AppError("node_busy", `node is at its limit of ${deps.maxSandboxes} sandboxes`);
+    // A paused sandbox has its disk here already, and its owner may resume it to make room.
     const refusal = origin?.is === "paused" ? undefined : deps.refusal();
     if (refusal !== undefined) throw refusal;
     for (const entry of entries.values()) {
@@ -103,7 +104,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     const done = (async () => {
       try {
         const launched = await launch({ executionId, body }, signal);
-        // From here to the end of this function nothing waits: it is either cancelled or running.
+        // No await from here to the end of this function: the start is either cancelled or running.
         const sandbox: Sandbox = { executionId, ...launched, ...identity(body) };
         add(sandbox);
         onStart(sandbox);
@@ -119,7 +120,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     return done;
   };
 
-  /** `record` is written once nothing runs any more. */
+  /** `record` is written once no process runs any more. */
   const finish = (sandbox: Sandbox, dead: boolean, record: () => void): Promise<void> => {
     const { executionId, sandboxId, container } = sandbox;
     if (routes.get(sandboxId)?.executionId === executionId) routes.delete(sandboxId);
@@ -136,7 +137,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
         entries.delete(executionId);
         if (!kept) disposal.remove(container);
       } catch (error) {
-        // Not routable any more, but it may still run: the next stop tries again.
+        // Not routable any more, but perhaps still running: the next stop tries again.
         entries.set(executionId, { is: "running", sandbox });
         throw error;
       } finally {
@@ -158,7 +159,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
         return entry.done;
       case "leaving":
         await entry.done;
-        // It could not leave, or it is paused now: then this execution is over already.
+        // The pause failed, or it is paused now: then this execution is over already.
         return entries.get(executionId)?.is === "running" ? stop(executionId) : undefined;
       case "running":
         return finish(entry.sandbox, false, () => store.stop(executionId, now()));
@@ -166,7 +167,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
         store.stop(executionId, now());
         entry.cancel.abort(new AppError("conflict", "the execution was stopped while it started"));
         await entry.done.catch(() => undefined);
-        // It may have been just past the last point where it looks at the signal.
+        // The start may have been just past its last check of the signal.
         if (entries.has(executionId)) await stop(executionId);
     }
   };
@@ -270,7 +271,9 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     died(containerId, exit) {
       for (const entry of entries.values()) {
         if (entry.is !== "running" || entry.sandbox.container.id !== containerId) continue;
-        finishWith(entry.sandbox, true, exit).catch((error: unknown) => log.error({ err: error }, "exit not recorded"));
+        finishWith(entry.sandbox, true, exit).catch((error: unknown) =>
+          log.error({ err: error }, "could not record an exit"),
+        );
         return;
       }
     },

@@ -1,6 +1,6 @@
 /**
- * A dump gives names to files that are open by a deleted one and have another hard link; a restore takes them away. Where
- * processes go on instead, or the disk boots without memory, they are taken away here.
+ * A dump gives names to files that are open by a deleted name and have another hard link; a restore removes the names.
+ * Where the processes continue instead, or the disk boots without memory, this file removes them.
  */
 
 import type { Log } from "../../shared/program/log.ts";
@@ -13,7 +13,7 @@ export interface ClearLinksDeps {
   readonly log: Log;
 }
 
-/** Never throws: a name that stays is a file too many, and the same file as another one. */
+/** Never throws: a name that stays is one more link to the same file. */
 export async function clearLinks(
   disk: DumpedDisk,
   snapshotId: string,
@@ -23,6 +23,6 @@ export async function clearLinks(
     const names = await files.links(snapshotId);
     if (names !== undefined) await criu.removeLinks(disk, names);
   } catch (error) {
-    log.warn({ err: error, snapshotId, containerId: disk.id }, "names of open files not removed from the disk");
+    log.warn({ err: error, snapshotId, containerId: disk.id }, "could not remove the names of open files from a disk");
   }
 }

@@ -1,4 +1,4 @@
-/** Memory to disk by runc and CRIU, and the daemon that hands out pages after a lazy restore. */
+/** Writes memory to disk with runc and CRIU, and runs the page server of a lazy restore. */
 
 import { spawn } from "node:child_process";
 import { readdir, readFile, statfs } from "node:fs/promises";
@@ -8,14 +8,14 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { RunCommand } from "../host/command.ts";
 import { explainDump } from "./take/dump-log.ts";
 
-/** Less than this is no room for a snapshot: CRIU writes a mebibyte at a time. */
+/** Less room than this cannot hold a snapshot: CRIU writes a mebibyte at a time. */
 const FULL_BYTES = 1024 * 1024;
 const DUMP_LIMIT_MS = 120_000;
-/** Where the set-up puts ours; the one of the distribution may not work. */
+/** PATH in which the installed CRIU comes first; the distribution's own may not work. */
 export const CRIU_PATH = "/opt/svc/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const RUNTIME_STATES = "/run/docker";
 const LISTEN_LIMIT_MS = 5_000;
-/** A whole restore may have to be waited for. */
+/** As long as a whole restore may take. */
 const END_LIMIT_MS = 35_000;
 const POLL_MS = 5;
 const SLOW_POLL_MS = 100;
@@ -29,20 +29,20 @@ export interface PageServer {
 
 export interface Criu {
   /**
-   * Of a frozen container, which stays as it is, and frozen.
+   * Dumps a frozen container, which stays unchanged and frozen.
    * @throws {AppError} no_space, snapshot_failed with the reason
    */
   dump(containerId: string, to: { readonly images: string; readonly work: string }): Promise<void>;
-  /** Resolves when it listens in `work`. It outlives this program. */
+  /** Resolves when the page server listens in `work`. It outlives this program. */
   servePages(images: string, work: string): Promise<PageServer>;
-  /** The page server in this directory that a former agent has left running. */
+  /** The page server in this directory that a former agent left running. */
   findPageServer(work: string): Promise<PageServer | undefined>;
   /**
-   * Ends a restore that the engine does not know of any more, with its processes and its shim: when the engine dies the
-   * shim carries on, and the next engine refuses to start a container that has one.
+   * Ends a restore that Docker does not know any more, with its processes and its shim: when Docker dies the shim carries
+   * on, and the next Docker refuses to start a container that has one.
    */
   endRestore(containerId: string): Promise<void>;
-  /** Waits for dumps into this directory that a former agent has left running. */
+  /** Waits for dumps into this directory that a former agent left running. */
   settled(directory: string): Promise<void>;
   /**
    * Removes the names that a dump has given to open files (see scripts/host/criu/criu-links.c) from the disk of a sandbox.
@@ -51,14 +51,14 @@ export interface Criu {
   removeLinks(from: DumpedDisk, names: Uint8Array): Promise<void>;
 }
 
-/** A container, by the root that its first process sees; of one without processes by its writable layer. */
+/** A container's files: by the root of its first process, or, without processes, by its writable layer. */
 export interface DumpedDisk {
   readonly id: string;
   readonly pid: number;
   readonly upperDirectory: string | undefined;
 }
 
-// CRIU cannot write down what went wrong where there is no room for it either.
+// On a full disk CRIU cannot write its reason either.
 async function isFull(directory: string): Promise<boolean> {
   const { bavail, bsize } = await statfs(directory);
   return bavail * bsize < FULL_BYTES;
@@ -115,7 +115,7 @@ export function hostCriu(run: RunCommand): Criu {
       const pids = await processesOf(serves);
       const [pid] = pids;
       if (pid === undefined) return undefined;
-      // How it ended cannot be known of somebody else's child.
+      // The exit code of another program's child cannot be read.
       const done = gone(serves).then(() => true);
       return { done, stop: () => process.kill(pid, "SIGKILL") };
     },
@@ -145,7 +145,7 @@ export function hostCriu(run: RunCommand): Criu {
   };
 }
 
-/** The engine names the directory after the runtime's kind, which has changed between versions. */
+/** Docker names the directory after the runtime's kind, which differs between versions. */
 async function stateDirectory(containerId: string): Promise<string> {
   for (const kind of await readdir(RUNTIME_STATES).catch(() => [] as string[])) {
     if (!kind.startsWith("runtime-")) continue;
@@ -174,7 +174,7 @@ async function processesInside(containerId: string): Promise<number[]> {
 async function isInside(pid: number, containerId: string): Promise<boolean> {
   const cgroups = await readFile(`/proc/${pid}/cgroup`, "utf8").catch(() => "");
   if (!cgroups.includes(containerId)) return false;
-  // A dead one that nobody has waited for stays in the list.
+  // A dead one that its parent has not reaped stays in the list.
   return !/^State:\s+[ZX]/m.test(await readFile(`/proc/${pid}/status`, "utf8").catch(() => "State: X"));
 }
 
@@ -182,7 +182,7 @@ function tryKill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It ended in between.
+    // It ended meanwhile.
   }
 }
 

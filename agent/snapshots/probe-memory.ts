@@ -1,6 +1,6 @@
 /**
- * Whether memory can be stored and brought back on this machine: by doing it, with a small process of another user, since
- * that is what sandboxes are made of. What worked is remembered until something of it changes.
+ * Finds out whether memory can be stored and restored on this machine: by doing it, with a small process of another user,
+ * as in sandboxes. The result is kept until something that it depends on changes.
  */
 
 import { spawn } from "node:child_process";
@@ -20,7 +20,7 @@ const NOBODY = 65_534;
 export interface MemoryProbe {
   readonly works: boolean;
   readonly criu: string;
-  /** Of what does not work, why; else how it is known. */
+  /** Why it does not work; or how it is known to work. */
   readonly detail: string;
 }
 
@@ -63,7 +63,7 @@ async function tryOut(run: RunCommand): Promise<string | undefined> {
       ? undefined
       : "a restored process was not there";
   } finally {
-    // Restored, it is nobody's child of ours; its name is checked since numbers are used again.
+    // After its restore it is no child of this program; its name is checked, because process ids are reused.
     if (pid !== undefined && (await readFile(`/proc/${pid}/comm`, "utf8").catch(() => "")).trim() === "sleep")
       process.kill(pid, "SIGKILL");
     await rm(directory, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** Puts the parts together that take, keep and bring back snapshots. */
+/** Constructs the parts that take, keep and restore snapshots. */
 
 import type { Origin } from "../../shared/agent-api/routes.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
@@ -64,11 +64,11 @@ export interface SnapshotParts {
   readonly hot: Hot;
   readonly admission: Admission;
   launchFrom(spec: LaunchSpec, origin: Origin, signal: AbortSignal): Promise<Launched>;
-  /** Keeps the disk of a sandbox that storing its memory has ended. */
+  /** Keeps the disk of a sandbox that a dump has ended. */
   rescue(sandbox: Sandbox): Promise<boolean>;
   /** For the pool. */
   copy(flavour: Flavour, snapshot: Snapshot, signal: AbortSignal): Promise<LiveContainer>;
-  /** Once there is a live set to take them of. */
+  /** Called once there is a live set to take snapshots of. */
   captures(more: CapturesOf): Captures;
 }
 
@@ -97,7 +97,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   const images = createImages({ ...deps, work, lazyBytes: config.lazyPagesMb * MIB });
   images
     .adopt(found.sandboxes.map(({ container }) => container.id))
-    .catch((error: unknown) => log.warn({ err: error }, "page servers not looked for"));
+    .catch((error: unknown) => log.warn({ err: error }, "could not look for page servers"));
   const snapshots = createSnapshots({ ...deps, store: stores.snapshots, files, hot, mutex });
   teardown.add("old memory", () => snapshots.settled());
   const { during, rescue } = createRescue({ ...deps, hot });

@@ -10,16 +10,16 @@ import { type LargeBuffers, openIntake } from "../intake.ts";
 import type { Target } from "../target.ts";
 import { tunnel } from "./socks.ts";
 
-/** Of the whole way, names and proxy included. */
+/** Limit of the whole way, names and proxy included. */
 const LIMIT_MS = 30_000;
-/** Of one address, where there is another one to try. */
+/** Limit of one address, where there is another one to try. */
 const ADDRESS_LIMIT_MS = 5_000;
 const KEEP_ALIVE_MS = 60_000;
 
 export interface DialDeps {
   readonly names: Pick<Names, "addresses">;
   readonly isOwn: (address: string) => boolean;
-  /** Where egress proxies may be although sandboxes never get there. */
+  /** Ranges in which egress proxies may be although sandboxes never reach them. */
   readonly proxyAllowedRanges: readonly string[];
 }
 
@@ -30,13 +30,13 @@ export interface DialOptions {
   readonly buffers?: LargeBuffers;
 }
 
-/** What is to be dialled by whom, until when. */
+/** Destination, sandbox and deadline of a connection. */
 interface Attempt extends DialOptions {
   /** Unix milliseconds */
   readonly until: number;
 }
 
-/** Rejects when it cannot be reached; the message is for the log of decisions and names no proxy. */
+/** Rejects when the destination cannot be reached; the message is for the log of decisions and names no proxy. */
 export async function dial(target: Target, options: DialOptions, deps: DialDeps): Promise<Socket> {
   const until = Date.now() + LIMIT_MS;
   switch (target.is) {
@@ -54,7 +54,7 @@ export async function dial(target: Target, options: DialOptions, deps: DialDeps)
   }
 }
 
-/** An operator's network is not to be probed by naming it as a proxy. */
+/** A sandbox must not probe an operator's network by naming its hosts as proxies. */
 async function proxyAddresses({ host }: EgressProxy, deps: DialDeps): Promise<readonly string[]> {
   const addresses = addressNumber(host) === undefined ? await lookUp(host, deps) : [host];
   const ranges = deps.proxyAllowedRanges.flatMap((text) => parseRange(text) ?? []);
@@ -88,7 +88,7 @@ async function dialAddresses(addresses: readonly string[], options: Attempt): Pr
   throw failed;
 }
 
-// A timer and one listener: signals made of signals are among the dear things that are done for a connection.
+// A timer and one listener: composite signals would be among the most expensive steps of a connection.
 function dialAddress(host: string, { port, signal, buffers, until }: Attempt): Promise<Socket> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason as Error);

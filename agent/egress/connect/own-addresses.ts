@@ -1,4 +1,4 @@
-/** The node's own addresses: what listens there is not for sandboxes, although the egress process could reach it. */
+/** The node's own addresses: sandboxes must not reach what listens there, although the egress process could. */
 
 import { networkInterfaces } from "node:os";
 

@@ -55,8 +55,8 @@ export async function tunnel(socket: Socket, proxy: EgressProxy, destination: De
 }
 
 /**
- * The library hands over what came with the proxy's answer as an event, and lets the socket flow: both are undone
- * before anybody else has it, so that no byte, and no end, passes unseen.
+ * The library passes the bytes after the proxy's answer as an event, and lets the socket flow: both are undone before
+ * another part gets the socket, so that no byte and no end is lost.
  */
 function settled(socket: Socket): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** One question to the machine's resolvers, one after the other, each with its own socket and time limit. */
+/** Sends one question to the machine's resolvers, one after the other, each with its own socket and time limit. */
 
 import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
@@ -12,7 +12,7 @@ const TCP_LIMIT_MS = 5_000;
 
 type Ask = (question: Buffer, id: number, upstream: Upstream, signal: AbortSignal) => Promise<Buffer>;
 
-/** The answer under the question's own id; a failure when no resolver gave one. */
+/** The answer under the question's own id; a failure when no resolver answered. */
 export const askUdp = (question: Buffer, upstreams: readonly Upstream[], signal: AbortSignal) =>
   ask(question, upstreams, signal, { once: overUdp, limitMs: UDP_LIMIT_MS });
 

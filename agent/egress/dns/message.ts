@@ -1,9 +1,9 @@
-/** The little the forwarder needs to know of a DNS message (RFC 1035 §4.1.1). Pure. */
+/** The parts of a DNS message that the forwarder needs (RFC 1035 §4.1.1). Pure. */
 
 const HEADER_BYTES = 12;
 const MAX_QUESTION_BYTES = 1_232;
 
-/** A query with exactly one question: everything else is somebody playing. */
+/** A query with exactly one question; no honest client sends anything else. */
 export function isQuestion(message: Buffer): boolean {
   if (message.length < HEADER_BYTES + 5 || message.length > MAX_QUESTION_BYTES) return false;
   const flags = message.readUInt16BE(2);
@@ -19,7 +19,7 @@ export function withId(message: Buffer, id: number): Buffer {
   return copy;
 }
 
-/** "The server failed", for that question: better than silence, which programs wait out for ten seconds. */
+/** "The server failed", for that question: programs wait ten seconds for an answer that does not come. */
 export function failure(question: Buffer): Buffer {
   const end = questionEnd(question) ?? HEADER_BYTES;
   const reply = Buffer.from(question.subarray(0, end));

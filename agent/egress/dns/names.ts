@@ -1,6 +1,6 @@
 /**
- * What names lead to, asked of the node's resolvers and remembered as long as the answer says, up to a minute. The
- * same answers are given to sandboxes that may ask for listed names only, and dialled.
+ * Resolves names with the node's resolvers and caches them as long as the answer says, up to a minute. The same answers
+ * are given to sandboxes that may ask for listed names only, and dialled.
  */
 
 import { decode, type Packet } from "dns-packet";
@@ -26,9 +26,9 @@ interface Answer {
 }
 
 export interface Names {
-  /** Never throws: a resolver that cannot be asked is `CODE.failed`. */
+  /** Never throws: an unreachable resolver is `CODE.failed`. */
   addresses(name: string): Promise<Answer>;
-  /** What the name stands for, where it is an alias. */
+  /** The target of the name, where it is an alias. */
   alias(name: string): Promise<Answer & { readonly alias?: string }>;
   stop(): void;
 }
@@ -51,7 +51,7 @@ export function openNames(upstreams: () => Promise<readonly Upstream[]>, now = D
   const look = async (name: string): Promise<Answer> => {
     const packet = await asked(name, "A");
     const answer = packet === undefined ? { code: CODE.failed, addresses: [], ttl: 0 } : addressesIn(packet, name);
-    // Failures are not remembered.
+    // Failures are not cached.
     if (answer.addresses.length === 0) known.delete(name);
     else known.set(name, { until: now() + Math.min(answer.ttl * 1_000, LONGEST_MS), answer: Promise.resolve(answer) });
     return answer;
@@ -62,7 +62,7 @@ export function openNames(upstreams: () => Promise<readonly Upstream[]>, now = D
       const found = known.get(name);
       if (found !== undefined && found.until > now()) return found.answer;
       const answer = look(name);
-      // Those who ask meanwhile wait for the same answer.
+      // Parallel requests wait for the same answer.
       known.set(name, { until: now() + LONGEST_MS, answer });
       return answer;
     },
@@ -77,7 +77,7 @@ export function openNames(upstreams: () => Promise<readonly Upstream[]>, now = D
   };
 }
 
-/** Only records that the name leads to, whatever else is in the message. */
+/** Only records that belong to the name, whatever else is in the message. */
 function addressesIn(packet: Packet, name: string): Answer {
   const records = packet.answers ?? [];
   const ttls: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * What a sandbox is told when it asks for a name. A question is a message to whoever serves the zone, and so is every
- * bit of it that reaches them: where only listed names may be asked for, a question of our own is asked instead.
+ * Decides the answer to a sandbox's DNS question. A question is a message to the owner of the zone, and so is every bit
+ * of it: where only listed names may be resolved, the resolver sends a question that it writes itself.
  */
 
 import { decideName } from "../../../shared/policy/decide.ts";
@@ -10,26 +10,26 @@ import { addressNumber, alwaysDenied } from "../../../shared/policy/ranges.ts";
 import type { Names } from "./names.ts";
 import { CODE, type Question, respond, respondAddresses, respondAlias, TYPE } from "./question.ts";
 
-/** Who asks, found by the source address of the question. */
+/** The asking sandbox, found by the source address of the question. */
 export interface Asker {
   readonly policy: EgressPolicy;
-  /** Takes one of the questions it may ask in a while. */
+  /** Takes one of the questions that it may ask in a while. */
   mayAsk(): boolean;
-  /** Something was asked for that is not answered, for the log of decisions. */
+  /** Records a question that is not answered, in the log of decisions. */
   refused(name: string, rule: string): void;
 }
 
 export interface Answering {
   readonly names: Names;
-  /** Asks the node's resolvers the question as it is. */
+  /** Sends the question unchanged to the node's resolvers. */
   readonly forward: (message: Buffer) => Promise<Buffer>;
 }
 
-/** What a connection needs. Anything else only carries data, TXT above all, or undermines what is decided by names. */
+/** The types that a connection needs. Others only carry data, TXT above all, or weaken decisions by name. */
 const ANSWERED: readonly number[] = [TYPE.A, TYPE.AAAA, TYPE.CNAME];
 /**
  * HTTPS and SVCB records hold keys that hide the name of a connection (ECH) and addresses that bypass A records.
- * Browsers ask for them before every connection: that is nothing to write down.
+ * Browsers ask for them before every connection, so these questions are not logged.
  */
 const HINTS: readonly number[] = [TYPE.HTTPS, TYPE.SVCB, TYPE.ANY];
 /** Whole zones. */
@@ -44,7 +44,7 @@ export async function answer(message: Buffer, question: Question, asker: Asker, 
     : withoutRecords(message, question, asker, question.name ?? "");
 }
 
-/** "There is the name, but nothing of that type", whatever the policy: programs go on without, and do not ask again. */
+/** "The name exists without records of that type", whatever the policy: programs continue, and do not ask again. */
 function withoutRecords(message: Buffer, question: Question, asker: Asker, name: string): Buffer {
   if (!HINTS.includes(question.type)) asker.refused(name, `always type ${question.type}`);
   return respond(message, question, CODE.ok);

@@ -1,4 +1,4 @@
-/** The one question of a DNS message, and answers made here rather than passed on (RFC 1035 §4.1). Pure. */
+/** Reads the one question of a DNS message, and makes answers (RFC 1035 §4.1). Pure. */
 
 import { encode } from "dns-packet";
 
@@ -14,13 +14,13 @@ export const CODE = { ok: 0, failed: 2, noName: 3, refused: 5 } as const;
 const INTERNET = 1;
 
 export interface Question {
-  /** As asked for; absent when its bytes are no text that a name is made of. */
+  /** The name as asked; absent when its bytes are no text that a name consists of. */
   readonly name?: string;
   readonly type: number;
   readonly internet: boolean;
-  /** Where the question ends in the message. */
+  /** Offset behind the question in the message. */
   readonly end: number;
-  /** What the asker takes over UDP. */
+  /** Bytes that the client accepts over UDP. */
   readonly udpBytes: number;
 }
 
@@ -62,7 +62,7 @@ export function respond(message: Buffer, { end }: Question, code: number): Buffe
   return reply;
 }
 
-/** The addresses under the name that was asked for. */
+/** The addresses of the name in the question. */
 export function respondAddresses(
   message: Buffer,
   question: Question,
@@ -79,7 +79,7 @@ export function respondAddresses(
   return Buffer.concat([reply, ...records]);
 }
 
-/** The one name that the name asked for stands for. */
+/** The one name that the name in the question is an alias of. */
 export function respondAlias(
   message: Buffer,
   question: Question,
@@ -95,7 +95,7 @@ export function respondAlias(
   return Buffer.concat([reply, record, target]);
 }
 
-/** What does not fit is not sent: "ask again over TCP" instead. */
+/** An answer that does not fit is replaced by "ask again over TCP". */
 export function fit(reply: Buffer, message: Buffer, question: Question): Buffer {
   if (reply.length <= question.udpBytes) return reply;
   const short = respond(message, question, CODE.ok);
@@ -103,7 +103,7 @@ export function fit(reply: Buffer, message: Buffer, question: Question): Buffer 
   return short;
 }
 
-/** A question of our own; nothing of what a sandbox sent but the name is in it. */
+/** A question written here: only the name comes from the sandbox. */
 export function ask(name: string, type: "A" | "CNAME"): Buffer {
   return encode({
     type: "query",

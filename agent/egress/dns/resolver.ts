@@ -1,6 +1,6 @@
 /**
- * The resolver of a node: answers sandboxes' questions, over UDP and TCP, as the policy of the one that asks says, and
- * nobody else's. Everything is bounded: questions at a time, of all and of one sandbox, their size and their time.
+ * The resolver of a node: answers the questions of its sandboxes, over UDP and TCP, by the policy of the sandbox that
+ * asks, and no other client's. Everything is bounded: questions at a time, in all and per sandbox, their size and time.
  */
 
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
@@ -15,20 +15,20 @@ import { type Asker, answer } from "./policy.ts";
 import { fit, readQuestion } from "./question.ts";
 import type { Upstream } from "./upstreams.ts";
 
-/** Of a question over TCP; real ones are a few hundred bytes. */
+/** Largest question over TCP; real ones are a few hundred bytes. */
 const LONGEST_QUESTION_BYTES = 4_096;
-/** Of a connection. Bytes do not move them: a question that trickles has no more time than one that never comes. */
+/** Limits of a connection. Bytes do not extend them: a question that trickles has no more time than an absent one. */
 const TCP_LIMITS = {
   /** From the start, or from the last answer, until the next question is whole. */
   questionMs: 10_000,
-  /** Until the client has taken an answer. */
+  /** Until the client has read an answer. */
   answerMs: 10_000,
   /** From its start to its end. */
   wholeMs: 120_000,
 };
 type TcpLimits = typeof TCP_LIMITS;
 
-/** Descriptors of sockets that are bound already, by somebody who may have the port. */
+/** Descriptors of sockets that svc-egress has bound, because it may bind the port. */
 export interface DnsSockets {
   readonly udp: number;
   readonly tcp: number;
@@ -65,7 +65,7 @@ export async function startDns({
   const connections = openShares(room.dnsConnections, "connections to the resolver", log);
   const stopping = new AbortController();
 
-  /** Undefined: not worth an answer. */
+  /** Undefined: no answer is sent. */
   const answerTo = async (message: Buffer, source: string, transport: "udp" | "tcp"): Promise<Buffer | undefined> => {
     const question = isQuestion(message) ? readQuestion(message) : undefined;
     const asker = question === undefined ? undefined : askerAt(source);
@@ -86,7 +86,7 @@ export async function startDns({
     }
   };
 
-  /** Undefined: the connection ends, also when its sandbox has as many questions under way as it may. */
+  /** Undefined: the connection ends, also when its sandbox has too many questions under way. */
   const answerTcp = async (message: Buffer, source: string): Promise<Buffer | undefined> => {
     if (!inFlight.enter(source)) return undefined;
     try {
@@ -98,13 +98,13 @@ export async function startDns({
 
   const udp = createSocket("udp4");
   udp.on("message", (question, from) => {
-    answerUdp(udp, question, from).catch((error: unknown) => log.debug({ err: error }, "name not resolved"));
+    answerUdp(udp, question, from).catch((error: unknown) => log.debug({ err: error }, "could not resolve a name"));
   });
   // Of a descriptor it is said within the call.
   const listening = once(udp, "listening");
   udp.bind("udp" in listen ? { fd: listen.udp } : listen);
   await listening;
-  udp.on("error", (error) => log.warn({ err: error }, "resolver socket failed"));
+  udp.on("error", (error) => log.warn({ err: error }, "the resolver's socket failed"));
 
   const server = createServer((socket) => {
     const source = socket.remoteAddress ?? "";
@@ -140,7 +140,7 @@ export async function startDns({
   };
 }
 
-/** One question at a time, each preceded by its length, and none before the client has taken the answer to the last one. */
+/** One question at a time, each preceded by its length, and none before the client has read the last answer. */
 function serveTcp(
   socket: Socket,
   { questionMs, answerMs, wholeMs }: TcpLimits,

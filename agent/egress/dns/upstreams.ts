@@ -1,4 +1,4 @@
-/** Which resolvers the node's forwarder asks: those it was given, else the machine's own, read again when they change. */
+/** The resolvers that the node's forwarder asks: the configured ones, else the machine's, read again when they change. */
 
 import { readFile, stat } from "node:fs/promises";
 import { isIP } from "node:net";

@@ -1,8 +1,8 @@
-/** Whether this process was started as `svc-egress` starts it, read from what the kernel says of it. Pure. */
+/** Whether this process was started by `svc-egress`, read from the kernel's status of it. Pure. */
 
 const NOTHING = /^0+$/;
 
-/** What the process has or may do that it must not, in words; none when it is confined. @param status `/proc/self/status` */
+/** Rights that the process has and must not have, in words; none when it is confined. @param status `/proc/self/status` */
 export function looseEnds(status: string): readonly string[] {
   const fields = new Map(
     status.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]),

@@ -1,4 +1,4 @@
-/** Answers of our own, instead of the destination's: plain text, told apart by a header. */
+/** Answers of the egress process itself: plain text, marked by a header. */
 
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
@@ -6,9 +6,9 @@ import { UnresolvedError } from "./placeholders.ts";
 import { Refusal, valuesOf } from "./request-head.ts";
 import { UpstreamError, why } from "./upstream.ts";
 
-/** On answers that are not the destination's. */
+/** Header on answers that are not the destination's. */
 const MARK = ["svc-egress", "refused"] as const;
-/** A body that nobody wants is read for so long, so that the answer arrives before the connection ends. */
+/** How long an unwanted body is read, so that the answer arrives before the connection ends. */
 const LINGER_MS = 2_000;
 
 export function refusalOf(error: unknown): Refusal {
@@ -17,7 +17,7 @@ export function refusalOf(error: unknown): Refusal {
   return new Refusal(502, `the destination failed: ${why(error)}`);
 }
 
-/** 502 leaves the connection open; what the client did wrong ends it. */
+/** 502 leaves the connection open; a client's fault ends it. */
 export function answerRefusal(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
   const { status, message } = refusal;
   // Nobody told that client to send its body: what comes next may be anything.
@@ -41,7 +41,7 @@ export function answerRefusal(request: IncomingMessage, response: ServerResponse
   request.once("close", end);
 }
 
-/** Where there is no response object: what came was no request, or the connection was to become something else. */
+/** For connections without a response object: the bytes were no request, or it was to become another protocol. */
 export function answerRaw(socket: Duplex, { status, message }: Refusal): void {
   const body = `svc: ${message}\n`;
   socket.end(

@@ -1,6 +1,6 @@
 /**
- * The node's own certificate authority: what hosts with a `transform` rule are shown to sandboxes with. Only sandboxes
- * whose policy has rules are told to trust it; its key never leaves the agent and its egress process.
+ * The node's own certificate authority: it signs the certificates that sandboxes see for hosts with a `transform` rule.
+ * Only sandboxes whose policy has rules trust it; its key never leaves the agent and its egress process.
  */
 
 import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
@@ -12,14 +12,14 @@ import type { Authority } from "./certificates.ts";
 const FILE = "egress-authority.pem";
 const DAY_MS = 86_400_000;
 const LIFETIME_MS = 3650 * DAY_MS;
-/** Sandboxes learn of another one when they start, resume or get rules: nobody may still depend on the old one at its end. */
+/** Sandboxes get a new authority when they start, resume or get rules: none may depend on the old one at its end. */
 const RENEWED_BEFORE_MS = 365 * DAY_MS;
 /** Clocks of sandboxes restored from memory may be behind for a moment. */
 const BACKDATED_MS = DAY_MS;
 
 /**
- * Loads it, or makes one where there is none, where its end is near, or where what is there is no pair of certificate and
- * key. The caller holds the lock of the state directory.
+ * Loads it, or makes one where it is missing, about to end, or damaged (no pair of certificate and key). The caller
+ * holds the lock of the state directory.
  * @param now Unix milliseconds
  */
 export async function loadAuthority(stateDir: string, now: number): Promise<Authority> {
@@ -38,7 +38,7 @@ export async function loadAuthority(stateDir: string, now: number): Promise<Auth
   return made;
 }
 
-/** What a sandbox under this policy is to trust: `caBundle` of its `/init`. Empty: nothing, and no longer what it was told. */
+/** `caBundle` for a sandbox under this policy. Empty: it trusts no authority of the node any more. */
 export function caFor(policy: Pick<EgressPolicy, "rules">, authority: Pick<Authority, "certificate">): string {
   return policy.rules.length === 0 ? "" : authority.certificate;
 }

@@ -66,7 +66,7 @@ export async function readSigner({ certificate, key }: Authority): Promise<Signe
   };
 }
 
-/** What a server of that name shows. Everything that strict verifiers (Python's, for one) ask for is in it. */
+/** The certificate of a server of that name, with everything that strict verifiers (Python's, for one) require. */
 export async function makeLeaf(signer: Signer, hostname: string, period: Period): Promise<Authority> {
   const keys = await newKeys();
   const named = hostname.length <= LONGEST_COMMON_NAME;

@@ -23,11 +23,11 @@ import {
 import { type Upstream, UpstreamError } from "./upstream.ts";
 
 export const MAX_HEAD_BYTES = 64 * 1024;
-/** Of early hints and the like before an answer; a destination that sends more never means to answer. */
+/** Most informational responses before an answer; a destination that sends more never means to answer. */
 const MOST_INFORMATIONAL = 16;
-/** Bodies from this length on are not taken through Node's queues. */
+/** Bodies from this length on bypass Node's queues. */
 const LENT_BYTES = 1024 * 1024;
-/** A destination that has answered may read the rest of the body for so long. */
+/** How long a destination that has answered may read the rest of the body. */
 const REST_OF_BODY_MS = 10_000;
 
 export interface Way {
@@ -37,12 +37,12 @@ export interface Way {
   readonly upstream: Upstream;
 }
 
-/** What is sent on: the whole head, with values that nobody else may see. */
+/** The head to send, with secret values. */
 export interface Outgoing {
   readonly method: string;
   readonly path: string;
   readonly lines: readonly string[];
-  /** What the rule has set, as `fieldOf` says it. */
+  /** Names that the rule has set, in the spelling of `fieldOf`. */
   readonly rule: ReadonlySet<string>;
 }
 
@@ -59,9 +59,9 @@ export async function prepare(request: IncomingMessage, way: Way): Promise<Outgo
   return { method, path, lines: outgoingHeaders(head, way.destination, set), rule };
 }
 
-/** @throws {Refusal} for what Node's client does not write: nothing is sent then */
+/** @throws {Refusal} for a head that Node's client does not write; nothing is sent then */
 export function send({ method, path, lines }: Outgoing, upstream: Upstream): ClientRequest {
-  // What a destination leaves unread of a body it would take for the next request.
+  // A destination would take unread bytes of a body for the next request.
   const withBody = announcesBody(lines);
   try {
     const outgoing = httpRequest({
@@ -77,7 +77,7 @@ export function send({ method, path, lines }: Outgoing, upstream: Upstream): Cli
     limitInformation(outgoing);
     return outgoing;
   } catch {
-    // Its message would hold the value that it did not like.
+    // Its message would hold the refused value.
     throw new Refusal(400, "the request target or a header has characters that cannot be sent");
   }
 }
@@ -173,7 +173,7 @@ function forward(request: IncomingMessage, response: ServerResponse, plan: Forwa
   relayBody(request, call, outgoing.rule);
 }
 
-/** The destination closed a kept connection at the moment it was used again: nothing has been done with the request. */
+/** The destination closed a kept connection just as it was used again: the request has had no effect. */
 function isStale(call: ClientRequest, error: NodeJS.ErrnoException, request: IncomingMessage): boolean {
   const bodiless = !["content-length", "transfer-encoding"].some((name) => name in request.headers);
   const repeatable = /^(GET|HEAD|OPTIONS|PUT|DELETE)$/.test(request.method ?? "");
@@ -217,7 +217,7 @@ export function headText({ statusCode, statusMessage, rawHeaders }: Information,
   return `HTTP/1.1 ${statusCode} ${statusMessage}\r\n${lines.join("")}${added}\r\n`;
 }
 
-/** The destination's answer as it is, but for what is decided hop by hop. */
+/** The destination's answer unchanged, except for hop-by-hop headers. */
 export function relayAnswer(request: IncomingMessage, answer: IncomingMessage, response: ServerResponse): void {
   let whole = false;
   const cut = () => {
@@ -246,9 +246,9 @@ export function relayAnswer(request: IncomingMessage, answer: IncomingMessage, r
 }
 
 /**
- * A long body whose length is known goes past Node's parser, which copies it, and twice: more work than all the rest. The
- * parser then waits for the end of a body that it does not see, so the connection is not used for another request.
- * @param over called when everything has been handed on, and nothing that happens to `answer` matters any more
+ * A long body of known length bypasses Node's parser, which copies it twice: more work than all the rest. The parser then
+ * waits for the end of a body that it does not see, so the connection is not used for another request.
+ * @param over called when everything has been passed on, and further events of `answer` do not matter
  */
 async function pour(request: IncomingMessage, answer: IncomingMessage, response: ServerResponse, over: () => void) {
   const length = Number(answer.headers["content-length"] ?? 0);

@@ -1,4 +1,4 @@
-/** Certificates of the hosts that are terminated, signed by the node's authority: made on first use, kept for the next. */
+/** Certificates of intercepted hosts, signed by the node's authority: made on first use, then cached. */
 
 import { createSecureContext, type SecureContext } from "node:tls";
 import { LRUCache } from "lru-cache";
@@ -8,7 +8,7 @@ import { makeLeaf, readSigner } from "./certificates.ts";
 const HOUR_MS = 3_600_000;
 const BACKDATED_MS = HOUR_MS;
 const LIFETIME_MS = 36 * HOUR_MS;
-/** Made again while the old one still serves those who have it. */
+/** A new one is made while the old one is still valid for its users. */
 const KEPT_MS = 24 * HOUR_MS;
 const MOST = 1_000;
 
@@ -50,7 +50,7 @@ export function createLeaves(authority: Authority, { now = Date.now, most = MOST
 
 const known = new WeakMap<Authority, Leaves>();
 
-/** The leaves of this authority, the same ones for the same object. */
+/** The cache of this authority; the same for the same object. */
 export function leavesOf(authority: Authority): Leaves {
   const leaves = known.get(authority) ?? createLeaves(authority);
   known.set(authority, leaves);

@@ -1,4 +1,4 @@
-/** Values for placeholders, asked of the agent at the moment of use. */
+/** Requests values for placeholders from the agent at the moment of use. */
 
 import type { FromEgress, Resolved } from "../messages.ts";
 
@@ -8,7 +8,7 @@ export function pendingValues(send: (message: FromEgress) => void, limitMs = LIM
   const waiting = new Map<number, (value: string | undefined) => void>();
   let last = 0;
   return {
-    /** Undefined when there is none, or when nobody says so in time: the request fails either way. */
+    /** Undefined when there is none, or no answer in time: the request fails either way. */
     ask(executionId: string, placeholder: string): Promise<string | undefined> {
       last += 1;
       const id = last;

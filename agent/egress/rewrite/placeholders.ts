@@ -1,6 +1,6 @@
 /**
- * Header values of rules, with `${e2b.secrets.NAME}` and the like replaced. Values exist for one request only: they are in
- * no error, no log, and nothing of a request is sent before all of them are there. Pure but for `resolve`.
+ * Replaces `${e2b.secrets.NAME}` and the like in header values of rules. Values exist for one request only: no error and
+ * no log holds them, and no byte of a request is sent before all of them are known. Pure but for `resolve`.
  */
 
 import { fillPlaceholders, placeholdersOf } from "../../../shared/policy/placeholders.ts";
@@ -14,7 +14,7 @@ export class UnresolvedError extends Error {}
 
 const LIMIT_MS = 10_000;
 
-/** What `Resolve` is asked for by this value. @throws {UnresolvedError} for a malformed one */
+/** The names that `Resolve` is called with for this value. @throws {UnresolvedError} for a malformed one */
 export function placeholdersIn(value: string): readonly string[] {
   return placeholdersOf(value).map(({ text, asks }) => {
     if (asks === undefined) throw new UnresolvedError(`the placeholder ${printable(text)} is malformed`);
@@ -23,8 +23,8 @@ export function placeholdersIn(value: string): readonly string[] {
 }
 
 /**
- * The headers to set, each placeholder asked for once, all at the same time. Values are put in as they are: what looks like
- * a placeholder in one stays.
+ * The headers to set, each placeholder resolved once, all in parallel. Values are inserted unchanged: text in one that
+ * looks like a placeholder stays.
  * @throws {UnresolvedError}
  */
 export async function resolveHeaders(
@@ -56,7 +56,7 @@ async function ask(placeholder: string, resolve: Resolve): Promise<string> {
     timer = setTimeout(() => done(undefined), LIMIT_MS);
   });
   try {
-    // A failure may tell what it found: nothing of it is passed on.
+    // The error may contain what it found: nothing of it is passed on.
     const value = await Promise.race([resolve(placeholder).catch(() => undefined), limit]);
     if (value === undefined)
       throw new UnresolvedError(`the placeholder ${printable(`\${${placeholder}}`)} cannot be resolved`);

@@ -1,6 +1,6 @@
 /**
- * What a request of a sandbox must look like before anything of it is sent on, and what is sent then. Pure. Framing is
- * Node's parser's; here is refused what two parsers could understand differently.
+ * Checks a sandbox's request before any byte of it is forwarded, and makes the head to send. Pure. Node's parser reads
+ * the framing; this refuses what two parsers could read differently.
  */
 
 import { hostName } from "../../../shared/policy/names.ts";
@@ -22,7 +22,7 @@ export interface Destination {
   readonly tls: boolean;
 }
 
-/** The answer instead of the destination's. `text` is for people in the sandbox. */
+/** An answer in place of the destination's. `text` is for people in the sandbox. */
 export class Refusal extends Error {
   readonly status: number;
 
@@ -58,7 +58,7 @@ function checkFraming(rawHeaders: readonly string[], httpVersion: string): void 
     throw new Refusal(400, "the only Transfer-Encoding understood here is chunked");
 }
 
-// Clients that were told of a proxy write the whole address; it must name the same server as Host.
+// Clients of a proxy send the whole address; it must name the same server as Host.
 function pathOfAbsolute(url: string, destination: Destination): string {
   const [, scheme = "", authority = "", path = ""] = /^(https?):\/\/([^/?#]*)([/?][^#]*)?$/i.exec(url) ?? [];
   if (scheme === "") throw new Refusal(400, "the request target is not a path");
@@ -93,7 +93,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Of this hop only: the fixed ones, and those that the message itself says so of. */
+/** Headers of this hop only: the fixed ones, and those that `Connection` names. */
 export function hopByHop(rawHeaders: readonly string[]): ReadonlySet<string> {
   const named = valuesOf(rawHeaders, "connection").flatMap((value) => tokens(value));
   return new Set([...HOP_BY_HOP, ...named]);
@@ -103,7 +103,7 @@ export function tokens(value: string): string[] {
   return value.split(",").map((token) => token.trim().toLowerCase());
 }
 
-/** Gateway interfaces (CGI, WSGI, Rack) show `X_Team` and `X-Team` to programs as one: here they are one, too. */
+/** Gateway interfaces (CGI, WSGI, Rack) show `X_Team` and `X-Team` to programs as one: here they count as one, too. */
 export function fieldOf(name: string): string {
   return name.toLowerCase().replaceAll("_", "-");
 }
@@ -123,7 +123,7 @@ export function without(rawHeaders: readonly string[], names: ReadonlySet<string
   return kept;
 }
 
-/** The lines sent to the destination; rules have the last word on their names. */
+/** The headers for the destination; rules override the client's headers of the same name. */
 export function outgoingHeaders(
   head: RequestHead,
   { hostname, port }: Destination,

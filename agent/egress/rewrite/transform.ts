@@ -1,6 +1,6 @@
 /**
- * A sandbox's connection to a host that has a `transform` rule: TLS ends here, every request is compared with the name
- * the connection was opened to, gets the rule's headers, and goes on over a verified connection of our own. HTTP/1.1.
+ * A sandbox's connection to a host with a `transform` rule: TLS ends here, every request is compared with the name of
+ * the connection, gets the rule's headers, and is sent over a verified connection of this process. HTTP/1.1.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -18,41 +18,41 @@ import { isDeclined, upgrade, withoutUpgrade } from "./upgrade.ts";
 import { Upstream, UpstreamError, why } from "./upstream.ts";
 
 const HANDSHAKE_LIMIT_MS = 10_000;
-/** From the connection's beginning to the end of its first head. */
+/** Limit from the connection's beginning to the end of its first head. */
 const FIRST_HEAD_LIMIT_MS = 30_000;
-/** Between an answer and the end of the next head. */
+/** Limit between an answer and the end of the next head. */
 const IDLE_LIMIT_MS = 120_000;
-/** Sent ahead of their turn; a client that sends more is cut off. */
+/** Requests that a client may send ahead; one that sends more is disconnected. */
 const MOST_PIPELINED = 16;
-/** A client that has ended its side may have gone: it is kept while anything flows to it. */
+/** A client that has ended its side may be gone: it is kept while bytes flow to it. */
 const HALF_CLOSED_LIMIT_MS = 60_000;
 
 export interface TransformOptions extends Destination {
-  /** Of the rule; may be empty. */
+  /** Headers of the rule; may be empty. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What was read from the socket already. */
+  /** Bytes that were read from the socket already. */
   readonly first: Buffer;
-  /** A connection to where this one leads, checked by the caller. Called again when the destination closed the last one. */
+  /** Opens a connection to the same destination, which the caller has checked. Called again after the last one closed. */
   connect(): Promise<Socket>;
   readonly resolve: Resolve;
-  /** The same object each time: leaves are kept by it. */
+  /** The same object each time: it caches the leaf certificates. */
   readonly authority: Authority;
-  /** Which certificates of the destination are believed. Default: what the machine trusts. */
+  /** Certificates that the destination may have. Default: those that the machine trusts. */
   readonly trust?: SecureContext;
 }
 
 export interface Ended {
-  /** Bytes of the sandbox's connection, as they crossed it. */
+  /** Bytes of the sandbox's connection, as sent and received. */
   readonly sent: number;
   readonly received: number;
-  /** The last failure, as the sandbox was told of it; never holds a value. */
+  /** The last failure in the words for the sandbox; never holds a value. */
   readonly failed?: string;
 }
 
 export interface Transformed {
   /** Never rejects. */
   readonly closed: Promise<Ended>;
-  /** At once, both sides. */
+  /** Ends both sides at once. */
   destroy(): void;
 }
 
@@ -120,7 +120,7 @@ async function terminate(socket: Socket, { hostname, authority }: TransformOptio
     const secure = new TLSSocket(socket, {
       isServer: true,
       secureContext,
-      // HTTP/2 is negotiated down; who speaks nothing else is told so by the handshake.
+      // HTTP/2 is negotiated down; the handshake fails for a client that speaks nothing else.
       ALPNProtocols: ["http/1.1"],
       SNICallback: (name, done) => {
         if (hostName(name) === hostname) done(null, secureContext);
@@ -146,7 +146,7 @@ async function terminate(socket: Socket, { hostname, authority }: TransformOptio
   });
 }
 
-/** One HTTP server for one connection: what it knows of a client is known of this one. */
+/** One HTTP server per connection, so that its state belongs to one client. */
 function serve(socket: Socket, way: Way, failed: (reason: string) => void): void {
   let waiting = 0;
   let turn = Promise.resolve();
@@ -165,7 +165,7 @@ function serve(socket: Socket, way: Way, failed: (reason: string) => void): void
   });
   // Nothing may be left out of what is looked at.
   server.maxHeadersCount = 0;
-  // A client that has sent everything and says so still wants its answer.
+  // A client that has ended its sending side still wants its answer.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
 
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {

@@ -1,4 +1,4 @@
-/** Which certificates of destinations are believed: the machine's, and those that its operator adds. */
+/** Certificate authorities for destinations: the machine's, and those that its operator adds. */
 
 import { readFileSync } from "node:fs";
 import { createSecureContext, rootCertificates, type SecureContext } from "node:tls";
@@ -11,7 +11,7 @@ const BUNDLES = [
   "/etc/ssl/cert.pem",
 ];
 
-/** @param extra PEM; anything without a certificate in it adds nothing */
+/** @param extra PEM; text without a certificate adds nothing */
 function makeTrust(extra: string): SecureContext {
   const system = BUNDLES.map(read).find((text) => text !== undefined);
   const ca = [...(system === undefined ? rootCertificates : [system]), ...(holdsCertificates(extra) ? [extra] : [])];
@@ -37,5 +37,5 @@ export function openTrust(extra: string): () => SecureContext {
   return () => (made.trust ??= makeTrust(extra));
 }
 
-/** What the machine trusts. */
+/** The authorities of the machine. */
 export const systemTrust = openTrust("");

@@ -1,4 +1,4 @@
-/** Requests that turn the connection into something else, WebSocket above all: the rule's headers, then a raw stream. */
+/** Requests that switch protocols, WebSocket above all: sends the rule's headers, then relays bytes. */
 
 import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -7,10 +7,10 @@ import { answerRaw, refusalOf } from "./answer.ts";
 import { headText, prepare, relayAnswer, send, type Way } from "./exchange.ts";
 import { Refusal, tokens, valuesOf, without } from "./request-head.ts";
 
-/** What is not asked for: HTTP/1.1 is spoken here, each request for the one host, and TLS is not begun inside. */
+/** Upgrades that are ignored: this process speaks HTTP/1.1, checks each request's host, and begins no TLS inside. */
 const DECLINED = /^(h2c?|(http|tls)\/[\d.]+)$/;
 
-/** Whether the request goes on as an ordinary one. */
+/** Whether the request is handled as an ordinary one. */
 export function isDeclined(request: IncomingMessage): boolean {
   return wantedOf(request).length === 0;
 }
@@ -20,7 +20,7 @@ function wantedOf({ rawHeaders }: IncomingMessage): readonly string[] {
   return protocols.filter((protocol) => protocol !== "" && !DECLINED.test(protocol));
 }
 
-/** The head again, without the wish: put back in front of the connection it is read as an ordinary request. */
+/** The head without the upgrade: put back in front of the connection it is read as an ordinary request. */
 export function withoutUpgrade(request: IncomingMessage): Buffer {
   const { method = "", url = "", httpVersion, rawHeaders } = request;
   const drops = new Set(["upgrade", "http2-settings"]);
@@ -45,7 +45,7 @@ export async function upgrade(
     if (socket.closed) resolve();
     else socket.once("close", resolve);
   });
-  // The HTTP server has let go of it.
+  // The HTTP server has released the socket.
   socket.on("error", () => undefined);
   try {
     await switchOver(request, { socket, head }, way);
@@ -91,7 +91,7 @@ async function switchOver(
       resolve();
     });
     call.once("response", (answer) => {
-      // The destination does not want to: its answer, and the end, since more may have been sent in hope.
+      // The destination refuses: its answer, then the end, because the client may have sent more already.
       const response = new ServerResponse(request);
       response.sendDate = false;
       response.shouldKeepAlive = false;

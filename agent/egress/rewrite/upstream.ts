@@ -1,4 +1,4 @@
-/** The one connection to the destination that a sandbox's connection has at a time: dialled when it is needed, kept. */
+/** The one connection to the destination that a sandbox's connection has at a time: dialled on demand, then kept. */
 
 import { Agent, type ClientRequestArgs } from "node:http";
 import type { Socket } from "node:net";
@@ -30,9 +30,9 @@ export class Upstream extends Agent {
     this.#options = options;
   }
 
-  /** Called by Node for a request that finds no free connection. */
+  /** Node calls this for a request that finds no free connection. */
   override createConnection(_: ClientRequestArgs, done?: (error: Error | null, stream: Duplex) => void): undefined {
-    // Node looks at one of the two.
+    // Node uses one of the two.
     const answer = done as ((error: Error | null, stream?: Duplex) => void) | undefined;
     this.#dial().then(
       (socket) => answer?.(null, socket),
@@ -41,12 +41,12 @@ export class Upstream extends Agent {
     );
   }
 
-  /** This connection carries no request after the one that has it now. */
+  /** This connection carries no request after its present one. */
   useOnce(socket: Duplex): void {
     this.#usedUp.add(socket);
   }
 
-  /** Called by Node when an answer is over. */
+  /** Node calls this when an answer is over. */
   override keepSocketAlive(socket: Duplex): boolean {
     if (this.#usedUp.has(socket)) return false;
     // Its types do not say that it answers.
@@ -54,7 +54,7 @@ export class Upstream extends Agent {
     return kept === true;
   }
 
-  /** Also those that left the pool for an upgrade. */
+  /** Includes connections that left the pool for an upgrade. */
   override destroy(): void {
     this.#ended = true;
     super.destroy();
@@ -159,7 +159,7 @@ const WORDS: Readonly<Record<string, string>> = {
   ETIMEDOUT: "it did not answer in time",
 };
 
-/** What a sandbox may know: the code, and messages that are meant for callers. Others may hold names of the host. */
+/** The part of an error that a sandbox may see: its code, and messages meant for callers. Others may name hosts. */
 export function why(error: unknown): string {
   if (error instanceof AppError || error instanceof UpstreamError) return error.message;
   const code = (error as { code?: unknown } | null)?.code;

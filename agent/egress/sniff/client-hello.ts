@@ -1,8 +1,8 @@
-/** The server name in a TLS ClientHello (RFC 8446 §4.1.2, RFC 6066 §3), from bytes that come in pieces. Pure. */
+/** Reads the server name of a TLS ClientHello (RFC 8446 §4.1.2, RFC 6066 §3) from bytes that come in pieces. Pure. */
 
 import { hostName } from "../../../shared/policy/names.ts";
 
-/** `more`: undecided until at least `bytes` bytes are there. `none`: no name, or nothing that may be believed. */
+/** `more`: undecided until at least `bytes` bytes are there. `none`: no name, or none that can be trusted. */
 export type Glimpse =
   | { readonly is: "more"; readonly bytes: number }
   | { readonly is: "name"; readonly name: string }
@@ -16,7 +16,7 @@ const HOST_NAME = 0;
 const RECORD_HEADER = 5;
 const MESSAGE_HEADER = 4;
 const MAX_RECORD = 16_384;
-/** A client that needs more for its hello wants to cost time. */
+/** A client that needs a longer hello wants to cost time. */
 const MAX_RECORDS = 1_024;
 
 /** `bytes` from the first one of the connection on. With ECH the outer name is the name: it is the one that is dialled. */
@@ -41,7 +41,7 @@ export function glimpseServerName(bytes: Buffer): Glimpse {
   return NONE;
 }
 
-/** The first `length` bytes of what is in the records; they are all there. */
+/** The first `length` bytes of the records' content; all are there. */
 function message(bytes: Buffer, length: number): Buffer {
   const whole = Buffer.alloc(length);
   let at = 0;
@@ -57,7 +57,7 @@ function message(bytes: Buffer, length: number): Buffer {
 
 /** Of the handshake record there, or what is seen instead. */
 function recordLength(bytes: Buffer, at: number): number | Glimpse {
-  // What is no TLS record need not be waited for.
+  // Bytes that are no TLS record are not waited for.
   if (bytes.length > at && bytes[at] !== HANDSHAKE) return NONE;
   if (bytes.length > at + 1 && bytes[at + 1] !== 3) return NONE;
   if (bytes.length < at + RECORD_HEADER) return { is: "more", bytes: at + RECORD_HEADER };
@@ -79,7 +79,7 @@ function serverName(hello: Buffer): Glimpse {
       const type = extensions.number(2);
       const content = extensions.take(extensions.number(2));
       if (type !== SERVER_NAME) continue;
-      // Twice is forbidden, and two servers would not choose the same one.
+      // Two names are forbidden, and two servers would choose differently.
       if (name !== undefined) return NONE;
       name = onlyName(content);
       if (name === undefined) return NONE;
@@ -97,7 +97,7 @@ function onlyName(content: Buffer): string | undefined {
   return list.left() === 0 ? hostName(name.toString("latin1")) : undefined;
 }
 
-/** Reads forward; throws a RangeError when there is not that much. */
+/** Reads forward; throws a RangeError at the end of the bytes. */
 function reader(bytes: Buffer) {
   let at = 0;
   const take = (length: number): Buffer => {

@@ -1,4 +1,4 @@
-/** The one host an HTTP/1 request is for, from bytes that come in pieces; anything ambiguous has none. Pure. */
+/** Reads the one host of an HTTP/1 request from bytes that come in pieces; an ambiguous request has none. Pure. */
 
 import { hostOfHeader } from "../../../shared/policy/names.ts";
 import type { Glimpse } from "./client-hello.ts";
@@ -8,7 +8,7 @@ const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([!-~]+) HTTP\/1\.[01]
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)$/;
 /** As in `REQUEST_LINE`. */
 const LONGEST_METHOD = 32;
-/** Behind this, only the end of the head is looked for: a byte at a time must not cost a pass each. */
+/** Beyond this only the end of the head is searched: a byte at a time must not cost a pass each. */
 const LONGEST_LOOK = 2_048;
 
 /** `bytes` from the first one of the connection on. */
@@ -18,7 +18,7 @@ export function glimpseHost(bytes: Buffer): Glimpse {
   const more: Glimpse = { is: "more", bytes: bytes.length + 1 };
   if (bytes.length > LONGEST_LOOK) return more;
   const text = bytes.toString("latin1");
-  // What is no request need not be waited for.
+  // Bytes that are no request are not waited for.
   const word = /^[!#$%&'*+.^_`|~0-9A-Za-z-]*/.exec(text)?.[0] ?? "";
   if (word.length > LONGEST_METHOD || (word.length < text.length && (word === "" || text[word.length] !== " ")))
     return NONE;
@@ -30,11 +30,11 @@ export function glimpseHost(bytes: Buffer): Glimpse {
 function host(head: string): Glimpse {
   const [first = "", ...lines] = head.split("\r\n");
   const [, method, target = ""] = REQUEST_LINE.exec(first) ?? [];
-  // CONNECT asks for a tunnel to anywhere: that is not a request for a host.
+  // CONNECT asks for a tunnel to anywhere: it is not a request for a host.
   if (method === undefined || method === "CONNECT") return NONE;
   const hosts: string[] = [];
   for (const line of lines) {
-    // Folded lines, bare CR or LF, spaces before the colon: servers differ in what they make of them.
+    // Folded lines, bare CR or LF, spaces before the colon: servers read them differently.
     const [, name, value = ""] = HEADER.exec(line) ?? [];
     if (name === undefined || /[\0\r\n]/.test(value)) return NONE;
     if (name.toLowerCase() === "host") hosts.push(value);

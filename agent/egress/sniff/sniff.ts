@@ -1,4 +1,4 @@
-/** The name a connection is for, read from its first bytes without taking them away; bounded in bytes and time. */
+/** Reads a connection's name from its first bytes without consuming them; bounded in bytes and time. */
 
 import type { Socket } from "node:net";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
@@ -8,7 +8,7 @@ import { glimpseHost } from "./request-head.ts";
 export interface Sniffed {
   /** `hostName` spelling; absent when undecided, and then only addresses count. */
   readonly hostname?: string;
-  /** Everything that was read, to be sent on first. */
+  /** All bytes that were read, to be sent first. */
   readonly first: Buffer;
 }
 
@@ -22,8 +22,8 @@ const TLS: Manner = { glimpse: glimpseServerName, maxBytes: 16 * 1024 };
 const HTTP: Manner = { glimpse: glimpseHost, maxBytes: 32 * 1024 };
 
 /**
- * How to look for a name, where names matter: on the two ports whose clients speak first, under policies that speak of
- * names. Anything else is not touched, since its server may be the one to speak first.
+ * Which kind of name to look for: only on the two ports whose clients send first, and under policies with names. Other
+ * connections are not touched, because their server may send first.
  */
 export function manner(port: number, { allowDomains, rules }: EgressPolicy): Manner | undefined {
   if (allowDomains.length === 0 && rules.length === 0) return undefined;

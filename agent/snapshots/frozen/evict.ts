@@ -1,4 +1,4 @@
-/** From a frozen container to its disk alone: processes killed, address given back, the container stays with the engine. */
+/** Turns a frozen container into its disk alone: kills its processes, frees its address; Docker keeps the container. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -24,13 +24,13 @@ export type Evict = (container: LiveContainer) => Promise<void>;
 
 export function createEviction({ containers, disposal, slots, annotations, store }: CoolingDeps): Evict {
   return async (container) => {
-    // All of them while they are frozen: none must work on the disk while the first one dies.
+    // All at once while they are frozen: no process may work on the disk while the first one dies.
     for (const pid of processes(container)) tryKill(pid);
     await disposal.kill(container);
     await stopped(container.id, containers);
     await annotations.remove(container.id);
     store.remove(container.id);
-    // Last: the namespace is free when the last process in it is gone.
+    // Last: the namespace is free when the last process in it has ended.
     await slots.give(container.slot);
   };
 }
@@ -47,13 +47,13 @@ function tryKill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It ended in between.
+    // It ended meanwhile.
   }
 }
 
 /**
- * The engine knows that it does not run: before that, a start of it would do nothing and succeed. Killed already, as a
- * rule, and the engine is about to hear of it: it is asked to do so itself after `patienceMs`.
+ * Waits until Docker knows that the container has stopped: before that, a start would do nothing and succeed. Usually its
+ * processes are dead already, and Docker is about to notice; after `patienceMs` Docker is asked to kill it.
  */
 export async function stopped(
   id: string,

@@ -1,4 +1,4 @@
-/** Which frozen containers have been kept long enough. Pure. */
+/** Decides which frozen containers have been kept long enough. Pure. */
 
 export interface HotView {
   readonly kept: readonly { readonly id: string; readonly since: number }[];
@@ -8,7 +8,7 @@ export interface HotView {
   readonly reservedMemory: number;
 }
 
-/** Oldest first. While memory is short one a round: what it gives back is seen in the next. */
+/** Oldest first. While memory is short one per round, because the next round sees what it freed. */
 export function planHot({ kept, now, keepMs, freeMemory, reservedMemory }: HotView): string[] {
   const oldest = [...kept].sort((a, b) => a.since - b.since);
   const over = oldest.filter(({ since }) => now - since >= keepMs).map(({ id }) => id);

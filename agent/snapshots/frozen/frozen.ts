@@ -1,6 +1,6 @@
 /**
- * Paused sandboxes whose container is still frozen: to resume one is to thaw it. Kept for a while, dropped oldest first
- * when memory is short. Their memory is on the disk already.
+ * Paused sandboxes whose container is still frozen: a resume thaws it. Kept for a while, dropped oldest first when memory
+ * is short. Their memory is on the disk already.
  */
 
 import type { Log } from "../../../shared/program/log.ts";
@@ -23,13 +23,13 @@ export interface HotDeps {
 
 export interface Hot {
   add(snapshotId: string, container: LiveContainer): void;
-  /** Synchronous: no two callers get the same one. It is frozen. */
+  /** Synchronous: two callers never get the same container. It is frozen. */
   take(snapshotId: string): LiveContainer | undefined;
-  /** Its processes are dead and its address is given back when this resolves; it need not be one of these. */
+  /** Resolves when its processes are dead and its address is free; may be called for any container. */
   drop(container: LiveContainer): Promise<void>;
-  /** Waits for a drop that is under way. */
+  /** Waits for the drop under way. */
   dropped(containerId: string): Promise<void>;
-  /** It ended by itself. True when it was one of these. */
+  /** A container ended by itself. True when it was one of these. */
   lost(containerId: string): boolean;
   /** Containers that should run. */
   ids(): string[];
@@ -47,7 +47,7 @@ export function createHot({ evict, keepMs, freeMemory, reservedMemory, now, log 
     failed.delete(container.id);
     const done = evict(container)
       .catch((error: unknown) => {
-        log.warn({ err: error, containerId: container.id }, "frozen container not dropped yet");
+        log.warn({ err: error, containerId: container.id }, "could not drop a frozen container yet");
         failed.set(container.id, container);
         throw error;
       })
@@ -64,7 +64,7 @@ export function createHot({ evict, keepMs, freeMemory, reservedMemory, now, log 
       const container = entries.get(id)?.container;
       entries.delete(id);
       if (container === undefined) continue;
-      log.debug({ snapshotId: id, free }, "frozen container dropped");
+      log.debug({ snapshotId: id, free }, "dropped a frozen container");
       await drop(container);
     }
   });

@@ -1,4 +1,4 @@
-/** A copy of a template's memory that is nobody's yet: restored, with a control token of its own, for the pool to freeze. */
+/** Restores an ownerless copy of a template's memory, with a control token of its own, for the pool to freeze. */
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -18,7 +18,7 @@ export async function pooledCopy(
   const { containers, envd, images, now, log } = deps;
   const teardown = new Teardown(log);
   try {
-    // Memory has files of its version of envd mapped.
+    // The memory image has files of its version of envd mapped.
     const runtime = await deps.runtime(snapshot.disk.runtime);
     if (runtime.directory !== flavour.runtime || snapshot.image === undefined)
       throw new AppError("snapshot_incompatible", "the template's memory is of another version of envd");
@@ -36,12 +36,12 @@ export async function pooledCopy(
     });
     teardown.add("container", () => containers.remove(containerId));
     signal.throwIfAborted();
-    // Its row says what it is interchangeable with, not what it was restored from.
+    // Its row names its flavour, not the snapshot that it was restored from.
     const disk = { containerId, controlToken, ...flavour, upperDirectory: undefined, createdAt };
     const from = { disk, memoryOf: snapshot, owner: `template ${build.templateId}` };
     const { container, verified } = await reinitialise(from, deps, { teardown, signal });
     await verified;
-    // Frozen with pages still to come it would keep its page server for ever.
+    // Frozen with missing pages it would keep its page server for ever.
     await images.complete(containerId);
     const { address } = container.slot;
     const nobody = {
@@ -55,7 +55,7 @@ export async function pooledCopy(
     await envd.init({ address, controlToken: snapshot.disk.controlToken }, { ...nobody, controlToken }, signal);
     await envd
       .resumeWatches({ address, controlToken })
-      .catch((error: unknown) => log.warn({ err: error, containerId }, "watches not resumed"));
+      .catch((error: unknown) => log.warn({ err: error, containerId }, "could not resume the watches of a container"));
     signal.throwIfAborted();
     teardown.release();
     return container;

@@ -1,20 +1,20 @@
-/** Why a sandbox's memory did not come back, in words for its owner. Pure. */
+/** The reason why a sandbox's memory could not be restored, in words for its owner. Pure. */
 
 const MAX_CHARACTERS = 200;
 const MAX_NAME_CHARACTERS = 100;
-/** Of a text that a sandbox has a hand in, before any pattern is tried on it. */
+/** Most characters of the log that patterns are tried on: a sandbox can influence it. */
 const MAX_READ_CHARACTERS = 8_192;
 
 interface Reason {
   readonly said: RegExp;
   readonly means: string;
-  /** Where the file's name is in what was said; the first that matches counts. */
+  /** Finds the file's name in CRIU's text; the first match counts. */
   readonly names?: readonly RegExp[];
 }
 
 const LINKED = /-> (.+?): /;
 
-/** What CRIU says → what it means. The first that matches counts. */
+/** CRIU's texts and their meaning. The first match counts. */
 const REASONS: readonly Reason[] = [
   { said: /No space|Disk quota/, means: "the node has no space left" },
   {
@@ -36,7 +36,7 @@ const REASONS: readonly Reason[] = [
   { said: /did not end in time|killed|ended in the middle/i, means: "it was ended before it was through" },
 ];
 
-/** @param error of the engine, which passes on what `svc-runc` complained of last, and what it was caused by */
+/** @param error of Docker, with the last complaint of `svc-runc` and its causes */
 export function explainRestore(error: unknown): string {
   const found = /svc-runc: restore from \S+ failed: ([^\n]*)/.exec(texts(error).join("\n"))?.[1];
   if (found === undefined) return "the engine could not start it";
@@ -47,7 +47,7 @@ export function explainRestore(error: unknown): string {
   return name === undefined ? reason.means : `${reason.means}: ${cleanName(name)}`;
 }
 
-/** As the sandbox knows it, in quotes that it cannot end. The name is the sandbox's choice. */
+/** The file's name in quotes that it cannot close. The sandbox chose the name. */
 function cleanName(name: string): string {
   const own = name.replace(/\.cr\.[0-9a-f]+\.ghost$/, "").replace(/^\/*/, "/");
   return `"${printable(own, MAX_NAME_CHARACTERS).replaceAll(/["\\]/g, "?")}"`;

@@ -1,4 +1,4 @@
-/** A container that came back is told who it is now, and let onto the network. */
+/** Sets the identity of a restored container (token, clock, network policy) and opens its network. */
 
 import type { StartBody } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
@@ -45,9 +45,9 @@ interface Identified {
   readonly executionId: string;
   readonly body: StartBody;
   readonly container: LiveContainer;
-  /** They were given up before the dump. */
+  /** Watches were closed before the dump. */
   readonly watches: boolean;
-  /** What its envd is addressed with until it is told the container's own. */
+  /** Token of its envd until it gets the container's own. */
   readonly currentToken?: string;
 }
 
@@ -59,15 +59,15 @@ export async function identify(
 ): Promise<number> {
   const { slot, controlToken } = container;
   const at = { address: slot.address, controlToken: currentToken ?? controlToken };
-  // A copy may have another policy than what it was copied from: what it must no longer trust is said too.
+  // A copy may have another policy than its source, so an authority that it must not trust is removed.
   const says = body.egress.rules.length > 0 || body.origin?.is === "snapshot";
   const init = toInit(executionId, body, now(), says ? await caFor(body.egress) : undefined);
   teardown.add("network", () => gate.close(slot));
-  // A watch that cannot be armed again, because its directory is gone, is told to its client by envd.
+  // envd reports to its client a watch whose directory is gone.
   const rearm = () =>
     envd
       .resumeWatches({ ...at, controlToken })
-      .catch((error: unknown) => log.warn({ err: error, executionId }, "watches not resumed"));
+      .catch((error: unknown) => log.warn({ err: error, executionId }, "could not resume the watches of a sandbox"));
   await Promise.all([
     watches && currentToken === undefined ? rearm() : undefined,
     envd.init(at, currentToken === undefined ? init : { ...init, controlToken }, signal),

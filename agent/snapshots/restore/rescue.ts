@@ -1,7 +1,7 @@
 /**
- * A sandbox that ends while its memory is stored, or right after that failed, was ended by it: CRIU works inside of its
- * processes, and when CRIU is killed they go on from wherever it had them. What the sandbox has on the disk is kept then, as
- * a pause without memory that its node made by itself.
+ * A sandbox that ends during a dump, or right after a failed one, was ended by the dump: CRIU runs code inside its
+ * processes, and a killed CRIU leaves them in the middle of it. The sandbox's disk is kept then, as if the node had
+ * paused it without memory.
  */
 
 import { randomUUID } from "node:crypto";
@@ -10,7 +10,7 @@ import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import { captureMemory, diskOf } from "../take/memory-to-disk.ts";
 import type { PauseDeps } from "../take/pause.ts";
 
-/** A damaged process ends as soon as it runs again; an end later than this is its own. */
+/** A damaged process ends as soon as it runs again; a later end has another cause. */
 const BLAME_MS = 60_000;
 
 export interface RescueDeps extends Omit<PauseDeps, "envd" | "beforeEnd" | "gate"> {
@@ -18,15 +18,15 @@ export interface RescueDeps extends Omit<PauseDeps, "envd" | "beforeEnd" | "gate
 }
 
 export interface Rescue {
-  /** Around every attempt to store the memory of a container. */
+  /** Called around every dump of a container. */
   readonly during: <T>(containerId: string, work: () => Promise<T>) => Promise<T>;
-  /** Of one whose processes are dead. True: it is stored with its disk, and its execution is over. Never throws. */
+  /** For a sandbox whose processes are dead. True: its disk is stored, and its execution is over. Never throws. */
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
 }
 
 export function createRescue(deps: RescueDeps): Rescue {
   const { stores, gate, hot, now, log } = deps;
-  /** Since when storing is under way (infinity) or has failed, by container. */
+  /** Start of the present dump (infinity), or end of the failed one, by container. */
   const blamed = new Map<string, number>();
 
   const store = async (sandbox: Sandbox, teardown: Teardown) => {
@@ -51,8 +51,10 @@ export function createRescue(deps: RescueDeps): Rescue {
       { sandboxId, executionId, snapshotId },
       "storing its memory ended the sandbox: its disk is kept as a pause",
     );
-    // It is durable: what is left to do is tried again by those who own it.
-    gate.close(container.slot).catch((error: unknown) => log.error({ err: error, sandboxId }, "network not closed"));
+    // It is durable; the owners of the remaining steps retry them.
+    gate
+      .close(container.slot)
+      .catch((error: unknown) => log.error({ err: error, sandboxId }, "could not close the network of a sandbox"));
     hot.drop(container).catch(() => undefined);
   };
 
@@ -80,7 +82,7 @@ export function createRescue(deps: RescueDeps): Rescue {
         await store(sandbox, teardown);
         return true;
       } catch (error) {
-        log.error({ err: error, sandboxId }, "a sandbox that ended while its memory was stored is lost");
+        log.error({ err: error, sandboxId }, "could not keep a sandbox that ended while its memory was stored");
         await teardown.run();
         return false;
       }

@@ -1,4 +1,4 @@
-/** A container that stopped, or a new one, up to an envd that answers: with its memory or from its disk. */
+/** Starts a stopped or new container until its envd answers: with its memory, or from its disk. */
 
 import { AppError } from "../../../shared/http/errors.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
@@ -21,8 +21,8 @@ import type { Images } from "../store/images.ts";
 import { explainRestore } from "./reason.ts";
 
 /**
- * From the engine's start to an envd that answers, where memory comes back. A restore that goes well takes some tenths of
- * a second and large memory is restored lazily: what takes longer hangs, and others wait for its turn.
+ * Time limit from Docker's start to an envd that answers, for a restore with memory. A good restore takes some tenths of
+ * a second, and large memory is restored lazily: one that takes longer hangs, and others wait for its turn.
  */
 const RESTORE_LIMIT_MS = 20_000;
 
@@ -36,9 +36,9 @@ export interface ReinitialiseDeps {
   readonly files: SnapshotFiles;
   readonly images: Images;
   readonly criu: Pick<Criu, "endRestore" | "removeLinks">;
-  /** Restores and cold starts at a time, restores of one project fewer. */
+  /** Restores and cold starts at the same time; fewer for restores of one project. */
   readonly semaphore: Semaphore;
-  /** Of tests. */
+  /** For tests. */
   readonly restoreLimitMs?: number | undefined;
   readonly now: () => number;
   readonly log: Log;
@@ -46,15 +46,15 @@ export interface ReinitialiseDeps {
 
 export interface Reinitialise {
   readonly disk: Disk;
-  /** The snapshot whose memory comes back. */
+  /** The snapshot whose memory is restored. */
   readonly memoryOf: Snapshot | undefined;
-  /** Whose restores it counts among. */
+  /** The project whose limit it counts against. */
   readonly owner: string | undefined;
 }
 
 export interface Revived {
   readonly container: LiveContainer;
-  /** Its memory was what had been written. Until then nobody may reach it. */
+  /** The memory image was complete and unchanged. Before this the sandbox must not be reachable. */
   readonly verified: Promise<void>;
 }
 
@@ -69,7 +69,7 @@ export async function reinitialise(
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
-    // Nothing of ours runs in it: what does is a start that a former agent has asked the engine for.
+    // The agent runs nothing in it: a start that a former agent requested may be under way.
     await stopped(id, containers, 0);
     signal.throwIfAborted();
 
@@ -84,7 +84,7 @@ export async function reinitialise(
     signal.throwIfAborted();
 
     const started = { known: false };
-    // The engine may start it even though its answer was an error, and its shim even though the engine has died.
+    // Docker may start it although its answer was an error, and its shim may although Docker has died.
     teardown.add("processes", async () => {
       if (!started.known) {
         await annotations.remove(id);
@@ -138,7 +138,7 @@ function notRestored(reason: string, cause: unknown): AppError {
   return new AppError("sandbox_create_failed", `the sandbox's memory could not be restored: ${reason}`, { cause });
 }
 
-/** What is not waited for any more goes on; the caller ends it. */
+/** Stops waiting; the start continues, and the caller ends it. */
 function unlessOver(work: Promise<void>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const over = () => reject(signal.reason as Error);

@@ -1,4 +1,4 @@
-/** A paused sandbox runs again, in its own container: thawed, from its memory, or from its disk. Or stays paused. */
+/** Resumes a paused sandbox in its own container: by a thaw, from its memory, or from its disk. A failure leaves it paused. */
 
 import type { Origin, StartBody } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -14,7 +14,7 @@ import { type Reinitialise, type ReinitialiseDeps, reinitialise } from "./restor
 
 export interface ResumeDeps extends ReinitialiseDeps, IdentifyDeps {
   readonly hot: Pick<Hot, "add" | "take" | "drop" | "dropped">;
-  /** One thing at a time on each snapshot. */
+  /** One operation at a time per snapshot. */
   readonly mutex: KeyedMutex;
 }
 
@@ -51,7 +51,7 @@ function find(origin: Origin, body: StartBody, { stores }: Pick<ResumeDeps, "sto
   return snapshot;
 }
 
-/** Nothing when it did not wake up in time: its memory is on the disk, too. */
+/** Undefined when it did not answer in time: its memory is on the disk, too. */
 async function thaw(
   resuming: Resuming,
   container: LiveContainer,
@@ -76,7 +76,7 @@ async function thaw(
   } catch (error) {
     await teardown.run();
     if (signal.aborted) throw error;
-    deps.log.warn({ err: error, snapshotId: snapshot.id }, "frozen container not usable, restoring its memory");
+    deps.log.warn({ err: error, snapshotId: snapshot.id }, "frozen container is not usable, restoring its memory");
     const again = deps.hot.take(snapshot.id);
     if (again !== undefined) await deps.hot.drop(again);
     return undefined;

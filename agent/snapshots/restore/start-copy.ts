@@ -1,4 +1,4 @@
-/** A new sandbox from a checkpoint: a container of its own from the image, with the memory or without. */
+/** Starts a new sandbox from a checkpoint: a container of its own from the image, with the memory or without. */
 
 import { randomBytes } from "node:crypto";
 import type { Origin } from "../../../shared/agent-api/routes.ts";
@@ -14,7 +14,7 @@ import { type ReinitialiseDeps, reinitialise } from "./restore.ts";
 
 export interface StartCopyDeps extends ReinitialiseDeps, IdentifyDeps {
   readonly containers: Pick<Containers, "create" | "remove" | "start" | "inspect" | "kill">;
-  /** Without a directory the current one. */
+  /** Absent: the current runtime. */
   readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
   /** Address of the node's own resolver. */
   readonly resolver: string;
@@ -38,7 +38,7 @@ export async function startCopy(
     const from = { disk, memoryOf: memory ? snapshot : undefined, owner: body.projectId };
     const { container, verified } = await reinitialise(from, deps, { teardown, signal });
     if (!memory) await clearLinks(container, snapshot.id, deps);
-    // Its memory still holds what the original is addressed with.
+    // Its memory still has the original's token.
     const currentToken = memory ? snapshot.disk.controlToken : undefined;
     const told = {
       executionId,
@@ -70,7 +70,7 @@ async function create(
   deps: StartCopyDeps,
   teardown: Teardown,
 ) {
-  // Memory has files of its version of envd mapped.
+  // The memory image has files of its version of envd mapped.
   const runtime = await deps.runtime(memory ? snapshot.disk.runtime : undefined);
   const controlToken = randomBytes(24).toString("hex");
   const build = { ...body.build, image };

@@ -1,6 +1,6 @@
 /**
- * Snapshots on the disk: `<id>/manifest.json` and `<id>/images/`. Written under another name, made durable, renamed: what
- * has its final name is whole.
+ * Snapshots on the disk: `<id>/manifest.json` and `<id>/images/`. Written under another name, made durable, then renamed:
+ * a directory with its final name is complete.
  */
 
 import { chmod, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -15,34 +15,34 @@ const UNFINISHED = ".new";
 const LINKS = "link-remaps";
 
 interface Draft {
-  /** Where CRIU writes its images, and where its logs. */
+  /** Directory of CRIU's images, and directory of its logs. */
   readonly images: string;
   readonly work: string;
-  /** Nothing is written any more. Resolves when the snapshot is durable under its final name. */
+  /** Called when writing is over. Resolves when the snapshot is durable under its final name. */
   finish(manifest: (files: readonly StoredFile[]) => Manifest): Promise<Manifest>;
-  /** Nothing of it is left. */
+  /** Removes the draft. */
   discard(): Promise<void>;
 }
 
 export interface SnapshotFiles {
   draft(id: string): Promise<Draft>;
-  /** Where the images of a stored one are. */
+  /** Directory of a stored snapshot's images. */
   images(id: string): string;
   /** @throws {AppError} snapshot_files_missing, snapshot_corrupt, snapshot_incompatible */
   manifest(id: string): Promise<Manifest>;
-  /** By the word of the file system, nobody has touched a file since it was written. */
+  /** Whether the file system reports that no file changed since it was written. */
   untouched(id: string, manifest: Manifest): Promise<boolean>;
-  /** Reads everything. @throws {AppError} snapshot_files_missing, snapshot_corrupt */
+  /** Reads all content. @throws {AppError} snapshot_files_missing, snapshot_corrupt */
   verify(id: string, manifest: Manifest, signal: AbortSignal): Promise<void>;
   /** The names that the dump has given to open files, each ended by a zero; also of one that is not finished. */
   links(id: string): Promise<Uint8Array | undefined>;
-  /** Also what was left in the middle of being written. Unknown is success. */
+  /** Also removes an unfinished draft. An unknown id counts as success. */
   remove(id: string): Promise<void>;
-  /** Those with their final name, and what was left in the middle of being written. */
+  /** Snapshots with their final name, and unfinished drafts. */
   list(): Promise<{ stored: string[]; unfinished: string[] }>;
   /** Unix milliseconds. */
   changedAt(id: string): Promise<number>;
-  /** Where a draft is written. */
+  /** Directory of a draft. */
   draftDirectory(id: string): string;
 }
 
@@ -148,7 +148,7 @@ export function snapshotFiles(root: string): SnapshotFiles {
   };
 }
 
-/** ENOSPC and EDQUOT, wherever they come from, are for the caller to know. */
+/** ENOSPC and EDQUOT from any source become an error that the caller can name. */
 export function noSpace(error: unknown): AppError | undefined {
   const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
   if (code !== "ENOSPC" && code !== "EDQUOT") return undefined;

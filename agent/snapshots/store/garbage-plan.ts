@@ -1,22 +1,22 @@
-/** What is stored and belongs to nobody. Pure. */
+/** Selects stored files and images that no record references. Pure. */
 
 import type { SnapshotImage } from "../../containers/containers.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 
 export interface StoredView {
-  /** Of every snapshot, in whatever state. */
+  /** Ids of every snapshot, in any state. */
   readonly rows: readonly Pick<Snapshot, "id" | "state" | "disk">[];
-  /** Containers that are somebody's. */
+  /** Containers with an owner. */
   readonly containers: ReadonlySet<string>;
   readonly directories: readonly { readonly id: string; readonly changedAt: number }[];
   readonly images: readonly SnapshotImage[];
   readonly now: number;
-  /** What is younger may be about to get its row. */
+  /** Younger ones may get their row at any moment. */
   readonly graceMs: number;
 }
 
 export interface Garbage {
-  /** Rows of memory whose sandbox went on, and then ended. */
+  /** Rows of memory images whose sandbox continued and has ended since. */
   readonly spent: readonly string[];
   readonly directories: readonly string[];
   readonly images: readonly SnapshotImage[];

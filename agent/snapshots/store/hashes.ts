@@ -1,4 +1,4 @@
-/** sha256 of files, in small steps: one is a third of a millisecond of this program's time, and the disk is read meanwhile. */
+/** sha256 of files in small steps: each blocks this program for a third of a millisecond while the disk reads on. */
 
 import { createHash, type Hash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,28 +9,28 @@ import type { StoredFile } from "./manifest.ts";
 
 const STEP_BYTES = 512 * 1024;
 const POLL_MS = 10;
-/** The disk is given what there is whenever this much has come since: at the end there is less to wait for. */
+/** Bytes after which written data is sent to the disk, so that less is left at the end. */
 const AHEAD_BYTES = 32 * 1024 * 1024;
-/** Files that CRIU only appends to, and nearly all of what it writes. */
+/** Files to which CRIU only appends: nearly all that it writes. */
 const GROWING = /^pages-\d+\.img$/;
-/** Read in one go, and not in line with the files that are being made durable: there are fifty of a few kilobytes. */
+/** Small files are read at once, without queueing behind large ones: there are fifty of a few kilobytes. */
 const SMALL_BYTES = 64 * 1024;
 
 interface Running {
   readonly hash: Hash;
   offset: number;
-  /** Up to here the disk has it, or is being given it. */
+  /** The disk has, or is getting, the data up to here. */
   written: number;
   writing: Promise<void> | undefined;
 }
 
 export interface FollowedHashes {
-  /** Nothing is written any more: what was not read yet is read, and these are all files. */
+  /** Called when writing is over: reads the rest; these are all files. */
   finish(): Promise<StoredFile[]>;
   stop(): void;
 }
 
-/** Reads along while a dump is written: at its end there is little left to hash, and to wait for the disk. */
+/** Hashes files while a dump is written, so that little is left to hash and to flush at its end. */
 export function followHashes(directory: string): FollowedHashes {
   const running = new Map<string, Running>();
   const state = { over: false };
@@ -119,7 +119,7 @@ async function writeOut(path: string): Promise<void> {
   }
 }
 
-/** Resolves to how far it came. The next step is read while one is hashed. */
+/** Resolves to the offset that it reached. The next step is read while one is hashed. */
 async function feed(
   path: string,
   hash: Hash,

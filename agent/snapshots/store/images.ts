@@ -1,4 +1,4 @@
-/** Memory images in use: checked before anything is made of them; which containers still lack pages of theirs. */
+/** Memory images in use: checks them before a restore, and knows which containers still lack pages of theirs. */
 
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
@@ -13,7 +13,7 @@ export interface ImagesDeps {
   readonly origins: () => Omit<Origins, "envd">;
   /** Larger ones are restored lazily. */
   readonly lazyBytes: number;
-  /** Where the page server of a container works. */
+  /** Directory of a container's page server. */
   readonly work: (containerId: string) => string;
   readonly log: Log;
 }
@@ -21,13 +21,13 @@ export interface ImagesDeps {
 interface OpenImages {
   readonly directory: string;
   readonly lazy: boolean;
-  /** Rejects when a file is not what was written. */
+  /** Rejects when a file differs from what was written. */
   readonly verified: Promise<void>;
-  /** Of a lazy one, before the restore: hands out its pages to this container. */
+  /** Before a lazy restore: starts the page server of this container. */
   serve(containerId: string): Promise<void>;
-  /** The restore worked. `broken`: its pages will never be complete. */
+  /** The restore succeeded. `broken`: its pages will never be complete. */
   restored(broken: () => void): void;
-  /** It did not. */
+  /** The restore failed. */
   abandon(): void;
 }
 
@@ -36,7 +36,7 @@ export interface Images {
   open(snapshot: Pick<Snapshot, "id">, signal: AbortSignal): Promise<OpenImages>;
   /** Page servers that a former agent left running. */
   adopt(containerIds: readonly string[]): Promise<void>;
-  /** The last page is in: until then its memory cannot be dumped. */
+  /** Resolves when the last page is in: before that the memory cannot be dumped. */
   complete(containerId: string): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export function createImages({ files, criu, origins, lazyBytes, work, log }: Ima
       const over = new AbortController();
       const verified = files.verify(id, manifest, anySignal(signal, over.signal));
       verified.catch(() => undefined);
-      // Files as they were left are checked beside the restore, which takes longer; nobody reaches the sandbox before.
+      // Unchanged files are checked during the restore, which takes longer; the sandbox is not reachable before.
       if (!(await files.untouched(id, manifest))) await verified;
       const directory = files.images(id);
       let server: PageServer | undefined;
@@ -74,7 +74,7 @@ export function createImages({ files, criu, origins, lazyBytes, work, log }: Ima
           void server?.done.then((whole) => {
             if (whole) return;
             log.error({ snapshotId: id }, "the page server ended too early");
-            // Pages that it still had would read as zeros.
+            // The missing pages would read as zeros.
             broken();
           });
         },

@@ -1,4 +1,4 @@
-/** What is stored beside a memory image, and whether it fits what is on the disk and this machine. Pure. */
+/** The manifest beside a memory image: its content, and whether it fits the files on the disk and this machine. Pure. */
 
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
@@ -9,16 +9,16 @@ export const MANIFEST_FORMAT = 1;
 const Size = Type.Integer({ minimum: 0 });
 
 const StoredFile = Type.Object({
-  // A file of the snapshot's directory, never that directory or the one above.
+  // A file of the snapshot's directory, never the directory itself or the one above.
   name: Type.String({ pattern: "^(?!\\.{1,2}$)[A-Za-z0-9._-]+$" }),
   size: Size,
   sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }),
-  /** When the file system says it was last changed in any way, unix milliseconds. */
+  /** Time of the last change of any kind by the file system, unix milliseconds. */
   changedAt: Type.Number(),
 });
 export type StoredFile = Static<typeof StoredFile>;
 
-/** What a memory image depends on. */
+/** Properties of the machine that a memory image depends on. */
 const Origins = Type.Object({
   kernel: Type.String(),
   architecture: Type.String(),

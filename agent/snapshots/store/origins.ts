@@ -1,4 +1,4 @@
-/** What memory images of this machine depend on. */
+/** Properties of this machine that memory images depend on. */
 
 import { release } from "node:os";
 import type { NodeFacts } from "../../../shared/agent-api/routes.ts";

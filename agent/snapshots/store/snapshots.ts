@@ -1,4 +1,4 @@
-/** What is stored on this node: listed, replaced, deleted. */
+/** Lists, replaces and deletes the snapshots stored on this node. */
 
 import type { StoredSnapshot } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -16,7 +16,7 @@ export interface SnapshotsDeps {
   readonly hot: Pick<Hot, "take" | "dropped">;
   readonly containers: Pick<Containers, "remove" | "removeImage">;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
-  /** One thing at a time on each snapshot. */
+  /** One operation at a time per snapshot. */
   readonly mutex: KeyedMutex;
   readonly log: Log;
 }
@@ -24,11 +24,11 @@ export interface SnapshotsDeps {
 export interface Snapshots {
   list(): StoredSnapshot[];
   /**
-   * Of a paused sandbox everything goes: memory, container, address. Of one that runs again only the memory.
-   * Unknown is success.
+   * Deletes memory, container and address of a paused sandbox; of a sandbox that runs again, only the memory.
+   * An unknown id counts as success.
    */
   delete(id: string): Promise<void>;
-  /** A newer one of the same container exists: the memory of older ones is of no use any more. */
+  /** A newer snapshot of the same container exists: memory images of older ones have no use any more. */
   replaced(by: { readonly id: string; readonly containerId: string }): void;
   settled(): Promise<void>;
 }
@@ -53,7 +53,7 @@ export function createSnapshots({ store, files, hot, containers, disposal, mutex
       if (snapshot?.state === "capturing") throw new AppError("conflict", "the snapshot is being taken");
       if (snapshot?.kind === "pause" && snapshot.state === "stored") await removeDisk(snapshot);
       await files.remove(id);
-      // An image that a container still needs goes with the last of them; see garbage.ts.
+      // Docker keeps an image that a container needs; garbage.ts removes it later.
       if (snapshot?.image !== undefined) await containers.removeImage(snapshot.image);
       store.remove(id);
     });
@@ -78,7 +78,7 @@ export function createSnapshots({ store, files, hot, containers, disposal, mutex
       for (const { id, state, disk } of store.all()) {
         if (state !== "spent" || disk.containerId !== containerId || id === newest) continue;
         const done = remove(id)
-          .catch((error: unknown) => log.warn({ err: error, snapshotId: id }, "old memory not removed"))
+          .catch((error: unknown) => log.warn({ err: error, snapshotId: id }, "could not remove an old memory image"))
           .finally(() => background.delete(done));
         background.add(done);
       }

@@ -1,4 +1,4 @@
-/** Captures by execution: one at a time, repeated requests share its result, also after it is over. */
+/** Captures by execution: one at a time; repeated requests share its result, also after its end. */
 
 import type { CaptureBody, Captured } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -13,11 +13,11 @@ export interface CapturesDeps {
   readonly snapshots: Pick<SnapshotStore, "get">;
   readonly pause: (sandbox: Sandbox, capture: Capture) => Promise<Captured>;
   readonly checkpoint: (sandbox: Sandbox, capture: Capture) => Promise<Captured>;
-  /** Around what stores memory. */
+  /** Called around each dump. */
   readonly storing: <T>(sandbox: Sandbox, work: () => Promise<T>) => Promise<T>;
   /** The last page of a lazy restore is in: before that its memory cannot be dumped. */
   readonly complete: (sandbox: Sandbox) => Promise<void>;
-  /** Memory can be stored here. */
+  /** This node can store memory. */
   readonly capable: () => boolean;
   /** @throws {AppError} no_space */
   readonly admit: (sandbox: Sandbox, capture: Capture, kind: Kind) => Promise<() => void>;
@@ -27,7 +27,7 @@ export interface CapturesDeps {
 export interface Captures {
   pause(executionId: string, body: CaptureBody): Promise<Captured>;
   checkpoint(executionId: string, body: CaptureBody): Promise<Captured>;
-  /** Waits for those under way. */
+  /** Waits for the captures under way. */
   drain(): Promise<void>;
 }
 

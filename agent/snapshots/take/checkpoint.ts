@@ -1,4 +1,4 @@
-/** A copy of a running sandbox, memory and disk of the same instant. It stands still for the time of the dump only. */
+/** Takes a copy of a running sandbox: memory and disk of one instant. The sandbox is frozen during the dump only. */
 
 import type { Captured } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
@@ -35,7 +35,7 @@ export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: Check
     if (memory)
       await envd
         .resumeWatches(at)
-        .catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches not resumed"));
+        .catch((error: unknown) => log.warn({ err: error, sandboxId }, "could not resume the watches of a sandbox"));
   });
   try {
     if (memory) refuseTraced(container.cgroup.processes());
@@ -56,7 +56,14 @@ export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: Check
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
     teardown.add("freeze", goOn);
     if (memory)
-      await envd.suspendWatches(at).catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches are kept"));
+      await envd
+        .suspendWatches(at)
+        .catch((error: unknown) =>
+          log.warn(
+            { err: error, sandboxId },
+            "could not suspend the watches of a sandbox, taking the checkpoint anyway",
+          ),
+        );
     await container.cgroup.freeze();
     teardown.add("image", () => containers.removeImage(image));
     const steps = {

@@ -1,8 +1,8 @@
-/** Why CRIU could not dump a sandbox, in words for whoever asked for it. Pure. */
+/** The reason why CRIU could not dump a sandbox, in words for the caller. Pure. */
 
 const MAX_CHARACTERS = 200;
 
-/** What CRIU says → what it means. The first that matches counts; more telling ones come first. */
+/** CRIU's texts and their meaning. The first match counts; specific ones come first. */
 const REASONS: readonly (readonly [RegExp, string])[] = [
   // The log is on that disk: its last line may be cut anywhere.
   [/No space|Disk quota/, "there is no space left"],
@@ -33,7 +33,7 @@ export interface DumpFailure {
   readonly noSpace: boolean;
 }
 
-/** `log` is what CRIU wrote; it names files of the sandbox, so only its kind of failure is passed on. */
+/** `log` is CRIU's; it names files of the sandbox, so only the kind of failure is returned. */
 export function explainDump(log: string): DumpFailure {
   const errors = log
     .split("\n")

@@ -1,4 +1,4 @@
-/** Captures in which a former agent ended: what is durable counts, the rest never was. */
+/** Finishes captures that a former agent left under way: durable ones count, others are undone. */
 
 import type { Log } from "../../../shared/program/log.ts";
 import type { Containers } from "../../containers/containers.ts";
@@ -17,7 +17,7 @@ export interface InterruptedDeps {
   readonly log: Log;
 }
 
-/** Before anything else is decided. Resolves to containers that may be frozen and are to go on. */
+/** Runs before any other decision. Resolves to containers that may be frozen and must continue. */
 export async function interruptedCaptures({
   stores,
   files,
@@ -30,10 +30,10 @@ export async function interruptedCaptures({
   const { stored, unfinished } = await files.list();
   for (const { id, kind, state, executionId, disk, image } of stores.snapshots.all()) {
     if (state !== "capturing") continue;
-    // CRIU outlives the agent: thawed now, the sandbox would be dumped while it runs.
+    // CRIU outlives the agent: thawed now, the sandbox would change while it is dumped.
     await criu.settled(files.draftDirectory(id));
     const manifest = stored.includes(id) ? await whole(files, id) : undefined;
-    log.info({ snapshotId: id, kind, durable: manifest !== undefined }, "an interrupted snapshot");
+    log.info({ snapshotId: id, kind, durable: manifest !== undefined }, "finishing an interrupted snapshot");
     const goesOn = manifest === undefined || kind === "checkpoint";
     if (goesOn) {
       const pid = (await containers.inspect(disk.containerId))?.pid ?? 0;
@@ -41,7 +41,7 @@ export async function interruptedCaptures({
     }
     if (manifest === undefined) {
       await files.remove(id);
-      // One that the engine is still making is found by the garbage round.
+      // Garbage collection finds an image that Docker is still making.
       if (image !== undefined) await containers.removeImage(image);
       stores.snapshots.remove(id);
     } else {

@@ -1,4 +1,4 @@
-/** What a pause and a checkpoint have in common: the memory of a frozen sandbox, durable on the disk. */
+/** The common part of a pause and a checkpoint: the memory of a frozen sandbox, durable on the disk. */
 
 import type { Captured } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -33,13 +33,13 @@ interface Kind extends Capture {
   readonly image: string | undefined;
 }
 
-/** What else is done while memory is written, and once it is and before it is durable. */
+/** Further work while memory is written, and after that before it is durable. */
 interface Steps {
   readonly meanwhile?: () => Promise<void>;
   readonly afterwards?: () => Promise<void>;
 }
 
-/** The container is frozen, and stays so unless a step thaws it. Undoing it is added to `teardown`. */
+/** The container is frozen and stays so unless a step thaws it. `teardown` gets the undo steps. */
 export async function captureMemory(
   sandbox: Sandbox,
   capture: Kind,
@@ -51,7 +51,7 @@ export async function captureMemory(
     if (capture.memory)
       teardown.add("names of open files", () => clearLinks(sandbox.container, capture.snapshotId, deps));
     const dumped = capture.memory ? deps.criu.dump(sandbox.container.id, draft) : Promise.resolve();
-    // Both come to their end before anything of either is undone.
+    // Both end before anything of either is undone.
     const outcomes = await Promise.allSettled([dumped, steps.meanwhile?.()]);
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
     await steps.afterwards?.();

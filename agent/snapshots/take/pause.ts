@@ -1,4 +1,4 @@
-/** From a sandbox that nobody can reach any more to a durable snapshot; or, whatever fails, back to where it was. */
+/** Turns an unroutable sandbox into a durable snapshot; a failure returns it to where it was. */
 
 import type { Captured } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
@@ -16,7 +16,7 @@ export interface PauseDeps extends CaptureDeps {
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
   readonly gate: Pick<Gate, "open" | "hold" | "close">;
   readonly hot: Pick<Hot, "add" | "drop">;
-  /** A last look at what the sandbox has to say; never throws, is quick. */
+  /** Reads the last log lines; never throws, is quick. */
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
 }
 
@@ -49,7 +49,11 @@ export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps)
       deps.beforeEnd(sandbox),
       // A sandbox that has stopped envd is still one that can be stored; then its watches may be in the way.
       memory &&
-        envd.suspendWatches(at).catch((error: unknown) => log.warn({ err: error, sandboxId }, "watches are kept")),
+        envd
+          .suspendWatches(at)
+          .catch((error: unknown) =>
+            log.warn({ err: error, sandboxId }, "could not suspend the watches of a sandbox, pausing anyway"),
+          ),
     ]);
     teardown.add("network", () => gate.open(container.slot, { executionId, sandboxId }, egress));
     teardown.add("freeze", () => container.cgroup.thaw());
@@ -61,7 +65,9 @@ export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps)
     teardown.release();
     gate
       .close(container.slot)
-      .catch((error: unknown) => log.error({ err: error, sandboxId }, "network of a paused sandbox not closed"));
+      .catch((error: unknown) =>
+        log.error({ err: error, sandboxId }, "could not close the network of a paused sandbox"),
+      );
     if (memory) hot.add(snapshotId, container);
     else hot.drop(container).catch(() => undefined);
     return toCaptured({ executionId, sandboxId, id: snapshotId, image: undefined, memory, ...stored });

@@ -1,4 +1,4 @@
-/** A process under a debugger cannot be dumped, and CRIU takes ten seconds to say so. */
+/** Detects processes under a debugger: CRIU cannot dump them, and takes ten seconds to report that. */
 
 import { readFileSync } from "node:fs";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -16,7 +16,7 @@ function traced(pid: number): boolean {
   try {
     return /^TracerPid:\s+[1-9]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
-    // It ended in between.
+    // It ended meanwhile.
     return false;
   }
 }
