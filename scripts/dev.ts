@@ -1,14 +1,23 @@
 /**
  * `npm run dev`: the control plane and the edge in one process on fakes, no Docker needed; restarts when a file changes.
- * Sandboxes are created, listed and killed for real, but nothing runs in them.
+ * Sandboxes are created, listed and killed for real, but nothing runs in them. The key is always the same, and so are the
+ * ports while they are free: a shell with the printed settings works over restarts, also beside a running platform.
  */
 
+import { hashApiKey } from "../shared/ids.ts";
 import { startCluster } from "../test/support/cluster.ts";
+import { freePorts } from "./lib/free-ports.ts";
 
+/** Opens nothing but this cluster of fakes on 127.0.0.1. */
+const KEY = `e2b_${"de0".repeat(13)}d`;
+
+const [apiPort = 0, edgePort = 0] = await freePorts([3000, 3002]);
 const cluster = await startCluster({
   logLevel: "info",
-  config: { apiPort: 3000, edgePort: 3002, expiryEveryMs: 100 },
+  onSqlite: true,
+  config: { apiPort, edgePort, expiryEveryMs: 100 },
 });
+await cluster.database.query("update api_keys set hash = ?", hashApiKey(KEY));
 
 process.stdout.write(
   [
@@ -18,8 +27,7 @@ process.stdout.write(
     "",
     `export E2B_API_URL=${cluster.url}`,
     `export E2B_SANDBOX_URL=${cluster.edgeUrl}`,
-    // Clients of E2B check the prefix; it is the same key under both.
-    `export E2B_API_KEY=${cluster.key.replace(/^svc_/, "e2b_")}`,
+    `export E2B_API_KEY=${KEY}`,
     "",
   ].join("\n"),
 );
