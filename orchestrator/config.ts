@@ -196,6 +196,7 @@ export const FOREIGN_SETTINGS: readonly string[] = [
   "BUILD_REGISTRIES",
   "EGRESS_CONNECTIONS",
   "EGRESS_PORT",
+  "EGRESS_UID",
   "PROXY_HOST",
   "PROXY_PORT",
   "PROXY_URL",
