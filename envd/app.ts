@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { AppError } from "../shared/http/errors.ts";
-import { WatchHub } from "./filesystem/watch-hub.ts";
+import { WatchHub } from "./filesystem/watch/watch-hub.ts";
 import { Access } from "./http/access.ts";
 import { createRoutes } from "./http/routes.ts";
 import { createHttpServer } from "./http/server.ts";

@@ -9,10 +9,10 @@ import type { RunCommand } from "../host/command.ts";
 import type { Plan, Slot } from "./addresses.ts";
 import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
 import { type KernelFlow, readFlows, readUntold, type Told } from "./kernel-flows.ts";
-import { type NftLine, nftShell } from "./nft-shell.ts";
+import { type NftLine, nftShell } from "./nft/nft-shell.ts";
+import { missingElements } from "./nft/table-check.ts";
+import { watchTable } from "./nft/table-watch.ts";
 import { hostRouting } from "./routing.ts";
-import { missingElements } from "./table-check.ts";
-import { watchTable } from "./table-watch.ts";
 
 export interface Firewall {
   /** Replaces the whole table; slots not named are denied everything. */

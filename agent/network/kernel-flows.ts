@@ -1,7 +1,7 @@
 /** What the kernel wrote down about flows, read from the elements of its dynamic sets. */
 
 import type { LogSet } from "./firewall-rules.ts";
-import { readSets, type SetElement } from "./nft-json.ts";
+import { readSets, type SetElement } from "./nft/nft-json.ts";
 
 /** Packets that began a flow to one destination, or tried to. */
 export interface KernelFlow {

@@ -10,14 +10,14 @@ import { callerName } from "../rpc/caller.ts";
 import { keepaliveMs } from "../rpc/keepalive.ts";
 import type { System } from "../system/system.ts";
 import type { User } from "../system/users.ts";
-import { DirectoryWatch, type WatchEvent } from "./directory-watch.ts";
 import type { Entries } from "./entry.ts";
-import { EventBuffer } from "./event-buffer.ts";
 import { moveEntry } from "./move.ts";
-import { isNetworkMount } from "./network-mount.ts";
-import type { PolledWatchers } from "./polled-watchers.ts";
 import { listTree, makeNewDirectory, readableDirectory, removeTree } from "./tree.ts";
-import type { WatchHub } from "./watch-hub.ts";
+import { DirectoryWatch, type WatchEvent } from "./watch/directory-watch.ts";
+import { EventBuffer } from "./watch/event-buffer.ts";
+import { isNetworkMount } from "./watch/network-mount.ts";
+import type { PolledWatchers } from "./watch/polled-watchers.ts";
+import type { WatchHub } from "./watch/watch-hub.ts";
 
 export interface FilesystemDeps {
   readonly session: Session;

@@ -6,7 +6,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import { composeFiles } from "../files/compose.ts";
 import { downloadFile } from "../files/download.ts";
 import { uploadFiles } from "../files/upload.ts";
-import type { WatchHub } from "../filesystem/watch-hub.ts";
+import type { WatchHub } from "../filesystem/watch/watch-hub.ts";
 import type { Initialiser } from "../init/init.ts";
 import { parseInit, parseTrust } from "../init/init-request.ts";
 import type { Session } from "../init/session.ts";

@@ -22,7 +22,7 @@ import { addFileRoutes, type FileRoutesDeps } from "../builds/uploads/routes.ts"
 import type { Project } from "../store/projects.ts";
 import type { Auth } from "./auth.ts";
 import { addCors } from "./cors.ts";
-import { addDocuments } from "./documents.ts";
+import { addDocuments } from "./docs/documents.ts";
 import { notYet, removed } from "./not-implemented.ts";
 import type { Metrics } from "./prometheus.ts";
 

@@ -3,13 +3,11 @@
  * the edge makes itself come from `answers.ts`.
  */
 
-import { STATUS_CODES } from "node:http";
 import { addressReader } from "../../shared/http/client-address.ts";
 import { type ConnectionLimits, promote } from "../../shared/http/connection-limits.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { StreamError } from "../../shared/proxy/connect-envelope.ts";
 import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
-import { answerAndClose } from "../../shared/proxy/listening/answer.ts";
 import type { Client } from "../../shared/proxy/listening/client.ts";
 import { listen } from "../../shared/proxy/listening/listen.ts";
 import { announcesBody, headerValue } from "../../shared/proxy/raw-headers.ts";
@@ -17,9 +15,10 @@ import type { Failure, ForwardPlan } from "../../shared/proxy/sending/forward-pl
 import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
 import { shownState } from "../../shared/states/sandbox-state.ts";
 import { admission, standing } from "./admission.ts";
-import { type Answer, answerFor, CORS_LINES, preflightAnswer, type Refusal } from "./answers.ts";
+import { CORS_LINES, type Refusal } from "./answers.ts";
 import { isInternalRoute } from "./internal-routes.ts";
-import { isPreflight, readerOf } from "./navigation.ts";
+import { isPreflight } from "./navigation.ts";
+import { refuse, send } from "./refuse.ts";
 import { unaddressedAnswer } from "./root.ts";
 import type {
   AutoResume,
@@ -276,22 +275,6 @@ function endingOf(reason: RemovalReason | undefined): StreamError {
       ? "The sandbox was paused while the request was in flight."
       : "The sandbox was killed or reached its end of life while the request was in flight.";
   return { code: "unavailable", message };
-}
-
-/** A refusal that a preflight must not get: the browser has to continue to read the real answer. */
-function refuse(client: Client, refusal: Refusal | Answer): void {
-  const { method, rawHeaders } = client.request;
-  if (!isPreflight(method, rawHeaders)) send(client, refusal);
-  else answer(client, preflightAnswer(headerValue(rawHeaders, "access-control-request-headers")));
-}
-
-function send(client: Client, refusal: Refusal | Answer): void {
-  answer(client, "is" in refusal ? answerFor(refusal, readerOf(client.request.rawHeaders)) : refusal);
-}
-
-function answer(client: Client, given: Answer): void {
-  const reason = STATUS_CODES[given.status] ?? "";
-  client.answer((response) => answerAndClose(client.request, response, { ...given, reason }));
 }
 
 function tokensOf({ client, visitor }: Visit): VisitorTokens {

@@ -1,8 +1,8 @@
 /** What the host's own programs print about things that sandboxes had a hand in: nft, CRIU, stored manifests. */
 
 import { readFlows, readUntold, type Told } from "../../../agent/network/kernel-flows.ts";
-import { readSets } from "../../../agent/network/nft-json.ts";
-import { missingElements } from "../../../agent/network/table-check.ts";
+import { readSets } from "../../../agent/network/nft/nft-json.ts";
+import { missingElements } from "../../../agent/network/nft/table-check.ts";
 import { MANIFEST_FORMAT, parseManifest } from "../../../agent/snapshots/store/manifest.ts";
 import { explainDump } from "../../../agent/snapshots/take/dump-log.ts";
 import { must, type Reader, unlessRefused } from "../reader.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { EventBuffer } from "../../../envd/filesystem/event-buffer.ts";
-import { eventTypes } from "../../../envd/filesystem/event-types.ts";
-import { In } from "../../../envd/filesystem/watch-mask.ts";
+import { EventBuffer } from "../../../envd/filesystem/watch/event-buffer.ts";
+import { eventTypes } from "../../../envd/filesystem/watch/event-types.ts";
+import { In } from "../../../envd/filesystem/watch/watch-mask.ts";
 import { EventType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { AppError } from "../../../shared/http/errors.ts";
 

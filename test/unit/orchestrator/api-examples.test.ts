@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { docsPage } from "../../../orchestrator/api/docs.ts";
-import { answerOf, curlOf, exampleOf } from "../../../orchestrator/api/examples.ts";
+import { answerOf, curlOf, exampleOf } from "../../../orchestrator/api/docs/examples.ts";
+import { docsPage } from "../../../orchestrator/api/docs/page.ts";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Contract } from "../../../shared/http/contract.ts";
 import { toOpenApi } from "../../../shared/http/openapi.ts";

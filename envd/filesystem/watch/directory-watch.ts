@@ -3,9 +3,9 @@
 import type { Dirent } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { posix } from "node:path";
-import { EventType } from "../../shared/envd-rpc/gen/filesystem_pb.js";
-import { AppError, isError } from "../../shared/http/errors.ts";
-import { errnoOf } from "../system/errno.ts";
+import { EventType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
+import { AppError, isError } from "../../../shared/http/errors.ts";
+import { errnoOf } from "../../system/errno.ts";
 import { eventTypes } from "./event-types.ts";
 import type { Owner, RawEvent, WatchHub } from "./watch-hub.ts";
 import { In } from "./watch-mask.ts";

@@ -1,6 +1,6 @@
 /** An example request and an example answer for each operation, made from the schemas of the API description. Pure. */
 
-import type { Operation } from "../../shared/http/openapi.ts";
+import type { Operation } from "../../../shared/http/openapi.ts";
 
 /** What the examples read of a JSON Schema. */
 interface ExampleSchema {

@@ -1,7 +1,7 @@
 /** Watches for clients that poll: events wait here, within bounds, until they are fetched. */
 
-import { AppError } from "../../shared/http/errors.ts";
-import { randomName } from "../runtime/late-builtins.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { randomName } from "../../runtime/late-builtins.ts";
 import { DirectoryWatch, type WatchEvent, type WatchOptions } from "./directory-watch.ts";
 import { EventBuffer } from "./event-buffer.ts";
 import type { WatchHub } from "./watch-hub.ts";

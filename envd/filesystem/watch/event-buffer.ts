@@ -1,7 +1,7 @@
 /** Buffers events between a watch and its client. Bounded: an overflow ends the watch with an error. */
 
-import { AppError } from "../../shared/http/errors.ts";
-import { Wakeup } from "../runtime/wakeup.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { Wakeup } from "../../runtime/wakeup.ts";
 import type { WatchEvent, WatchSink } from "./directory-watch.ts";
 
 /** Most events that wait; a slower client gets an error and has to watch again. */

@@ -1,7 +1,7 @@
 /** The API description as a web page, made from the OpenAPI document: no scripts, nothing loaded. Pure. */
 
 import { createHash } from "node:crypto";
-import type { OpenApi, Operation, Parameter } from "../../shared/http/openapi.ts";
+import type { OpenApi, Operation, Parameter } from "../../../shared/http/openapi.ts";
 import { answerOf, curlOf } from "./examples.ts";
 
 export interface Page {

@@ -1,7 +1,7 @@
 /** Whether a path is on a network file system, which does not report changes made elsewhere. */
 
 import { statfs } from "node:fs/promises";
-import { fileError } from "../system/errno.ts";
+import { fileError } from "../../system/errno.ts";
 
 /** `f_type` of nfs, smb, cifs, smb2, fuse. */
 const NETWORK_TYPES = new Set([0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x65735546]);

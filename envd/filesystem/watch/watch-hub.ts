@@ -1,9 +1,9 @@
 /** All directory watches of the sandbox on one inotify instance: maps watch descriptors to their owners. */
 
-import { AppError } from "../../shared/http/errors.ts";
-import { errnoOf, fileError } from "../system/errno.ts";
-import type { System } from "../system/system.ts";
-import { SharedLock } from "./shared-lock.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { errnoOf, fileError } from "../../system/errno.ts";
+import type { System } from "../../system/system.ts";
+import { SharedLock } from "../shared-lock.ts";
 import { In, NESTED_MASK, ROOT_MASK } from "./watch-mask.ts";
 
 export interface RawEvent {

@@ -1,6 +1,6 @@
 /** Pure: maps inotify's bits to events of the public protocol. */
 
-import { EventType } from "../../shared/envd-rpc/gen/filesystem_pb.js";
+import { EventType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { In } from "./watch-mask.ts";
 
 /** In the order in which clients get them: create, rename, chmod, write, remove. */

@@ -1,6 +1,6 @@
 /** What `nft -j` prints of sets: their elements, in the spelling of nft's own input. Pure; never throws. */
 
-import { addressText, parseRange } from "../../shared/policy/ranges.ts";
+import { addressText, parseRange } from "../../../shared/policy/ranges.ts";
 
 export interface SetElement {
   /** As in a command, without quotes: `svc-1 . 10.213.0.2`, `10.213.0.2 . 198.51.100.0-198.51.100.255`. */

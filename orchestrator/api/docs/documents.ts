@@ -1,9 +1,9 @@
 /** What the API says of itself: the description for programs, the page to read, and what its bare address is. */
 
 import type { FastifyInstance, FastifyReply } from "fastify";
-import { publicApi } from "../../shared/api/public.ts";
-import { toOpenApi } from "../../shared/http/openapi.ts";
-import { docsPage, type Page, rootPage } from "./docs.ts";
+import { publicApi } from "../../../shared/api/public.ts";
+import { toOpenApi } from "../../../shared/http/openapi.ts";
+import { docsPage, type Page, rootPage } from "./page.ts";
 
 const ROOT = {
   message:

@@ -1,0 +1,25 @@
+/** Sends the edge's own answers: a refusal as a page, JSON or text, and the answer to a preflight. */
+
+import { STATUS_CODES } from "node:http";
+import { answerAndClose } from "../../shared/proxy/listening/answer.ts";
+import type { Client } from "../../shared/proxy/listening/client.ts";
+import { headerValue } from "../../shared/proxy/raw-headers.ts";
+import { type Answer, answerFor, preflightAnswer, type Refusal } from "./answers.ts";
+import { isPreflight, readerOf } from "./navigation.ts";
+
+/** A refusal that a preflight must not get: the browser has to continue to read the real answer. */
+export function refuse(client: Client, refusal: Refusal | Answer): void {
+  const { method, rawHeaders } = client.request;
+  if (!isPreflight(method, rawHeaders)) send(client, refusal);
+  else answer(client, preflightAnswer(headerValue(rawHeaders, "access-control-request-headers")));
+}
+
+/** A refusal for every client, preflights included. */
+export function send(client: Client, refusal: Refusal | Answer): void {
+  answer(client, "is" in refusal ? answerFor(refusal, readerOf(client.request.rawHeaders)) : refusal);
+}
+
+function answer(client: Client, given: Answer): void {
+  const reason = STATUS_CODES[given.status] ?? "";
+  client.answer((response) => answerAndClose(client.request, response, { ...given, reason }));
+}
