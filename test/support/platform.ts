@@ -30,7 +30,7 @@ export interface ApiCall {
   readonly key?: string | null;
 }
 
-export const checkout = fileURLToPath(new URL("../..", import.meta.url));
+export const checkout = fileURLToPath(new URL("../../", import.meta.url));
 
 /**
  * The instance named by SVC_INSTANCE, else `fallback`. Its E2B_* lines go into this process's environment, so that the

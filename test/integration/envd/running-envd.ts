@@ -22,7 +22,7 @@ import { startEnvd } from "../../../envd/app.ts";
 import { Filesystem } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { Process } from "../../../shared/envd-rpc/gen/process_pb.js";
 
-const SOURCES = new URL("../../../envd/exec", import.meta.url).pathname;
+const SOURCES = new URL("../../../envd/exec/", import.meta.url).pathname;
 
 /** An ordinary user inside the test's sandbox. */
 const USER = { uid: 1000, gid: 1000 };

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { run } from "../../support/programs.ts";
 
-const scripts = new URL("../../../scripts", import.meta.url).pathname;
+const scripts = new URL("../../../scripts/", import.meta.url).pathname;
 const SOON = { timeout: 20_000 };
 
 async function directory(): Promise<string> {
