@@ -86,7 +86,7 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
     async commitLayer(id, image) {
       const before = await idOf(image);
       const [repo, tag] = split(image);
-      // The label annotations it as no snapshot, whatever it is based on; and images must not contain the container's secret.
+      // The label says that the image is no snapshot, also when it is based on one; the image must not hold the secret.
       const changes = [`LABEL svc.node=${nodeId}`, "LABEL svc.snapshot=", "ENV SVC_ENVD_CONTROL="].join("\n");
       await unlimited.getContainer(id).commit({ repo, tag, pause: false, changes });
       // 409: layers or containers are based on it.

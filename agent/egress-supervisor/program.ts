@@ -21,7 +21,7 @@ export interface EgressLaunch {
   readonly gateway: string;
   readonly port: number;
   readonly dnsPort: number;
-  /** Undefined: one that nobody knew before, so that no process in a sandbox and no other platform shares it. */
+  /** Undefined: a random number, so that no process in a sandbox and no other platform has the same user. */
   readonly user?: number;
 }
 

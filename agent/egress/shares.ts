@@ -1,6 +1,6 @@
 /**
  * Divides connections and DNS questions of the egress process between sandboxes. A sandbox with few of them gets another
- * while any is free; a sandbox with many gets one only from what is not reserved for the others.
+ * while any is free; one with many gets another only from the part that is not reserved for the others.
  */
 
 import type { Log } from "../../shared/program/log.ts";

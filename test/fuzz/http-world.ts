@@ -18,7 +18,7 @@ const SILENCE_MS = 150;
 /** A visitor who hears nothing for so long is not answered at all. */
 const ANSWER_MS = 30_000;
 export const NO_ANSWER = "no answer";
-/** Annotations requests of one input, which may arrive when the next one is on its way. */
+/** Marks requests of one input, which may arrive when the next one is on its way. */
 const MARK = "x-input";
 
 export interface HttpWorld {

@@ -13,7 +13,7 @@ export interface LayersDeps {
 }
 
 export interface Layers {
-  /** The cached image of a key; annotations it as used. */
+  /** The cached image of a key; marks it as used. */
   use(key: string): Promise<string | undefined>;
   /** As `find`, without marking. */
   known(key: string): boolean;

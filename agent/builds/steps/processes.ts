@@ -1,6 +1,6 @@
 /**
  * Programs in a build's container through its envd: envd's own Process service, called as a client's commands call it.
- * Whatever the other side sends is hostile: messages are bounded, and a text is only a text.
+ * The envd is hostile: the client bounds its messages and never runs or parses its texts.
  */
 
 import { type ClientRequest, request } from "node:http";

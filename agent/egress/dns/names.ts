@@ -77,7 +77,7 @@ export function openNames(upstreams: () => Promise<readonly Upstream[]>, now = D
   };
 }
 
-/** Only records that belong to the name, whatever else is in the message. */
+/** Reads only the records that belong to the name, and ignores all others in the message. */
 function addressesIn(packet: Packet, name: string): Answer {
   const records = packet.answers ?? [];
   const ttls: number[] = [];

@@ -44,7 +44,7 @@ export async function answer(message: Buffer, question: Question, asker: Asker, 
     : withoutRecords(message, question, asker, question.name ?? "");
 }
 
-/** "The name exists without records of that type", whatever the policy: programs continue, and do not ask again. */
+/** Answers "the name has no records of that type" under every policy: programs continue, and do not ask again. */
 function withoutRecords(message: Buffer, question: Question, asker: Asker, name: string): Buffer {
   if (!HINTS.includes(question.type)) asker.refused(name, `always type ${question.type}`);
   return respond(message, question, CODE.ok);

@@ -100,7 +100,7 @@ export async function startDns({
   udp.on("message", (question, from) => {
     answerUdp(udp, question, from).catch((error: unknown) => log.debug({ err: error }, "could not resolve a name"));
   });
-  // Of a descriptor it is said within the call.
+  // For a descriptor Node emits the event within the call.
   const listening = once(udp, "listening");
   udp.bind("udp" in listen ? { fd: listen.udp } : listen);
   await listening;

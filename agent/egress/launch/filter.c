@@ -1,5 +1,5 @@
 /* The calls are an allow list: what Node, V8, libuv, OpenSSL and the C library make when they read files, run threads and
- * carry connections. What is not in it answers ENOSYS, as an older kernel would: libraries that try something new then do
+ * carry connections. The kernel answers any other with ENOSYS, as an older kernel would: libraries that try something new then do
  * without. Left out, among others: ptrace, mount, unshare, setns, bpf, keyctl, modules, kexec, perf, io_uring, fork,
  * execve, and everything that makes or changes a file. */
 

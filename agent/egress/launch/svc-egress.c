@@ -49,7 +49,7 @@ static unsigned long number(const char *text, unsigned long most) {
   return value;
 }
 
-/* Not listen(): until the program does, connections are refused instead of waiting for somebody who may never come. */
+/* Does not listen: until the program does, the kernel refuses connections, so that none waits for a program that failed. */
 static int bound(int type, struct in_addr address, unsigned long port, int transparent) {
   struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = address, .sin_port = htons((unsigned short)port) };
   const int on = 1;

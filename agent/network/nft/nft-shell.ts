@@ -26,7 +26,7 @@ interface Session {
   served: number;
 }
 
-/** Annotations the end of the answer to the line before; nft answers it without the kernel, whatever tables exist. */
+/** Marks the end of the answer to the line before; nft answers it without the kernel, with any tables. */
 const SENTINEL = "describe ipv4_addr";
 // Some builds of nft show a prompt even to a pipe.
 const SENTINEL_OUTPUT = /datatype ipv4_addr \([^\n]*\n(nft> ?)*$/;
