@@ -5,12 +5,14 @@
 
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
 import { type BuildOptions, build } from "esbuild";
 import { ENVD_VERSION } from "../shared/version.ts";
 
 const root = join(import.meta.dirname, "..");
-const dist = join(root, "dist");
+const { values, positionals: asked } = parseArgs({ options: { to: { type: "string" } }, allowPositionals: true });
+const dist = resolve(values.to ?? join(root, "dist"));
 
 // Native addons and what they need at run time; everything else is bundled.
 const addons = ["better-sqlite3", "bindings", "file-uri-to-path"];
@@ -124,7 +126,6 @@ const builders: Record<string, () => Promise<void>> = {
   envd: bundleEnvd,
 };
 
-const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => builders[name] === undefined);
 if (unknown.length > 0)
   throw new Error(`no such program: ${unknown.join(", ")}; there are ${Object.keys(builders).join(", ")}`);

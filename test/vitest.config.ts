@@ -11,6 +11,7 @@ const project = (
     alone?: boolean;
     internet?: boolean;
     database?: boolean;
+    programs?: boolean;
     shared?: boolean;
   },
 ) => ({
@@ -33,6 +34,7 @@ const project = (
     globalSetup: [
       ...(limits.internet === true ? ["test/support/internet/global-setup.ts"] : []),
       ...(limits.database === true ? ["test/support/postgres/global-setup.ts"] : []),
+      ...(limits.programs === true ? ["test/support/built-agent.ts"] : []),
     ],
     // A busy machine of two cores: the limit of a wait is not what a test is about.
     expect: { poll: { timeout: 10_000, interval: 50 } },
@@ -46,7 +48,7 @@ export default defineConfig({
       project("unit", { testTimeout: 20_000, hookTimeout: 20_000, database: true, shared: true }),
       project("integration", { testTimeout: 30_000, hookTimeout: 30_000, database: true }),
       project("fuzz", { testTimeout: 120_000, hookTimeout: 20_000 }),
-      project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true }),
+      project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
       project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
       project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
     ],

@@ -7,7 +7,16 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newSandboxId } from "../../shared/ids.ts";
 import { CLOSED, OPEN } from "../../shared/policy/egress-policy.ts";
-import { BASE, containers, inside, NETWORK, RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
+import {
+  BASE,
+  builtAgent,
+  containers,
+  inside,
+  NETWORK,
+  RESOURCES,
+  type RealAgent,
+  realAgent,
+} from "../support/real-agent.ts";
 
 const run = promisify(execFile);
 const SLOW = { timeout: 30_000, interval: 100 };
@@ -221,7 +230,8 @@ describe("with a pool", () => {
   test("a second agent on the same state is refused", async () => {
     const environment = await readFile(`/proc/${agent.pid}/environ`, "utf8");
     const env = Object.fromEntries(environment.split("\0").map((pair) => pair.split(/=(.*)/s).slice(0, 2)));
-    const second = run(process.execPath, ["--import", "tsx", "agent/main.ts"], {
+    const [program = "", ...args] = builtAgent();
+    const second = run(program, args, {
       env: { ...env, SVC_AGENT_PORT: "0" },
     });
     await expect(second).rejects.toMatchObject({ code: 1 });

@@ -63,11 +63,15 @@ export interface RealAgent {
   close(): Promise<void>;
 }
 
-/** @param program another main file than the agent's own */
-export async function realAgent(
-  settings: Readonly<Record<string, string>> = {},
-  program = new URL("../../agent/main.ts", import.meta.url),
-): Promise<RealAgent> {
+/** What starts the agent that this run has built (`built-agent.ts`). */
+export function builtAgent(): string[] {
+  const directory = process.env["SVC_TEST_PROGRAMS"];
+  if (directory === undefined) throw new Error("SVC_TEST_PROGRAMS is not set: realAgent is for the project docker");
+  return [process.execPath, join(directory, "agent.js")];
+}
+
+/** @param program another main file than the agent's own, which is run from its sources */
+export async function realAgent(settings: Readonly<Record<string, string>> = {}, program?: URL): Promise<RealAgent> {
   const directory = await mkdtemp(join(tmpdir(), "svc-agent-"));
   const exits: ExitReport[] = [];
   const heartbeats: Heartbeat[] = [];
@@ -130,8 +134,9 @@ export async function realAgent(
   });
 
   const launch = async () => {
-    const main = program.pathname;
-    const child = spawn(process.execPath, ["--import", "tsx", main], {
+    const [command = "", ...args] =
+      program === undefined ? builtAgent() : [process.execPath, "--import", "tsx", program.pathname];
+    const child = spawn(command, args, {
       env: environment,
       stdio: ["ignore", "pipe", "inherit"],
     });
