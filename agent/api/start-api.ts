@@ -19,6 +19,8 @@ export interface StartApiDeps extends ApiDeps {
   readonly instruments: Instruments;
   readonly config: AgentConfig;
   readonly checks: OperatorDeps["checks"];
+  /** For tests: files that the process may have open. Absent: what the kernel allows it. */
+  readonly descriptors?: number;
   readonly log: Log;
 }
 
@@ -29,10 +31,9 @@ export interface Api {
 }
 
 export async function startApi(deps: StartApiDeps, teardown: Teardown): Promise<Api> {
-  const { config, instruments, checks, log } = deps;
-  const server = createServer(log, {
-    connections: connectionLimits({ ...roomFor(API_SHARE, { total: 0, perAddress: 0 }), name: "api", log }),
-  });
+  const { config, instruments, checks, descriptors, log } = deps;
+  const room = roomFor(API_SHARE, { total: 0, perAddress: 0 }, descriptors);
+  const server = createServer(log, { connections: connectionLimits({ ...room, name: "api", log }) });
   teardown.add("api", () => server.close());
   const wired = createStartGate();
   server.addHook("onRequest", () => wired.passed);
