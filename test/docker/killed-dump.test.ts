@@ -1,16 +1,20 @@
 /**
  * CRIU that is killed in a dump, at moments that do not depend on how quick the machine is: the sandbox goes on as it was.
- * And where its stopped processes are while CRIU takes hold of them.
+ * A sandbox that ends in a dump or right after one: its disk is kept, or its end is reported. And where its stopped
+ * processes are while CRIU takes hold of them.
  */
 
+import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
+import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { type HeldCriu, heldCriu, type Moment } from "../support/criu/held-criu.ts";
 import { background, command } from "../support/envd-commands.ts";
 import { type RealAgent, realAgent } from "../support/real-agent.ts";
 
+const run = promisify(execFile);
 const SLOW = { timeout: 60_000, interval: 200 };
 const ROOT = { user: "root" };
 const KEEPER = `
@@ -58,14 +62,32 @@ const actions = {
     agent.call.checkpointExecution({ params: { executionId }, body: { snapshotId, memory: true } }),
 };
 
-/** Resolves to what the caller heard. */
-async function killedAt(moment: Moment, action: keyof typeof actions, executionId: string): Promise<string> {
+/** Ends the sandbox whatever holds its processes. */
+async function killFirstProcess(sandboxId: string): Promise<void> {
+  const { stdout } = await run("docker", ["inspect", "-f", "{{.State.Pid}}", `svc-${sandboxId}`]);
+  process.kill(Number(stdout), "SIGKILL");
+}
+
+/** Of that execution, in the agent's last report. */
+const stored = (executionId: string) =>
+  agent.heartbeats.at(-1)?.snapshots.filter((one) => one.executionId === executionId) ?? [];
+const exits = (executionId: string) => agent.exits.filter((one) => one.executionId === executionId);
+
+/** Resolves to what the caller heard. `before`: while CRIU still holds the sandbox. */
+async function killedAt(
+  moment: Moment,
+  action: keyof typeof actions,
+  executionId: string,
+  before = () => Promise.resolve(),
+): Promise<string> {
   await criu.holdAt(moment);
   const answer = actions[action](executionId, randomUUID()).then(
     () => "done",
     (error: Error) => error.message,
   );
-  process.kill(await criu.held(), "SIGKILL");
+  const pid = await criu.held();
+  await before();
+  process.kill(pid, "SIGKILL");
   return answer;
 }
 
@@ -85,6 +107,37 @@ test.each(ACTIONS.flatMap((action) => GOES_ON.map((moment) => ({ action, moment 
   },
   120_000,
 );
+
+const HELD: readonly Moment[] = ["seized", "pages"];
+
+test.each(ACTIONS.flatMap((action) => HELD.map((moment) => ({ action, moment }))))(
+  "a sandbox whose first process is killed with CRIU in a $action, its moment $moment, is kept as a pause of its disk",
+  async ({ action, moment }) => {
+    const { executionId, sandboxId, token } = await keeping();
+    const end = () => killFirstProcess(sandboxId);
+    expect(await killedAt(moment, action, executionId, end)).toMatch(/cannot be stored: /);
+    await criu.holdAt();
+    await expect.poll(() => stored(executionId), SLOW).toMatchObject([{ kind: "pause", memory: false, sandboxId }]);
+    expect(exits(executionId)).toEqual([]);
+    const [{ snapshotId = "" } = {}] = stored(executionId);
+    const again = await agent.start({ sandboxId, origin: { is: "paused", snapshotId, memory: true } });
+    expect([again.restored, await cat(again.address, "/srv/work/token")]).toEqual(["disk", token]);
+    await agent.stop(again.executionId);
+  },
+  120_000,
+);
+
+test("a sandbox whose first process is killed after a fork has ended with a reported reason, and its copy is kept", async () => {
+  const { executionId, sandboxId, token } = await keeping();
+  const snapshotId = randomUUID();
+  await actions.fork(executionId, snapshotId);
+  await killFirstProcess(sandboxId);
+  await expect.poll(() => exits(executionId), SLOW).toMatchObject([{ sandboxId, reason: "exited", exitCode: 137 }]);
+  const copy = await agent.start({ origin: { is: "snapshot", snapshotId, memory: true } });
+  expect([copy.restored, await cat(copy.address, "/srv/work/token")]).toEqual(["memory", token]);
+  await agent.stop(copy.executionId);
+  await agent.call.deleteSnapshot({ params: { snapshotId } });
+});
 
 /** Its process id on the machine, once it has stopped. */
 async function stoppedNamed(name: string): Promise<string | undefined> {
