@@ -4,6 +4,7 @@ import type { Readable } from "node:stream";
 import type Docker from "dockerode";
 import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
+import { loadFailure } from "../builds/images/load-failure.ts";
 import { cleanedForLog, pullFailure } from "../builds/images/pull-failure.ts";
 import { createPullLog } from "../builds/images/pull-log.ts";
 import type { Containers } from "./containers.ts";
@@ -67,9 +68,9 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
       } catch (cause) {
         signal.throwIfAborted();
         if (archive.errored !== null) throw archive.errored;
-        throw new AppError("bad_request", `the engine cannot load the image: ${said(cause)}`, { cause });
+        throw notLoaded(said(cause));
       }
-      if (log.error !== undefined) throw new AppError("bad_request", `the engine cannot load the image: ${log.error}`);
+      if (log.error !== undefined) throw notLoaded(log.error);
     },
 
     async tag(image, name) {
@@ -109,6 +110,10 @@ function split(name: string): [repo: string, tag: string] {
 
 function notPulled(name: string, engine: string): AppError {
   return new AppError("bad_request", pullFailure(name, engine), { details: { engine: cleanedForLog(engine) } });
+}
+
+function notLoaded(engine: string): AppError {
+  return new AppError("bad_request", loadFailure(engine), { details: { engine: cleanedForLog(engine) } });
 }
 
 // In the engine's own words; they never hold credentials.

@@ -74,7 +74,7 @@ test("an uploaded OCI layout is an image like others, and is gone after the buil
   expect((await built(await uploaded(claiming))).state.reason).toMatchObject(refused("other layers"));
   const config = Buffer.from(JSON.stringify({ ...(JSON.parse(saved.config.toString("utf8")) as object), created: 5 }));
   expect((await built(await uploaded(layoutOf({ ...saved, config })))).state.reason).toMatchObject(
-    refused("the engine cannot load the image"),
+    refused('its configuration has a time that is not written as RFC 3339 has it; set "created" to a time'),
   );
   const missing = layoutOf(saved);
   missing.files.delete([...missing.files.keys()].find((name) => name.startsWith("blobs/")) ?? "");
