@@ -8,6 +8,7 @@ import { envd } from "./readers/envd.ts";
 import { firstBytes } from "./readers/first-bytes.ts";
 import { frontDoor } from "./readers/front-door.ts";
 import { host } from "./readers/host.ts";
+import { layers } from "./readers/layers.ts";
 import { names } from "./readers/names.ts";
 
 export const readers: readonly Reader[] = [
@@ -15,6 +16,7 @@ export const readers: readonly Reader[] = [
   ...dns,
   ...names,
   ...archives,
+  ...layers,
   ...envd,
   ...connections,
   ...host,

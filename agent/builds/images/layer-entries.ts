@@ -192,5 +192,5 @@ function recordsIn(bytes: Buffer): Map<string, string> | undefined {
 }
 
 function shown(name: string): string {
-  return name.slice(0, SHOWN).replaceAll(/[^\x20-\x7e\u{a0}-\u{10ffff}]/gu, "?");
+  return name.slice(0, SHOWN).replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, "?");
 }

@@ -19,7 +19,7 @@ const MOST_BYTES = 1_000_000;
 const LIMITS = { ...ARCHIVE_LIMITS, entries: 50, bytes: MOST_BYTES };
 
 /** Repairs the checksums of blocks that look like headers: without that, next to no mutation would be read. */
-function withChecksums(archive: Buffer): Buffer {
+export function withChecksums(archive: Buffer): Buffer {
   const repaired = Buffer.from(archive);
   for (let at = 0; at + 512 <= repaired.length; at += 512) {
     const block = repaired.subarray(at, at + 512);
