@@ -119,7 +119,7 @@ test.each(ACTIONS.flatMap((action) => HELD.map((moment) => ({ action, moment }))
     await criu.holdAt();
     await expect.poll(() => stored(executionId), SLOW).toMatchObject([{ kind: "pause", memory: false, sandboxId }]);
     expect(exits(executionId)).toEqual([]);
-    const [{ snapshotId = "" } = {}] = stored(executionId);
+    const snapshotId = stored(executionId)[0]?.snapshotId ?? "";
     const again = await agent.start({ sandboxId, origin: { is: "paused", snapshotId, memory: true } });
     expect([again.restored, await cat(again.address, "/srv/work/token")]).toEqual(["disk", token]);
     await agent.stop(again.executionId);
