@@ -63,12 +63,12 @@ export async function listen(host: string, port: number, options: ListenOptions)
   };
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
-    request.on("error", () => undefined);
-    response.on("error", () => undefined);
+    request.on("error", ignore);
+    response.on("error", ignore);
     const write = answers.get(socket);
-    answers.delete(socket);
+    if (write !== undefined) answers.delete(socket);
     queue.take(socket, response, () => {
-      if (write === undefined) options.handle(plainClient(request, response));
+      if (write === undefined) options.handle(new PlainClient(request, response));
       else write(response);
     });
   };
@@ -134,14 +134,28 @@ function isPlain({ method, rawHeaders }: IncomingMessage): boolean {
   return /^\s*h2c?\s*(,|$)/i.test(headerValue(rawHeaders, "upgrade") ?? "");
 }
 
-function plainClient(request: IncomingMessage, response: ServerResponse): Client {
-  return {
-    request,
-    upgrade: undefined,
-    get gone() {
-      return response.closed || response.destroyed;
-    },
-    onGone: (listener) => void response.once("close", listener),
-    answer: (write) => write(response),
-  };
+/** "close" follows, and decides. */
+function ignore(): void {}
+
+class PlainClient implements Client {
+  readonly request: IncomingMessage;
+  readonly upgrade = undefined;
+  readonly #response: ServerResponse;
+
+  constructor(request: IncomingMessage, response: ServerResponse) {
+    this.request = request;
+    this.#response = response;
+  }
+
+  get gone(): boolean {
+    return this.#response.closed || this.#response.destroyed;
+  }
+
+  onGone(listener: () => void): void {
+    this.#response.on("close", listener);
+  }
+
+  answer(write: (response: ServerResponse) => void): void {
+    write(this.#response);
+  }
 }

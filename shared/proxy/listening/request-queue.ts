@@ -7,8 +7,13 @@ import type { Socket } from "node:net";
 const MOST_WAITING = 16;
 
 interface Line {
-  current: ServerResponse;
-  readonly waiting: { readonly response: ServerResponse; readonly begin: () => void }[];
+  current: ServerResponse | undefined;
+  readonly waiting: Waiting[];
+}
+
+interface Waiting {
+  readonly response: ServerResponse;
+  readonly begin: () => void;
 }
 
 export class RequestQueue {
@@ -22,25 +27,27 @@ export class RequestQueue {
   /** Calls `begin` when every earlier request of the connection has been answered; never, when the connection ends. */
   take(socket: Socket, response: ServerResponse, begin: () => void): void {
     if (socket.destroyed) return;
-    const line = this.#lines.get(socket);
+    let line = this.#lines.get(socket);
     if (line === undefined) {
-      this.#begin(socket, { current: response, waiting: [] }, begin);
+      line = { current: undefined, waiting: [] };
+      this.#lines.set(socket, line);
+    }
+    if (line.current === undefined) {
+      this.#begin(socket, line, { response, begin });
       return;
     }
     line.waiting.push({ response, begin });
     if (line.waiting.length > MOST_WAITING) socket.destroy();
   }
 
-  #begin(socket: Socket, line: Line, begin: () => void): void {
-    this.#lines.set(socket, line);
-    line.current.once("close", () => {
+  #begin(socket: Socket, line: Line, { response, begin }: Waiting): void {
+    line.current = response;
+    response.on("close", () => {
+      line.current = undefined;
       const next = line.waiting.shift();
-      if (next === undefined || socket.destroyed || socket.writableEnded) {
-        this.#lines.delete(socket);
-        return;
-      }
-      line.current = next.response;
-      this.#begin(socket, line, next.begin);
+      if (next === undefined) return;
+      if (socket.destroyed || socket.writableEnded) line.waiting.length = 0;
+      else this.#begin(socket, line, next);
     });
     begin();
   }

@@ -11,6 +11,12 @@ export class DialError extends Error {
   override readonly name = "DialError";
 }
 
+/** A request to a `DialledAgent`. */
+export interface DialledArgs extends ClientRequestArgs {
+  /** Called when no idle connection is left: ends what is dialled for this request. Absent: only the dial's own limit does. */
+  readonly dialSignal?: () => AbortSignal;
+}
+
 export interface DialledOptions {
   dial(signal: AbortSignal): Promise<Socket>;
   /** False: every request gets its own connection, and its headers announce that. */
@@ -18,10 +24,17 @@ export interface DialledOptions {
   onOpen(socket: Socket): void;
 }
 
+/** What the agent knows of one connection. */
+interface Kept {
+  idle: boolean;
+  /** How long it may be idle after the current response, milliseconds; 0: it is closed then. */
+  idleMs: number;
+  watched: boolean;
+}
+
 export class DialledAgent extends Agent {
   readonly #options: DialledOptions;
-  /** How long the connection may be idle after the current response, milliseconds. */
-  readonly #idleMs = new WeakMap<Duplex, number>();
+  readonly #kept = new WeakMap<Duplex, Kept>();
 
   constructor(options: DialledOptions) {
     super({ keepAlive: options.keeps, maxFreeSockets: MAX_IDLE, scheduling: "lifo" });
@@ -30,7 +43,8 @@ export class DialledAgent extends Agent {
 
   /** The current request leaves its connection fit for another one. Without this call the connection is closed. */
   mayKeep(socket: Duplex, idleMs: number): void {
-    this.#idleMs.set(socket, idleMs);
+    const kept = this.#kept.get(socket);
+    if (kept !== undefined) kept.idleMs = idleMs;
   }
 
   /** Closes idle connections: one, for a server that serves one at a time, or all. */
@@ -39,12 +53,18 @@ export class DialledAgent extends Agent {
     for (const socket of all ? idle : idle.slice(-1)) socket.destroy();
   }
 
+  /** All connections of this agent lead to one server. */
+  override getName(): string {
+    return "server";
+  }
+
   /** Node calls this for a request that finds no idle connection. */
-  override createConnection(args: ClientRequestArgs, done?: (error: Error | null, stream: Duplex) => void): undefined {
+  override createConnection(args: DialledArgs, done?: (error: Error | null, stream: Duplex) => void): undefined {
     // Node uses one of the two.
     const answer = done as ((error: Error | null, stream?: Duplex) => void) | undefined;
-    this.#options.dial(args.signal ?? new AbortController().signal).then(
+    this.#options.dial(args.dialSignal?.() ?? new AbortController().signal).then(
       (socket) => {
+        this.#kept.set(socket, { idle: false, idleMs: 0, watched: false });
         this.#options.onOpen(socket);
         answer?.(null, socket);
       },
@@ -54,25 +74,30 @@ export class DialledAgent extends Agent {
 
   /** Node calls this when a response is over. */
   override keepSocketAlive(socket: Duplex): boolean {
-    const idleMs = this.#idleMs.get(socket);
-    this.#idleMs.delete(socket);
-    if (idleMs === undefined || idleMs <= 0) return false;
-    (socket as Socket).setTimeout(idleMs);
-    socket.on("data", unasked);
-    socket.on("end", unasked);
+    const kept = this.#kept.get(socket);
+    if (kept === undefined || kept.idleMs <= 0) return false;
+    // Counts from now on, and need not be cleared: Node's agent closes a connection at its timeout only while it is idle.
+    (socket as Socket).setTimeout(kept.idleMs);
+    kept.idle = true;
+    kept.idleMs = 0;
+    if (!kept.watched) watch(socket, kept);
     return true;
   }
 
   /** Node calls this before an idle connection carries the next request. */
   override reuseSocket(socket: Duplex, request: Parameters<Agent["reuseSocket"]>[1]): void {
-    socket.removeListener("data", unasked);
-    socket.removeListener("end", unasked);
-    (socket as Socket).setTimeout(0);
+    const kept = this.#kept.get(socket);
+    if (kept !== undefined) kept.idle = false;
     super.reuseSocket(socket, request);
   }
 }
 
 /** Bytes that arrive without a request must never become the answer to the next request. */
-function unasked(this: Duplex): void {
-  this.destroy();
+function watch(socket: Duplex, kept: Kept): void {
+  kept.watched = true;
+  const unasked = () => {
+    if (kept.idle) socket.destroy();
+  };
+  socket.on("data", unasked);
+  socket.on("end", unasked);
 }

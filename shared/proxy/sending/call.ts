@@ -3,7 +3,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { MAX_HEAD_BYTES } from "../limits.ts";
 import type { OutgoingHead } from "../raw-headers.ts";
-import type { DialledAgent } from "./agents.ts";
+import type { DialledAgent, DialledArgs } from "./agents.ts";
 
 /** Repeating one of these, without a body, changes nothing (RFC 9110 §9.2.2). */
 const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
@@ -13,13 +13,24 @@ export interface CallOptions {
   readonly method: string | undefined;
   readonly path: string;
   readonly headers: OutgoingHead["headers"];
-  /** Ends what is being dialled or asked. */
-  readonly signal: AbortSignal;
+  /** Called when a connection has to be opened: ends the dialling. */
+  readonly dialSignal: () => AbortSignal;
 }
 
 /** @throws what Node's client does not write. */
-export function openCall(options: CallOptions): ClientRequest {
-  const call = httpRequest({ ...options, setHost: false, maxHeaderSize: MAX_HEAD_BYTES, insecureHTTPParser: false });
+export function openCall({ agent, method, path, headers, dialSignal }: CallOptions): ClientRequest {
+  // Without Node's `signal`: an AbortSignal for each request is expensive, and Node does not hand it to the dialling.
+  const args: DialledArgs = {
+    agent,
+    method,
+    path,
+    headers,
+    dialSignal,
+    setHost: false,
+    maxHeaderSize: MAX_HEAD_BYTES,
+    insecureHTTPParser: false,
+  };
+  const call = httpRequest(args);
   // Bounded by size already; a count would drop headers without a word.
   call.maxHeadersCount = 0;
   return call;

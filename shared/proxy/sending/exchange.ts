@@ -44,8 +44,8 @@ export class Exchange {
   readonly plan: ForwardPlan;
   readonly #client: Client;
   readonly #host: ExchangeHost;
-  /** Ends what is being dialled or asked. */
-  readonly #left = new AbortController();
+  /** Ends what is being dialled; most requests find an open connection. */
+  #dialling: AbortController | undefined;
   #way = 0;
   #call: ClientRequest | undefined;
   #upgrading: Upgrading | undefined;
@@ -68,7 +68,7 @@ export class Exchange {
   start(): void {
     this.#client.onGone(() => {
       // A switched connection ends when both of its sockets have.
-      if (!this.#switched && this.#response === undefined) this.#finish();
+      if (!this.#switched) this.#finish();
     });
     this.#take();
   }
@@ -132,17 +132,17 @@ export class Exchange {
       method,
       path: this.plan.path,
       headers: outgoing.headers,
-      signal: this.#left.signal,
+      dialSignal: () => (this.#dialling ??= new AbortController()).signal,
     });
     this.#call = call;
     call.on("information", (info) => {
       if (this.#mayInform(call) && info.statusCode !== 100)
         this.#client.answer((response) => relayInformation(request, response, info));
     });
-    call.once("response", (answer) => this.#onAnswer(call, answer, attempt));
+    call.on("response", (answer) => this.#onAnswer(call, answer, attempt));
     call.on("error", (error) => this.#onError(call, error, attempt));
     // Without an error: the server switched to a protocol that was not asked for.
-    call.once("close", () => {
+    call.on("close", () => {
       if (this.#call === call && this.#answer === undefined) this.#fail({ is: "bad_response" });
     });
     const { framing, expectsContinue } = outgoing;
@@ -185,7 +185,7 @@ export class Exchange {
   }
 
   #onAnswer(call: ClientRequest, answer: IncomingMessage, { way, agent }: Attempt): void {
-    answer.on("error", () => undefined);
+    answer.on("error", ignore);
     if (this.#done) {
       call.destroy();
       return;
@@ -211,9 +211,10 @@ export class Exchange {
       }
       this.#response = response;
       this.#relay = relay;
-      response.once("close", () => this.#finish());
-      answer.once("end", () => this.#onEnd({ call, answer, socket }, agent, way));
-      answer.once("close", () => this.#onLost());
+      // `onGone` watches the response of a plain request; a request to upgrade has one only now.
+      if (this.#client.upgrade !== undefined) response.on("close", () => this.#finish());
+      answer.on("end", () => this.#onEnd({ call, answer, socket }, agent, way));
+      answer.on("close", () => this.#onLost());
       relay.body(answer);
       if (answer.destroyed && !answer.complete) this.#onLost();
     });
@@ -291,9 +292,13 @@ export class Exchange {
     if (this.#call !== undefined) {
       const { socket } = this.#call;
       if (socket !== null) cut(socket);
-      this.#left.abort(new Error("the exchange is over"));
+      this.#call.destroy();
     }
+    this.#dialling?.abort(new Error("the exchange is over"));
     this.#upgrading?.destroy();
     this.#host.onDone(this);
   }
 }
+
+/** "close" follows, and decides. */
+function ignore(): void {}

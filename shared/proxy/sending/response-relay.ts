@@ -7,6 +7,9 @@ import { endToEnd, forwardableTrailers, headerValue } from "../raw-headers.ts";
 /** A client that takes nothing for so long is gone, or means to hold the connection. */
 const SLOW_CLIENT_LIMIT_MS = 600_000;
 
+/** The first bytes of a body are sent as one piece with the head, when they are no more than this. */
+const JOINED_BYTES = 1024;
+
 export interface RelayOptions {
   /** Lower-case names of headers and trailers that stop here. */
   readonly keepsBack: (name: string) => boolean;
@@ -62,30 +65,51 @@ export class ResponseRelay {
     if (chunks) headers.push("Transfer-Encoding", "chunked");
     if (closes) headers.push("Connection", "close");
     this.#response.writeHead(status, answer.statusMessage ?? "", headers);
-    const type = headerValue(rawHeaders, "content-type");
-    if (framesErrors && chunks && isConnectStream(type)) this.#tracker = new EnvelopeTracker();
-    // A head whose body is not there yet does not wait for it.
-    setImmediate(() => {
-      if (!this.#begun && !this.#response.destroyed) this.#response.flushHeaders();
-    });
+    if (framesErrors && chunks && isConnectStream(headerValue(rawHeaders, "content-type"))) {
+      this.#tracker = new EnvelopeTracker();
+    }
   }
 
   /** Hands the body on, until the response has all of it; `answer` waits while the client is slow. */
   body(answer: IncomingMessage): void {
-    const response = this.#response;
     answer.on("data", (chunk: Buffer) => {
-      this.#begun = true;
       this.#tracker?.push(chunk);
-      if (response.write(chunk)) return;
-      answer.pause();
-      this.#slow ??= setTimeout(() => response.destroy(), SLOW_CLIENT_LIMIT_MS);
+      if (!this.#write(chunk)) this.#wait(answer);
     });
-    response.on("drain", () => {
+    // What arrived with the head is read before this.
+    process.nextTick(() => {
+      if (!this.#begun) setImmediate(() => this.#flush());
+    });
+  }
+
+  /** A head whose body is not there yet does not wait for it. */
+  #flush(): void {
+    if (!this.#begun && !this.#response.destroyed) this.#response.flushHeaders();
+  }
+
+  #write(chunk: Buffer): boolean {
+    const first = !this.#begun;
+    this.#begun = true;
+    // Node appends text to the text of the head; bytes stay a second buffer, and a write of two costs more.
+    if (first && chunk.length <= JOINED_BYTES) return this.#response.write(chunk.toString("latin1"), "latin1");
+    return this.#response.write(chunk);
+  }
+
+  /** The client has to take what it was sent before it gets more. */
+  #wait(answer: IncomingMessage): void {
+    const response = this.#response;
+    answer.pause();
+    if (this.#slow !== undefined) return;
+    this.#slow = setTimeout(() => response.destroy(), SLOW_CLIENT_LIMIT_MS);
+    const settle = () => {
       clearTimeout(this.#slow);
       this.#slow = undefined;
-      answer.resume();
-    });
-    response.once("close", () => clearTimeout(this.#slow));
+      response.removeListener("drain", settle);
+      response.removeListener("close", settle);
+      if (!response.closed) answer.resume();
+    };
+    response.on("drain", settle);
+    response.on("close", settle);
   }
 
   end(rawTrailers: readonly string[]): void {
