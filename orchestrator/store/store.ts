@@ -46,7 +46,7 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
     events,
     snapshots,
     networks,
-    pausedSandboxes: pausedSandboxStore(db, sealing),
+    pausedSandboxes: pausedSandboxStore(db),
     projects: projectStore(db, now),
     keys: keyStore(db, now),
     templates: templateStore(db, now),

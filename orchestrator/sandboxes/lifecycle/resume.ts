@@ -103,17 +103,17 @@ export function createResuming(deps: ResumingDeps): Resuming {
       const reason = `node ${nodeId}, which holds the sandbox's snapshot, is not answering`;
       throw new AppError("no_compatible_node", `Failed to place sandbox: no compatible node: ${reason}`);
     }
-    const claimed = await store.pausedSandboxes.claim(
-      {
-        id,
-        snapshotId,
+    const claimed = await store.move({
+      id,
+      to: "starting",
+      when: { from: ["paused"], snapshotId, limit: ask.limit },
+      set: {
         executionId: newExecutionId(),
         resumption: { memory: ask.memory, seconds: ask.seconds },
         deadlineAt: now() + deps.startTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS,
         ...(ask.onTimeout === undefined ? {} : { onTimeout: ask.onTimeout }),
       },
-      ask.limit,
-    );
+    });
     if (claimed !== undefined) return claimed;
     const current = await store.sandboxes.get(id);
     if (current?.state === "paused") {

@@ -1,56 +1,14 @@
-/** SQL on paused sandboxes: their way back to running, and which snapshots of a node are still needed. */
+/** SQL on paused sandboxes: which of them traffic may resume, and which snapshots of a node are still needed. */
 
-import { sql } from "kysely";
-import type { Seal } from "../../../shared/program/seal.ts";
 import type { Database } from "../tables.ts";
-import { type Resumption, type SandboxRecord, toColumns, toRecord } from "./record.ts";
-import { LIVE } from "./sandboxes.ts";
-
-export interface ResumeClaim {
-  readonly id: string;
-  /** The snapshot that the caller saw: a pause in between makes another one. */
-  readonly snapshotId: string;
-  readonly executionId: string;
-  readonly resumption: Resumption;
-  readonly deadlineAt: number;
-  readonly onTimeout?: "kill" | "pause";
-}
 
 /** Below the smallest limit of variables in one statement. */
 const CHUNK = 500;
 
 export type PausedSandboxStore = ReturnType<typeof pausedSandboxStore>;
 
-export function pausedSandboxStore(db: Database, sealing: Seal) {
+export function pausedSandboxStore(db: Database) {
   return {
-    /**
-     * paused → starting with a new execution id, from the snapshot that the caller saw. Undefined: the row has changed, or
-     * the project has `limit` sandboxes running already. One statement, so that a burst cannot exceed the limit.
-     */
-    async claim(claim: ResumeClaim, limit: number): Promise<SandboxRecord | undefined> {
-      const { executionId, resumption, deadlineAt, onTimeout } = claim;
-      const row = await db
-        .updateTable("sandboxes")
-        .set({
-          ...toColumns({ executionId, resumption, ...(onTimeout === undefined ? {} : { onTimeout }) }),
-          state: "starting",
-          deadline_at: deadlineAt,
-        })
-        .where("id", "=", claim.id)
-        .where("state", "=", "paused")
-        .where("snapshot_id", "=", claim.snapshotId)
-        .where(
-          sql<boolean>`(select count(*) from (
-            select 1 from sandboxes as other
-            where other.project_id = sandboxes.project_id and other.state in (${sql.join([...LIVE])})
-            limit ${limit}
-          ) as busy) < ${limit}`,
-        )
-        .returningAll()
-        .executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row, sealing);
-    },
-
     /** The snapshots of `ids` that a record or a build still needs. */
     async wanted(ids: readonly string[]): Promise<ReadonlySet<string>> {
       const wanted = new Set<string>();

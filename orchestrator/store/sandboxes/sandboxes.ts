@@ -7,11 +7,15 @@ import type { Database, SandboxRow, Session } from "../tables.ts";
 import { matches, type SandboxFilter } from "./filter.ts";
 import { type MoveSet, type NewSandbox, type SandboxRecord, toColumns, toRecord, toRow } from "./record.ts";
 
-/** The condition of a move beyond the state: which life of the id, and that it is really over. */
+/** The condition of a move beyond the state: which life of the id, that it is really over, that there is room for it. */
 export interface MoveIf {
   readonly executionId?: string;
   readonly nodeId?: string;
   readonly endAtMost?: number;
+  /** The snapshot that a paused sandbox resumes from: a pause in between makes another one. */
+  readonly snapshotId?: string;
+  /** The project has fewer sandboxes running. Part of the statement, so that a burst cannot exceed the limit. */
+  readonly limit?: number;
   /** Narrower than what the table of moves allows. */
   readonly from?: readonly SandboxState[];
 }
@@ -22,7 +26,7 @@ export interface Position {
 }
 
 /** What counts as running for a project's limit. */
-export const LIVE: readonly SandboxState[] = ["starting", "running", "pausing", "snapshotting", "killing"];
+const LIVE: readonly SandboxState[] = ["starting", "running", "pausing", "snapshotting", "killing"];
 
 const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshotting", "killing"];
 
@@ -67,6 +71,8 @@ export function sandboxStore(db: Database, sealing: Seal) {
       if (when.executionId !== undefined) query = query.where("execution_id", "=", when.executionId);
       if (when.nodeId !== undefined) query = query.where("node_id", "=", when.nodeId);
       if (when.endAtMost !== undefined) query = query.where("end_at", "<=", when.endAtMost);
+      if (when.snapshotId !== undefined) query = query.where("snapshot_id", "=", when.snapshotId);
+      if (when.limit !== undefined) query = query.where(belowLimit(when.limit));
       const row = await query.returningAll().executeTakeFirst();
       return row === undefined ? undefined : toRecord(row, sealing);
     },
@@ -247,6 +253,15 @@ export function sandboxStore(db: Database, sealing: Seal) {
       return Number(result.numDeletedRows);
     },
   };
+}
+
+/** The inner limit keeps the count flat however many sandboxes a project has. */
+function belowLimit(limit: number) {
+  return sql<boolean>`(select count(*) from (
+    select 1 from sandboxes as other
+    where other.project_id = sandboxes.project_id and other.state in (${sql.join([...LIVE])})
+    limit ${limit}
+  ) as busy) < ${limit}`;
 }
 
 async function insert(
