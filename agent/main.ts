@@ -1,12 +1,12 @@
 /** The agent as a program: environment → configuration → log → run. */
 
-import { ConfigError, describeConfig, readConfig } from "../shared/program/config.ts";
+import { ConfigError, describeConfig } from "../shared/program/config.ts";
 import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
 import { startAgent } from "./app.ts";
 import { describeBuildGarbage, findBuildGarbage } from "./builds/images/garbage.ts";
-import { AgentConfig, FOREIGN_SETTINGS } from "./config.ts";
+import { AgentConfig, readAgentConfig } from "./config.ts";
 import type { AgentDeps } from "./deps.ts";
 import { hostDeps } from "./host/host.ts";
 import { planNetwork } from "./network/addresses.ts";
@@ -27,7 +27,7 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
     return Promise.resolve();
   }
   try {
-    const config = readConfig(AgentConfig, process.env, { ignore: FOREIGN_SETTINGS });
+    const config = readAgentConfig(process.env);
     checkSubnet(config);
     if (process.argv.includes("--check")) return Promise.resolve();
     process.umask(0o077);

@@ -9,7 +9,7 @@ import { createLog } from "../shared/program/log.ts";
 import { run } from "../shared/program/run.ts";
 import { COMMIT, VERSION } from "../shared/version.ts";
 import { startOrchestrator } from "./app.ts";
-import { FOREIGN_SETTINGS, OrchestratorConfig } from "./config.ts";
+import { OrchestratorConfig, readOrchestratorConfig } from "./config.ts";
 import { readAllowed } from "./network/proxy.ts";
 
 if (process.argv.includes("--version")) {
@@ -54,7 +54,7 @@ function refuse(error: unknown): void {
 async function main(): Promise<void> {
   let config: OrchestratorConfig;
   try {
-    config = readConfig(OrchestratorConfig, process.env, { ignore: FOREIGN_SETTINGS });
+    config = readOrchestratorConfig(process.env);
     readAllowed(config.egressProxyAllow);
     addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
   } catch (error) {

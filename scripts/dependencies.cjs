@@ -56,6 +56,16 @@ module.exports = {
     inside("edge-imports-nothing-of-the-control-plane", "orchestrator/edge"),
     inside("agent-store-is-a-leaf", "agent/store", "agent/sandboxes/live-container"),
     inside("egress-is-a-program-of-its-own", "agent/egress"),
+    {
+      name: "a-program-takes-settings-from-its-config",
+      comment: "shared/settings lists the settings of all programs; each uses its own, through config.ts",
+      severity: "error",
+      from: {
+        path: "^(shared|orchestrator|agent|envd)/",
+        pathNot: "^((orchestrator|agent)/config\\.ts$|shared/settings/)",
+      },
+      to: { path: "^shared/settings/" },
+    },
     inside("policy-is-pure", "shared/policy"),
     inside("states-are-pure", "shared/states"),
     { name: "resolvable", severity: "error", from: {}, to: { couldNotResolve: true } },

@@ -7,10 +7,9 @@ import { Value } from "typebox/value";
 
 const PREFIX = "SVC_";
 
-/** Settings of the other programs and of the scripts, which may be in the same environment. */
 export interface ConfigOptions {
-  /** Names (without SVC_) of other programs' settings, which are ignored here. */
-  readonly ignore?: readonly string[];
+  /** Schemas of other programs, whose settings may be in the same environment and are ignored here. */
+  readonly others?: readonly TObject[];
 }
 
 /** Thrown with one line per problem; the program prints it and exits. */
@@ -35,7 +34,8 @@ export function readConfig<S extends TObject>(
 ): Readonly<Static<S>> {
   const problems: string[] = [];
   const properties = schema.properties as Record<string, TSchema>;
-  const names = new Map(Object.entries(properties).map(([name, setting]) => [variableOf(name, setting), name]));
+  const names = variablesOf(schema);
+  const foreign = new Set((options.others ?? []).flatMap((other) => [...variablesOf(other).keys()]));
   const given: Record<string, unknown> = {};
   for (const [variable, text] of Object.entries(environment)) {
     if (text === undefined || !(variable.startsWith(PREFIX) || names.has(variable.replace(/_FILE$/, "")))) continue;
@@ -43,7 +43,9 @@ export function readConfig<S extends TObject>(
     const fileProperty = names.get(variable.replace(/_FILE$/, ""));
     if (property !== undefined) given[property] = text;
     else if (fileProperty !== undefined) given[fileProperty] = readSecret(variable, text, problems);
-    else if (!isForeign(variable, options.ignore ?? [])) problems.push(unknown(variable, names));
+    else if (!foreign.has(variable) && !foreign.has(variable.replace(/_FILE$/, ""))) {
+      problems.push(unknown(variable, names));
+    }
   }
   const value = Value.Default(schema, Value.Convert(schema, given));
   const compiled = Compile(schema);
@@ -73,9 +75,10 @@ function variableOf(property: string, setting: { readonly variable?: string } | 
   return setting?.variable ?? toVariable(property);
 }
 
-function isForeign(variable: string, names: readonly string[]): boolean {
-  const name = variable.slice(PREFIX.length);
-  return names.includes(name) || names.includes(name.replace(/_FILE$/, ""));
+/** The properties of a schema by their variables. */
+function variablesOf(schema: TObject): ReadonlyMap<string, string> {
+  const properties = Object.entries(schema.properties as Record<string, TSchema>);
+  return new Map(properties.map(([property, setting]) => [variableOf(property, setting), property]));
 }
 
 function readSecret(variable: string, path: string, problems: string[]): string | undefined {

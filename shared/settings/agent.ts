@@ -1,0 +1,172 @@
+/** Settings of the agent. One schema; every name carries its unit. */
+
+import { type Static, Type } from "typebox";
+import { LOG_LEVELS } from "../program/log.ts";
+
+const port = (fallback: number, description: string) =>
+  Type.Integer({ default: fallback, minimum: 0, maximum: 65_535, description });
+const ms = (fallback: number, description: string) =>
+  Type.Integer({ default: fallback, minimum: 10, maximum: 86_400_000, description: `${description}, ms` });
+const path = (fallback: string, description: string) =>
+  Type.String({ default: fallback, pattern: "^/", maxLength: 4096, description });
+const url = (description: string) => Type.String({ pattern: "^https?://[^/]+$", maxLength: 1024, description });
+
+export const AgentConfig = Type.Object({
+  agentHost: Type.String({ default: "127.0.0.1", description: "Address the agent API listens on" }),
+  agentPort: port(5010, "Port of the agent API; 0 picks a free one"),
+  agentUrl: Type.Optional(url("The agent API as the orchestrator reaches it. Default: http://<host>:<port>")),
+  proxyHost: Type.String({ default: "127.0.0.1", description: "Address the node proxy listens on" }),
+  proxyPort: port(5011, "Port of the node proxy; 0 picks a free one"),
+  proxyUrl: Type.Optional(url("The node proxy as the edge reaches it. Default: http://<host>:<port>")),
+  orchestratorUrl: Type.String({ ...url("Where the orchestrator's API is"), default: "http://127.0.0.1:3000" }),
+  nodeId: Type.String({
+    default: "node-1",
+    pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
+    description: "Name of this node, unique in the cluster",
+  }),
+  nodeToken: Type.String({
+    minLength: 16,
+    maxLength: 1024,
+    description: "Token that this node shows to the orchestrator; it says which node this is",
+  }),
+  orchestratorToken: Type.String({
+    minLength: 16,
+    maxLength: 1024,
+    description: "Token that orchestrator and edge show to this node",
+  }),
+  metricsToken: Type.Optional(
+    Type.String({
+      minLength: 16,
+      maxLength: 1024,
+      description: "Bearer token that may read /metrics, beside nodeToken",
+    }),
+  ),
+  labels: Type.String({ default: "", maxLength: 4096, description: "Labels of this node: key=value,key=value" }),
+  logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Least level that is logged" }),
+
+  stateDir: path("/var/lib/svc", "Where the agent keeps what survives a reboot"),
+  sealKeyFile: Type.Optional(
+    Type.String({
+      pattern: "^/",
+      maxLength: 4096,
+      description:
+        "Key that secrets are sealed with in the agent's database; made when missing. Default: seal.key beside it",
+    }),
+  ),
+  runDir: path("/run/svc", "Where the agent and the OCI runtime keep what does not"),
+  envdRuntime: path("/opt/svc/envd-runtime/current", "Directory of the envd runtime, or a link to its newest version"),
+  dockerSocket: path("/var/run/docker.sock", "Socket of the Docker engine"),
+  ociRuntime: Type.String({ default: "svc", description: "Name of the OCI runtime as registered with Docker" }),
+
+  networkName: Type.String({
+    default: "svc",
+    pattern: "^[a-z][a-z0-9]{0,7}$",
+    description: "nftables table, and prefix of links and namespaces; unique on the machine",
+  }),
+  subnet: Type.String({ default: "10.213.0.0/16", description: "IPv4 subnet of the sandboxes, /8 to /28" }),
+  slotsAhead: Type.Integer({ default: 4, minimum: 0, maximum: 256, description: "Network slots prepared ahead" }),
+  dnsUpstream: Type.String({
+    default: "",
+    maxLength: 1024,
+    description: "Resolvers, host[:port],… Default: those of the machine's resolv.conf",
+  }),
+
+  egressPort: port(0, "Port of the egress process at the gateway; 0 picks a free one and keeps it"),
+  egressUid: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 4_294_967_294,
+      description:
+        "Number of the user that the egress process runs as; nothing else should run as it. Default: another one for each start, above 1879048191",
+    }),
+  ),
+  egressProxyAllow: Type.String({
+    default: "",
+    maxLength: 4096,
+    description: "Internal ranges that egress proxies of sandboxes may be in: IPv4 CIDR, comma-separated",
+  }),
+  egressConnections: Type.Integer({
+    default: 1024,
+    minimum: 1,
+    maximum: 65_535,
+    description: "Connections of one sandbox to the outside at a time",
+  }),
+
+  maxSandboxes: Type.Integer({ default: 1000, minimum: 1, maximum: 100_000, description: "Running on this node" }),
+  bootConcurrency: Type.Integer({ default: 4, minimum: 1, maximum: 256, description: "Cold starts at a time" }),
+  bootQueueMs: ms(20_000, "A start that waited this long for its turn is refused"),
+  startLimitMs: ms(30_000, "Limit of one start"),
+  poolReservedMb: Type.Integer({
+    default: 768,
+    minimum: 0,
+    maximum: 10_485_760,
+    description: "The warm pool grows only while the machine has more than this free, MiB",
+  }),
+  hotSeconds: Type.Integer({
+    default: 300,
+    minimum: 0,
+    maximum: 86_400,
+    description: "A paused sandbox stays frozen in memory, beside its copy on the disk, so long",
+  }),
+  hotReservedMb: Type.Integer({
+    default: 1024,
+    minimum: 0,
+    maximum: 10_485_760,
+    description: "Frozen ones are dropped, oldest first, while the machine has less than this free, MiB",
+  }),
+  lazyPagesMb: Type.Integer({
+    default: 128,
+    minimum: 1,
+    maximum: 10_485_760,
+    description: "Memory images from this size on are restored lazily, MiB",
+  }),
+  diskReserveMb: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 1_073_741_824,
+      description:
+        "Sandboxes and snapshots leave this much of the disk free, MiB; 0 is no reserve. Default: the lesser of 2048 and a twentieth of the disk",
+    }),
+  ),
+  snapshotQuotaMb: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 1_073_741_824,
+      description:
+        "Snapshots and paused sandboxes of this node, their memory and disks, may take this much, MiB; 0 is no quota. Default: half of the disk that holds them",
+    }),
+  ),
+  projectSnapshotQuotaMb: Type.Integer({
+    default: 51_200,
+    minimum: 0,
+    maximum: 1_073_741_824,
+    description: "Of those, the ones of one project on this node, MiB; 0 is no quota",
+  }),
+  baseImage: Type.String({ default: "svc/base:latest", description: "Image of the base template" }),
+  buildConcurrency: Type.Integer({ default: 2, minimum: 1, maximum: 64, description: "Template builds at a time" }),
+  buildCacheMb: Type.Integer({
+    default: 20_480,
+    minimum: 0,
+    maximum: 1_073_741_824,
+    description: "Cached layers of builds may take this much of the disk, MiB; those used longest ago go first",
+  }),
+  buildLocalImages: Type.String({
+    default: "",
+    maxLength: 4096,
+    description:
+      "Images of this machine's engine that anybody may build from without a pull: names with *, …; empty: none",
+  }),
+  buildRegistries: Type.String({
+    default: "*",
+    maxLength: 4096,
+    description: "Registries that images may be pulled from: host[:port] with *, …",
+  }),
+  endGraceMs: ms(30_000, "With the orchestrator away, a sandbox is ended this long after its end"),
+  heartbeatEveryMs: ms(5_000, "Between two reports to the orchestrator"),
+  metricsEveryMs: ms(5_000, "Between two samples of each sandbox"),
+  metricsKeepHours: Type.Integer({ default: 6, minimum: 1, maximum: 720, description: "Samples are kept" }),
+  logsKeepHours: Type.Integer({ default: 24, minimum: 1, maximum: 720, description: "Log lines are kept" }),
+  firewallCheckMs: ms(5_000, "Between two looks whether the firewall is as it should be"),
+  shutdownGraceMs: ms(20_000, "A stopping agent waits this long for starts in flight"),
+});
+export type AgentConfig = Static<typeof AgentConfig>;

@@ -1,0 +1,186 @@
+/** Settings of the orchestrator. One schema; every name carries its unit. */
+
+import { type Static, Type } from "typebox";
+import { LOG_LEVELS } from "../program/log.ts";
+
+const port = (fallback: number, description: string) =>
+  Type.Integer({ default: fallback, minimum: 0, maximum: 65_535, description });
+const secret = (description: string) => Type.String({ minLength: 16, maxLength: 1024, description });
+const connections = (description: string) =>
+  Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 1_000_000,
+    description: `${description}; 0 derives it from the limit of open files`,
+  });
+const ms = (fallback: number, description: string) =>
+  Type.Integer({ default: fallback, minimum: 10, maximum: 86_400_000, description: `${description}, ms` });
+
+export const OrchestratorConfig = Type.Object({
+  apiHost: Type.String({ default: "127.0.0.1", description: "Address the platform API listens on" }),
+  apiPort: port(3000, "Port of the platform API; 0 picks a free one"),
+  edgeHost: Type.String({ default: "127.0.0.1", description: "Address the sandbox host (edge) listens on" }),
+  edgePort: port(3002, "Port of the sandbox host; 0 picks a free one"),
+  domain: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 253,
+      description: "Base domain of sandboxes, <port>-<id>.<domain>; may carry a port. Default: localhost:<edge port>",
+    }),
+  ),
+  database: Type.String({ default: "svc.db", description: "Path of the SQLite file" }),
+  databaseUrl: Type.Optional(
+    Type.String({
+      variable: "DATABASE_URL",
+      pattern: "^postgres(ql)?://",
+      maxLength: 4096,
+      description: "PostgreSQL 15 or newer in place of the file: postgresql://user:password@host/database",
+    }),
+  ),
+  adminToken: secret("Operators' token, X-Admin-Token"),
+  nodeKey: secret(
+    "Key that the tokens of nodes are made from, one a node and direction; --node-tokens NODE prints them",
+  ),
+  metricsToken: Type.Optional(secret("Bearer token that may read /metrics here and on agents, beside the admin token")),
+  seed: secret("Seed of the sandboxes' access tokens; changing it locks out running sandboxes"),
+  encryptionKey: secret("Key that secrets are encrypted with in the database"),
+  logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Least level that is logged" }),
+
+  baseImage: Type.String({ default: "svc/base:latest", description: "Image of the base template" }),
+  baseCpuCount: Type.Integer({ default: 2, minimum: 1, maximum: 256, description: "CPU cores of the base template" }),
+  baseMemoryMb: Type.Integer({ default: 1024, minimum: 128, maximum: 1_048_576, description: "Memory, MiB" }),
+  baseDiskMb: Type.Integer({ default: 10_240, minimum: 0, maximum: 10_485_760, description: "Disk, MiB" }),
+  poolSize: Type.Integer({ default: 3, minimum: 0, maximum: 64, description: "Warm containers of base, all nodes" }),
+  poolCeiling: Type.Integer({ default: 8, minimum: 0, maximum: 64, description: "Most warm containers of a build" }),
+
+  publicUrl: Type.Optional(
+    Type.String({
+      pattern: "^https?://[^/?#]+(/[^?#]*)?$",
+      maxLength: 1024,
+      description:
+        "Under which clients reach the platform API; uploads are sent there. Default: the host a caller used",
+    }),
+  ),
+  filesDirectory: Type.Optional(
+    Type.String({ minLength: 1, description: "Uploaded files of COPY steps. Default: 'files' beside the database" }),
+  ),
+  maxUploadMb: Type.Integer({
+    default: 2048,
+    minimum: 1,
+    maximum: 1_048_576,
+    description: "Files of one COPY step, compressed, or one image, MiB",
+  }),
+  templateDiskMb: Type.Integer({
+    default: 10_240,
+    minimum: 0,
+    maximum: 10_485_760,
+    description: "Free disk of a template that asks for none, MiB",
+  }),
+  maxTemplateCpu: Type.Integer({ default: 32, minimum: 1, maximum: 1024, description: "CPU cores of a template" }),
+  maxTemplateMemoryMb: Type.Integer({
+    default: 65_536,
+    minimum: 128,
+    maximum: 4_194_304,
+    description: "Memory of a template, MiB",
+  }),
+  maxTemplateDiskMb: Type.Integer({
+    default: 102_400,
+    minimum: 0,
+    maximum: 104_857_600,
+    description: "Free disk a template may ask for, MiB",
+  }),
+  maxProjectBuilds: Type.Integer({ default: 10, minimum: 1, maximum: 10_000, description: "At once, per project" }),
+  maxNodeBuilds: Type.Integer({ default: 4, minimum: 1, maximum: 1000, description: "Builds at once on a node" }),
+  buildKeepHours: Type.Integer({
+    default: 24,
+    minimum: 0,
+    maximum: 87_600,
+    description: "Builds and uploaded files that nothing needs are kept",
+  }),
+  buildLimitMs: ms(3_600_000, "Limit of one build on its node"),
+  buildQueueMs: ms(3_600_000, "A build waits so long for room"),
+  buildPollMs: ms(200, "Between two looks at a build on its node"),
+
+  maxSandboxHours: Type.Integer({ default: 24, minimum: 1, maximum: 8760, description: "Longest life of a sandbox" }),
+  maxProjectSandboxes: Type.Integer({
+    default: 1000,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: "Running, per project",
+  }),
+  historyDays: Type.Integer({ default: 30, minimum: 1, maximum: 3650, description: "Ended sandboxes are kept" }),
+
+  rateLimitCreatePerSecond: Type.Integer({ default: 100, minimum: 1, maximum: 1_000_000, description: "Per project" }),
+  rateLimitReadPerSecond: Type.Integer({ default: 1000, minimum: 1, maximum: 1_000_000, description: "Per project" }),
+  rateLimitWritePerSecond: Type.Integer({ default: 500, minimum: 1, maximum: 1_000_000, description: "Per project" }),
+  rateLimitFailedAuthPerMinute: Type.Integer({
+    default: 300,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: "Refusals of one wrong credential per source address; ten times as many of all wrong ones from there",
+  }),
+
+  trustedProxies: Type.String({
+    default: "",
+    maxLength: 4096,
+    description:
+      "Proxies in front of the API or the edge whose X-Forwarded-For is believed: addresses and CIDR, comma-separated",
+  }),
+  apiConnections: connections("Connections to the platform API at a time"),
+  apiConnectionsPerAddress: connections("Of those, from one address"),
+
+  startTimeoutMs: ms(20_000, "Limit of one start on one node"),
+  placementTimeoutMs: ms(45_000, "Limit of finding a node and starting there"),
+  stopTimeoutMs: ms(10_000, "Limit of one kill on one node"),
+  captureTimeoutMs: ms(120_000, "Limit of one pause or snapshot on one node"),
+  resumeTimeoutMs: ms(60_000, "Limit of one resume on its node"),
+  patienceMs: ms(30_000, "A pause or resume asks a silent or busy node again for so long"),
+  forkConcurrency: Type.Integer({ default: 8, minimum: 1, maximum: 100, description: "Forks of one call at once" }),
+  wakeLimit: Type.Integer({
+    default: 1_000,
+    minimum: 1,
+    maximum: 100_000,
+    description: "Requests that may wait for a sandbox to wake, in all",
+  }),
+  wakeTimeoutMs: ms(45_000, "A request waits so long for its sandbox to wake"),
+  expiryEveryMs: ms(100, "Between two looks for expired sandboxes"),
+  expiryConcurrency: Type.Integer({
+    default: 32,
+    minimum: 1,
+    maximum: 1000,
+    description: "Expired ones handled at once",
+  }),
+  reconcileEveryMs: ms(5_000, "Between two comparisons of records and nodes"),
+  orphanGraceMs: ms(60_000, "A node may run what no record names this long"),
+  missingGraceMs: ms(10_000, "A record may name what its node does not report this long"),
+  nodeTimeoutMs: ms(20_000, "A silent node is unhealthy after this"),
+  nodeLostMs: ms(300_000, "The sandboxes of a silent node are lost after this"),
+  nodeCpuOvercommit: Type.Number({
+    default: 50,
+    minimum: 1,
+    maximum: 1000,
+    description: "Promised cores per real core; a core is a ceiling, not a reservation",
+  }),
+  nodeMemoryOvercommit: Type.Number({
+    default: 8,
+    minimum: 1,
+    maximum: 64,
+    description: "Promised memory per real byte; sandboxes rarely use their limit",
+  }),
+  egressProxyAllow: Type.String({
+    default: "",
+    maxLength: 4096,
+    description: "Internal ranges that egress proxies of sandboxes may be in: IPv4 CIDR, comma-separated",
+  }),
+  networkTimeoutMs: ms(15_000, "Limit of one change of a network policy on one node"),
+  shutdownGraceMs: ms(30_000, "A stopping orchestrator waits this long for work in flight"),
+  edgeConnectionLimit: Type.Integer({
+    default: 2048,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: "Open connections per sandbox through the edge",
+  }),
+  edgeConnections: connections("Connections to the edge at a time"),
+  edgeConnectionsPerAddress: connections("Of those, from one address"),
+});
+export type OrchestratorConfig = Static<typeof OrchestratorConfig>;
