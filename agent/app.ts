@@ -9,16 +9,16 @@ import { applyReply } from "./api/apply-reply.ts";
 import { describeNode } from "./api/heartbeat.ts";
 import { identify } from "./api/identity.ts";
 import { createInstruments } from "./api/prometheus.ts";
-import { startReport } from "./api/report.ts";
+import { createReport } from "./api/report.ts";
 import { startApi } from "./api/start-api.ts";
 import { pooledTemplates } from "./builds/pooled-templates.ts";
 import { startBuilds } from "./builds/start-builds.ts";
 import { startCommand } from "./builds/start-command.ts";
 import { templateFiles } from "./builds/steps/template-files.ts";
 import type { AgentConfig } from "./config.ts";
-import { watchEngine } from "./containers/engine-watch.ts";
+import { createEngineWatch } from "./containers/engine-watch.ts";
 import type { AgentDeps } from "./deps.ts";
-import { startDisk } from "./disk/start-disk.ts";
+import { createDisk, watchDisk } from "./disk/start-disk.ts";
 import { createReplaceEgress } from "./egress-supervisor/replace.ts";
 import { createSlots } from "./network/slots.ts";
 import { startNetwork } from "./network/start-network.ts";
@@ -27,11 +27,12 @@ import { recover } from "./recovery/apply.ts";
 import { startJanitor } from "./recovery/janitor.ts";
 import { startContainerSource } from "./sandboxes/container-source.ts";
 import { createDisposal } from "./sandboxes/disposal.ts";
-import { endExpired, startExpiry } from "./sandboxes/expiry.ts";
+import { createExpiry, endExpired } from "./sandboxes/expiry.ts";
 import { launch } from "./sandboxes/launch.ts";
+import { createLiveSet } from "./sandboxes/live-set.ts";
 import { startSandboxLogs } from "./sandboxes/logs.ts";
 import { createSandboxes } from "./sandboxes/sandboxes.ts";
-import { startMetrics } from "./sandboxes/usage.ts";
+import { createMetrics } from "./sandboxes/usage.ts";
 import { startSnapshots } from "./snapshots/start-snapshots.ts";
 import { originsHere } from "./snapshots/store/origins.ts";
 import { lockState } from "./store/lock.ts";
@@ -87,36 +88,53 @@ type Base = Awaited<ReturnType<typeof takeOver>>;
 
 type ContainerSource = ReturnType<typeof startContainerSource>;
 
-/** The live set and its observers. Only this function connects them. */
+/**
+ * The live set, what watches it, and what serves it. Each part uses only what stands above it: one whose sources come
+ * later is constructed first, does nothing, and gets them by `begin`.
+ */
 async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base & ContainerSource, teardown: Teardown) {
   const { log, now, containers } = deps;
   const { stores, disposal, pool, found, slots, gate, egressProcess: egress } = parts;
   const launchDeps = { ...deps, ...parts, store: stores.executions };
   const capabilities = await deps.probe();
+  const capable = () => capabilities.memorySnapshots;
   const here = { origins: () => originsHere(capabilities, deps.machine), resolver: deps.plan.gateway };
+
+  const live = createLiveSet();
+  for (const sandbox of found.sandboxes) live.add(sandbox);
+  const { running } = live;
+  const report = createReport({ nodeId: config.nodeId, everyMs: config.heartbeatEveryMs, now, log });
+  const expiry = createExpiry({ lastContact: () => report.lastContact, graceMs: config.endGraceMs, running, now, log });
+  const engine = createEngineWatch({ containers, now, log });
+  const metrics = createMetrics({ ...deps, store: stores.samples, everyMs: config.metricsEveryMs, running });
+  const disk = createDisk({ ...deps, config, found: found.sandboxes });
+
   const diskBytes = (executionId: string) => metrics.latest(executionId)?.diskUsed ?? 0;
-  const storing = startSnapshots(
-    {
-      ...deps,
-      ...parts,
-      ...here,
-      config,
-      diskBytes,
-      // It is made after what it holds.
-      disk: {
-        snapshotRefusal: (executionId) => disk.snapshotRefusal(executionId),
-        storageRefusal: (needed) => disk.storageRefusal(needed),
-        disks: () => disk.disks(),
-        seen: () => disk.seen(),
-      },
-    },
-    teardown,
-  );
+  const storing = startSnapshots({ ...deps, ...parts, ...here, config, diskBytes, disk }, teardown);
   const { snapshots, hot } = storing;
   const templates = pooledTemplates({ ...launchDeps, copy: (...request) => storing.copy(...request) });
   parts.makePooled((flavour, signal) => templates.make(flavour, signal));
   const runStart = startCommand({ ...deps, store: stores.builds });
+  const instruments = createInstruments({
+    nodeId: config.nodeId,
+    running: () => running().length,
+    starting: () => live.starting(),
+    held: () => running().filter(({ executionId }) => disk.isHeld(executionId)).length,
+    disks: () => disk.seen(),
+    stored: () => storing.admission.used(),
+    pools: () => pool.load(),
+    slots: () => slots.taken,
+    pendingRemovals: () => disposal.pending,
+    orchestratorReached: () => report.reached,
+  });
+
+  const proxy = await startProxy({ config, live, isHeld: (id) => disk.isHeld(id), log }, teardown);
+  const logs = startSandboxLogs({ ...deps, store: stores.logs, running });
+  teardown.add("logs", () => logs.stop());
+  teardown.add("metrics", () => metrics.stop());
+  metrics.begin();
   const sandboxes = createSandboxes({
+    live,
     launch: async (spec, signal) => {
       const { origin } = spec.body;
       const launched = await (origin === undefined
@@ -129,7 +147,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     closeStreams: (executionId) => proxy.close(executionId),
     beforeEnd: (sandbox) => logs.last(sandbox),
     rescue: (sandbox) => storing.rescue(sandbox),
-    onStart: (sandbox) => metrics.begin(sandbox),
+    onStart: (sandbox) => metrics.started(sandbox),
     onChange: () => {
       expiry.changed();
       report.soon();
@@ -145,17 +163,9 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     now,
     log,
   });
-  for (const sandbox of found.sandboxes) sandboxes.adopt(sandbox);
-  const running = () => sandboxes.running();
-  const proxy = await startProxy({ config, sandboxes, isHeld: (id) => disk.isHeld(id), log }, teardown);
-  const logs = startSandboxLogs({ ...deps, store: stores.logs, running });
-  teardown.add("logs", () => logs.stop());
-  const metrics = startMetrics({ ...deps, store: stores.samples, everyMs: config.metricsEveryMs, running });
-  teardown.add("metrics", () => metrics.stop());
-
   const captures = storing.captures({
     sandboxes,
-    capable: () => capabilities.memorySnapshots,
+    capable,
     beforeEnd: (sandbox) => logs.last(sandbox),
     onChange: () => report.soon(),
   });
@@ -167,7 +177,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       snapshots,
       admission: storing.admission,
       ...here,
-      capable: () => capabilities.memorySnapshots,
+      capable,
       refusal: () => disk.refusal(),
       templateFiles: templateFiles(config),
       cleared: found.cleared,
@@ -175,32 +185,8 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     teardown,
   );
   const { builds } = building;
-  const disk = startDisk(
-    {
-      ...deps,
-      config,
-      sandboxes,
-      metrics,
-      builds: building,
-      found: found.sandboxes,
-      onChange: () => report.soon(),
-    },
-    teardown,
-  );
-  // Those of templates are the builds' own; the others belong to records of the orchestrator.
-  const reported = () => snapshots.list().filter(({ executionId }) => stores.builds.get(executionId) === undefined);
-  const instruments = createInstruments({
-    nodeId: config.nodeId,
-    running: () => running().length,
-    starting: () => sandboxes.starting,
-    held: () => running().filter(({ executionId }) => disk.isHeld(executionId)).length,
-    disks: () => disk.seen(),
-    stored: () => storing.admission.used(),
-    pools: () => pool.load(),
-    slots: () => slots.taken,
-    pendingRemovals: () => disposal.pending,
-    orchestratorReached: () => report.reached,
-  });
+  watchDisk({ ...deps, disk, sandboxes, metrics, builds: building, onChange: () => report.soon() }, teardown);
+
   const api = await startApi(
     {
       log,
@@ -233,39 +219,31 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     headers: { authorization: `Bearer ${config.nodeToken}` },
   });
   teardown.add("orchestrator connection", () => orchestrator.close());
-  const report = startReport({
+  // Those of templates are the builds' own; the others belong to records of the orchestrator.
+  const reported = () => snapshots.list().filter(({ executionId }) => stores.builds.get(executionId) === undefined);
+  teardown.add("report", () => report.stop());
+  report.begin({
     orchestrator: orchestrator.call,
-    nodeId: config.nodeId,
-    everyMs: config.heartbeatEveryMs,
     describe: () =>
       describeNode(config, identity, {
         machine: deps.machine.load(),
         pools: pool.load(),
-        running: [...running(), ...sandboxes.leaving()],
+        running: [...running(), ...live.leaving()],
         snapshots: reported(),
-        starting: sandboxes.starting,
+        starting: live.starting(),
         stored: storing.admission.used(),
         isHeld: (executionId) => disk.isHeld(executionId),
       }),
     exits: () => stores.executions.exits(),
     acknowledge: (ids) => stores.executions.acknowledge(ids),
     apply: (reply) => applyReply(reply, { pool, sandboxes, snapshots, log }),
-    now,
-    log,
-  });
-  teardown.add("report", () => report.stop());
-  disk.begin();
-  const expiry = startExpiry({
-    end: (executionId) => endExpired(executionId, { sandboxes, captures, log }),
-    lastContact: () => report.lastContact,
-    graceMs: config.endGraceMs,
-    running,
-    now,
-    log,
   });
   teardown.add("expiry", () => expiry.stop());
-  expiry.changed();
-  const engine = watchEngine({
+  expiry.begin((executionId) => endExpired(executionId, { sandboxes, captures, log }));
+  teardown.add("engine events", () => engine.stop());
+  const janitor = startJanitor({ ...deps, config, stores, disposal, instruments });
+  teardown.add("janitor", () => janitor.stop());
+  engine.begin({
     owned: () => [...running().map(({ container }) => container.id), ...pool.ids(), ...hot.ids()],
     onGone: (id, exit) => {
       if (!pool.lost(id) && !hot.lost(id)) sandboxes.died(id, exit);
@@ -275,13 +253,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       for (const id of pool.ids()) pool.lost(id);
       janitor.engineBack();
     },
-    containers,
-    now,
-    log,
   });
-  teardown.add("engine events", () => engine.stop());
-  const janitor = startJanitor({ ...deps, config, stores, disposal, instruments });
-  teardown.add("janitor", () => janitor.stop());
   api.open();
   // First of all at a stop: no new starts, and those under way come to their end.
   teardown.add("starts and snapshots under way", () =>

@@ -3,25 +3,30 @@
 import type { ExitReport, Heartbeat, HeartbeatReply, nodeApi } from "../../shared/agent-api/routes.ts";
 import type { Client } from "../../shared/http/contract.ts";
 import type { Log } from "../../shared/program/log.ts";
-import { loop } from "../../shared/program/loop.ts";
+import { type Loop, loop } from "../../shared/program/loop.ts";
 
 const CALL_LIMIT_MS = 5_000;
 /** Events within this time share one report, which comes after the first command of a sandbox that has just begun. */
 const SOON_MS = 150;
 
 export interface ReportDeps {
-  readonly orchestrator: Pick<Client<typeof nodeApi>, "heartbeat" | "reportExits">;
   readonly nodeId: string;
   readonly everyMs: number;
-  readonly describe: () => Omit<Heartbeat, "exits">;
-  readonly exits: () => ExitReport[];
-  readonly acknowledge: (executionIds: readonly string[]) => void;
-  readonly apply: (reply: HeartbeatReply) => void;
   readonly now: () => number;
   readonly log: Log;
 }
 
+interface Reported {
+  readonly orchestrator: Pick<Client<typeof nodeApi>, "heartbeat" | "reportExits">;
+  readonly describe: () => Omit<Heartbeat, "exits">;
+  readonly exits: () => ExitReport[];
+  readonly acknowledge: (executionIds: readonly string[]) => void;
+  readonly apply: (reply: HeartbeatReply) => void;
+}
+
 export interface Report {
+  /** Sends the first report; before that, `soon` and `exited` do nothing. */
+  begin(reported: Reported): void;
   /** Sends the next report soon, because something has changed. */
   soon(): void;
   /** A sandbox ended by itself. */
@@ -32,12 +37,13 @@ export interface Report {
   stop(): Promise<void>;
 }
 
-export function startReport(deps: ReportDeps): Report {
-  const { orchestrator, nodeId, everyMs, describe, exits, acknowledge, apply, now, log } = deps;
+export function createReport({ nodeId, everyMs, now, log }: ReportDeps): Report {
   const state = { lastContact: now(), reached: false, sending: undefined as Promise<void> | undefined };
   let waiting: NodeJS.Timeout | undefined;
+  let beats: Loop | undefined;
+  let sources: Reported | undefined;
 
-  const beat = loop({ name: "heartbeat", everyMs, log }, async (signal) => {
+  const beat = async ({ orchestrator, describe, exits, acknowledge, apply }: Reported, signal: AbortSignal) => {
     const body = { ...describe(), exits: exits() };
     try {
       const reply = await orchestrator.heartbeat({ body }, { signal, timeoutMs: CALL_LIMIT_MS });
@@ -50,9 +56,9 @@ export function startReport(deps: ReportDeps): Report {
       else log.debug({ err: error }, "the orchestrator does not answer");
       state.reached = false;
     }
-  });
+  };
 
-  const send = async () => {
+  const send = async ({ orchestrator, exits, acknowledge }: Reported) => {
     try {
       for (let pending = exits(); pending.length > 0; pending = exits()) {
         await orchestrator.reportExits({ params: { nodeId }, body: { exits: pending } }, { timeoutMs: CALL_LIMIT_MS });
@@ -67,14 +73,20 @@ export function startReport(deps: ReportDeps): Report {
   };
 
   return {
+    begin(reported) {
+      sources = reported;
+      state.lastContact = now();
+      beats ??= loop({ name: "heartbeat", everyMs, log }, (signal) => beat(reported, signal));
+    },
     soon() {
+      if (beats === undefined) return;
       waiting ??= setTimeout(() => {
         waiting = undefined;
-        beat.wake();
+        beats?.wake();
       }, SOON_MS).unref();
     },
     exited() {
-      state.sending ??= send();
+      if (sources !== undefined) state.sending ??= send(sources);
     },
     get lastContact() {
       return state.lastContact;
@@ -84,7 +96,7 @@ export function startReport(deps: ReportDeps): Report {
     },
     async stop() {
       clearTimeout(waiting);
-      await beat.stop();
+      await beats?.stop();
       await state.sending;
     },
   };

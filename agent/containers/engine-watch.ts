@@ -12,26 +12,32 @@ type Gone = Pick<ExitReport, "reason" | "exitCode">;
 
 export interface EngineWatchDeps {
   readonly containers: Pick<Containers, "watch" | "list" | "inspect">;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+interface Watched {
   /** Containers that should run. */
   readonly owned: () => readonly string[];
   readonly onGone: (containerId: string, exit: Gone) => void;
   /** Docker answers again after an outage, usually as a new process. */
   readonly onBack: () => void;
-  readonly now: () => number;
-  readonly log: Log;
 }
 
 export interface EngineWatch {
+  /** Whether the events of `begin` arrive now. */
   readonly connected: boolean;
+  begin(watched: Watched): void;
   stop(): Promise<void>;
 }
 
-export function watchEngine({ containers, owned, onGone, onBack, now, log }: EngineWatchDeps): EngineWatch {
+export function createEngineWatch({ containers, now, log }: EngineWatchDeps): EngineWatch {
   const stopping = new AbortController();
   const state = { connected: false, away: false, since: now() };
   const outOfMemory = new Set<string>();
+  let running: Promise<void> | undefined;
 
-  const gone = async (id: string, exitCode: number | undefined) => {
+  const gone = async (id: string, exitCode: number | undefined, { owned, onGone }: Watched) => {
     if (!owned().includes(id)) return;
     const seen = await containers.inspect(id).catch(() => undefined);
     // An event of an earlier run: the same container was started again meanwhile.
@@ -43,34 +49,34 @@ export function watchEngine({ containers, owned, onGone, onBack, now, log }: Eng
     }
   };
 
-  const onEvent = (event: ContainerEvent) => {
+  const onEvent = (event: ContainerEvent, watched: Watched) => {
     state.since = now() - OVERLAP_MS;
     switch (event.kind) {
       case "oom":
-        if (owned().includes(event.id)) outOfMemory.add(event.id);
+        if (watched.owned().includes(event.id)) outOfMemory.add(event.id);
         return;
       case "died":
       case "removed":
-        void gone(event.id, event.exitCode).finally(() => outOfMemory.delete(event.id));
+        void gone(event.id, event.exitCode, watched).finally(() => outOfMemory.delete(event.id));
     }
   };
 
-  const lookAtAll = async () => {
+  const lookAtAll = async (watched: Watched) => {
     // In this order, a container that starts in between is in the list or not expected yet.
-    const mine = owned();
-    const running = new Set((await containers.list()).filter((one) => one.running).map(({ id }) => id));
-    for (const id of mine) if (!running.has(id)) await gone(id, undefined);
+    const mine = watched.owned();
+    const alive = new Set((await containers.list()).filter((one) => one.running).map(({ id }) => id));
+    for (const id of mine) if (!alive.has(id)) await gone(id, undefined, watched);
   };
 
-  const running = (async () => {
+  const watch = async (watched: Watched) => {
     while (!stopping.signal.aborted) {
       try {
         const since = state.since;
-        await lookAtAll();
+        await lookAtAll(watched);
         state.connected = true;
-        if (state.away) onBack();
+        if (state.away) watched.onBack();
         state.away = false;
-        await containers.watch(since, onEvent, stopping.signal);
+        await containers.watch(since, (event) => onEvent(event, watched), stopping.signal);
       } catch (error) {
         state.away = true;
         if (!stopping.signal.aborted) log.warn({ err: error }, "Docker does not answer");
@@ -78,11 +84,15 @@ export function watchEngine({ containers, owned, onGone, onBack, now, log }: Eng
       state.connected = false;
       await pause(RETRY_MS, stopping.signal);
     }
-  })();
+  };
 
   return {
     get connected() {
       return state.connected;
+    },
+    begin(watched) {
+      state.since = now();
+      running ??= watch(watched);
     },
     async stop() {
       stopping.abort();

@@ -43,11 +43,15 @@ export interface ReserveDeps {
   /** Directory of stored memory. */
   readonly snapshots: string;
   readonly readSpace: ReadSpace;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+interface HeldSources {
+  /** What may be held. */
   readonly growers: () => readonly Held[];
   /** The set of held executions has changed. */
   readonly onChange: () => void;
-  readonly now: () => number;
-  readonly log: Log;
 }
 
 export interface DiskReserve {
@@ -65,7 +69,7 @@ export interface DiskReserve {
   /** It is frozen already, by an agent before this one. */
   adopt(id: string): void;
   /** Starts watching the disk; before that there counts as room. */
-  begin(): void;
+  begin(sources: HeldSources): void;
   /** Held sandboxes stay held: the next agent adopts them. */
   stop(): Promise<void>;
 }
@@ -89,7 +93,11 @@ interface Seen extends Watched {
 }
 
 export function createReserve(deps: ReserveDeps): DiskReserve {
-  const { configuredMb, dataRoot, snapshots, growers, onChange, now, log } = deps;
+  const { configuredMb, dataRoot, snapshots, now, log } = deps;
+  let sources: HeldSources | undefined;
+  let rounds: Loop | undefined;
+  const growers = () => sources?.growers() ?? [];
+  const onChange = () => sources?.onChange();
   const growth = createGrowth(now);
   const held = new Map<string, number>();
   const state = {
@@ -187,7 +195,6 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     for (const id of held.keys()) if (!there.has(id)) held.delete(id);
     await (seen.level.is === "short" ? onShort(seen) : onRoom(seen));
   };
-  let rounds: Loop | undefined;
 
   return {
     refusal: () => refused(state.sandboxes),
@@ -212,7 +219,10 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
         : { snapshots: state.snapshots, sandboxes: state.sandboxes },
     isHeld: (id) => held.has(id),
     adopt: (id) => void held.set(id, now()),
-    begin: () => void (rounds ??= loop({ name: "disk reserve", everyMs: EVERY_MS, log }, round)),
+    begin(given) {
+      sources = given;
+      rounds ??= loop({ name: "disk reserve", everyMs: EVERY_MS, log }, round);
+    },
     stop: async () => rounds?.stop(),
   };
 }

@@ -1,4 +1,4 @@
-/** Connects the reserve to what it holds: sandboxes are frozen, builds fail. */
+/** Constructs the disk reserve, and connects it to what it holds: sandboxes are frozen, builds fail. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -14,32 +14,46 @@ import { watchOwnFiles } from "./own-files.ts";
 import { createReserve, type DiskReserve } from "./reserve.ts";
 import type { ReadSpace } from "./space.ts";
 
-export interface StartDiskDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> {
+export interface DiskDeps {
   readonly config: Pick<AgentConfig, "diskReserveMb" | "stateDir">;
   readonly containers: Pick<Containers, "facts">;
   readonly readSpace: ReadSpace;
+  /** Running sandboxes of an agent before this one. */
+  readonly found: readonly Sandbox[];
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** It says that there is room until it watches. */
+export function createDisk(deps: DiskDeps): DiskReserve {
+  const { config, containers, found } = deps;
+  const reserve = createReserve({
+    ...deps,
+    configuredMb: config.diskReserveMb,
+    dataRoot: () => dataRootOf(containers),
+    snapshots: config.stateDir,
+  });
+  for (const { executionId, container } of found) if (container.cgroup.frozen()) reserve.adopt(executionId);
+  return reserve;
+}
+
+export interface WatchDiskDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> {
+  readonly disk: DiskReserve;
+  readonly containers: Pick<Containers, "facts">;
   readonly sandboxes: Pick<Sandboxes, "running" | "end">;
   readonly builds: BuildParts;
   readonly metrics: Pick<Metrics, "latest">;
-  /** Running sandboxes of an agent before this one. */
-  readonly found: readonly Sandbox[];
   readonly onChange: () => void;
-  readonly now: () => number;
   readonly log: Log;
 }
 
 const FAILED = "the build was ended: the node's disk is short, and it grew most on it";
 
-/** Makes the watch over the disk; it runs from `begin` on. */
-export function startDisk(deps: StartDiskDeps, teardown: Teardown): DiskReserve {
-  const { config, sandboxes, builds, metrics } = deps;
+export function watchDisk(deps: WatchDiskDeps, teardown: Teardown): void {
+  const { disk, containers, sandboxes, builds, metrics, onChange, log } = deps;
   const growerDeps = { ...deps, lastUsed: (id: string) => metrics.latest(id)?.diskUsed ?? 0 };
-  const dataRoot = async () => (await deps.containers.facts()).dataRoot;
-  const reserve = createReserve({
-    ...deps,
-    configuredMb: config.diskReserveMb,
-    dataRoot,
-    snapshots: config.stateDir,
+  teardown.add("disk reserve", () => disk.stop());
+  disk.begin({
     growers: () => [
       ...sandboxes
         .running()
@@ -52,14 +66,16 @@ export function startDisk(deps: StartDiskDeps, teardown: Teardown): DiskReserve 
         return growerOf({ id: buildId, container, hold: fail, end: async () => fail() }, growerDeps);
       }),
     ],
+    onChange,
   });
-  teardown.add("disk reserve", () => reserve.stop());
   const files = watchOwnFiles({
-    dataRoot,
+    dataRoot: () => dataRootOf(containers),
     containers: () => [...sandboxes.running(), ...builds.buildContainers()].map(({ container }) => container.id),
-    log: deps.log,
+    log,
   });
   teardown.add("engine's files", () => files.stop());
-  for (const { executionId, container } of deps.found) if (container.cgroup.frozen()) reserve.adopt(executionId);
-  return reserve;
+}
+
+async function dataRootOf(containers: Pick<Containers, "facts">): Promise<string> {
+  return (await containers.facts()).dataRoot;
 }

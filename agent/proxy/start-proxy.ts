@@ -5,7 +5,7 @@ import { roomFor } from "../../shared/program/descriptors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
-import type { Sandboxes } from "../sandboxes/sandboxes.ts";
+import type { LiveSet } from "../sandboxes/live-set.ts";
 import { type NodeProxy, startNodeProxy } from "./node-proxy.ts";
 
 /** The proxy's share of the process's descriptors. Each of its connections has another one towards a sandbox. */
@@ -13,14 +13,14 @@ const PROXY_SHARE = 3 / 8;
 
 export interface StartProxyDeps {
   readonly config: AgentConfig;
-  readonly sandboxes: Pick<Sandboxes, "route">;
+  readonly live: Pick<LiveSet, "route">;
   /** Whether the execution is frozen because the node's disk is full. */
   readonly isHeld: (executionId: string) => boolean;
   readonly log: Log;
 }
 
 export async function startProxy(
-  { config, sandboxes, isHeld, log }: StartProxyDeps,
+  { config, live, isHeld, log }: StartProxyDeps,
   teardown: Teardown,
 ): Promise<NodeProxy> {
   const room = roomFor(PROXY_SHARE, { total: 0, perAddress: 0 });
@@ -31,7 +31,7 @@ export async function startProxy(
       // Most connections are the edge's, with the node's token on each: a limit by address would be the edge's limit.
       connections: connectionLimits({ ...room, perAddress: room.total, name: "proxy", log }),
       route: (sandboxId) => {
-        const route = sandboxes.route(sandboxId);
+        const route = live.route(sandboxId);
         return route === undefined ? undefined : { ...route, held: isHeld(route.executionId) };
       },
     },

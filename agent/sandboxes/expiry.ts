@@ -14,7 +14,6 @@ const RETRY_MS = 5_000;
 
 export interface ExpiryDeps {
   readonly running: () => readonly { readonly executionId: string; readonly endAt: number }[];
-  readonly end: (executionId: string) => Promise<void>;
   /** Unix milliseconds of the orchestrator's last answer; the agent's start when there was none yet. */
   readonly lastContact: () => number;
   readonly graceMs: number;
@@ -23,13 +22,16 @@ export interface ExpiryDeps {
 }
 
 export interface Expiry {
+  /** From now on, `end` is called for each sandbox whose deadline passes. */
+  begin(end: (executionId: string) => Promise<void>): void;
   /** A sandbox began, ended, or changed its end. */
   changed(): void;
   stop(): void;
 }
 
-export function startExpiry({ running, end, lastContact, graceMs, now, log }: ExpiryDeps): Expiry {
+export function createExpiry({ running, lastContact, graceMs, now, log }: ExpiryDeps): Expiry {
   const state = { timer: undefined as NodeJS.Timeout | undefined, at: Number.POSITIVE_INFINITY, stopped: false };
+  let end: ((executionId: string) => Promise<void>) | undefined;
 
   // From the later of the two: an orchestrator that has just gone away had the chance to act until then.
   const deadline = (endAt: number) => Math.max(endAt, lastContact()) + graceMs;
@@ -49,7 +51,7 @@ export function startExpiry({ running, end, lastContact, graceMs, now, log }: Ex
       if (at > now()) next = Math.min(next, at);
       else {
         next = Math.min(next, now() + RETRY_MS);
-        end(executionId).catch((error: unknown) =>
+        end?.(executionId).catch((error: unknown) =>
           log.error({ err: error, executionId }, "could not end an expired sandbox"),
         );
       }
@@ -57,14 +59,18 @@ export function startExpiry({ running, end, lastContact, graceMs, now, log }: Ex
     arm(next);
   };
 
+  const changed = () => {
+    if (end === undefined) return;
+    const nearest = running().reduce((least, { endAt }) => Math.min(least, deadline(endAt)), Number.POSITIVE_INFINITY);
+    if (nearest !== state.at) arm(nearest);
+  };
+
   return {
-    changed() {
-      const nearest = running().reduce(
-        (least, { endAt }) => Math.min(least, deadline(endAt)),
-        Number.POSITIVE_INFINITY,
-      );
-      if (nearest !== state.at) arm(nearest);
+    begin(ending) {
+      end = ending;
+      changed();
     },
+    changed,
     stop() {
       state.stopped = true;
       clearTimeout(state.timer);

@@ -15,6 +15,8 @@ type Entry =
   | { readonly is: "leaving"; readonly sandboxId: string; readonly sandbox: Sandbox; readonly done: Promise<void> }
   | { readonly is: "stopping"; readonly sandboxId: string; readonly done: Promise<void> };
 
+export type LiveSet = ReturnType<typeof createLiveSet>;
+
 export function createLiveSet() {
   const entries = new Map<string, Entry>();
   const routes = new Map<string, Sandbox>();

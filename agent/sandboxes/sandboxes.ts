@@ -12,11 +12,13 @@ import type { Log } from "../../shared/program/log.ts";
 import type { ExecutionStore } from "../store/executions.ts";
 import type { Disposal } from "./disposal.ts";
 import type { Launched, LaunchSpec } from "./launch.ts";
-import { createLiveSet, sandboxOf } from "./live-set.ts";
+import { type LiveSet, sandboxOf } from "./live-set.ts";
 import { identity, type Sandbox, toStarted } from "./sandbox.ts";
 import { whyNotStarted } from "./why-not-started.ts";
 
 export interface SandboxesDeps {
+  /** What runs already; only this part changes it from now on. */
+  readonly live: LiveSet;
   readonly launch: (spec: LaunchSpec, signal: AbortSignal) => Promise<Launched>;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   readonly store: ExecutionStore;
@@ -69,14 +71,12 @@ export interface Sandboxes {
   /** Sandboxes that are being paused: not over yet. */
   leaving(): Sandbox[];
   readonly starting: number;
-  adopt(sandbox: Sandbox): void;
   /** Refuses new starts and waits for those under way. */
   drain(): Promise<void>;
 }
 
 export function createSandboxes(deps: SandboxesDeps): Sandboxes {
-  const { launch, disposal, store, closeStreams, beforeEnd, onChange, onStart, now, log } = deps;
-  const live = createLiveSet();
+  const { live, launch, disposal, store, closeStreams, beforeEnd, onChange, onStart, now, log } = deps;
   const { entries, routes, add } = live;
   const state = { draining: false };
   const changes = createKeyedMutex();
@@ -285,7 +285,6 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     get starting() {
       return live.starting();
     },
-    adopt: add,
 
     async drain() {
       state.draining = true;

@@ -2,7 +2,7 @@
 
 import type { MetricSample } from "../../shared/agent-api/routes.ts";
 import type { Log } from "../../shared/program/log.ts";
-import { loop } from "../../shared/program/loop.ts";
+import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { Usage } from "../containers/cgroup-files.ts";
 import type { SampleStore } from "../store/samples.ts";
 import type { Sandbox } from "./sandbox.ts";
@@ -37,13 +37,15 @@ interface Watched {
 }
 
 export interface Metrics {
-  /** Takes the first sample soon. */
-  begin(sandbox: Sandbox): void;
+  /** Starts the rounds. */
+  begin(): void;
+  /** Takes the first sample of a sandbox soon. */
+  started(sandbox: Sandbox): void;
   latest(executionId: string): MetricSample | undefined;
   stop(): Promise<void>;
 }
 
-export function startMetrics({ running, store, diskUsage, everyMs, now, log }: MetricsDeps): Metrics {
+export function createMetrics({ running, store, diskUsage, everyMs, now, log }: MetricsDeps): Metrics {
   const watched = new Map<string, Watched>();
 
   const starting = new Set<NodeJS.Timeout>();
@@ -69,7 +71,7 @@ export function startMetrics({ running, store, diskUsage, everyMs, now, log }: M
     store.add(new Map([[executionId, sample]]));
   };
 
-  const begin = (sandbox: Sandbox) => {
+  const started = (sandbox: Sandbox) => {
     const timer = setTimeout(() => {
       starting.delete(timer);
       if (!running().some(({ executionId }) => executionId === sandbox.executionId)) return;
@@ -100,7 +102,7 @@ export function startMetrics({ running, store, diskUsage, everyMs, now, log }: M
     }
   };
 
-  const rounds = loop({ name: "metrics", everyMs, log }, async () => {
+  const round = async () => {
     const sandboxes = running();
     const alive = new Set(sandboxes.map(({ executionId }) => executionId));
     for (const executionId of watched.keys()) if (!alive.has(executionId)) watched.delete(executionId);
@@ -116,14 +118,16 @@ export function startMetrics({ running, store, diskUsage, everyMs, now, log }: M
       }
     }
     if (samples.size > 0) store.add(samples);
-  });
+  };
+  let rounds: Loop | undefined;
 
   return {
-    begin,
+    begin: () => void (rounds ??= loop({ name: "metrics", everyMs, log }, round)),
+    started,
     latest: (executionId) => watched.get(executionId)?.sample,
     async stop() {
       for (const timer of starting) clearTimeout(timer);
-      await rounds.stop();
+      await rounds?.stop();
     },
   };
 }

@@ -6,6 +6,7 @@ import { createSlots } from "../../agent/network/slots.ts";
 import type { Recovered } from "../../agent/recovery/apply.ts";
 import { createDisposal } from "../../agent/sandboxes/disposal.ts";
 import { launch } from "../../agent/sandboxes/launch.ts";
+import { createLiveSet } from "../../agent/sandboxes/live-set.ts";
 import { createPool } from "../../agent/sandboxes/pool.ts";
 import { createProvision } from "../../agent/sandboxes/provision.ts";
 import { createSandboxes } from "../../agent/sandboxes/sandboxes.ts";
@@ -137,8 +138,11 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     },
     teardown,
   );
+  const live = createLiveSet();
+  for (const sandbox of before?.sandboxes ?? []) live.add(sandbox);
   const sandboxes = createSandboxes({
     ...common,
+    live,
     disposal,
     launch: (spec, signal) => {
       const { origin } = spec.body;
@@ -162,7 +166,6 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     beforeEnd: () => Promise.resolve(),
     onChange: () => undefined,
   });
-  for (const sandbox of before?.sandboxes ?? []) sandboxes.adopt(sandbox);
   pool.setTargets(options.targets ?? []);
   return {
     sandboxes,

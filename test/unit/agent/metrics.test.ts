@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "vitest";
 import { memoryV1, memoryV2, usageUsV2 } from "../../../agent/containers/cgroup-files.ts";
 import { planNetwork } from "../../../agent/network/addresses.ts";
 import type { Sandbox } from "../../../agent/sandboxes/sandbox.ts";
-import { type Metrics, startMetrics } from "../../../agent/sandboxes/usage.ts";
+import { createMetrics, type Metrics } from "../../../agent/sandboxes/usage.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
@@ -54,7 +54,7 @@ function setup({ everyMs = 5 } = {}) {
     },
   };
   const store = openStores(":memory:", testSeal).samples;
-  const metrics = startMetrics({
+  const metrics = createMetrics({
     running: () => live,
     store,
     diskUsage: () => {
@@ -66,6 +66,7 @@ function setup({ everyMs = 5 } = {}) {
     log: createLog({ component: "test", level: "silent" }),
   });
   running.push(metrics);
+  metrics.begin();
   return { clock, used, disk, live, sandbox, store, metrics };
 }
 
@@ -75,7 +76,7 @@ test("the first sample is there soon and does not count what was used before", a
   live.push({ ...sandbox, executionId: "e0" });
   await expect.poll(() => metrics.latest("e0")).toBeDefined();
   live.push(sandbox);
-  metrics.begin(sandbox);
+  metrics.started(sandbox);
   await expect.poll(() => metrics.latest("e1")).toBeDefined();
   const sample = {
     at: clock.now,
@@ -134,7 +135,7 @@ test("a sandbox that ends between two samples is no error and has no more sample
   const { metrics, sandbox, live, used } = setup();
   live.push(sandbox);
   await expect.poll(() => metrics.latest("e1")).toBeDefined();
-  metrics.begin(sandbox);
+  metrics.started(sandbox);
   used.gone = true;
   live.pop();
   await expect.poll(() => metrics.latest("e1")).toBeUndefined();

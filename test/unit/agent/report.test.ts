@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from "vitest";
 import { parseLabels } from "../../../agent/api/heartbeat.ts";
-import { type Report, startReport } from "../../../agent/api/report.ts";
+import { createReport, type Report } from "../../../agent/api/report.ts";
 import type { ContainerEvent } from "../../../agent/containers/containers.ts";
-import { watchEngine } from "../../../agent/containers/engine-watch.ts";
-import { type Expiry, startExpiry } from "../../../agent/sandboxes/expiry.ts";
+import { createEngineWatch } from "../../../agent/containers/engine-watch.ts";
+import { createExpiry, type Expiry } from "../../../agent/sandboxes/expiry.ts";
 import type { ExitReport, Heartbeat, HeartbeatReply } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { createLog } from "../../../shared/program/log.ts";
@@ -28,7 +28,12 @@ function setup(): {
   const refuse = () => {
     if (state.away) throw new AppError("node_unreachable", "away");
   };
-  const report = startReport({
+  const report = createReport({ nodeId: "n1", everyMs: 10, now: Date.now, log });
+  stops.push(() => report.stop());
+  // Neither has an effect before the report has sources: what they announce goes with the first one.
+  report.soon();
+  report.exited();
+  report.begin({
     orchestrator: {
       heartbeat: async ({ body }) => {
         refuse();
@@ -40,8 +45,6 @@ function setup(): {
         sent.push(body.exits);
       },
     },
-    nodeId: "n1",
-    everyMs: 10,
     describe: () => ({}) as Omit<Heartbeat, "exits">,
     exits: () => [...pending],
     acknowledge(ids) {
@@ -51,10 +54,7 @@ function setup(): {
       }
     },
     apply: (reply) => applied.push(reply),
-    now: Date.now,
-    log,
   });
-  stops.push(() => report.stop());
   return { report, pending, sent, state, applied };
 }
 
@@ -83,12 +83,8 @@ function expiry(more: { lastContact?: number } = {}) {
   const clock = { now: 10_000 };
   const running = [{ executionId: "e1", endAt: 10_020 }];
   const ended: string[] = [];
-  const timer: Expiry = startExpiry({
+  const timer: Expiry = createExpiry({
     running: () => running,
-    end: async (id) => {
-      ended.push(id);
-      running.splice(0);
-    },
     lastContact: () => more.lastContact ?? 0,
     graceMs: 30,
     now: () => clock.now + performance.now() - begun,
@@ -96,19 +92,21 @@ function expiry(more: { lastContact?: number } = {}) {
   });
   const begun = performance.now();
   stops.push(() => timer.stop());
+  timer.begin(async (id) => {
+    ended.push(id);
+    running.splice(0);
+  });
   return { timer, running, ended };
 }
 
 test("with the orchestrator silent a sandbox is ended after its end and the grace", async () => {
-  const { timer, ended } = expiry();
-  timer.changed();
+  const { ended } = expiry();
   expect(ended).toEqual([]);
   await expect.poll(() => ended).toEqual(["e1"]);
 });
 
 test("while the orchestrator answers, ending is its business", async () => {
-  const { timer, running, ended } = expiry({ lastContact: 10_000_000 });
-  timer.changed();
+  const { running, ended } = expiry({ lastContact: 10_000_000 });
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(ended).toEqual([]);
   expect(running).toHaveLength(1);
@@ -116,7 +114,6 @@ test("while the orchestrator answers, ending is its business", async () => {
 
 test("a later end moves the timer", async () => {
   const { timer, running, ended } = expiry();
-  timer.changed();
   running.splice(0, 1, { executionId: "e1", endAt: 10_000_000 });
   timer.changed();
   await new Promise((resolve) => setTimeout(resolve, 100));
@@ -129,7 +126,7 @@ function engine() {
   const gone: { id: string; reason: string; exitCode?: number | undefined }[] = [];
   const state = { emit: (_event: ContainerEvent) => undefined as void, break: () => undefined as void, back: 0 };
   const inspected = new Map<string, { oomKilled: boolean; exitCode: number }>();
-  const watch = watchEngine({
+  const watch = createEngineWatch({
     containers: {
       list: async () => [...running].map((id) => ({ id, name: id, running: true })),
       inspect: async (id) => {
@@ -143,6 +140,11 @@ function engine() {
           signal.addEventListener("abort", () => resolve(), { once: true });
         }),
     },
+    now: Date.now,
+    log,
+  });
+  stops.push(() => watch.stop());
+  watch.begin({
     owned: () => owned,
     onGone: (id, exit) => {
       owned.splice(owned.indexOf(id), 1);
@@ -151,10 +153,7 @@ function engine() {
     onBack: () => {
       state.back += 1;
     },
-    now: Date.now,
-    log,
   });
-  stops.push(() => watch.stop());
   return { watch, running, gone, state, inspected };
 }
 

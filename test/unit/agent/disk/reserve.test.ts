@@ -73,12 +73,10 @@ beforeEach(() => {
     dataRoot: () => Promise.resolve("/data"),
     snapshots: "/state",
     readSpace: (directory) => Promise.resolve(directory === "/data" ? space.sandboxes : space.snapshots),
-    growers: () => growers,
-    onChange: () => void changes++,
     now: () => Date.now(),
     log,
   });
-  reserve.begin();
+  reserve.begin({ growers: () => growers, onChange: () => void changes++ });
 });
 afterEach(async () => {
   await reserve.stop();
