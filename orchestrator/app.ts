@@ -1,4 +1,4 @@
-/** Wires the orchestrator: constructs its parts, starts both servers, stops them in order. */
+/** Wires the orchestrator: one constructor of each folder in the order in which they need each other; stops in reverse. */
 
 import { nodeToken } from "../shared/agent-api/node-tokens.ts";
 import { addressList } from "../shared/http/client-address.ts";
@@ -8,21 +8,21 @@ import { createSeal } from "../shared/program/seal.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../shared/version.ts";
 import { createMetrics } from "./api/prometheus.ts";
-import { serveApi } from "./app-api.ts";
-import type { Limits, OrchestratorDeps } from "./app-parts.ts";
+import { startApi } from "./api/wire.ts";
+import type { Base, OrchestratorDeps } from "./app-parts.ts";
 import { createBackground } from "./background.ts";
+import { startBuilds } from "./builds/wire.ts";
 import type { OrchestratorConfig } from "./config.ts";
-import { startEdge } from "./edge/edge.ts";
-import { finishAbandoned } from "./nodes/housekeeping.ts";
-import { openNodes } from "./nodes/nodes.ts";
-import { createRoutes } from "./routing-table.ts";
-import { createExpiry } from "./sandboxes/lifecycle/expiry.ts";
-import { createEnding } from "./sandboxes/lifecycle/kill.ts";
-import { createTransitions } from "./sandboxes/lifecycle/transitions.ts";
-import { createSleep } from "./sandboxes/lifecycle/wire.ts";
+import { type Edge, startEdge } from "./edge/edge.ts";
+import { createNetwork } from "./network/wire.ts";
+import { repairFormer, startNodes, startRepairs } from "./nodes/wire.ts";
+import { createRoutes, type Routes } from "./routing-table.ts";
+import type { Waking } from "./sandboxes/lifecycle/auto-resume.ts";
+import { startSandboxes } from "./sandboxes/wire.ts";
+import { createSnapshotHandlers } from "./snapshots/handlers.ts";
 import { createSnapshotRemover } from "./snapshots/removal.ts";
-import { openDatabase } from "./store/database.ts";
-import { createStore } from "./store/store.ts";
+import { openStore } from "./store/wire.ts";
+import { startTemplates } from "./templates/wire.ts";
 
 /** The edge's share of the descriptors: each client connection needs a second one to a node; the API has an eighth. */
 const EDGE_SHARE = 3 / 8;
@@ -47,29 +47,21 @@ export async function startOrchestrator(config: OrchestratorConfig, deps: Orches
 async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardown: Teardown): Promise<Orchestrator> {
   const { log, now } = deps;
   const sealing = createSeal(config.encryptionKey, "SVC_ENCRYPTION_KEY");
-  const opened = await openDatabase(config.databaseUrl ?? config.database, sealing);
-  teardown.add("database", () => opened.close());
-  const store = createStore(opened.database, now, sealing);
-  const base = await store.templates.seed("base", {
+  const background = createBackground(log);
+  const base: Base = { ...deps, config, sealing, background, teardown };
+
+  const baseTemplate = {
     image: config.baseImage,
     cpuCount: config.baseCpuCount,
     memoryMB: config.baseMemoryMb,
     diskSizeMB: config.baseDiskMb,
     envdVersion: ENVD_VERSION,
-  });
+  };
+  const place = config.databaseUrl ?? config.database;
+  const { store, template, schema, ping } = await openStore({ place, baseTemplate, sealing, now }, teardown);
   const tokenTo = (nodeId: string) => nodeToken(config.nodeKey, nodeId, "to node");
-  const nodes = await openNodes({
-    store: store.nodes,
-    now,
-    log,
-    nodeToken: tokenTo,
-    nodeTimeoutMs: config.nodeTimeoutMs,
-    machineId: deps.machineId,
-  });
-  teardown.add("node connections", () => nodes.stop());
-  const background = createBackground(log);
+  const { nodes, pools } = await startNodes(base, { store, template, nodeToken: tokenTo });
   teardown.add("background work", () => background.settled());
-
   const metrics = createMetrics({
     sandboxesByState: () => store.sandboxes.countByState(),
     buildsByStatus: () => store.builds.countByStatus(),
@@ -79,60 +71,54 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const routes = createRoutes({ seed: config.seed, place: (id) => nodes.place(id) });
   for (const record of await store.sandboxes.routable()) routes.add(record);
 
-  const transitions = createTransitions();
-  const { stopTimeoutMs, captureTimeoutMs } = config;
-  const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: stopTimeoutMs });
-  const ending = createEnding({
-    store,
-    nodes,
-    routes,
-    transitions,
-    now,
-    log,
-    snapshots,
-    stopTimeoutMs,
-    captureTimeoutMs,
-    observe: (reason) => metrics.ended(reason),
-  });
-  const limits: Limits = {
-    maxHours: (project) => project.maxSandboxHours ?? config.maxSandboxHours,
-    maxSandboxes: (project) => project.maxSandboxes ?? config.maxProjectSandboxes,
-  };
-  const expiry = createExpiry({
-    store: store.sandboxes,
-    now,
-    log,
-    everyMs: config.expiryEveryMs,
-    concurrency: config.expiryConcurrency,
-    observe: (seconds) => metrics.expiryLag(seconds),
-  });
-  teardown.add("expiry", () => expiry.stop());
-  const sleep = createSleep({
-    config,
-    store,
-    nodes,
-    routes,
-    transitions,
-    background,
-    snapshots,
-    sealing,
-    ending,
-    now,
-    log,
-    ...limits,
-    random: deps.random,
-    expiresAt: (endAt) => expiry.soon(endAt),
-  });
-  expiry.begin((record) => (record.onTimeout === "pause" ? sleep.pausing.expire(record) : ending.expire(record)));
-  // One process owns the database: work that was under way when it opened has been abandoned.
-  await store.sandboxes.abandonAll();
-  background.run("finish abandoned transitions", async () => {
-    await finishAbandoned({ store, nodes, ending, ...sleep, now, log });
-    await sleep.capturing.sweep(now());
-  });
+  const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: config.stopTimeoutMs });
+  const sandboxes = startSandboxes(base, { store, nodes, routes, snapshots, metrics });
+  const { capturing, ending, transitions, waking } = sandboxes;
+  const network = createNetwork(base, { store, nodes, transitions });
+  const repaired = { store, nodes, sandboxes, networks: network.updating };
+  await repairFormer(base, repaired);
+  const edge = await openEdge(base, { routes, waking, nodeToken: tokenTo });
 
+  const templates = startTemplates(base, store);
+  const { names, spawns } = templates;
+  const reports = startRepairs(base, { ...repaired, routes, pools, spawns, metrics });
+  const builds = await startBuilds(base, { store, nodes, pools, names, metrics });
+  const { queue, cleaning, archives, files } = builds;
+  const domain = config.domain ?? `localhost:${new URL(edge.url).port}`;
+  const url = await startApi(base, {
+    store,
+    schema,
+    ping,
+    nodes,
+    ending,
+    builds: queue,
+    cleaning,
+    files,
+    metrics,
+    handlers: {
+      ...sandboxes.handlers({ templates: names, pools, spawns, proxyRanges: network.proxyRanges, domain }),
+      ...templates.handlers({ capturing, snapshots, pools, archives, builds: queue }),
+      sandboxNetworks: network.handlers,
+      snapshots: createSnapshotHandlers({ store, names, capturing }),
+      builds: builds.handlers,
+      reports,
+    },
+  });
+  log.info({ url, edgeUrl: edge.url, schema, routes: routes.size }, "orchestrator started");
+  return { url, edgeUrl: edge.url, stop: () => teardown.run() };
+}
+
+interface EdgeParts {
+  readonly routes: Routes;
+  readonly waking: Waking;
+  readonly nodeToken: (nodeId: string) => string;
+}
+
+/** The edge imports nothing of the orchestrator: what it needs of the settings is read here. */
+async function openEdge(base: Base, { routes, waking, nodeToken: tokenTo }: EdgeParts): Promise<Edge> {
+  const { config, teardown } = base;
+  const log = base.log.child({ part: "edge" });
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
-  const edgeLog = log.child({ part: "edge" });
   // A port that is not chosen yet is left out: the page then has no link.
   const ownUrl = config.apiPort === 0 ? undefined : `http://localhost:${config.apiPort}`;
   const apiUrl = config.publicUrl ?? ownUrl;
@@ -146,45 +132,19 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       maxConnectionsPerSandbox: config.edgeConnectionLimit,
     },
     {
-      log: edgeLog,
+      log,
       connections: connectionLimits({
         ...roomFor(EDGE_SHARE, { total: config.edgeConnections, perAddress: config.edgeConnectionsPerAddress }),
         name: "edge",
         isShared: isProxy,
-        log: edgeLog,
+        log,
       }),
       isProxy,
       routes,
-      wake: sleep.waking.wake,
-      pausedSandboxes: () => sleep.waking.pausedSandboxes(),
+      wake: waking.wake,
+      pausedSandboxes: () => waking.pausedSandboxes(),
     },
   );
   teardown.add("edge", () => edge.stop());
-
-  const url = await serveApi(
-    {
-      config,
-      deps,
-      store,
-      nodes,
-      routes,
-      ending,
-      transitions,
-      background,
-      base,
-      metrics,
-      edge,
-      expiry,
-      limits,
-      sealing,
-      sleep,
-      snapshots,
-    },
-    {
-      opened,
-      teardown,
-    },
-  );
-  log.info({ url, edgeUrl: edge.url, schema: opened.schema, routes: routes.size }, "orchestrator started");
-  return { url, edgeUrl: edge.url, stop: () => teardown.run() };
+  return edge;
 }

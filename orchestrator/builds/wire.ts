@@ -1,13 +1,13 @@
-/** Builds the parts that concern templates: archives, queue, cleanup, and their handlers. */
+/** Constructs the parts that build templates: archives of uploaded files, the queue, clean-up, and their handlers. */
 
 import { dirname, join } from "node:path";
-import type { Teardown } from "../../shared/program/teardown.ts";
-import type { Parts } from "../app-parts.ts";
+import type { Metrics } from "../api/prometheus.ts";
+import type { Base } from "../app-parts.ts";
 import type { OrchestratorConfig } from "../config.ts";
+import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
-import { createTemplateChangeHandlers } from "../templates/changes.ts";
+import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
-import { createTagHandlers } from "../templates/tags.ts";
 import { startBuildCleaning } from "./cleanup.ts";
 import { createBuildHandlers } from "./handlers.ts";
 import { startBuildQueue } from "./queue.ts";
@@ -17,15 +17,16 @@ import { openArchives } from "./uploads/archives.ts";
 const DAY_MS = 86_400_000;
 const MIB = 1024 * 1024;
 
-export interface BuildParts {
+interface Used {
+  readonly store: Store;
+  readonly nodes: Nodes;
   readonly pools: Pools;
   readonly names: TemplateNames;
-  readonly teardown: Teardown;
+  readonly metrics: Metrics;
 }
 
-export async function startBuilds(parts: Parts, { pools, names, teardown }: BuildParts) {
-  const { config, deps, store, nodes, sealing, snapshots, metrics } = parts;
-  const { log, now, random } = deps;
+export async function startBuilds(base: Base, { store, nodes, pools, names, metrics }: Used) {
+  const { config, sealing, now, random, log, teardown } = base;
   const archives = openArchives(filesDirectory(config));
   // One process owns the uploads: those that were under way when it ended do not continue.
   await archives.sweepUnfinished(now());
@@ -90,17 +91,8 @@ export async function startBuilds(parts: Parts, { pools, names, teardown }: Buil
   return {
     queue,
     cleaning,
-    builds: handlers,
-    tags: createTagHandlers({ store, names }),
-    templateChanges: createTemplateChangeHandlers({
-      store,
-      names,
-      snapshots,
-      archives,
-      pools,
-      capturing: parts.sleep.capturing,
-      builds: queue,
-    }),
+    archives,
+    handlers,
     files: {
       archives,
       now,

@@ -1,0 +1,109 @@
+/** Constructs the platform API: who calls, keys, operators' routes, and the server with the handlers of every folder. */
+
+import type { AddressInfo } from "node:net";
+import { addressList } from "../../shared/http/client-address.ts";
+import { connectionLimits } from "../../shared/http/connection-limits.ts";
+import type { Route } from "../../shared/http/contract.ts";
+import { roomFor } from "../../shared/program/descriptors.ts";
+import type { Base } from "../app-parts.ts";
+import type { BuildCleaning } from "../builds/cleanup.ts";
+import type { BuildQueue } from "../builds/queue.ts";
+import type { FileRoutesDeps } from "../builds/uploads/routes.ts";
+import type { OrchestratorConfig } from "../config.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { Ending } from "../sandboxes/lifecycle/kill.ts";
+import type { Store } from "../store/store.ts";
+import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
+import { createAuth } from "./auth.ts";
+import { drains } from "./drain.ts";
+import { createHealthHandlers } from "./health.ts";
+import { createIdentity } from "./key-cache.ts";
+import { createKeyHandlers, createKeys, createTeamHandlers } from "./keys.ts";
+import type { Metrics } from "./prometheus.ts";
+import { createRateLimiter, type Rate } from "./rate-limit.ts";
+import { type ApiHandlers, createApiServer } from "./server.ts";
+
+/** Requests under way get this long when the program stops; a start rarely takes more than a second. */
+const DRAIN_MS = 15_000;
+/** The API's share of the process's descriptors: the edge in the same process takes two for each request. */
+const API_SHARE = 1 / 8;
+
+interface StartApi {
+  readonly store: Store;
+  readonly schema: string;
+  ping(): Promise<void>;
+  readonly nodes: Nodes;
+  readonly ending: Pick<Ending, "kill">;
+  readonly builds: Pick<BuildQueue, "cancelAll">;
+  readonly cleaning: Pick<BuildCleaning, "collect">;
+  readonly files: Omit<FileRoutesDeps, "auth">;
+  readonly metrics: Metrics;
+  /** Those of the other folders. */
+  readonly handlers: Omit<ApiHandlers, "keys" | "teams" | "admin" | "nodes" | "health">;
+}
+
+/** Resolves with the API's URL when the API listens. */
+export async function startApi({ config, background, now, log, teardown }: Base, parts: StartApi): Promise<string> {
+  const { store, nodes, metrics } = parts;
+  const identity = createIdentity({ keys: store.keys, background, now });
+  const keys = createKeys({ keys: store.keys, identity });
+  const stopping = { asked: false };
+  const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
+  const server = createApiServer({
+    log,
+    trustedProxies: config.trustedProxies,
+    connections: connectionLimits({
+      ...roomFor(API_SHARE, { total: config.apiConnections, perAddress: config.apiConnectionsPerAddress }),
+      name: "api",
+      isShared: (address) =>
+        isProxy(address) || nodes.list().some(({ facts }) => new URL(facts.apiUrl).hostname === address),
+      log,
+    }),
+    metrics,
+    files: parts.files,
+    auth: createAuth({
+      identity,
+      projects: store.projects,
+      limiter: createRateLimiter(now),
+      refusals: createRateLimiter(now),
+      adminToken: config.adminToken,
+      nodeKey: config.nodeKey,
+      metricsToken: config.metricsToken,
+      rate: (route) => rateOf(route, config),
+      refusedRate: perMinute(config.rateLimitFailedAuthPerMinute),
+      refusedInAll: perMinute(10 * config.rateLimitFailedAuthPerMinute),
+      observeLimited: (group) => metrics.limited(group),
+    }),
+    handlers: {
+      ...parts.handlers,
+      keys: createKeyHandlers({ keys, store: store.keys }),
+      teams: createTeamHandlers(store.projects),
+      admin: createAdminHandlers({ ...parts, keys }),
+      nodes: createNodeHandlers(nodes),
+      health: createHealthHandlers({ ...parts, ping: () => parts.ping(), stopping: () => stopping.asked }),
+    },
+  });
+  const draining = drains(server);
+  await server.listen({ host: config.apiHost, port: config.apiPort });
+  teardown.add("api server", () => server.close());
+  teardown.add("requests under way", () => draining.drain(DRAIN_MS));
+  teardown.add("readiness", () => {
+    stopping.asked = true;
+  });
+  const { port } = server.server.address() as AddressInfo;
+  const host = config.apiHost.includes(":") ? `[${config.apiHost}]` : config.apiHost;
+  return `http://${host}:${port}`;
+}
+
+function perMinute(count: number): Rate {
+  return { perSecond: count / 60, burst: count };
+}
+
+/** A start of a sandbox costs more than a read. */
+function rateOf(route: Route, config: OrchestratorConfig): { readonly group: string; readonly rate: Rate } {
+  const rate = (perSecond: number): Rate => ({ perSecond, burst: perSecond * 2 });
+  if (route.method === "GET") return { group: "read", rate: rate(config.rateLimitReadPerSecond) };
+  const starts = /^(\/v2)?\/sandboxes$|\/(fork|resume|connect)$/.test(route.path);
+  if (route.method === "POST" && starts) return { group: "create", rate: rate(config.rateLimitCreatePerSecond) };
+  return { group: "write", rate: rate(config.rateLimitWritePerSecond) };
+}

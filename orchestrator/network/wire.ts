@@ -1,0 +1,22 @@
+/** Constructs the parts that change and show the network options of sandboxes. */
+
+import type { Base } from "../app-parts.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { Transitions } from "../sandboxes/lifecycle/transitions.ts";
+import type { Store } from "../store/store.ts";
+import { createNetworkHandlers } from "./handlers.ts";
+import { readAllowed } from "./proxy.ts";
+import { createNetworkUpdating } from "./updating.ts";
+
+interface Used {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly transitions: Transitions;
+}
+
+export function createNetwork({ config, sealing, now, random, log }: Base, used: Used) {
+  const { patienceMs, networkTimeoutMs } = config;
+  const updating = createNetworkUpdating({ ...used, sealing, now, random, log, patienceMs, networkTimeoutMs });
+  const proxyRanges = readAllowed(config.egressProxyAllow);
+  return { updating, proxyRanges, handlers: createNetworkHandlers({ ...used, log, proxyRanges, updating }) };
+}

@@ -1,0 +1,116 @@
+/** Constructs the parts that create, pause, resume, copy, expire and kill sandboxes, and their handlers. */
+
+import type { Metrics } from "../api/prometheus.ts";
+import type { Base } from "../app-parts.ts";
+import type { NetworkLimits } from "../network/options.ts";
+import type { Nodes } from "../nodes/nodes.ts";
+import type { Pools } from "../nodes/warm-pools.ts";
+import type { Routes } from "../routing-table.ts";
+import type { SnapshotRemover } from "../snapshots/removal.ts";
+import type { Project } from "../store/projects.ts";
+import type { Store } from "../store/store.ts";
+import type { TemplateNames } from "../templates/names.ts";
+import type { Spawns } from "../templates/usage.ts";
+import { createSandboxHandlers } from "./handlers.ts";
+import { createLaunch } from "./launch.ts";
+import { createWaking } from "./lifecycle/auto-resume.ts";
+import { createCapturing } from "./lifecycle/checkpoint.ts";
+import { createConnecting } from "./lifecycle/connect.ts";
+import { createExpiry } from "./lifecycle/expiry.ts";
+import { createForking } from "./lifecycle/fork.ts";
+import { createHolding } from "./lifecycle/holding.ts";
+import { createEnding } from "./lifecycle/kill.ts";
+import { createPausing } from "./lifecycle/pause.ts";
+import { createResuming } from "./lifecycle/resume.ts";
+import { createLifetime } from "./lifecycle/timeout.ts";
+import { createTransitions } from "./lifecycle/transitions.ts";
+import { createEventHandlers, createObservationHandlers } from "./observation.ts";
+import { createSandboxStateHandlers } from "./state-handlers.ts";
+
+interface Used {
+  readonly store: Store;
+  readonly nodes: Nodes;
+  readonly routes: Routes;
+  readonly snapshots: SnapshotRemover;
+  readonly metrics: Metrics;
+}
+
+interface Served extends NetworkLimits {
+  readonly templates: TemplateNames;
+  readonly pools: Pick<Pools, "used">;
+  readonly spawns: Pick<Spawns, "count">;
+  /** Base domain of sandboxes. */
+  readonly domain: string;
+}
+
+export type Sandboxes = ReturnType<typeof startSandboxes>;
+
+export function startSandboxes(base: Base, used: Used) {
+  const { config, teardown, ...common } = base;
+  const { store, nodes, routes, metrics } = used;
+  const { now, log } = common;
+  const { seed, captureTimeoutMs, stopTimeoutMs, patienceMs } = config;
+  const limits = {
+    maxHours: (project: Project) => project.maxSandboxHours ?? config.maxSandboxHours,
+    maxSandboxes: (project: Project) => project.maxSandboxes ?? config.maxProjectSandboxes,
+  };
+  const transitions = createTransitions();
+  const ending = createEnding({
+    ...common,
+    ...used,
+    transitions,
+    stopTimeoutMs,
+    captureTimeoutMs,
+    observe: (reason) => metrics.ended(reason),
+  });
+  const end = (nodeId: string, executionId: string) => ending.end(nodeId, executionId);
+  const expiry = createExpiry({
+    store: store.sandboxes,
+    now,
+    log,
+    everyMs: config.expiryEveryMs,
+    concurrency: config.expiryConcurrency,
+    observe: (seconds) => metrics.expiryLag(seconds),
+  });
+  teardown.add("expiry", () => expiry.stop());
+  const expiresAt = (endAt: number) => expiry.soon(endAt);
+
+  const moving = { ...common, ...used, ...limits, transitions, seed, patienceMs, captureTimeoutMs, expiresAt };
+  const resuming = createResuming({ ...moving, startTimeoutMs: config.resumeTimeoutMs, end });
+  const waking = createWaking({ ...moving, resuming, limit: config.wakeLimit, timeoutMs: config.wakeTimeoutMs });
+  const pausing = createPausing({ ...moving, onPaused: () => waking.changed() });
+  const capturing = createCapturing(moving);
+  expiry.begin((record) => (record.onTimeout === "pause" ? pausing.expire(record) : ending.expire(record)));
+
+  const launch = createLaunch({
+    ...common,
+    ...used,
+    placement: { cpuOvercommit: config.nodeCpuOvercommit, memoryOvercommit: config.nodeMemoryOvercommit },
+    startTimeoutMs: config.startTimeoutMs,
+    placementTimeoutMs: config.placementTimeoutMs,
+    end,
+    observe: (outcome) => metrics.created(outcome),
+  });
+  const lifetime = createLifetime({ ...moving, expiry });
+  const connecting = createConnecting({ ...moving, lifetime, resuming, waitMs: patienceMs });
+  const forking = createForking({ ...moving, launch, capturing, concurrency: config.forkConcurrency });
+  const holding = createHolding({ store, routes, log });
+
+  return {
+    transitions,
+    ending,
+    resuming,
+    waking,
+    pausing,
+    capturing,
+    holding,
+    handlers: (served: Served) => ({
+      sandboxes: {
+        ...createSandboxHandlers({ ...moving, ...served, launch, ending, lifetime, connecting }),
+        ...createObservationHandlers({ store, nodes, log }),
+      },
+      sandboxStates: createSandboxStateHandlers({ ...moving, ...served, pausing, connecting, forking, ending }),
+      events: createEventHandlers(store),
+    }),
+  };
+}
