@@ -72,18 +72,19 @@ test("a sandbox its node no longer reports is lost, with an event", async () => 
 });
 
 test("a silent node is unhealthy, then its sandboxes are lost; when it returns it is asked to stop them", async () => {
-  const lonely = await startCluster({ config: { nodeTimeoutMs: 500, nodeLostMs: 1_000 }, agent: { heartbeatMs: 0 } });
+  const lonely = await startCluster({ config: { nodeTimeoutMs: 3_000, nodeLostMs: 4_000 }, agent: { heartbeatMs: 0 } });
   try {
     const created = await lonely.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });
+    expect(created.status).toBe(201);
     const id = (created.body as { sandboxID: string }).sandboxID;
     const admin = { key: null, headers: { "x-admin-token": "test-admin-token-0001" } };
     const status = async () => ((await lonely.ask("GET", "/nodes/n1", admin)).body as { status: string }).status;
-    await expect.poll(status, { timeout: 5_000 }).toBe("unhealthy");
+    await expect.poll(status, { timeout: 30_000 }).toBe("unhealthy");
     expect((await lonely.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).body).toMatchObject({
       code: 503,
       error_code: "no_compatible_node",
     });
-    await expect.poll(async () => (await lonely.ask("GET", `/sandboxes/${id}`)).status, { timeout: 5_000 }).toBe(404);
+    await expect.poll(async () => (await lonely.ask("GET", `/sandboxes/${id}`)).status, { timeout: 30_000 }).toBe(404);
     expect(lonely.agent.live.size).toBe(1);
     await lonely.agent.beat();
     expect(lonely.agent.live.size).toBe(0);
