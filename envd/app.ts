@@ -66,11 +66,11 @@ export async function startEnvd(config: EnvdConfig): Promise<Envd> {
     const { createRpcHandler } = await import("./rpc/rpc.ts");
     return createRpcHandler({ session, users, system, table, hub, journal, now, shutdown: shutdown.signal });
   });
-  const warm = async () => {
+  const warm = async (port: number) => {
     const directory = `${root === "/" ? "" : root}/run`;
     // An envd that has its identity keeps it.
     const controlToken = session.settings === NO_SETTINGS ? config.controlToken : undefined;
-    await warmUp({ port: portOf(server), program: config.helper, directory, controlToken });
+    await warmUp({ port, program: config.helper, directory, controlToken });
     journal.clear();
   };
   const initialiser = new Initialiser(session, journal, root);

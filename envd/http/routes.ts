@@ -25,8 +25,8 @@ export interface RouteDeps {
   readonly metrics: Metrics;
   readonly initialiser: Initialiser;
   readonly hub: WatchHub;
-  /** Runs the code of first commands once, so that it is compiled. */
-  readonly warm: () => Promise<void>;
+  /** Runs the code of first commands once through envd's own port, so that it is compiled. */
+  readonly warm: (port: number) => Promise<void>;
 }
 
 interface Call {
@@ -62,10 +62,10 @@ export function createRoutes(deps: RouteDeps): OwnRoutes {
       return route(call);
     };
   const done =
-    (work: () => Promise<void>): Route =>
-    async ({ response }) => {
-      await work();
-      sendNothing(response, 204);
+    (work: (call: Call) => Promise<void>): Route =>
+    async (call) => {
+      await work(call);
+      sendNothing(call.response, 204);
     };
 
   return {
@@ -118,7 +118,7 @@ export function createRoutes(deps: RouteDeps): OwnRoutes {
     },
     "/watches/suspend": { POST: forNode(done(() => hub.suspend())) },
     "/watches/resume": { POST: forNode(done(() => hub.resume())) },
-    "/warm": { POST: forNode(done(deps.warm)) },
+    "/warm": { POST: forNode(done(({ request }) => deps.warm(request.socket.localPort ?? 0))) },
   };
 }
 
