@@ -74,7 +74,7 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown
 
   const slots = createSlots({ plan, links, firewall, log, ahead: config.slotsAhead });
   teardown.add("slots", () => slots.stop());
-  const kept = [...[...found.sandboxes, ...found.hot].map(({ container }) => container), ...found.pooled];
+  const kept = [...[...found.sandboxes, ...found.frozen].map(({ container }) => container), ...found.pooled];
   const used = kept.map(({ slot }) => slot.number);
   slots.adopt(used, found.leftoverSlots, cleared);
 
@@ -111,7 +111,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
 
   const diskBytes = (executionId: string) => metrics.latest(executionId)?.diskUsed ?? 0;
   const storing = startSnapshots({ ...deps, ...parts, ...here, config, diskBytes, disk }, teardown);
-  const { snapshots, hot } = storing;
+  const { snapshots, frozen } = storing;
   const templates = pooledTemplates({ ...launchDeps, copy: (...request) => storing.copy(...request) });
   parts.makePooled((flavour, signal) => templates.make(flavour, signal));
   const runStart = startCommand({ ...deps, store: stores.builds });
@@ -244,9 +244,9 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   const janitor = startJanitor({ ...deps, config, stores, disposal, instruments });
   teardown.add("janitor", () => janitor.stop());
   engine.begin({
-    owned: () => [...running().map(({ container }) => container.id), ...pool.ids(), ...hot.ids()],
+    owned: () => [...running().map(({ container }) => container.id), ...pool.ids(), ...frozen.ids()],
     onGone: (id, exit) => {
-      if (!pool.lost(id) && !hot.lost(id)) sandboxes.died(id, exit);
+      if (!pool.lost(id) && !frozen.lost(id)) sandboxes.died(id, exit);
     },
     onBack: () => {
       // An engine that was started again does not give another name to what it found running.

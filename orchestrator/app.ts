@@ -17,7 +17,7 @@ import { type Edge, startEdge } from "./edge/edge.ts";
 import { createNetwork } from "./network/wire.ts";
 import { repairFormer, startNodes, startRepairs } from "./nodes/wire.ts";
 import { createRoutes, type Routes } from "./routing-table.ts";
-import type { Waking } from "./sandboxes/lifecycle/auto-resume.ts";
+import type { AutoResuming } from "./sandboxes/lifecycle/auto-resume.ts";
 import { startSandboxes } from "./sandboxes/wire.ts";
 import { createSnapshotHandlers } from "./snapshots/handlers.ts";
 import { createSnapshotRemover } from "./snapshots/removal.ts";
@@ -73,11 +73,11 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 
   const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: config.stopTimeoutMs });
   const sandboxes = startSandboxes(base, { store, nodes, routes, snapshots, metrics });
-  const { capturing, ending, transitions, waking } = sandboxes;
+  const { capturing, ending, transitions, autoResuming } = sandboxes;
   const network = createNetwork(base, { store, nodes, transitions });
   const repaired = { store, nodes, sandboxes, networks: network.updating };
   await repairFormer(base, repaired);
-  const edge = await openEdge(base, { routes, waking, nodeToken: tokenTo });
+  const edge = await openEdge(base, { routes, autoResuming, nodeToken: tokenTo });
 
   const templates = startTemplates(base, store);
   const { names, spawns } = templates;
@@ -110,12 +110,12 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 
 interface EdgeParts {
   readonly routes: Routes;
-  readonly waking: Waking;
+  readonly autoResuming: AutoResuming;
   readonly nodeToken: (nodeId: string) => string;
 }
 
 /** The edge imports nothing of the orchestrator: what it needs of the settings is read here. */
-async function openEdge(base: Base, { routes, waking, nodeToken: tokenTo }: EdgeParts): Promise<Edge> {
+async function openEdge(base: Base, { routes, autoResuming, nodeToken: tokenTo }: EdgeParts): Promise<Edge> {
   const { config, teardown } = base;
   const log = base.log.child({ part: "edge" });
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
@@ -141,8 +141,8 @@ async function openEdge(base: Base, { routes, waking, nodeToken: tokenTo }: Edge
       }),
       isProxy,
       routes,
-      wake: waking.wake,
-      pausedSandboxes: () => waking.pausedSandboxes(),
+      autoResume: autoResuming.autoResume,
+      pausedSandboxes: () => autoResuming.pausedSandboxes(),
     },
   );
   teardown.add("edge", () => edge.stop());

@@ -13,7 +13,7 @@ import { BASE_STEP, type Base, type BaseDeps, prepareBase, pulledName } from "./
 import { cachedSteps, type PlannedStep, planSteps } from "./images/layer-key.ts";
 import type { BuildContainer } from "./steps/build-container.ts";
 import type { Context } from "./steps/context.ts";
-import { doStep, type StepDeps, stepPrefix, told, touchesDisk } from "./steps/steps.ts";
+import { doStep, type StepDeps, stepPrefix, stepTitle, touchesDisk } from "./steps/steps.ts";
 
 /** A container whose layer grew beyond this is replaced by a new one: each commit copies all that its layer holds. */
 const CARRY_ON_BYTES = 16 * 1024 ** 2;
@@ -124,7 +124,7 @@ async function doSteps(
   const { count, image: cached } = await reuse(plan, deps);
   const state = { image: cached ?? base.image, buildContainer: undefined as BuildContainer | undefined, dirty: false };
   for (const { step } of plan.slice(0, count))
-    log.write("info", `CACHED ${told(step, stepPrefix(step, plan.length))}`, String(step.number));
+    log.write("info", `CACHED ${stepTitle(step, stepPrefix(step, plan.length))}`, String(step.number));
   const lastOnDisk = plan.findLastIndex(({ step }) => touchesDisk(step));
   const rest = plan.slice(count);
   for (const [index, planned] of rest.entries()) {
@@ -133,7 +133,7 @@ async function doSteps(
     const begun = deps.now();
     progress.at = String(step.number);
     signal.throwIfAborted();
-    log.write("info", told(step, prefix), progress.at);
+    log.write("info", stepTitle(step, prefix), progress.at);
     if (touchesDisk(step)) {
       state.buildContainer ??= await deps.open(state.image, signal);
       const files = (hash: string, until: AbortSignal) => deps.files(templateId, hash, until);

@@ -33,7 +33,7 @@ export type StartCommand = (body: StartBody, launched: Launched, signal: AbortSi
 
 export function startCommand({ store, processes, log, readyLimitMs }: StartCommandDeps): StartCommand {
   return async ({ build, sandboxId, envs, accessToken }, { container, restored }, signal) => {
-    if (restored === "memory" || restored === "hot") return;
+    if (restored === "memory" || restored === "frozen") return;
     const settings = store.get(build.buildId)?.result?.settings;
     if (settings?.startCmd === undefined) return;
     const { startCmd, readyCmd } = settings;

@@ -33,20 +33,20 @@ export function createReplaceEgress({ gate, envd, caFor, log }: ReplaceEgressDep
 
     async trust({ executionId, container, egress: from }, to) {
       const [before, after] = [from.rules.length > 0, to.rules.length > 0];
-      if (!before && !after) return { trust: "as asked" };
+      if (!before && !after) return { trust: "applied" };
       const { slot, controlToken } = container;
       try {
         // Said again when there were rules before: then the last time may have failed.
         const pem = await caFor(to);
         await envd.trust({ address: slot.address, controlToken }, pem, AbortSignal.timeout(TRUST_LIMIT_MS));
-        return { trust: "as asked" };
+        return { trust: "applied" };
       } catch (error) {
         log.warn(
           { err: error, executionId },
           "the policy is in force, but the sandbox did not change the authorities that it trusts",
         );
         // A certificate too many is believed for no host any more: the rules are gone.
-        return { trust: after ? "not told" : "as asked" };
+        return { trust: after ? "not applied" : "applied" };
       }
     },
   };

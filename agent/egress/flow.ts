@@ -41,7 +41,7 @@ export interface Flow {
   readonly closed: Promise<void>;
 }
 
-interface Way {
+interface DecidedFlow {
   readonly asked: Asked;
   readonly policy: EgressPolicy;
   readonly decision: Decision;
@@ -52,7 +52,7 @@ interface Way {
 export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flow {
   const stopping = new AbortController();
   const to = { address: socket.localAddress ?? "", port: socket.localPort ?? 0 };
-  let way: Way | undefined;
+  let decided: DecidedFlow | undefined;
   let carried: Carried | undefined;
 
   const cut = () => {
@@ -61,7 +61,7 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
     if (!socket.destroyed) socket.resetAndDestroy();
   };
 
-  const decided = async (hostname: string | undefined): Promise<Way> => {
+  const decide = async (hostname: string | undefined): Promise<DecidedFlow> => {
     const asked: Asked = { ...to, protocol: "tcp", ...(hostname === undefined ? {} : { hostname }) };
     for (;;) {
       const policy = owner.policy();
@@ -77,25 +77,26 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
     if (sniffed === undefined || stopping.signal.aborted) return;
     const note = noter(owner, { ...to, ...("hostname" in sniffed ? { name: sniffed.hostname } : {}) });
     try {
-      way = await decided("hostname" in sniffed ? sniffed.hostname : undefined);
+      decided = await decide("hostname" in sniffed ? sniffed.hostname : undefined);
       if (stopping.signal.aborted) return;
-      if (way.decision.verdict === "deny" || way.target.is === "refused") return note("deny", way.decision.rule);
-      carried = await carry(way, sniffed.first);
+      if (decided.decision.verdict === "deny" || decided.target.is === "refused")
+        return note("deny", decided.decision.rule);
+      carried = await carry(decided, sniffed.first);
       if (stopping.signal.aborted) carried.destroy();
       const { closed } = carried;
       const timer = setTimeout(() => {
-        note("allow", way?.decision.rule ?? "", { sent: socket.bytesRead, received: socket.bytesWritten });
+        note("allow", decided?.decision.rule ?? "", { sent: socket.bytesRead, received: socket.bytesWritten });
       }, NOTED_AFTER_MS);
       const ended = await closed;
       clearTimeout(timer);
-      note("allow", ended.failed === undefined ? way.decision.rule : `failed ${ended.failed}`, ended);
+      note("allow", ended.failed === undefined ? decided.decision.rule : `failed ${ended.failed}`, ended);
     } catch (error) {
       if (!stopping.signal.aborted) note("allow", `failed ${reason(error)}`);
     }
   };
 
-  const carry = async (way: Way, first: Buffer): Promise<Carried> => {
-    const { asked, decision, target, policy } = way;
+  const carry = async (decided: DecidedFlow, first: Buffer): Promise<Carried> => {
+    const { asked, decision, target, policy } = decided;
     const { signal } = stopping;
     const { buffers } = deps;
     const rule = policy.rules.find(({ host }) => host === decision.transform);
@@ -126,13 +127,17 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
     recheck() {
       // Without steering its packets leave directly from now on, where nothing knows the connection.
       if (!needsEgressProcess(owner.policy())) return cut();
-      if (way !== undefined && !goesOn(way, owner.policy(), deps)) cut();
+      if (decided !== undefined && !goesOn(decided, owner.policy(), deps)) cut();
     },
   };
 }
 
 /** Whether the flow would be allowed and carried in the same way to the same place. */
-function goesOn({ asked, policy: before, decision, target }: Way, policy: EgressPolicy, deps: FlowDeps): boolean {
+function goesOn(
+  { asked, policy: before, decision, target }: DecidedFlow,
+  policy: EgressPolicy,
+  deps: FlowDeps,
+): boolean {
   const next = decideHere(asked, policy, deps);
   if (next.verdict === "deny") return false;
   if (next.dial !== decision.dial || next.via !== decision.via || next.transform !== decision.transform) return false;

@@ -83,7 +83,7 @@ ${SLOT_SETS.map((name) =>
     flags dynamic,timeout
     timeout 1m
   }
-  set untold {
+  set unlogged {
     type ipv4_addr
     size 65535
     flags dynamic,timeout
@@ -258,7 +258,7 @@ function logSet(name: LogSet): string {
 // A full set ends its rule, never the chain: nothing is let through or held up because it cannot be written down.
 function tellChain(name: LogSet): string {
   return `  chain tell_${name} {
-    update @pace { ip saddr limit rate over ${LOG_PACE} } add @untold { ip saddr } return
+    update @pace { ip saddr limit rate over ${LOG_PACE} } add @unlogged { ip saddr } return
     update @${name} { ip saddr . ip daddr . meta l4proto . th dport }
   }
 `;

@@ -8,7 +8,7 @@ import { kernelPolicy } from "../../shared/policy/egress-policy.ts";
 import type { RunCommand } from "../host/command.ts";
 import type { Plan, Slot } from "./addresses.ts";
 import { changeCommand, LOG_SETS, type SlotPolicy, type TableOptions, tableText } from "./firewall-rules.ts";
-import { type KernelFlow, readFlows, readUntold, type Told } from "./kernel-flows.ts";
+import { type KernelFlow, type LastRead, readFlows, readUnlogged } from "./kernel-flows.ts";
 import { type NftLine, nftShell } from "./nft/nft-shell.ts";
 import { missingElements } from "./nft/table-check.ts";
 import { watchTable } from "./nft/table-watch.ts";
@@ -26,8 +26,8 @@ export interface Firewall {
   forget(slot: Slot): Promise<void>;
   /** True when something was missing and has been restored. */
   repair(): Promise<boolean>;
-  /** Decisions of the kernel since the last call; `untold`: packets by source that were too many to log. */
-  decisions(): Promise<{ readonly flows: readonly KernelFlow[]; readonly untold: ReadonlyMap<string, number> }>;
+  /** Decisions of the kernel since the last call; `unlogged`: packets by source that were too many to log. */
+  decisions(): Promise<{ readonly flows: readonly KernelFlow[]; readonly unlogged: ReadonlyMap<string, number> }>;
   /** Calls back when another program may have changed the table, until `stop`. */
   watch(onTouched: () => void): void;
   stop(): void;
@@ -55,7 +55,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
   const slots = new Map<string, SlotPolicy>();
   const expected = { rules: "" };
   const state = { changes: 0 };
-  const told = new Map<string, Told>();
+  const lastReads = new Map<string, LastRead>();
   const routing = hostRouting(plan, run);
   const shell = nftShell();
   const watcher = { stop: () => undefined as void };
@@ -142,13 +142,13 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
       shell.mutex(async (now) => {
         const texts: string[] = [];
         for (const name of LOG_SETS) texts.push(await now(`list set inet ${plan.network} ${name}`));
-        const untold = readUntold(await now(`list set inet ${plan.network} untold`), told);
+        const unlogged = readUnlogged(await now(`list set inet ${plan.network} unlogged`), lastReads);
         return {
           flows: readFlows(
             LOG_SETS.map((set, i) => [set, texts[i] ?? ""] as const),
-            told,
+            lastReads,
           ),
-          untold,
+          unlogged,
         };
       }),
     watch(onTouched) {

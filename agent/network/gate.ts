@@ -69,11 +69,11 @@ export function createGate({ firewall, egress, log }: GateDeps): Gate {
     guests: () => [...inside.values()],
     lastAt: (address) => last.get(address),
     async open(slot, guest, policy) {
-      const told = egress.set(note(slot, guest, policy)).catch((error: unknown) => {
+      const accepted = egress.set(note(slot, guest, policy)).catch((error: unknown) => {
         log.warn({ err: error, ...guest }, "the egress process is down and gets the sandbox when it is back");
       });
       // Without rules it only answers questions for names, and the first question comes later than this message.
-      if (needsEgressProcess(policy)) await told;
+      if (needsEgressProcess(policy)) await accepted;
       await firewall.open(slot, policy);
     },
     hold: (slot) => firewall.close(slot),

@@ -20,14 +20,17 @@ const OUTCOMES: Readonly<Record<LogSet, KernelFlow["outcome"]>> = {
 };
 
 /** State of an element at the last read. */
-export interface Told {
+export interface LastRead {
   readonly packets: number;
   /** Each packet prolongs the life of an element: one with more left than before, and no more packets, was made anew. */
   readonly leftSeconds: number;
 }
 
-/** Changes since the last call; `told` holds the former counters, and drops those of removed elements. */
-export function readFlows(texts: readonly (readonly [LogSet, string])[], told: Map<string, Told>): KernelFlow[] {
+/** Changes since the last call; `lastReads` holds the former counters, and drops those of removed elements. */
+export function readFlows(
+  texts: readonly (readonly [LogSet, string])[],
+  lastReads: Map<string, LastRead>,
+): KernelFlow[] {
   const seen = new Set<string>();
   const flows = texts.flatMap(([set, text]) =>
     elementsOf(text, set).flatMap((element) => {
@@ -35,27 +38,27 @@ export function readFlows(texts: readonly (readonly [LogSet, string])[], told: M
       if (!isCarried(protocol) || !/^\d{1,5}$/.test(port)) return [];
       const key = `${set} ${source} ${address} ${protocol} ${port}`;
       seen.add(key);
-      const count = since(told, key, element);
+      const count = since(lastReads, key, element);
       if (count === 0) return [];
       return [{ source, address, protocol, port: Number(port), outcome: OUTCOMES[set], count }];
     }),
   );
-  for (const key of told.keys()) if (!seen.has(key) && !key.startsWith("untold ")) told.delete(key);
+  for (const key of lastReads.keys()) if (!seen.has(key) && !key.startsWith("unlogged ")) lastReads.delete(key);
   return flows;
 }
 
-export function readUntold(text: string, told: Map<string, Told>): Map<string, number> {
+export function readUnlogged(text: string, lastReads: Map<string, LastRead>): Map<string, number> {
   const seen = new Set<string>();
-  const untold = new Map<string, number>();
-  for (const element of elementsOf(text, "untold")) {
+  const unlogged = new Map<string, number>();
+  for (const element of elementsOf(text, "unlogged")) {
     const [source = ""] = element.parts;
-    const key = `untold ${source}`;
+    const key = `unlogged ${source}`;
     seen.add(key);
-    const count = since(told, key, element);
-    if (count > 0) untold.set(source, count);
+    const count = since(lastReads, key, element);
+    if (count > 0) unlogged.set(source, count);
   }
-  for (const key of told.keys()) if (key.startsWith("untold ") && !seen.has(key)) told.delete(key);
-  return untold;
+  for (const key of lastReads.keys()) if (key.startsWith("unlogged ") && !seen.has(key)) lastReads.delete(key);
+  return unlogged;
 }
 
 function isCarried(protocol: string): protocol is KernelFlow["protocol"] {
@@ -67,9 +70,9 @@ function elementsOf(text: string, set: string): readonly SetElement[] {
 }
 
 /** For an element that was removed and added again: all of its count. */
-function since(told: Map<string, Told>, key: string, { packets, leftSeconds }: SetElement): number {
-  const before = told.get(key);
-  told.set(key, { packets, leftSeconds });
+function since(lastReads: Map<string, LastRead>, key: string, { packets, leftSeconds }: SetElement): number {
+  const before = lastReads.get(key);
+  lastReads.set(key, { packets, leftSeconds });
   const anew =
     before === undefined ||
     packets < before.packets ||

@@ -23,14 +23,14 @@ export interface KernelLogDeps {
 
 export function startKernelLog({ firewall, gate, store, now, log }: KernelLogDeps): Loop {
   return loop({ name: "kernel decisions", everyMs: EVERY_MS, log }, async () => {
-    const { flows, untold } = await firewall.decisions();
-    const bySource = new Map<string, KernelFlow[]>([...untold.keys()].map((source) => [source, []]));
+    const { flows, unlogged } = await firewall.decisions();
+    const bySource = new Map<string, KernelFlow[]>([...unlogged.keys()].map((source) => [source, []]));
     for (const flow of flows) bySource.set(flow.source, [...(bySource.get(flow.source) ?? []), flow]);
     for (const [source, some] of bySource) {
       const sandbox = gate.lastAt(source);
       if (sandbox === undefined) continue;
       const entries = some.map((flow) => toEntry(flow, sandbox.policy, now()));
-      store.add(sandbox.sandboxId, entries, untold.get(source) ?? 0);
+      store.add(sandbox.sandboxId, entries, unlogged.get(source) ?? 0);
     }
   });
 }

@@ -37,7 +37,7 @@ export interface Recovered {
   readonly sandboxes: readonly Sandbox[];
   readonly pooled: readonly LiveContainer[];
   /** Frozen containers of paused sandboxes. */
-  readonly hot: readonly { readonly container: LiveContainer; readonly snapshotId: string }[];
+  readonly frozen: readonly { readonly container: LiveContainer; readonly snapshotId: string }[];
   /** Slots without an owner; free once `cleared`. */
   readonly leftoverSlots: readonly number[];
   /** Leftovers, removed in the background. */
@@ -125,12 +125,12 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
     for (const id of steps.removeAnnotations) await annotations.remove(id);
     for (const id of steps.forgetContainers) stores.containers.remove(id);
   };
-  const { sandboxes, pooled, hot, ended, removeContainers } = steps;
+  const { sandboxes, pooled, frozen, ended, removeContainers } = steps;
   log.info(
     {
       sandboxes: sandboxes.length,
       pooled: pooled.length,
-      hot: hot.length,
+      frozen: frozen.length,
       ended: ended.length,
       removed: removeContainers.length,
     },
@@ -151,7 +151,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
       endAt: execution.endAt,
     })),
     pooled: pooled.map(live),
-    hot: hot.map(({ container, snapshotId }) => ({ container: live(container), snapshotId })),
+    frozen: frozen.map(({ container, snapshotId }) => ({ container: live(container), snapshotId })),
     leftoverSlots: steps.removeSlots,
     cleared: clear(),
   };

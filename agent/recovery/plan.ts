@@ -27,7 +27,7 @@ export interface RecoveryPlan {
   /** Frozen, unclaimed, and of the current runtime. */
   readonly pooled: readonly KnownContainer[];
   /** Paused sandboxes whose container is still there, frozen. */
-  readonly hot: readonly { readonly container: KnownContainer; readonly snapshotId: string }[];
+  readonly frozen: readonly { readonly container: KnownContainer; readonly snapshotId: string }[];
   /** Containers of paused sandboxes that run although no start was answered: an interrupted resume. */
   readonly quench: readonly string[];
   /** Sandboxes that ended while no agent ran. */
@@ -57,12 +57,12 @@ export function planRecovery(remains: Remains): RecoveryPlan {
   const pooled = idle.filter(
     ({ id, build, runtime: mounted }) => !paused.has(id) && mounted === runtime && !building.has(build.buildId),
   );
-  const hot = idle.flatMap((container) => {
+  const frozen = idle.flatMap((container) => {
     const snapshotId = paused.get(container.id);
     return snapshotId === undefined ? [] : [{ container, snapshotId }];
   });
 
-  const claimed = [...sandboxes, ...hot].map(({ container }) => container);
+  const claimed = [...sandboxes, ...frozen].map(({ container }) => container);
   const kept = new Map([...claimed, ...pooled].map((one) => [one.id, one]));
   const keptExecutions = new Set(sandboxes.map(({ execution }) => execution.id));
   const lost = executions.filter(({ id }) => !keptExecutions.has(id));
@@ -70,7 +70,7 @@ export function planRecovery(remains: Remains): RecoveryPlan {
   return {
     sandboxes,
     pooled,
-    hot,
+    frozen,
     quench: [...running].filter((id) => paused.has(id) && !kept.has(id)),
     ended: lost.filter((execution) => execution.running),
     unstarted: lost.filter((execution) => !execution.running),

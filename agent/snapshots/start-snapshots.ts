@@ -20,7 +20,7 @@ import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Criu } from "./criu.ts";
 import { createEviction } from "./frozen/evict.ts";
-import { createHot, type Hot } from "./frozen/frozen.ts";
+import { createFrozenContainers, type FrozenContainers } from "./frozen/frozen.ts";
 import { pooledCopy } from "./restore/pooled-copy.ts";
 import { createRescue } from "./restore/rescue.ts";
 import { type ResumeDeps, resume } from "./restore/resume.ts";
@@ -36,9 +36,9 @@ import { type PauseDeps, pause } from "./take/pause.ts";
 
 const MIB = 1024 * 1024;
 
-type Settings = "hotSeconds" | "hotReservedMb" | "lazyPagesMb" | "snapshotQuotaMb" | "projectSnapshotQuotaMb";
+type Settings = "frozenSeconds" | "frozenReservedMb" | "lazyPagesMb" | "snapshotQuotaMb" | "projectSnapshotQuotaMb";
 
-type Given = Omit<ResumeDeps & StartCopyDeps, "hot" | "mutex" | "images"> & Pick<PauseDeps, "envd" | "gate">;
+type Given = Omit<ResumeDeps & StartCopyDeps, "frozen" | "mutex" | "images"> & Pick<PauseDeps, "envd" | "gate">;
 
 export interface StartSnapshotsDeps extends Given {
   readonly config: Pick<AgentConfig, Settings>;
@@ -61,7 +61,7 @@ export interface StartSnapshotsDeps extends Given {
 
 export interface SnapshotParts {
   readonly snapshots: Snapshots;
-  readonly hot: Hot;
+  readonly frozen: FrozenContainers;
   readonly admission: Admission;
   launchFrom(spec: LaunchSpec, origin: Origin, signal: AbortSignal): Promise<Launched>;
   /** Keeps the disk of a sandbox that a dump has ended. */
@@ -82,32 +82,32 @@ interface CapturesOf {
 export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): SnapshotParts {
   const { config, stores, files, log, found } = deps;
   const mutex = createKeyedMutex();
-  const hot = createHot({
+  const frozen = createFrozenContainers({
     evict: createEviction({ ...deps, store: stores.containers }),
-    keepMs: config.hotSeconds * 1_000,
+    keepMs: config.frozenSeconds * 1_000,
     freeMemory: () => deps.machine.freeMemory(),
-    reservedMemory: config.hotReservedMb * MIB,
+    reservedMemory: config.frozenReservedMb * MIB,
     now: deps.now,
     log,
   });
-  teardown.add("frozen containers", () => hot.stop());
-  for (const { container, snapshotId } of found.hot) hot.add(snapshotId, container);
+  teardown.add("frozen containers", () => frozen.stop());
+  for (const { container, snapshotId } of found.frozen) frozen.add(snapshotId, container);
 
   const work = (containerId: string) => deps.annotations.criuDirectory(containerId);
   const images = createImages({ ...deps, work, lazyBytes: config.lazyPagesMb * MIB });
   images
     .adopt(found.sandboxes.map(({ container }) => container.id))
     .catch((error: unknown) => log.warn({ err: error }, "could not look for page servers"));
-  const snapshots = createSnapshots({ ...deps, store: stores.snapshots, files, hot, mutex });
+  const snapshots = createSnapshots({ ...deps, store: stores.snapshots, files, frozen, mutex });
   teardown.add("old memory", () => snapshots.settled());
-  const { during, rescue } = createRescue({ ...deps, hot });
-  const resumeDeps = { ...deps, hot, mutex, images };
+  const { during, rescue } = createRescue({ ...deps, frozen });
+  const resumeDeps = { ...deps, frozen, mutex, images };
   const admission = createAdmission({ ...deps, settings: config, snapshots: stores.snapshots });
   const takeDeps = { ...deps, diskBytes: admission.diskBytes };
 
   return {
     snapshots,
-    hot,
+    frozen,
     admission,
     launchFrom: (spec, origin, signal) =>
       origin.is === "paused" ? resume(spec, origin, resumeDeps, signal) : startCopy(spec, origin, resumeDeps, signal),
@@ -120,7 +120,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
         capable,
         admit: admission.admit,
         pause: async (sandbox, capture) => {
-          const captured = await pause(sandbox, capture, { ...takeDeps, hot, beforeEnd });
+          const captured = await pause(sandbox, capture, { ...takeDeps, frozen, beforeEnd });
           snapshots.replaced({ id: capture.snapshotId, containerId: sandbox.container.id });
           return captured;
         },

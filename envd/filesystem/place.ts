@@ -24,10 +24,11 @@ export type Access = "change" | "create" | "read";
 export async function refuseForeign(file: FileHandle, path: string, access: Access): Promise<void> {
   const real = await readlink(`/proc/self/fd/${file.fd}`);
   if (real === path || real === `${path} (deleted)`) return;
-  const way = await follow(path);
+  const followed = await follow(path);
   const stats = access === "create" ? await stat(posix.dirname(real)) : await file.stat();
-  const asOwner = way.owner === ROOT || way.owner === stats.uid || (access === "read" && (stats.mode & 0o004) !== 0);
-  if (way.end !== real || !asOwner)
+  const asOwner =
+    followed.owner === ROOT || followed.owner === stats.uid || (access === "read" && (stats.mode & 0o004) !== 0);
+  if (followed.end !== real || !asOwner)
     throw new AppError("forbidden", `path '${path}': permission denied: a link leads to what its owner may not reach`);
 }
 
@@ -36,14 +37,14 @@ export async function endOf(path: string): Promise<string> {
   return (await follow(path)).end;
 }
 
-interface Way {
+interface FollowedPath {
   /** Where the links lead now. */
   readonly end: string;
   /** Of the links: root, or the one user whose there are; -1 where there are several users'. */
   readonly owner: number;
 }
 
-async function follow(path: string): Promise<Way> {
+async function follow(path: string): Promise<FollowedPath> {
   const left = path.split("/").filter(Boolean);
   let end = "/";
   let owner = ROOT;

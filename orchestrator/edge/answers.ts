@@ -188,7 +188,7 @@ function describe(refusal: WithSandbox): Described {
         },
       };
     case "resume_denied":
-      return forbidden(refusal.message, "The sandbox is paused, and this request may not wake it.");
+      return forbidden(refusal.message, "The sandbox is paused, and this request may not resume it.");
     case "transitioning":
       return {
         status: 409,

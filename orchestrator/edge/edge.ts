@@ -59,7 +59,7 @@ export interface EdgeDeps {
   /** Proxies whose `X-Forwarded-For` the edge believes; absent: none. */
   readonly isProxy?: (address: string) => boolean;
   /** Absent: paused sandboxes stay paused. */
-  readonly wake?: AutoResume;
+  readonly autoResume?: AutoResume;
   /** Paused sandboxes that a signed URL may resume. */
   readonly pausedSandboxes?: () => Promise<readonly PausedSandbox[]>;
 }
@@ -146,8 +146,8 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     if (client.gone) return;
     if (found.is === "running") visitRoute(visit, found.route, ENVD_PORT);
     else if (found.is === "later") refuse(client, { ...found, is: "too_many_wrong_signatures" });
-    else if (found.is === "wrong" || deps.wake === undefined) refuse(client, { is: "invalid_signature" });
-    else await resumeAndVisit(visit, found.sandboxId, { port: ENVD_PORT, wake: deps.wake });
+    else if (found.is === "wrong" || deps.autoResume === undefined) refuse(client, { is: "invalid_signature" });
+    else await resumeAndVisit(visit, found.sandboxId, { port: ENVD_PORT, autoResume: deps.autoResume });
   }
 
   function visitSandbox(visit: Visit, sandboxId: string, port: number): void {
@@ -159,21 +159,21 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     }
     const route = routes.lookup(sandboxId);
     if (route !== undefined && shownState(route.state) === "running") visitRoute(visit, route, port);
-    else if (deps.wake === undefined) refuse(client, { is: "not_found", sandboxId });
-    else void resumeAndVisit(visit, sandboxId, { port, wake: deps.wake });
+    else if (deps.autoResume === undefined) refuse(client, { is: "not_found", sandboxId });
+    else void resumeAndVisit(visit, sandboxId, { port, autoResume: deps.autoResume });
   }
 
   async function resumeAndVisit(
     visit: Visit,
     sandboxId: string,
-    { port, wake }: { readonly port: number; readonly wake: AutoResume },
+    { port, autoResume }: { readonly port: number; readonly autoResume: AutoResume },
   ): Promise<void> {
     const { client } = visit;
     const left = new AbortController();
     const leave = () => left.abort(new Error("the client left"));
     client.onGone(leave);
     try {
-      const result = await wake(sandboxId, port, tokensOf(visit), left.signal);
+      const result = await autoResume(sandboxId, port, tokensOf(visit), left.signal);
       if (client.gone || left.signal.aborted) return;
       if (result.is === "running") visitRoute(visit, result.route, port);
       else if (result.is === "denied") refuse(client, { is: "resume_denied", sandboxId, message: result.message });

@@ -17,7 +17,7 @@ const WRONG_PER_SECOND = 1;
 
 type Found<Route> =
   | { readonly is: "running"; readonly route: Route }
-  | { readonly is: "asleep"; readonly sandboxId: string }
+  | { readonly is: "paused"; readonly sandboxId: string }
   | { readonly is: "wrong" }
   /** The address has sent too many wrong signatures, and this one has not been valid before. */
   | { readonly is: "later"; readonly retryAfterSeconds: number };
@@ -45,8 +45,8 @@ export function createSigners<Route extends PausedSandbox>(deps: SignersDeps<Rou
   async function recall(signed: Signed, sandboxId: string): Promise<Found<Route>> {
     const route = routes.lookup(sandboxId);
     if (route !== undefined) return findSigner(signed, [route]) === undefined ? WRONG : { is: "running", route };
-    const asleep = (await pausedSandboxes()).filter((pausedSandbox) => pausedSandbox.sandboxId === sandboxId);
-    return findSigner(signed, asleep) === undefined ? WRONG : { is: "asleep", sandboxId };
+    const candidates = (await pausedSandboxes()).filter((pausedSandbox) => pausedSandbox.sandboxId === sandboxId);
+    return findSigner(signed, candidates) === undefined ? WRONG : { is: "paused", sandboxId };
   }
 
   async function search(signed: Signed, address: string): Promise<Found<Route>> {
@@ -61,7 +61,7 @@ export function createSigners<Route extends PausedSandbox>(deps: SignersDeps<Rou
       return WRONG;
     }
     signers.set(signed.signature, pausedSandbox.sandboxId);
-    return { is: "asleep", sandboxId: pausedSandbox.sandboxId };
+    return { is: "paused", sandboxId: pausedSandbox.sandboxId };
   }
 
   function fail(reason: unknown, address: string): never {

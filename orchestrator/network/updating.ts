@@ -66,7 +66,7 @@ interface Change {
 
 const BATCH = 100;
 
-const NOT_TOLD =
+const NOT_APPLIED =
   "the new network policy is in force, but the sandbox does not answer: its programs may not trust the certificates of " +
   "hosts with rules until the same update is made again";
 
@@ -81,7 +81,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     if (record === undefined) throw await refusal(project, id);
     const { trust } = await settle(record, wish, deps);
     // Only after the change is recorded: a sandbox that stops its envd must not keep its wider policy.
-    if (trust === "not told") throw new AppError("unavailable", NOT_TOLD);
+    if (trust === "not applied") throw new AppError("unavailable", NOT_APPLIED);
   }
 
   /** Returns when node and record have the change; otherwise throws the reason. */

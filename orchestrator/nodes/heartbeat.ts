@@ -27,7 +27,7 @@ export interface ReportsDeps {
   readonly now: () => number;
   readonly log: Log;
   /** For the metrics. */
-  observe(repair: "stop" | "lost" | "end_at" | "asleep" | "delete_snapshot", count: number): void;
+  observe(repair: "stop" | "lost" | "end_at" | "paused_by_node" | "delete_snapshot", count: number): void;
 }
 
 /** How often the snapshots of all paused sandboxes are compared: they change rarely, and are many rows. */
@@ -76,8 +76,8 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     }
   }
 
-  async function repair({ asleep, lost }: Pick<Plan, "asleep" | "lost">, nodeId: string): Promise<void> {
-    for (const { record, stored } of asleep) {
+  async function repair({ pausedByNode, lost }: Pick<Plan, "pausedByNode" | "lost">, nodeId: string): Promise<void> {
+    for (const { record, stored } of pausedByNode) {
       deps.log.warn(
         { nodeId, sandboxId: record.id, snapshotId: stored.snapshotId },
         "the node paused a sandbox by itself",
@@ -108,7 +108,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "asked a node to stop executions");
       deps.observe("stop", plan.stop.length);
       deps.observe("lost", plan.lost.length);
-      deps.observe("asleep", plan.asleep.length);
+      deps.observe("paused_by_node", plan.pausedByNode.length);
       deps.observe("delete_snapshot", plan.deleteSnapshots.length);
       deps.observe("end_at", Object.keys(plan.endAt).length);
       const ready = deps.nodes.list().filter(({ status }) => status === "ready").length;

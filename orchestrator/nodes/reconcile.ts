@@ -37,7 +37,7 @@ export interface Plan {
   readonly stop: readonly string[];
   /** Records whose execution is gone. */
   readonly lost: readonly SandboxRecord[];
-  readonly asleep: readonly PausedByNode[];
+  readonly pausedByNode: readonly PausedByNode[];
   /** Snapshots that the node should delete. */
   readonly deleteSnapshots: readonly string[];
   /** Executions whose end time differs on the node, by execution id. */
@@ -69,8 +69,8 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
       endAt[execution.executionId] = record.endAt;
     }
   }
-  const { asleep, deleteSnapshots, strays } = sleeping(sides, before, grace, now);
-  const paused = asleep.map(({ stored }) => stored);
+  const { pausedByNode, deleteSnapshots, strays } = reconcileSnapshots(sides, before, grace, now);
+  const paused = pausedByNode.map(({ stored }) => stored);
   const reported = new Set([...sides.reported, ...paused].map(({ executionId }) => executionId));
   const missing = new Map<string, number>();
   const lost: SandboxRecord[] = [];
@@ -81,13 +81,13 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
     missing.set(record.executionId, since);
     if (now - since >= grace.missingMs) lost.push(record);
   }
-  return { stop, lost, endAt, asleep, deleteSnapshots, suspicions: { orphans, missing, strays } };
+  return { stop, lost, endAt, pausedByNode, deleteSnapshots, suspicions: { orphans, missing, strays } };
 }
 
-function sleeping(sides: Sides, before: Suspicions, grace: Grace, now: number) {
+function reconcileSnapshots(sides: Sides, before: Suspicions, grace: Grace, now: number) {
   const records = new Map(sides.records.map((record) => [record.id, record]));
   const live = new Set(sides.reported.map(({ executionId }) => executionId));
-  const asleep: PausedByNode[] = [];
+  const pausedByNode: PausedByNode[] = [];
   const deleteSnapshots: string[] = [];
   const strays = new Map<string, number>();
   for (const stored of sides.snapshots) {
@@ -98,7 +98,7 @@ function sleeping(sides: Sides, before: Suspicions, grace: Grace, now: number) {
       record !== undefined &&
       record.nodeId === sides.nodeId &&
       record.executionId === stored.executionId;
-    if (own && record.state === "running" && !live.has(stored.executionId)) asleep.push({ record, stored });
+    if (own && record.state === "running" && !live.has(stored.executionId)) pausedByNode.push({ record, stored });
     // A sandbox in transition: its snapshot is not judged before the transition ends.
     else if (own && !isOver(record) && !live.has(stored.executionId)) continue;
     else {
@@ -108,7 +108,7 @@ function sleeping(sides: Sides, before: Suspicions, grace: Grace, now: number) {
       if (now - since >= grace.orphanMs) deleteSnapshots.push(stored.snapshotId);
     }
   }
-  return { asleep, deleteSnapshots, strays };
+  return { pausedByNode, deleteSnapshots, strays };
 }
 
 function isOver(record: SandboxRecord): boolean {

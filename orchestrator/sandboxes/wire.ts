@@ -13,7 +13,7 @@ import type { TemplateNames } from "../templates/names.ts";
 import type { Spawns } from "../templates/usage.ts";
 import { createSandboxHandlers } from "./handlers.ts";
 import { createLaunch } from "./launch.ts";
-import { createWaking } from "./lifecycle/auto-resume.ts";
+import { createAutoResuming } from "./lifecycle/auto-resume.ts";
 import { createCapturing } from "./lifecycle/checkpoint.ts";
 import { createConnecting } from "./lifecycle/connect.ts";
 import { createExpiry } from "./lifecycle/expiry.ts";
@@ -77,8 +77,13 @@ export function startSandboxes(base: Base, used: Used) {
 
   const moving = { ...common, ...used, ...limits, transitions, seed, patienceMs, captureTimeoutMs, expiresAt };
   const resuming = createResuming({ ...moving, startTimeoutMs: config.resumeTimeoutMs, end });
-  const waking = createWaking({ ...moving, resuming, limit: config.wakeLimit, timeoutMs: config.wakeTimeoutMs });
-  const pausing = createPausing({ ...moving, onPaused: () => waking.changed() });
+  const autoResuming = createAutoResuming({
+    ...moving,
+    resuming,
+    limit: config.autoResumeLimit,
+    timeoutMs: config.autoResumeTimeoutMs,
+  });
+  const pausing = createPausing({ ...moving, onPaused: () => autoResuming.changed() });
   const capturing = createCapturing(moving);
   expiry.begin((record) => (record.onTimeout === "pause" ? pausing.expire(record) : ending.expire(record)));
 
@@ -100,7 +105,7 @@ export function startSandboxes(base: Base, used: Used) {
     transitions,
     ending,
     resuming,
-    waking,
+    autoResuming,
     pausing,
     capturing,
     holding,

@@ -6,7 +6,7 @@ import { BuildReference, closed, Resources, SnapshotId, strings, time } from "./
 
 /**
  * What a start brings back, instead of the image of its build.
- * `paused`: this sandbox itself, in its own container; hot (thawed) while that is kept frozen, else from the stored
+ * `paused`: this sandbox itself, in its own container; thawed while that is kept frozen, else from the stored
  * memory, or without it: from its writable layer, as after a reboot.
  * `snapshot`: a new container from a stored checkpoint (fork, create from a snapshot); the snapshot stays as it is.
  * `memory: false` neither reads nor changes stored memory. A snapshot without memory is started from disk in any case.
@@ -52,7 +52,7 @@ export const Started = Type.Object(
     /** Claimed from the warm pool. */
     warm: Type.Boolean(),
     /** Which part of its `origin` is there again; `nothing` without one. */
-    restored: Type.Enum(["nothing", "hot", "memory", "disk"]),
+    restored: Type.Enum(["nothing", "frozen", "memory", "disk"]),
   },
   closed,
 );
@@ -61,8 +61,8 @@ export type Started = Static<typeof Started>;
 /** The policy is in force, whatever is said here. */
 export const EgressReplaced = Type.Object(
   {
-    trust: Type.Union([Type.Literal("as asked"), Type.Literal("not told")], {
-      description: "not told: the sandbox does not answer, so its programs do not trust hosts with rules",
+    trust: Type.Union([Type.Literal("applied"), Type.Literal("not applied")], {
+      description: "not applied: the sandbox does not answer, so its programs do not trust hosts with rules",
     }),
   },
   closed,

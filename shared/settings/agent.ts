@@ -55,7 +55,7 @@ export const AgentConfig = Type.Object({
   ),
   runDir: path("/run/svc", "Where the agent and the OCI runtime keep what does not"),
   envdRuntime: path("/opt/svc/envd-runtime/current", "Directory of the envd runtime, or a link to its newest version"),
-  dockerSocket: path("/var/run/docker.sock", "Socket of the Docker engine"),
+  dockerSocket: path("/var/run/docker.sock", "Socket of the Docker daemon"),
   ociRuntime: Type.String({ default: "svc", description: "Name of the OCI runtime as registered with Docker" }),
 
   networkName: Type.String({
@@ -102,13 +102,13 @@ export const AgentConfig = Type.Object({
     maximum: 10_485_760,
     description: "The warm pool grows only while the machine has more than this free, MiB",
   }),
-  hotSeconds: Type.Integer({
+  frozenSeconds: Type.Integer({
     default: 300,
     minimum: 0,
     maximum: 86_400,
     description: "A paused sandbox stays frozen in memory, beside its copy on the disk, so long",
   }),
-  hotReservedMb: Type.Integer({
+  frozenReservedMb: Type.Integer({
     default: 1024,
     minimum: 0,
     maximum: 10_485_760,
@@ -154,7 +154,7 @@ export const AgentConfig = Type.Object({
     default: "",
     maxLength: 4096,
     description:
-      "Images of this machine's engine that anybody may build from without a pull: names with *, …; empty: none",
+      "Images of this machine's Docker daemon that every project may build from without a pull: names with *, …; empty: none",
   }),
   buildRegistries: Type.String({
     default: "*",

@@ -136,13 +136,13 @@ export const OrchestratorConfig = Type.Object({
   resumeTimeoutMs: ms(60_000, "Limit of one resume on its node"),
   patienceMs: ms(30_000, "A pause or resume asks a silent or busy node again for so long"),
   forkConcurrency: Type.Integer({ default: 8, minimum: 1, maximum: 100, description: "Forks of one call at once" }),
-  wakeLimit: Type.Integer({
+  autoResumeLimit: Type.Integer({
     default: 1_000,
     minimum: 1,
     maximum: 100_000,
-    description: "Requests that may wait for a sandbox to wake, in all",
+    description: "Requests that may wait for an auto-resume, all sandboxes together",
   }),
-  wakeTimeoutMs: ms(45_000, "A request waits so long for its sandbox to wake"),
+  autoResumeTimeoutMs: ms(45_000, "A request waits so long for its sandbox to resume"),
   expiryEveryMs: ms(100, "Between two looks for expired sandboxes"),
   expiryConcurrency: Type.Integer({
     default: 32,

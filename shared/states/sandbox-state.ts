@@ -29,10 +29,10 @@ export function statesBefore(to: SandboxState): readonly SandboxState[] {
 }
 
 /**
- * What an API read shows. A sandbox being paused already reads `paused`, one being resumed still does (`asleep`: it
+ * What an API read shows. A sandbox being paused already reads `paused`, one being resumed still does (`wasPaused`: it
  * starts from its own snapshot); a killed one is not shown at all.
  */
-export function shownState(state: SandboxState, asleep = false): "running" | "paused" | undefined {
+export function shownState(state: SandboxState, wasPaused = false): "running" | "paused" | undefined {
   switch (state) {
     case "running":
     case "snapshotting":
@@ -41,7 +41,7 @@ export function shownState(state: SandboxState, asleep = false): "running" | "pa
     case "paused":
       return "paused";
     case "starting":
-      return asleep ? "paused" : undefined;
+      return wasPaused ? "paused" : undefined;
     case "killing":
     case "gone":
       return undefined;

@@ -11,7 +11,7 @@ import { type Budget, type Row, row, type Summary, summarise } from "./numbers.t
 const MB = 1 << 20;
 const DENY_ALL = { denyOut: [ALL_TRAFFIC] };
 
-interface Way {
+interface Path {
   readonly name: string;
   readonly host: string;
   readonly network: SandboxNetworkOpts;
@@ -19,7 +19,7 @@ interface Way {
 }
 
 const none = () => ({ speed: [], latency: [] });
-const WAYS: readonly Way[] = [
+const PATHS: readonly Path[] = [
   {
     name: "addresses only",
     host: ADDRESS.echo,
@@ -60,10 +60,10 @@ export async function egress({ platform, quick, say }: Bench): Promise<readonly 
   const plain = await dockerRun();
   const sandboxes: Sandbox[] = [];
   try {
-    for (const { network } of WAYS) sandboxes.push(await Sandbox.create({ timeoutMs: 1_800_000, network }));
+    for (const { network } of PATHS) sandboxes.push(await Sandbox.create({ timeoutMs: 1_800_000, network }));
     const runs: readonly { readonly run: Run; readonly host: string }[] = [
       { run: async (program) => figures(await plain.exec("python3", "-c", program)), host: ADDRESS.echo },
-      ...WAYS.map(({ host }, index) => ({ run: inside(sandboxes[index]), host })),
+      ...PATHS.map(({ host }, index) => ({ run: inside(sandboxes[index]), host })),
     ];
     const speeds: number[][] = runs.map(() => []);
     const latencies: number[][] = runs.map(() => []);
@@ -78,7 +78,7 @@ export async function egress({ platform, quick, say }: Bench): Promise<readonly 
     const [plainSpeed, ...ourSpeeds] = speeds.map(summarise);
     const [plainLatency, ...ourLatencies] = latencies.map(summarise);
     if (plainSpeed === undefined || plainLatency === undefined) throw new Error("no baseline");
-    const rows = WAYS.flatMap(({ name, budgets }, index) => {
+    const rows = PATHS.flatMap(({ name, budgets }, index) => {
       const speed = ourSpeeds[index] ?? plainSpeed;
       const latency = ourLatencies[index] ?? plainLatency;
       const judged = budgets(speed.p50 / plainSpeed.p50, latency);

@@ -24,7 +24,7 @@ const RUNC_STATE = "/run/docker/runtime-runc/moby";
 interface Samples {
   readonly pause: number[];
   readonly raw: number[];
-  readonly hot: number[];
+  readonly frozen: number[];
   readonly durable: number[];
   readonly forkOne: number[];
   readonly forkTen: number[];
@@ -59,7 +59,7 @@ export async function pausing(bench: Bench): Promise<readonly Row[]> {
 }
 
 async function measure({ platform, quick, say }: Bench, { engine, runc }: Baselines, size: number): Promise<Samples> {
-  const timings = { pause: [], raw: [], hot: [], durable: [], eager: [], forkOne: [], forkTen: [] };
+  const timings = { pause: [], raw: [], frozen: [], durable: [], eager: [], forkOne: [], forkTen: [] };
   const samples: Samples = { ...timings, dockerStart: [], rawRestore: [] };
   const rounds = quick ? 1 : 7;
   const sandbox = await Sandbox.create({ timeoutMs: 1_800_000 });
@@ -74,7 +74,7 @@ async function measure({ platform, quick, say }: Bench, { engine, runc }: Baseli
       say(`pausing ${size} MB: ${round + 1} of ${rounds}`);
       samples.raw.push(await rawCheckpoint(platform, sandbox.sandboxId));
       samples.pause.push(await timed(() => sandbox.pause()));
-      samples.hot.push(await timed(() => Sandbox.connect(sandbox.sandboxId, { timeoutMs: 1_800_000 })));
+      samples.frozen.push(await timed(() => Sandbox.connect(sandbox.sandboxId, { timeoutMs: 1_800_000 })));
       samples.durable.push(await durable());
       if (round < BASELINE_ROUNDS) samples.rawRestore.push(await runc.take(size));
       if (round < DOCKER_ROUNDS) samples.dockerStart.push(await dockerRestore(engine, size));
@@ -162,7 +162,7 @@ function rows(bySize: ReadonlyMap<number, Samples>): Row[] {
 function rowsOf(size: number, samples: Samples, smallest: Summary): Row[] {
   const pause = summarise(samples.pause);
   const raw = { name: "freeze + runc checkpoint", ...summarise(samples.raw) };
-  const hot = summarise(samples.hot);
+  const frozen = summarise(samples.frozen);
   const durable = summarise(samples.durable);
   const docker = { name: "docker start --checkpoint", ...summarise(samples.dockerStart) };
   const forks = [
@@ -178,10 +178,10 @@ function rowsOf(size: number, samples: Samples, smallest: Summary): Row[] {
       budgets: [{ says: "≤ 1.3 x", value: pause.p50 / raw.p50, limit: 1.3, better: "less" }],
     }),
     row({
-      name: `resume hot, ${size} MB`,
+      name: `resume frozen, ${size} MB`,
       unit: "ms",
-      ours: hot,
-      budgets: [{ says: "≤ 15 ms", value: hot.p50, limit: 15, better: "less" }],
+      ours: frozen,
+      budgets: [{ says: "≤ 15 ms", value: frozen.p50, limit: 15, better: "less" }],
     }),
     row({
       name: `resume durable, ${size} MB`,

@@ -129,7 +129,7 @@ describe("the first packets", () => {
   };
 
   test.each(KINDS.filter(({ name }) => name !== "proxy").map((kind) => [kind.name, kind] as const))(
-    "after a resume, hot and out of storage, and of forks: %s",
+    "after resumes, from frozen memory and from the disk, and in forks: %s",
     async (_, kind) => {
       const [forbidden, allowed] = fresh();
       const sandbox = await ownSandbox({ timeoutMs: 300_000, network: kind.network(forbidden, allowed) });

@@ -1,4 +1,4 @@
-/** Ten rounds of pause and resume, hot and out of storage, with the agent killed in between: not one byte changes. */
+/** Ten rounds of pause and resume, of frozen containers and out of storage, with the agent killed in between: not one byte changes. */
 
 import { Sandbox } from "e2b";
 import { beforeAll, expect, test } from "vitest";

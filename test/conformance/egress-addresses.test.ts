@@ -2,7 +2,7 @@
 
 import { ALL_TRAFFIC } from "e2b";
 import { describe, expect, test } from "vitest";
-import { NOTHING, reach, reached, resolvesAt, sandboxWith, sleepAndWake } from "../support/egress.ts";
+import { NOTHING, pauseAndResume, reach, reached, resolvesAt, sandboxWith } from "../support/egress.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, FORBIDDEN } from "../support/internet/plan.ts";
 import { openPlatform } from "../support/platform.ts";
@@ -42,7 +42,7 @@ describe("egress by address", () => {
     const sandbox = await sandboxWith({ allowOut: [eight], denyOut: NOTHING });
     const expected = { [eight]: "ok", [one]: "blocked" };
     expect(await reach(sandbox, eight, one)).toEqual(expected);
-    expect(await reach(await sleepAndWake(sandbox), eight, one)).toEqual(expected);
+    expect(await reach(await pauseAndResume(sandbox), eight, one)).toEqual(expected);
   });
 
   test("TestEgressFirewallEmptyConfig", async () => {
@@ -121,7 +121,7 @@ describe("allow_internet_access", () => {
   });
 
   test.each([true, false])("TestInternetAccessResumedSbx: %s", async (allowInternetAccess) => {
-    const sandbox = await sleepAndWake(await ownSandbox({ allowInternetAccess }));
+    const sandbox = await pauseAndResume(await ownSandbox({ allowInternetAccess }));
     const expected = allowInternetAccess ? "ok" : "blocked";
     expect(await reach(sandbox, eight, "google.example")).toEqual({ [eight]: expected, "google.example": expected });
   });

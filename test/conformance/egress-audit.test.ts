@@ -2,7 +2,7 @@
 
 import { ALL_TRAFFIC, type Sandbox } from "e2b";
 import { describe, expect, test } from "vitest";
-import { NOTHING, reach, reached, resolvesAt, sandboxWith, sleepAndWake } from "../support/egress.ts";
+import { NOTHING, pauseAndResume, reach, reached, resolvesAt, sandboxWith } from "../support/egress.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, SOCKS_PORT } from "../support/internet/plan.ts";
 import { api, openPlatform } from "../support/platform.ts";
@@ -154,7 +154,7 @@ describe("network/log", () => {
     const denied = async () => (await log(sandbox)).filter(({ destination }) => destination === one);
     await expect.poll(async () => (await denied()).length).toBeGreaterThan(0);
     const before = await denied();
-    await sleepAndWake(sandbox);
+    await pauseAndResume(sandbox);
     expect(await denied()).toEqual(expect.arrayContaining([...before]));
   });
 

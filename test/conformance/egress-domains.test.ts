@@ -2,7 +2,7 @@
 
 import { ALL_TRAFFIC, type SandboxNetworkOpts } from "e2b";
 import { describe, expect, test } from "vitest";
-import { ask, greeting, halfClose, NOTHING, reach, reached, sandboxWith, sleepAndWake } from "../support/egress.ts";
+import { ask, greeting, halfClose, NOTHING, pauseAndResume, reach, reached, sandboxWith } from "../support/egress.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, PORT } from "../support/internet/plan.ts";
 import { openPlatform } from "../support/platform.ts";
@@ -82,7 +82,7 @@ describe("egress by name", () => {
     const expected = { "google.example": "ok", "cloudflare.example": "blocked", [one]: "blocked" };
     const names = Object.keys(expected);
     expect(await reach(sandbox, ...names)).toEqual(expected);
-    expect(await reach(await sleepAndWake(sandbox), ...names)).toEqual(expected);
+    expect(await reach(await pauseAndResume(sandbox), ...names)).toEqual(expected);
   });
 
   test("TestEgressFirewallHTTPDomainFiltering", async () => {

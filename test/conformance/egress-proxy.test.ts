@@ -7,12 +7,12 @@ import {
   greeting,
   halfClose,
   NOTHING,
+  pauseAndResume,
   putNetwork,
   reach,
   reached,
   resolvesAt,
   sandboxWith,
-  sleepAndWake,
 } from "../support/egress.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, FORBIDDEN, SOCKS_PORT, SOCKS_USER } from "../support/internet/plan.ts";
@@ -121,7 +121,7 @@ describe("a sandbox with an egress proxy", () => {
   });
 
   test("keeps it over pause and resume, and a fork has it too", async () => {
-    const sandbox = await sleepAndWake(await sandboxWith({ egressProxy: locked }));
+    const sandbox = await pauseAndResume(await sandboxWith({ egressProxy: locked }));
     const watch = await internet.watch();
     expect(await reach(sandbox, eight)).toEqual({ [eight]: "ok" });
     expect(await reach(await forkOf(sandbox), eight)).toEqual({ [eight]: "ok" });

@@ -2,7 +2,7 @@
 
 import { ALL_TRAFFIC, type SandboxNetworkUpdate } from "e2b";
 import { describe, expect, test } from "vitest";
-import { keepConnection, NOTHING, putNetwork, reach, sandboxWith, sleepAndWake } from "../support/egress.ts";
+import { keepConnection, NOTHING, pauseAndResume, putNetwork, reach, sandboxWith } from "../support/egress.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, PORT, SOCKS_PORT } from "../support/internet/plan.ts";
 import { openPlatform } from "../support/platform.ts";
@@ -100,14 +100,14 @@ describe("TestUpdateNetworkConfig", () => {
     const own = await ownSandbox();
     await own.updateNetwork({ allowOut: [eight, "google.example"], denyOut: NOTHING });
     const expected = { [eight]: "ok", "google.example": "ok", [one]: "blocked", "cloudflare.example": "blocked" };
-    expect(await reach(await sleepAndWake(own), ...Object.keys(expected))).toEqual(expected);
+    expect(await reach(await pauseAndResume(own), ...Object.keys(expected))).toEqual(expected);
     expect((await own.getInfo()).network).toMatchObject({ allowOut: [eight, "google.example"], denyOut: NOTHING });
   });
 
   test("pause_resume_preserves_allow_internet_access_false", async () => {
     const own = await ownSandbox();
     await own.updateNetwork({ allowInternetAccess: false });
-    expect(await reach(await sleepAndWake(own), eight, "google.example")).toEqual({
+    expect(await reach(await pauseAndResume(own), eight, "google.example")).toEqual({
       [eight]: "blocked",
       "google.example": "blocked",
     });

@@ -2,10 +2,10 @@
 
 import { Template, waitForPort } from "e2b";
 import { expect, test } from "vitest";
+import { visit } from "../support/pausing.ts";
 import { openPlatform } from "../support/platform.ts";
 import { run } from "../support/programs.ts";
 import { ownSandbox } from "../support/sdk.ts";
-import { visit } from "../support/sleeping.ts";
 import { buildTemplate, fresh } from "../support/templates.ts";
 
 const platform = openPlatform();

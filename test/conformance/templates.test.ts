@@ -2,9 +2,9 @@
 
 import { BuildError, Sandbox, Template, type TemplateClass, waitForPort } from "e2b";
 import { expect, test } from "vitest";
+import { visit } from "../support/pausing.ts";
 import { openPlatform } from "../support/platform.ts";
 import { ownSandbox, refusal } from "../support/sdk.ts";
-import { visit } from "../support/sleeping.ts";
 import { buildTemplate, contextOf, fresh, removeAfterwards, SIZE } from "../support/templates.ts";
 
 const platform = openPlatform();

@@ -1,4 +1,4 @@
-/** Pause and resume on the real engine: hot, out of memory on the disk, and from the disk alone. */
+/** Pause and resume on the real Docker daemon: of a frozen container, from memory on the disk, and from the disk alone. */
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -58,7 +58,7 @@ const count = async (address: string) => Number((await command(address, "cat /tm
 describe("pause and resume", () => {
   let agent: RealAgent;
   beforeAll(async () => {
-    agent = await realAgent({ SVC_HOT_SECONDS: "3600" });
+    agent = await realAgent({ SVC_FROZEN_SECONDS: "3600" });
   });
   afterAll(() => agent.close());
 
@@ -83,10 +83,10 @@ describe("pause and resume", () => {
     return { pid, sums: await sums() };
   };
 
-  test("hot and durable, over and over: processes, memory and files are there again, and time stood still", async () => {
+  test("processes, memory and files are there after each resume, from frozen memory and from the disk, and no time has passed", async () => {
     let started = await agent.start();
     const { pid, sums } = await busy(started);
-    for (const round of ["hot", "memory", "hot", "memory"]) {
+    for (const round of ["frozen", "memory", "frozen", "memory"]) {
       const before = await count(started.address);
       const captured = await pause(started.executionId);
       expect(captured).toMatchObject({ memory: true, sandboxId: started.sandboxId });

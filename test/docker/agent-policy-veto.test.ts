@@ -92,10 +92,10 @@ const replace = (body: EgressPolicy) =>
   agent.call.replaceEgress({ params: { executionId: sandbox.executionId }, body });
 
 test.each<readonly [string, EgressPolicy, EgressPolicy, string]>([
-  ["closes everything", OPEN, CLOSED, "as asked"],
-  ["closes everything and brings a rule", OPEN, { ...CLOSED, rules: RULES }, "not told"],
-  ["closes everything and keeps a rule", { ...OPEN, rules: RULES }, { ...CLOSED, rules: RULES }, "not told"],
-  ["closes everything and takes a rule away", { ...OPEN, rules: RULES }, CLOSED, "as asked"],
+  ["closes everything", OPEN, CLOSED, "applied"],
+  ["closes everything and brings a rule", OPEN, { ...CLOSED, rules: RULES }, "not applied"],
+  ["closes everything and keeps a rule", { ...OPEN, rules: RULES }, { ...CLOSED, rules: RULES }, "not applied"],
+  ["closes everything and takes a rule away", { ...OPEN, rules: RULES }, CLOSED, "applied"],
 ])("an update that %s is in force at once with a stopped envd", async (_what, before, after, trust) => {
   await replace(before);
   expect(await reach()).toBe("hello");
@@ -114,9 +114,9 @@ test("an open connection is cut, and the sandbox gets its authority once envd an
   const answer = await replace(policy).catch((error: unknown) => error);
   await shell("touch /tmp/go");
   expect((await held).output).toMatch(/^(cut|closed)/);
-  expect(answer).toEqual({ trust: "not told" });
+  expect(answer).toEqual({ trust: "not applied" });
   expect((await shell("cat /run/svc/ca.pem")).code).not.toBe(0);
   await envd("CONT");
-  await expect.poll(() => replace(policy), { timeout: 30_000 }).toEqual({ trust: "as asked" });
+  await expect.poll(() => replace(policy), { timeout: 30_000 }).toEqual({ trust: "applied" });
   expect((await shell("grep -c BEGIN /run/svc/ca.pem")).code).toBe(0);
 });

@@ -30,7 +30,7 @@ async function counting(agent: RealAgent): Promise<Started> {
 describe("kill -9 of the agent", () => {
   let agent: RealAgent;
   beforeAll(async () => {
-    agent = await realAgent({ SVC_HOT_SECONDS: "3600" });
+    agent = await realAgent({ SVC_FROZEN_SECONDS: "3600" });
   });
   afterAll(() => agent.close());
 
@@ -187,7 +187,7 @@ describe("while the orchestrator is away", () => {
     expect(agent.exits).toEqual([]);
     const [snapshot] = stored();
     const origin = { is: "paused" as const, snapshotId: snapshot?.snapshotId ?? "", memory: true };
-    expect((await agent.start({ sandboxId: started.sandboxId, origin })).restored).toBe("hot");
+    expect((await agent.start({ sandboxId: started.sandboxId, origin })).restored).toBe("frozen");
   });
 });
 

@@ -108,7 +108,7 @@ describe("the firewall", () => {
   /** Of what the watcher did: calls because of somebody else's change, and tables put back. */
   const counts = async () => (await order({ do: "counts" })).result as { noticed: number; repaired: number };
   const decisions = async () =>
-    (await order({ do: "decisions" })).result as { flows: Record<string, unknown>[]; untold: [string, number][] };
+    (await order({ do: "decisions" })).result as { flows: Record<string, unknown>[]; unlogged: [string, number][] };
 
   beforeAll(async () => {
     await tidy();
@@ -475,7 +475,7 @@ for port in range(1000, 1400):
     await text(2, "python3", "-c", FLOOD);
     const flood = await decisions();
     expect(flood.flows.length).toBeLessThan(200);
-    expect(flood.untold.find(([source]) => source === "10.218.0.2")?.[1]).toBeGreaterThan(200);
+    expect(flood.unlogged.find(([source]) => source === "10.218.0.2")?.[1]).toBeGreaterThan(200);
   });
 
   test("what is forgotten leaves nothing", async () => {

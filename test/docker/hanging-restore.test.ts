@@ -26,7 +26,7 @@ beforeAll(async () => {
   work = await mkdtemp(join(tmpdir(), "svc-hang-"));
   await run("cc", ["-Os", "-Wall", "-o", join(work, "lease"), join(import.meta.dirname, "../support/criu/lease.c")]);
   const settings = {
-    SVC_HOT_SECONDS: "0",
+    SVC_FROZEN_SECONDS: "0",
     // Two at a time, and one of one project.
     SVC_BOOT_CONCURRENCY: "2",
     SVC_START_LIMIT_MS: "120000",

@@ -36,7 +36,7 @@ let criu: HeldCriu;
 beforeAll(async () => {
   criu = await heldCriu();
   await criu.holdAt();
-  const settings = { SVC_HOT_SECONDS: "0", SVC_TEST_PROGRAMS: criu.programs };
+  const settings = { SVC_FROZEN_SECONDS: "0", SVC_TEST_PROGRAMS: criu.programs };
   agent = await realAgent(settings, new URL("../support/criu/agent.ts", import.meta.url));
 });
 afterEach(() => criu.holdAt());

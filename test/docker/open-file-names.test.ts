@@ -31,7 +31,7 @@ let criu: HeldCriu;
 beforeAll(async () => {
   criu = await heldCriu();
   await criu.holdAt();
-  const settings = { SVC_HOT_SECONDS: "3600", SVC_TEST_PROGRAMS: criu.programs };
+  const settings = { SVC_FROZEN_SECONDS: "3600", SVC_TEST_PROGRAMS: criu.programs };
   agent = await realAgent(settings, new URL("../support/criu/agent.ts", import.meta.url));
 });
 afterAll(async () => {
@@ -85,7 +85,7 @@ test("a paused sandbox has none when it is thawed, restored from the disk or boo
   const started = await holding();
   const first = await pause(started);
   const thawed = await resume(started, first.snapshotId, true);
-  expect(thawed.restored).toBe("hot");
+  expect(thawed.restored).toBe("frozen");
   expect(await names(thawed)).toMatch(CLEAN);
   expect(await read(thawed)).toBe("text");
   const second = await pause(thawed);

@@ -12,7 +12,7 @@ const ROOT = { user: "root" };
 
 let agent: RealAgent;
 beforeAll(async () => {
-  agent = await realAgent({ SVC_HOT_SECONDS: "0" });
+  agent = await realAgent({ SVC_FROZEN_SECONDS: "0" });
 });
 afterAll(() => agent.close());
 

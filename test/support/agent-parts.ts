@@ -67,7 +67,7 @@ export interface PartsOptions {
   readonly queueMs?: number;
   /** Of the SQLite file; in memory without it. */
   readonly databasePath?: string;
-  readonly hotSeconds?: number;
+  readonly frozenSeconds?: number;
   readonly restoreLimitMs?: number;
   readonly projectSnapshotQuotaMb?: number;
   readonly disk?: Partial<typeof roomyDisk>;
@@ -76,8 +76,8 @@ export interface PartsOptions {
   readonly before?: Recovered;
 }
 
-function settingsOf({ hotSeconds = 3_600, projectSnapshotQuotaMb = 0 }: PartsOptions) {
-  return { hotSeconds, hotReservedMb: 0, lazyPagesMb: 1_000, projectSnapshotQuotaMb };
+function settingsOf({ frozenSeconds = 3_600, projectSnapshotQuotaMb = 0 }: PartsOptions) {
+  return { frozenSeconds, frozenReservedMb: 0, lazyPagesMb: 1_000, projectSnapshotQuotaMb };
 }
 
 export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
@@ -115,12 +115,12 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
   });
   const { before } = options;
   if (before !== undefined) {
-    const kept = [...before.sandboxes, ...before.hot].map(({ container }) => container.slot.number);
+    const kept = [...before.sandboxes, ...before.frozen].map(({ container }) => container.slot.number);
     slots.adopt(kept, before.leftoverSlots, before.cleared);
   }
   const launchDeps = { ...common, provision, disposal, store: stores.executions };
   const teardown = new Teardown(log);
-  const nothing = { sandboxes: [], pooled: [], leftoverSlots: [], cleared: Promise.resolve(), hot: [] };
+  const nothing = { sandboxes: [], pooled: [], leftoverSlots: [], cleared: Promise.resolve(), frozen: [] };
   const storing = startSnapshots(
     {
       ...common,

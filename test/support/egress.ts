@@ -125,7 +125,7 @@ export function putNetwork(platform: Platform, sandboxId: string, body: unknown,
 }
 
 /** Paused and back, from memory that was kept. */
-export async function sleepAndWake(sandbox: Sandbox): Promise<Sandbox> {
+export async function pauseAndResume(sandbox: Sandbox): Promise<Sandbox> {
   await sandbox.pause();
   return Sandbox.connect(sandbox.sandboxId, { timeoutMs: 120_000 });
 }

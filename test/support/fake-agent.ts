@@ -65,7 +65,7 @@ export interface FakeAgent extends FakeBuilds {
   onRemove: (snapshotId: string) => Promise<void> | void;
   /** Replaces what a new policy does; call `set` for the usual. */
   onEgress: (policy: EgressPolicy, set: () => void) => Promise<void> | void;
-  trust: "as asked" | "not told";
+  trust: "applied" | "not applied";
   /** Answers a question about a flow; what was asked is in `checks`. */
   onCheck: (policy: EgressPolicy) => NetworkCheck;
   readonly checks: object[];
@@ -273,7 +273,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     onCheckpoint: (_capture, take) => take(),
     onRemove: () => undefined,
     onEgress: (_policy, set) => set(),
-    trust: "as asked",
+    trust: "applied",
     onCheck: () => ({ verdict: "allow", rule: "default", reason: "nothing denies it", dial: "address", addresses: [] }),
     checks: [],
     networkLog: { entries: [], suppressed: 0 },

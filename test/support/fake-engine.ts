@@ -93,7 +93,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const built = fakeBuilds({
     step,
     imageOf: (id) => known(id).spec.build.image,
-    at: (address) => awake(address).id,
+    at: (address) => runningAt(address).id,
     inUse: () => [...containers.values()].map(({ spec }) => spec.build.image),
   });
   const known = (id: string): FakeContainer => {
@@ -196,7 +196,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       ({ running, netns }) =>
         running && netns !== undefined && plan.slot(Number(netns.split("-").at(-1))).address === address,
     );
-  const awake = (address: string): FakeContainer => {
+  const runningAt = (address: string): FakeContainer => {
     const container = at(address);
     if (container === undefined || container.frozen) throw new AppError("unavailable", "the sandbox did not answer");
     return container;
@@ -205,30 +205,30 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const envd: Envd = {
     async ready({ address }) {
       await step("ready");
-      awake(address);
+      runningAt(address);
     },
     async warm({ address }) {
       await step("warm");
-      awake(address);
+      runningAt(address);
     },
     async init({ address }, body) {
       await step("init");
-      awake(address).init = body;
+      runningAt(address).init = body;
     },
     async trust({ address }, caBundle) {
-      awake(address).init = { ...(awake(address).init as EnvdInit), caBundle };
+      runningAt(address).init = { ...(runningAt(address).init as EnvdInit), caBundle };
     },
     async suspendWatches({ address }) {
       await step("suspend");
-      awake(address).watches = false;
+      runningAt(address).watches = false;
     },
     async resumeWatches({ address }) {
       await step("watch");
-      awake(address).watches = true;
+      runningAt(address).watches = true;
     },
     async logs({ address }) {
       await step("logs");
-      awake(address);
+      runningAt(address);
       return state.logs;
     },
   };

@@ -41,7 +41,7 @@ export function fakeNetwork(step: (name: string) => Promise<void>) {
       rules.delete(link);
     },
     repair: () => Promise.resolve(false),
-    decisions: () => Promise.resolve({ flows: [], untold: new Map() }),
+    decisions: () => Promise.resolve({ flows: [], unlogged: new Map() }),
     watch: () => undefined,
     stop: () => undefined,
   };

@@ -72,8 +72,8 @@ async function carryOut(order: Order): Promise<unknown> {
     case "counts":
       return counts;
     case "decisions": {
-      const { flows, untold } = await firewall.decisions();
-      return { flows, untold: [...untold] };
+      const { flows, unlogged } = await firewall.decisions();
+      return { flows, unlogged: [...unlogged] };
     }
     case "watch":
       return watch();

@@ -197,12 +197,12 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     stop: (executionId) => connection.call.stopExecution({ params: { executionId } }),
     async drop() {
       await end("SIGTERM");
-      environment["SVC_HOT_SECONDS"] = "0";
+      environment["SVC_FROZEN_SECONDS"] = "0";
       await launch();
       const frozen = async () => (await containers()).filter(({ state }) => state === "running").length;
       while ((await frozen()) > 0) await new Promise((resolve) => setTimeout(resolve, 50));
       await end("SIGTERM");
-      Object.assign(environment, { SVC_HOT_SECONDS: "300" }, settings);
+      Object.assign(environment, { SVC_FROZEN_SECONDS: "300" }, settings);
       await launch();
     },
     crash: () => end("SIGKILL"),

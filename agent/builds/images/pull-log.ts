@@ -19,7 +19,7 @@ const STEP = 10;
 
 export function createPullLog(onProgress: (line: string) => void): PullLog {
   const layers = new Map<string, { current: number; total: number }>();
-  const state = { rest: "", error: undefined as string | undefined, told: 0, layers: 0 };
+  const state = { rest: "", error: undefined as string | undefined, reported: 0, layers: 0 };
 
   const note = ({ id, status, error, progressDetail }: Progress) => {
     if (error !== undefined) state.error = error.slice(0, 500);
@@ -44,8 +44,8 @@ export function createPullLog(onProgress: (line: string) => void): PullLog {
     if (sum.total === 0) return;
     const percent = Math.floor((sum.current * 100) / sum.total / STEP) * STEP;
     // A layer that is heard of late makes the whole larger: said is said.
-    if (percent <= state.told) return;
-    state.told = percent;
+    if (percent <= state.reported) return;
+    state.reported = percent;
     onProgress(`Downloading ${percent} % of ${(sum.total / 1024 ** 2).toFixed(1)} MiB`);
   };
 

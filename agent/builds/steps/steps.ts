@@ -158,6 +158,6 @@ async function copy(
 }
 
 /** Describes the step and its duration, for the log. */
-export function told(step: BuildStep, prefix: string): string {
+export function stepTitle(step: BuildStep, prefix: string): string {
   return `${prefix} ${describeStep(step)}`;
 }

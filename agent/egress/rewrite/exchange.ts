@@ -30,7 +30,7 @@ const LENT_BYTES = 1024 * 1024;
 /** How long a destination that has answered may read the rest of the body. */
 const REST_OF_BODY_MS = 10_000;
 
-export interface Way {
+export interface Rewriting {
   readonly destination: Destination;
   readonly headers: Readonly<Record<string, string>>;
   readonly resolve: Resolve;
@@ -47,16 +47,16 @@ export interface Outgoing {
 }
 
 /** @throws {Refusal} or what `resolveHeaders` throws */
-export async function prepare(request: IncomingMessage, way: Way): Promise<Outgoing> {
+export async function prepare(request: IncomingMessage, rewriting: Rewriting): Promise<Outgoing> {
   const { method = "", url = "", httpVersion, rawHeaders } = request;
   const head = { method, url, httpVersion, rawHeaders };
-  const path = checkHead(head, way.destination);
+  const path = checkHead(head, rewriting.destination);
   // Its answer is the request as it arrived, with what the sandbox must not see.
-  if (method === "TRACE" && Object.keys(way.headers).length > 0)
+  if (method === "TRACE" && Object.keys(rewriting.headers).length > 0)
     throw new Refusal(405, "TRACE would show the headers of a rule");
-  const set = await resolveHeaders(way.headers, way.resolve);
+  const set = await resolveHeaders(rewriting.headers, rewriting.resolve);
   const rule = new Set([...set.keys()].map(fieldOf));
-  return { method, path, lines: outgoingHeaders(head, way.destination, set), rule };
+  return { method, path, lines: outgoingHeaders(head, rewriting.destination, set), rule };
 }
 
 /** @throws {Refusal} for a head that Node's client does not write; nothing is sent then */
@@ -100,7 +100,7 @@ function limitInformation(outgoing: ClientRequest): void {
 export async function exchange(
   request: IncomingMessage,
   response: ServerResponse,
-  way: Way,
+  rewriting: Rewriting,
   failed: (reason: string) => void,
 ): Promise<void> {
   const closed = new Promise<void>((resolve) => {
@@ -116,8 +116,8 @@ export async function exchange(
     answerRefusal(request, response, refusal);
   };
   try {
-    const outgoing = await prepare(request, way);
-    if (!response.closed) forward(request, response, { outgoing, upstream: way.upstream, refuse });
+    const outgoing = await prepare(request, rewriting);
+    if (!response.closed) forward(request, response, { outgoing, upstream: rewriting.upstream, refuse });
   } catch (error) {
     refuse(error);
   }

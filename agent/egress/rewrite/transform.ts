@@ -9,7 +9,7 @@ import { type SecureContext, TLSSocket } from "node:tls";
 import { hostName } from "../../../shared/policy/names.ts";
 import { answerRaw } from "./answer.ts";
 import type { Authority } from "./certificates.ts";
-import { exchange, MAX_HEAD_BYTES, type Way } from "./exchange.ts";
+import { exchange, MAX_HEAD_BYTES, type Rewriting } from "./exchange.ts";
 import { leavesOf } from "./leaves.ts";
 import type { Resolve } from "./placeholders.ts";
 import { type Destination, Refusal } from "./request-head.ts";
@@ -83,16 +83,16 @@ export function transform(socket: Socket, options: TransformOptions): Transforme
   socket.allowHalfOpen = true;
   limitHalfClosed(socket);
   if (first.length > 0) socket.unshift(first);
-  const way = { destination, headers: options.headers, resolve: options.resolve, upstream };
+  const rewriting = { destination, headers: options.headers, resolve: options.resolve, upstream };
   if (tls) {
     terminate(socket, options).then(
-      (secure) => serve(secure, way, failed),
+      (secure) => serve(secure, rewriting, failed),
       (error: unknown) => {
         failed(`the TLS handshake of the sandbox failed: ${why(error)}`);
         socket.destroy();
       },
     );
-  } else serve(socket, way, failed);
+  } else serve(socket, rewriting, failed);
   return {
     closed,
     destroy: () => {
@@ -147,7 +147,7 @@ async function terminate(socket: Socket, { hostname, authority }: TransformOptio
 }
 
 /** One HTTP server per connection, so that its state belongs to one client. */
-function serve(socket: Socket, way: Way, failed: (reason: string) => void): void {
+function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) => void): void {
   let waiting = 0;
   let turn = Promise.resolve();
   let clock: NodeJS.Timeout | undefined;
@@ -178,7 +178,7 @@ function serve(socket: Socket, way: Way, failed: (reason: string) => void): void
     turn = turn.then(async () => {
       // Nothing that was sent behind a request which ended the connection goes anywhere.
       if (socket.writableEnded || socket.destroyed) return;
-      await exchange(request, response, way, failed);
+      await exchange(request, response, rewriting, failed);
       waiting -= 1;
       if (waiting === 0 && !socket.destroyed) wait(IDLE_LIMIT_MS);
     });
@@ -194,10 +194,10 @@ function serve(socket: Socket, way: Way, failed: (reason: string) => void): void
     if (waiting > 0) return void client.destroy();
     if (isDeclined(request)) {
       client.unshift(Buffer.concat([withoutUpgrade(request), head]));
-      serve(client, way, failed);
+      serve(client, rewriting, failed);
       return;
     }
-    void upgrade(request, { socket: client, head }, way, failed);
+    void upgrade(request, { socket: client, head }, rewriting, failed);
   });
   server.on("clientError", (error: NodeJS.ErrnoException, client) => {
     // Its answer, if it has one, was given before this is called.

@@ -4,7 +4,7 @@ import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { answerRaw, refusalOf } from "./answer.ts";
-import { headText, prepare, relayAnswer, send, type Way } from "./exchange.ts";
+import { headText, prepare, type Rewriting, relayAnswer, send } from "./exchange.ts";
 import { Refusal, tokens, valuesOf, without } from "./request-head.ts";
 
 /** Upgrades that are ignored: this process speaks HTTP/1.1, checks each request's host, and begins no TLS inside. */
@@ -38,7 +38,7 @@ export function withoutUpgrade(request: IncomingMessage): Buffer {
 export async function upgrade(
   request: IncomingMessage,
   { socket, head }: { readonly socket: Socket; readonly head: Buffer },
-  way: Way,
+  rewriting: Rewriting,
   failed: (reason: string) => void,
 ): Promise<void> {
   const closed = new Promise<void>((resolve) => {
@@ -48,7 +48,7 @@ export async function upgrade(
   // The HTTP server has released the socket.
   socket.on("error", () => undefined);
   try {
-    await switchOver(request, { socket, head }, way);
+    await switchOver(request, { socket, head }, rewriting);
   } catch (error) {
     const refusal = refusalOf(error);
     failed(refusal.message);
@@ -60,18 +60,18 @@ export async function upgrade(
 async function switchOver(
   request: IncomingMessage,
   { socket, head }: { readonly socket: Socket; readonly head: Buffer },
-  way: Way,
+  rewriting: Rewriting,
 ): Promise<void> {
   const { rawHeaders, method = "" } = request;
   const lengths = valuesOf(rawHeaders, "content-length").filter((value) => value !== "0");
   if (lengths.length > 0 || valuesOf(rawHeaders, "transfer-encoding").length > 0 || method !== "GET")
     throw new Refusal(400, "a request to switch protocols must be a GET without a body");
   const wanted = wantedOf(request);
-  const { lines, ...rest } = await prepare(request, way);
+  const { lines, ...rest } = await prepare(request, rewriting);
   if (socket.closed) return;
   const call = send(
     { ...rest, lines: [...lines, "Connection", "Upgrade", "Upgrade", wanted.join(", ")] },
-    way.upstream,
+    rewriting.upstream,
   );
   socket.once("close", () => call.destroy());
   await new Promise<void>((resolve, reject) => {

@@ -12,7 +12,7 @@ import type { ContainerStore } from "../../store/containers.ts";
 const STOPPED_LIMIT_MS = 15_000;
 const POLL_MS = 10;
 
-export interface CoolingDeps {
+export interface EvictionDeps {
   readonly containers: Pick<Containers, "inspect" | "kill">;
   readonly disposal: Pick<Disposal, "kill">;
   readonly slots: Pick<Slots, "give">;
@@ -22,7 +22,7 @@ export interface CoolingDeps {
 
 export type Evict = (container: LiveContainer) => Promise<void>;
 
-export function createEviction({ containers, disposal, slots, annotations, store }: CoolingDeps): Evict {
+export function createEviction({ containers, disposal, slots, annotations, store }: EvictionDeps): Evict {
   return async (container) => {
     // All at once while they are frozen: no process may work on the disk while the first one dies.
     for (const pid of processes(container)) tryKill(pid);

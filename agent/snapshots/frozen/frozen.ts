@@ -7,11 +7,11 @@ import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Evict } from "./evict.ts";
-import { planHot } from "./frozen-plan.ts";
+import { planEviction } from "./frozen-plan.ts";
 
 const ROUND_MS = 1_000;
 
-export interface HotDeps {
+export interface FrozenContainersDeps {
   readonly evict: Evict;
   readonly keepMs: number;
   readonly freeMemory: () => number;
@@ -21,7 +21,7 @@ export interface HotDeps {
   readonly log: Log;
 }
 
-export interface Hot {
+export interface FrozenContainers {
   add(snapshotId: string, container: LiveContainer): void;
   /** Synchronous: two callers never get the same container. It is frozen. */
   take(snapshotId: string): LiveContainer | undefined;
@@ -36,7 +36,14 @@ export interface Hot {
   stop(): Promise<void>;
 }
 
-export function createHot({ evict, keepMs, freeMemory, reservedMemory, now, log }: HotDeps): Hot {
+export function createFrozenContainers({
+  evict,
+  keepMs,
+  freeMemory,
+  reservedMemory,
+  now,
+  log,
+}: FrozenContainersDeps): FrozenContainers {
   const entries = new Map<string, { readonly container: LiveContainer; readonly since: number }>();
   const dropping = new Map<string, Promise<void>>();
   const failed = new Map<string, LiveContainer>();
@@ -56,11 +63,11 @@ export function createHot({ evict, keepMs, freeMemory, reservedMemory, now, log 
     return done;
   };
 
-  const rounds = loop({ name: "hot", everyMs: ROUND_MS, log }, async () => {
+  const rounds = loop({ name: "frozen", everyMs: ROUND_MS, log }, async () => {
     for (const container of failed.values()) await drop(container);
     const kept = [...entries].map(([id, { since }]) => ({ id, since }));
     const free = freeMemory();
-    for (const id of planHot({ kept, now: now(), keepMs, freeMemory: free, reservedMemory })) {
+    for (const id of planEviction({ kept, now: now(), keepMs, freeMemory: free, reservedMemory })) {
       const container = entries.get(id)?.container;
       entries.delete(id);
       if (container === undefined) continue;

@@ -25,7 +25,7 @@ export interface Rescue {
 }
 
 export function createRescue(deps: RescueDeps): Rescue {
-  const { stores, gate, hot, now, log } = deps;
+  const { stores, gate, frozen, now, log } = deps;
   /** Start of the present dump (infinity), or end of the failed one, by container. */
   const blamed = new Map<string, number>();
 
@@ -55,7 +55,7 @@ export function createRescue(deps: RescueDeps): Rescue {
     gate
       .close(container.slot)
       .catch((error: unknown) => log.error({ err: error, sandboxId }, "could not close the network of a sandbox"));
-    hot.drop(container).catch(() => undefined);
+    frozen.drop(container).catch(() => undefined);
   };
 
   return {

@@ -8,12 +8,12 @@ import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
-import type { Hot } from "../frozen/frozen.ts";
+import type { FrozenContainers } from "../frozen/frozen.ts";
 import { type IdentifyDeps, identify, intend } from "./reinitialise.ts";
 import { type Reinitialise, type ReinitialiseDeps, reinitialise } from "./restore.ts";
 
 export interface ResumeDeps extends ReinitialiseDeps, IdentifyDeps {
-  readonly hot: Pick<Hot, "add" | "take" | "drop" | "dropped">;
+  readonly frozen: Pick<FrozenContainers, "add" | "take" | "drop" | "dropped">;
   /** One operation at a time per snapshot. */
   readonly mutex: KeyedMutex;
 }
@@ -32,12 +32,12 @@ export function resume(
 ): Promise<Launched> {
   return deps.mutex(origin.snapshotId, async () => {
     const resuming = { executionId, body, snapshot: find(origin, body, deps) };
-    const frozen = deps.hot.take(origin.snapshotId);
+    const frozen = deps.frozen.take(origin.snapshotId);
     if (frozen !== undefined && origin.memory) {
       const thawed = await thaw(resuming, frozen, deps, signal);
       if (thawed !== undefined) return thawed;
-    } else if (frozen !== undefined) await deps.hot.drop(frozen);
-    await deps.hot.dropped(resuming.snapshot.disk.containerId);
+    } else if (frozen !== undefined) await deps.frozen.drop(frozen);
+    await deps.frozen.dropped(resuming.snapshot.disk.containerId);
     return startAgain(resuming, origin.memory && resuming.snapshot.memory, deps, signal);
   });
 }
@@ -63,7 +63,7 @@ async function thaw(
   teardown.add("freeze", async () => {
     // Whoever wants it next gets it as it was: its processes may have worked in between, and its disk shows that.
     await container.cgroup.freeze();
-    deps.hot.add(snapshot.id, container);
+    deps.frozen.add(snapshot.id, container);
   });
   try {
     intend(resuming, container.id, deps, teardown);
@@ -72,13 +72,13 @@ async function thaw(
     // Not before: until then its memory may have to be restored, and that needs them.
     await clearLinks(container, snapshot.id, deps);
     deps.stores.snapshots.spend(snapshot.id, () => deps.stores.executions.markRunning(resuming.executionId, startedAt));
-    return { container, startedAt, warm: false, restored: "hot" };
+    return { container, startedAt, warm: false, restored: "frozen" };
   } catch (error) {
     await teardown.run();
     if (signal.aborted) throw error;
     deps.log.warn({ err: error, snapshotId: snapshot.id }, "frozen container is not usable, restoring its memory");
-    const again = deps.hot.take(snapshot.id);
-    if (again !== undefined) await deps.hot.drop(again);
+    const again = deps.frozen.take(snapshot.id);
+    if (again !== undefined) await deps.frozen.drop(again);
     return undefined;
   }
 }

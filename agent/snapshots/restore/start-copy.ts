@@ -40,14 +40,14 @@ export async function startCopy(
     if (!memory) await clearLinks(container, snapshot.id, deps);
     // Its memory still has the original's token.
     const currentToken = memory ? snapshot.disk.controlToken : undefined;
-    const told = {
+    const copy = {
       executionId,
       body,
       container,
       watches: memory,
       ...(currentToken === undefined ? {} : { currentToken }),
     };
-    const startedAt = await identify(told, deps, { teardown, signal });
+    const startedAt = await identify(copy, deps, { teardown, signal });
     await verified;
     deps.stores.executions.markRunning(executionId, startedAt);
     teardown.release();

@@ -7,13 +7,13 @@ import type { Log } from "../../../shared/program/log.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
 import type { Snapshot, SnapshotStore } from "../../store/snapshots.ts";
-import type { Hot } from "../frozen/frozen.ts";
+import type { FrozenContainers } from "../frozen/frozen.ts";
 import type { SnapshotFiles } from "./files.ts";
 
 export interface SnapshotsDeps {
   readonly store: SnapshotStore;
   readonly files: SnapshotFiles;
-  readonly hot: Pick<Hot, "take" | "dropped">;
+  readonly frozen: Pick<FrozenContainers, "take" | "dropped">;
   readonly containers: Pick<Containers, "remove" | "removeImage">;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   /** One operation at a time per snapshot. */
@@ -33,18 +33,18 @@ export interface Snapshots {
   settled(): Promise<void>;
 }
 
-export function createSnapshots({ store, files, hot, containers, disposal, mutex, log }: SnapshotsDeps): Snapshots {
+export function createSnapshots({ store, files, frozen, containers, disposal, mutex, log }: SnapshotsDeps): Snapshots {
   const background = new Set<Promise<void>>();
 
   const removeDisk = async ({ id, disk }: Snapshot) => {
-    const frozen = hot.take(id);
-    if (frozen === undefined) {
-      await hot.dropped(disk.containerId);
+    const container = frozen.take(id);
+    if (container === undefined) {
+      await frozen.dropped(disk.containerId);
       await containers.remove(disk.containerId);
       return;
     }
-    await disposal.kill(frozen);
-    disposal.remove(frozen);
+    await disposal.kill(container);
+    disposal.remove(container);
   };
 
   const remove = (id: string): Promise<void> =>

@@ -6,7 +6,7 @@ import type { Envd } from "../../containers/envd.ts";
 import type { Gate } from "../../network/gate.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
-import type { Hot } from "../frozen/frozen.ts";
+import type { FrozenContainers } from "../frozen/frozen.ts";
 import type { Capture, CaptureDeps } from "./memory-to-disk.ts";
 import { captureMemory, diskOf, toCaptured } from "./memory-to-disk.ts";
 import { refuseTraced } from "./traced.ts";
@@ -15,13 +15,13 @@ export interface PauseDeps extends CaptureDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions">;
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
   readonly gate: Pick<Gate, "open" | "hold" | "close">;
-  readonly hot: Pick<Hot, "add" | "drop">;
+  readonly frozen: Pick<FrozenContainers, "add" | "drop">;
   /** Reads the last log lines; never throws, is quick. */
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
 }
 
 export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps): Promise<Captured> {
-  const { stores, envd, gate, hot, now, log } = deps;
+  const { stores, envd, gate, frozen, now, log } = deps;
   const { executionId, sandboxId, projectId, container, egress } = sandbox;
   const { snapshotId, memory } = capture;
   const at = { address: container.slot.address, controlToken: container.controlToken };
@@ -68,8 +68,8 @@ export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps)
       .catch((error: unknown) =>
         log.error({ err: error, sandboxId }, "could not close the network of a paused sandbox"),
       );
-    if (memory) hot.add(snapshotId, container);
-    else hot.drop(container).catch(() => undefined);
+    if (memory) frozen.add(snapshotId, container);
+    else frozen.drop(container).catch(() => undefined);
     return toCaptured({ executionId, sandboxId, id: snapshotId, image: undefined, memory, ...stored });
   } catch (error) {
     await teardown.run();

@@ -132,25 +132,25 @@ export class DirectoryWatch implements Owner {
   }
 
   /** Handles a new directory. Entries made before it is watched have no events: a listing finds and reports them. */
-  async #follow(directory: string, tellContent: boolean): Promise<void> {
+  async #follow(directory: string, reportContent: boolean): Promise<void> {
     if (!(await this.#arm(directory, true))) return;
-    const told: string[] = [];
-    await this.#armBelow([directory], tellContent ? told : undefined);
-    if (told.length === 0) return;
+    const reported: string[] = [];
+    await this.#armBelow([directory], reportContent ? reported : undefined);
+    if (reported.length === 0) return;
     await this.#hub.sync();
     // The backlog now holds every event before this; later ones are new.
-    this.#enqueue({ forget: told });
+    this.#enqueue({ forget: reported });
   }
 
-  /** Watches all directories below those given. With `told`, entries found are reported as created. */
-  async #armBelow(from: readonly string[], told: string[] | undefined): Promise<void> {
+  /** Watches all directories below those given. With `reported`, entries found are reported as created. */
+  async #armBelow(from: readonly string[], reported: string[] | undefined): Promise<void> {
     let level = [...from];
     while (level.length > 0 && !this.#closed) {
       const next: string[] = [];
       for (let i = 0; i < level.length; i += ARM_AT_ONCE) {
         const found = await Promise.all(level.slice(i, i + ARM_AT_ONCE).map((directory) => this.#look(directory)));
         for (const entry of found.flat()) {
-          if (told !== undefined) await this.#tellFound(entry, told);
+          if (reported !== undefined) await this.#reportFound(entry, reported);
           if (entry.directory && (await this.#arm(entry.name, true))) next.push(entry.name);
         }
       }
@@ -158,9 +158,9 @@ export class DirectoryWatch implements Owner {
     }
   }
 
-  async #tellFound({ name, directory }: Found, told: string[]): Promise<void> {
+  async #reportFound({ name, directory }: Found, reported: string[]): Promise<void> {
     this.#foreseen.add(name);
-    told.push(name);
+    reported.push(name);
     this.#sink.event({ name, type: EventType.CREATE });
     if (directory) return;
     const stats = await stat(posix.join(this.#root, name)).catch(() => undefined);

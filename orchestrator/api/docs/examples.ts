@@ -114,11 +114,11 @@ const HEADERS: Readonly<Record<string, string>> = {
   team: "X-Team-ID: $TEAM_ID",
 };
 
-/** Of the ways to say who calls, the one that most people have. */
+/** The authentication scheme that most callers have. */
 function credentials({ security }: Operation): string[] {
-  const way =
+  const scheme =
     security.find((each) => "apiKey" in each) ?? security.find((each) => "admin" in each) ?? security[0] ?? {};
-  return Object.keys(way).flatMap((name) => HEADERS[name] ?? []);
+  return Object.keys(scheme).flatMap((name) => HEADERS[name] ?? []);
 }
 
 function quoted(text: string): string {

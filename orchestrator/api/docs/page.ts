@@ -70,12 +70,12 @@ function exampleAnswer(operation: Operation): string {
 
 function authLine({ security }: Operation): string {
   if (security.length === 0) return "<p>No authentication.</p>";
-  const ways = security.map((way) =>
-    Object.keys(way)
+  const schemes = security.map((scheme) =>
+    Object.keys(scheme)
       .map((name) => AUTH[name] ?? name)
       .join(" with "),
   );
-  return `<p>Authentication: ${ways.map(escape).join(", or ")}.</p>`;
+  return `<p>Authentication: ${schemes.map(escape).join(", or ")}.</p>`;
 }
 
 const AUTH: Readonly<Record<string, string>> = {

@@ -21,15 +21,15 @@ import type { Store } from "../../store/store.ts";
 import type { Resuming } from "./resume.ts";
 import type { Transitions } from "./transitions.ts";
 
-export interface Waking {
-  readonly wake: AutoResume;
+export interface AutoResuming {
+  readonly autoResume: AutoResume;
   /** Paused sandboxes that a signed URL may resume. */
   pausedSandboxes(): Promise<readonly PausedSandbox[]>;
   /** A sandbox was paused: drops the cached list of paused sandboxes. */
   changed(): void;
 }
 
-export interface WakingDeps {
+export interface AutoResumingDeps {
   readonly store: Store;
   readonly routes: Pick<EdgeRoutes, "lookup">;
   readonly resuming: Resuming;
@@ -47,17 +47,17 @@ export interface WakingDeps {
 /** Shortest life of a sandbox that traffic resumed [REF]. */
 const LEAST_SECONDS = 300;
 /** How long the list of paused sandboxes is cached, so that wrong signatures do not read the table each time. */
-const SLEEPERS_FRESH_MS = 1_000;
+const PAUSED_FRESH_MS = 1_000;
 const ROUNDS = 3;
 
 const NOT_FOUND: AutoResumeResult = { is: "not_found" };
 
-export function createWaking(deps: WakingDeps): Waking {
+export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
   const { store } = deps;
   let waiting = 0;
   let known: { readonly at: number; readonly list: Promise<readonly PausedSandbox[]> } | undefined;
 
-  async function wakeNow(sandboxId: string, port: number, tokens: VisitorTokens): Promise<AutoResumeResult> {
+  async function resumeNow(sandboxId: string, port: number, tokens: VisitorTokens): Promise<AutoResumeResult> {
     for (let round = 0; round < ROUNDS; round++) {
       const record = await store.sandboxes.get(sandboxId);
       if (record === undefined) return NOT_FOUND;
@@ -101,12 +101,12 @@ export function createWaking(deps: WakingDeps): Waking {
   }
 
   return {
-    async wake(sandboxId, port, tokens, signal) {
+    async autoResume(sandboxId, port, tokens, signal) {
       if (waiting >= deps.limit)
-        return { is: "limited", message: "Too many requests are waiting for sandboxes to wake" };
+        return { is: "limited", message: "Too many requests are waiting for paused sandboxes to resume" };
       waiting++;
       try {
-        const work = wakeNow(sandboxId, port, tokens).catch((reason: unknown) => failure(sandboxId, reason));
+        const work = resumeNow(sandboxId, port, tokens).catch((reason: unknown) => failure(sandboxId, reason));
         return await within(work, signal, deps.timeoutMs);
       } finally {
         waiting--;
@@ -114,7 +114,7 @@ export function createWaking(deps: WakingDeps): Waking {
     },
 
     pausedSandboxes() {
-      if (known === undefined || deps.now() - known.at > SLEEPERS_FRESH_MS) {
+      if (known === undefined || deps.now() - known.at > PAUSED_FRESH_MS) {
         known = { at: deps.now(), list: readPausedSandboxes() };
         known.list.catch(() => {
           known = undefined;
@@ -173,12 +173,12 @@ export function denial(
     const given = tokens.envdAccessToken;
     if (given !== undefined && sameSecret(given, envdAccessToken)) return undefined;
     if (tokens.signed !== undefined && findSigner(tokens.signed, [{ envdAccessToken }]) !== undefined) return undefined;
-    return "The sandbox is paused, and waking it on this port takes its access token";
+    return "The sandbox is paused, and a request that resumes it on this port needs its access token";
   }
   if (network?.allowPublicTraffic !== false) return undefined;
   const expected = trafficToken(seed, id);
   if (tokens.trafficAccessTokens?.some((given) => sameSecret(given, expected)) === true) return undefined;
-  return "The sandbox is paused, and waking it takes its traffic access token";
+  return "The sandbox is paused, and a request that resumes it needs its traffic access token";
 }
 
 /** The timeout of the create request, within the project's limit, and at least the floor. Pure. */

@@ -57,7 +57,7 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
     return record;
   }
 
-  async function wake(project: Project, record: SandboxRecord, ask: ConnectAsk): Promise<SandboxRecord> {
+  async function resumePaused(project: Project, record: SandboxRecord, ask: ConnectAsk): Promise<SandboxRecord> {
     const { id } = record;
     const memory = (ask.memory ?? record.onResume !== "reboot") || record.snapshot?.memory === false;
     const resumed = await deps.resuming.resume(id, {
@@ -90,7 +90,7 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
         }
         case "paused":
         case "starting":
-          return { record: await wake(project, record, ask), resumed: true };
+          return { record: await resumePaused(project, record, ask), resumed: true };
         case "pausing":
         case "snapshotting":
         case "killing":

@@ -16,10 +16,10 @@ export interface SandboxFilter {
 
 export function matches(where: ExpressionBuilder<Tables, "sandboxes">, filter: SandboxFilter) {
   const shown = where("state", "in", filter.states);
-  const waking = where.and([where("state", "=", "starting"), where("snapshot_id", "is not", null)]);
+  const resuming = where.and([where("state", "=", "starting"), where("snapshot_id", "is not", null)]);
   const conditions = [
     where("project_id", "=", filter.projectId),
-    filter.resuming === true ? where.or([shown, waking]) : shown,
+    filter.resuming === true ? where.or([shown, resuming]) : shown,
   ];
   if (filter.startedAfter !== undefined) conditions.push(where("started_at", ">=", filter.startedAfter));
   if (filter.templateId !== undefined) conditions.push(where("template_id", "=", filter.templateId));

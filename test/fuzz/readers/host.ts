@@ -1,6 +1,6 @@
 /** What the host's own programs print about things that sandboxes had a hand in: nft, CRIU, stored manifests. */
 
-import { readFlows, readUntold, type Told } from "../../../agent/network/kernel-flows.ts";
+import { type LastRead, readFlows, readUnlogged } from "../../../agent/network/kernel-flows.ts";
 import { readSets } from "../../../agent/network/nft/nft-json.ts";
 import { missingElements } from "../../../agent/network/nft/table-check.ts";
 import { MANIFEST_FORMAT, parseManifest } from "../../../agent/snapshots/store/manifest.ts";
@@ -20,7 +20,7 @@ const FLOWS = [
   ),
   nftAnswer(nftSet("granted", [counted({ concat: ["10.213.0.2", "203.0.113.7", "tcp", 80] }, 0)])),
 ];
-const UNTOLD = [nftAnswer(nftSet("untold", [counted("10.213.0.2", 12)]))];
+const UNLOGGED = [nftAnswer(nftSet("unlogged", [counted("10.213.0.2", 12)]))];
 const SETS = [
   nftAnswer(
     nftSet("pinned", [{ concat: ["svc-4", "10.213.0.4"] }, { concat: ["svc-5", "10.213.0.5"] }]),
@@ -82,28 +82,28 @@ export const host: readonly Reader[] = [
     share: 40_000,
     check(input) {
       const text = input.toString("latin1");
-      const told = new Map<string, Told>();
-      const flows = readFlows([["granted", text]], told);
-      must(told.size <= text.length / 10, "it remembers more than there is");
+      const lastReads = new Map<string, LastRead>();
+      const flows = readFlows([["granted", text]], lastReads);
+      must(lastReads.size <= text.length / 10, "it remembers more than there is");
       must(
         flows.every(({ count }) => Number.isSafeInteger(count) && count > 0),
         "a flow has no packets",
       );
       // A set has each key once; mutations make texts with two of them.
-      if (told.size === (readSets(text).get("granted") ?? []).length)
-        must(readFlows([["granted", text]], told).length === 0, "a flow that was told is told again");
+      if (lastReads.size === (readSets(text).get("granted") ?? []).length)
+        must(readFlows([["granted", text]], lastReads).length === 0, "a flow that was told is told again");
     },
   },
   {
-    name: "nft-untold",
+    name: "nft-unlogged",
     promise: "never throws; counts are positive",
-    seeds: () => UNTOLD,
+    seeds: () => UNLOGGED,
     words: NFT_WORDS,
     share: 40_000,
     check(input) {
-      const untold = readUntold(input.toString("latin1"), new Map());
+      const unlogged = readUnlogged(input.toString("latin1"), new Map());
       must(
-        [...untold.values()].every((count) => count > 0),
+        [...unlogged.values()].every((count) => count > 0),
         "a source without packets is told",
       );
     },

@@ -31,7 +31,7 @@ async function takeOver(engine: FakeEngine) {
   const deps = { ...engine.deps(), stores };
   const found = await recover({ ...deps, now: Date.now, log });
   const slots = createSlots({ ...deps, log, ahead: 0, restMs: 1 });
-  const kept = [...[...found.sandboxes, ...found.hot].map(({ container }) => container), ...found.pooled];
+  const kept = [...[...found.sandboxes, ...found.frozen].map(({ container }) => container), ...found.pooled];
   slots.adopt(
     kept.map(({ slot }) => slot.number),
     found.leftoverSlots,

@@ -45,7 +45,7 @@ const again = ({ body }: Running, snapshotId: string, memory = true): StartBody 
 });
 
 /** The container is as a running one is: awake, on the network, with its watches. */
-function expectAwake(): void {
+function expectRunning(): void {
   const [container] = engine.containers.values();
   expect(container).toMatchObject({ running: true, frozen: false, watches: true });
   expect([...engine.firewall.values()].filter(({ open }) => open)).toHaveLength(1);
@@ -76,7 +76,7 @@ async function takeOver(): Promise<void> {
   await found.cleared;
   stores.close();
   parts = agentParts(engine, { databasePath, before: found });
-  await expect.poll(() => engine.slots.size).toBe(found.sandboxes.length + found.hot.length);
+  await expect.poll(() => engine.slots.size).toBe(found.sandboxes.length + found.frozen.length);
 }
 
 const PAUSE = ["suspend", "freeze", "draft", "dump", "sync"];
@@ -89,7 +89,7 @@ describe("a pause", () => {
     await expect(parts.captures.pause(sandbox.executionId, { snapshotId, memory: true })).rejects.toThrow();
     engine.fail(() => undefined);
     expect(parts.sandboxes.route(sandbox.body.sandboxId)).toBeDefined();
-    expectAwake();
+    expectRunning();
     expect(parts.stores.snapshots.all()).toEqual([]);
     expect(await parts.captures.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({ snapshotId });
   });
@@ -105,12 +105,12 @@ describe("a pause", () => {
     const stored = parts.snapshots.list().length === 1;
     expect(runs).toBe(!stored);
     expect(stored).toBe(step === "durable");
-    if (runs) await expect.poll(expectAwake).toBeUndefined();
+    if (runs) await expect.poll(expectRunning).toBeUndefined();
     // The same request again has the same end in both cases.
     expect(await parts.captures.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({ snapshotId });
     const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
-    expect(resumed.restored).toBe("hot");
-    expectAwake();
+    expect(resumed.restored).toBe("frozen");
+    expectRunning();
   });
 
   test("over its project's quota is refused before anything of it is touched; without memory its disk is kept", async () => {
@@ -125,7 +125,7 @@ describe("a pause", () => {
       });
     }
     expect(engine.steps.slice(before)).toEqual([]);
-    expectAwake();
+    expectRunning();
     const { snapshotId } = capture();
     await parts.captures.pause(executionId, { snapshotId, memory: false });
     expect(parts.stores.snapshots.get(snapshotId)).toMatchObject({ state: "stored", projectId: "p1" });
@@ -147,7 +147,7 @@ describe("a pause", () => {
     const before = engine.steps.length;
     await expect(parts.captures.pause(executionId, capture())).rejects.toThrow("because of a test");
     expect(engine.steps.slice(before)).toEqual([]);
-    expectAwake();
+    expectRunning();
     expect(parts.stores.snapshots.all()).toEqual([]);
   });
 
@@ -182,7 +182,7 @@ describe("a resume", () => {
     expect(engine.containers.size).toBe(1);
     const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
     expect(resumed.restored).toBe("memory");
-    expectAwake();
+    expectRunning();
   });
 
   // Not at `verify`: that happens beside the others, and an agent cut off there is cut off at one of those.
@@ -197,7 +197,7 @@ describe("a resume", () => {
     expect(parts.sandboxes.running()).toEqual([]);
     const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
     expect(resumed.restored).toBe("memory");
-    expectAwake();
+    expectRunning();
     expect(engine.containers.size).toBe(1);
   });
 
@@ -209,7 +209,7 @@ describe("a resume", () => {
     await vanished;
     await takeOver();
     expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("memory");
-    expectAwake();
+    expectRunning();
   });
 
   test("of a frozen one that does not wake up takes the memory on the disk", async () => {
@@ -248,7 +248,7 @@ describe("a checkpoint", () => {
       const sandbox = await running();
       failAt(step);
       await expect(parts.captures.checkpoint(sandbox.executionId, capture())).rejects.toThrow();
-      expectAwake();
+      expectRunning();
       expect(parts.stores.snapshots.all()).toEqual([]);
     },
   );
@@ -262,7 +262,7 @@ describe("a checkpoint", () => {
       await vanished;
       await takeOver();
       expect(parts.sandboxes.get(sandbox.executionId)).toBeDefined();
-      await expect.poll(expectAwake).toBeUndefined();
+      await expect.poll(expectRunning).toBeUndefined();
       expect(parts.snapshots.list()).toHaveLength(step === "durable" ? 1 : 0);
     },
   );

@@ -430,15 +430,15 @@ test("more connections than the limit are refused, WebSockets among them, and co
 });
 
 test.each<[AutoResumeResult | "running", number, string]>([
-  ["running", 200, "awake"],
+  ["running", 200, "resumed"],
   [{ is: "not_found" }, 502, "The sandbox was not found"],
   [{ is: "denied", message: "wrong token" }, 403, "wrong token"],
   [{ is: "transitioning" }, 409, "The sandbox is still transitioning"],
   [{ is: "limited", message: "too many" }, 429, "too many"],
-])("a paused sandbox that wakes with %o answers %i", async (result, status, text) => {
+])("a request for a paused sandbox whose auto-resume gives %o is answered with %i", async (result, status, text) => {
   const asked: unknown[] = [];
   const sleepy = await openFrontDoor({
-    wake: async (sandboxId, port, tokens) => {
+    autoResume: async (sandboxId, port, tokens) => {
       asked.push([sandboxId, port, tokens]);
       return result === "running" ? { is: "running", route: { ...paused, state: "running" } } : result;
     },
@@ -448,7 +448,7 @@ test.each<[AutoResumeResult | "running", number, string]>([
   const received: string[] = [];
   const backend = await httpBackend(paused.address, (request, response) => {
     received.push(...Object.keys(request.headers));
-    response.end("awake");
+    response.end("resumed");
   });
   onTestFinished(() => backend.close());
   const tokens = { "e2b-traffic-access-token": "wrong", "svc-traffic-access-token": "t", "x-access-token": "e" };

@@ -28,7 +28,7 @@ const log = createLog({ component: "test", level: "silent" });
 export interface FrontDoorOptions {
   /** False: everything goes through the node's proxy. */
   readonly sameHost?: boolean;
-  readonly wake?: AutoResume;
+  readonly autoResume?: AutoResume;
   readonly maxConnectionsPerSandbox?: number;
   /** Of the edge and of the node's proxy, each; absent: no limit. */
   readonly room?: Room;
@@ -81,7 +81,7 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
           return () => void listeners.delete(listener);
         },
       },
-      ...(options.wake === undefined ? {} : { wake: options.wake }),
+      ...(options.autoResume === undefined ? {} : { autoResume: options.autoResume }),
     },
   );
   teardown.add("edge", () => edge.stop());

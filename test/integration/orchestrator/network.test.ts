@@ -270,10 +270,10 @@ describe("an update that the node", () => {
 
   test("carries out although the sandbox does not answer is kept, and the caller learns what is missing", async () => {
     const { sandboxID } = await create();
-    cluster.agent.trust = "not told";
+    cluster.agent.trust = "not applied";
     const rules = { "api.example": [{ transform: { headers: { "x-rule": "1" } } }] };
     const answer = await put(sandboxID, { denyOut: [ALL], rules });
-    cluster.agent.trust = "as asked";
+    cluster.agent.trust = "applied";
     expect(answer.status).toBe(503);
     expect(answer.text).toContain("the new network policy is in force, but the sandbox does not answer");
     expect(policyOf(sandboxID)).toMatchObject({ denyRanges: [ALL], rules: [{ host: "api.example" }] });

@@ -30,7 +30,7 @@ export async function roundsHost(layers: Layers): Promise<RoundsHost> {
   const settings = {
     SVC_BUILD_LOCAL_IMAGES: "*",
     // A pause is on the disk, and its resume from there.
-    SVC_HOT_SECONDS: "0",
+    SVC_FROZEN_SECONDS: "0",
     // After its first sample nothing measures the disk of the sandbox beside them.
     SVC_METRICS_EVERY_MS: "3600000",
   };

@@ -322,7 +322,7 @@ test("two claims at once never get the same container", async () => {
   expect(new Set(answers.map(({ address }) => address)).size).toBe(6);
 });
 
-test("a pooled container that does not wake up is thrown away and the start still succeeds", async () => {
+test("a pooled container that does not thaw is removed, and the start still succeeds", async () => {
   const { engine, parts } = setup({ targets: target(1) });
   await expect.poll(() => parts.pool.load()[0]?.ready).toBe(1);
   const [pooled] = engine.containers.keys();

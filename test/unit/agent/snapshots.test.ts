@@ -1,7 +1,7 @@
 /** The decisions about snapshots: what a stored one must be like, which frozen one goes, what belongs to nobody. */
 
 import { describe, expect, test } from "vitest";
-import { planHot } from "../../../agent/snapshots/frozen/frozen-plan.ts";
+import { planEviction } from "../../../agent/snapshots/frozen/frozen-plan.ts";
 import { planGarbage } from "../../../agent/snapshots/store/garbage-plan.ts";
 import { checkOrigins, checkSizes, type Manifest, parseManifest } from "../../../agent/snapshots/store/manifest.ts";
 import { explainDump } from "../../../agent/snapshots/take/dump-log.ts";
@@ -119,15 +119,15 @@ describe("frozen containers", () => {
   const view = { kept, now: 100, keepMs: 1_000, freeMemory: 10, reservedMemory: 5 };
 
   test("stay while there is time and memory", () => {
-    expect(planHot(view)).toEqual([]);
+    expect(planEviction(view)).toEqual([]);
   });
 
   test("go oldest first when their time is over", () => {
-    expect(planHot({ ...view, keepMs: 50 })).toEqual(["older", "old"]);
+    expect(planEviction({ ...view, keepMs: 50 })).toEqual(["older", "old"]);
   });
 
   test("go one by one while memory is short", () => {
-    expect(planHot({ ...view, freeMemory: 4 })).toEqual(["older"]);
+    expect(planEviction({ ...view, freeMemory: 4 })).toEqual(["older"]);
   });
 });
 

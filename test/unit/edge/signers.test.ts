@@ -10,7 +10,7 @@ const STRANGER = "198.51.100.7";
 function setUp() {
   const clock = { now: 1_000_000 };
   const running = new Map(["one", "two", "three"].map((id) => [id, { sandboxId: id, envdAccessToken: `token-${id}` }]));
-  const asleep: PausedSandbox[] = [{ sandboxId: "resting", envdAccessToken: "token-resting" }];
+  const paused: PausedSandbox[] = [{ sandboxId: "resting", envdAccessToken: "token-resting" }];
   const counts = { searches: 0 };
   const signers = createSigners({
     routes: {
@@ -20,10 +20,10 @@ function setUp() {
         return running.values();
       },
     },
-    pausedSandboxes: () => Promise.resolve(asleep),
+    pausedSandboxes: () => Promise.resolve(paused),
     now: () => clock.now,
   });
-  return { clock, running, asleep, counts, find: signers.find };
+  return { clock, running, paused, counts, find: signers.find };
 }
 
 function signed(sandboxId: string, path = "a.txt"): Signed {
@@ -33,17 +33,17 @@ function signed(sandboxId: string, path = "a.txt"): Signed {
   return found;
 }
 
-test("a signature that was right is looked up without a search, running or asleep", async () => {
-  const { counts, find, running, asleep } = setUp();
+test("a signature that was right is looked up without a search, running or paused", async () => {
+  const { counts, find, running, paused } = setUp();
   for (let round = 0; round < 3; round++) {
     expect(await find(signed("two"), STRANGER)).toMatchObject({ is: "running", route: { sandboxId: "two" } });
-    expect(await find(signed("resting"), STRANGER)).toEqual({ is: "asleep", sandboxId: "resting" });
+    expect(await find(signed("resting"), STRANGER)).toEqual({ is: "paused", sandboxId: "resting" });
   }
   expect(counts.searches).toBe(2);
   running.delete("two");
   expect(await find(signed("two"), STRANGER)).toEqual({ is: "wrong" });
-  asleep.push({ sandboxId: "two", envdAccessToken: "token-two" });
-  expect(await find(signed("two"), STRANGER)).toEqual({ is: "asleep", sandboxId: "two" });
+  paused.push({ sandboxId: "two", envdAccessToken: "token-two" });
+  expect(await find(signed("two"), STRANGER)).toEqual({ is: "paused", sandboxId: "two" });
 });
 
 test("a right signature on another path is wrong, before and after it is remembered", async () => {
@@ -85,6 +85,6 @@ test("right ones are never counted", async () => {
   const { find } = setUp();
   for (let round = 0; round < 3 * AT_ONCE; round++) {
     expect(await find(signed("two", `${round}`), STRANGER)).toMatchObject({ is: "running" });
-    expect(await find(signed("resting", `${round}`), STRANGER)).toMatchObject({ is: "asleep" });
+    expect(await find(signed("resting", `${round}`), STRANGER)).toMatchObject({ is: "paused" });
   }
 });

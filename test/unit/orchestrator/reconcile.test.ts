@@ -54,7 +54,7 @@ test("what agrees needs nothing", () => {
   expect(plan([execution()], [record()])).toEqual({
     stop: [],
     lost: [],
-    asleep: [],
+    pausedByNode: [],
     deleteSnapshots: [],
     endAt: {},
     suspicions: noSuspicions,
@@ -137,7 +137,7 @@ describe("snapshots on the node", () => {
 
   test("that are wanted are left alone", () => {
     const plan = judge({ wanted: new Set(["s1"]) });
-    expect([plan.deleteSnapshots, plan.asleep, plan.suspicions.strays.size]).toEqual([[], [], 0]);
+    expect([plan.deleteSnapshots, plan.pausedByNode, plan.suspicions.strays.size]).toEqual([[], [], 0]);
   });
 
   test("that are not needed are removed after their grace period, and not before", () => {
@@ -151,7 +151,7 @@ describe("snapshots on the node", () => {
   test("of an execution that should run and does not: its node put it to sleep, it is not lost", () => {
     const running = record();
     const first = judge({ records: [running] }, 0);
-    expect(first.asleep).toEqual([{ record: running, stored: stored() }]);
+    expect(first.pausedByNode).toEqual([{ record: running, stored: stored() }]);
     const later = judge({ records: [running] }, 1_000_000, first.suspicions);
     expect([later.lost, later.deleteSnapshots]).toEqual([[], []]);
   });
@@ -165,14 +165,14 @@ describe("snapshots on the node", () => {
   ])("are no sleep, and removed in time: %s", (_what, of, over) => {
     const sides = { snapshots: [stored(of)], records: [record(over)] };
     const first = judge(sides, 0);
-    expect(first.asleep).toEqual([]);
+    expect(first.pausedByNode).toEqual([]);
     expect(judge(sides, 60_000, first.suspicions).deleteSnapshots).toEqual(["s1"]);
   });
 
   test("left by a pause that failed are removed although the sandbox runs", () => {
     const sides = { reported: [execution()], records: [record()] };
     const first = judge(sides, 0);
-    expect(first.asleep).toEqual([]);
+    expect(first.pausedByNode).toEqual([]);
     expect(judge(sides, 60_000, first.suspicions).deleteSnapshots).toEqual(["s1"]);
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { planNetwork } from "../../../../agent/network/addresses.ts";
 import { changeCommand, type SlotPolicy, tableText } from "../../../../agent/network/firewall-rules.ts";
-import { readFlows, readUntold, type Told } from "../../../../agent/network/kernel-flows.ts";
+import { type LastRead, readFlows, readUnlogged } from "../../../../agent/network/kernel-flows.ts";
 import { readSets } from "../../../../agent/network/nft/nft-json.ts";
 import { missingElements } from "../../../../agent/network/nft/table-check.ts";
 import { routingRules } from "../../../../agent/network/routing.ts";
@@ -242,7 +242,7 @@ describe("what nft prints", () => {
   });
 
   test("of the log is reported once, and again when it grew or was recreated", () => {
-    const told = new Map<string, Told>();
+    const lastReads = new Map<string, LastRead>();
     const text = (packets: number, left = 9) =>
       answer(
         printed("denials", [
@@ -250,26 +250,26 @@ describe("what nft prints", () => {
           logged(["10.213.0.3", "203.0.113.7", "udp", 9], 1, 1),
         ]),
       );
-    expect(readFlows([["denials", text(2)]], told)).toEqual([
+    expect(readFlows([["denials", text(2)]], lastReads)).toEqual([
       { source: "10.213.0.2", address: "203.0.113.7", protocol: "tcp", port: 80, outcome: "denied", count: 2 },
       { source: "10.213.0.3", address: "203.0.113.7", protocol: "udp", port: 9, outcome: "denied", count: 1 },
     ]);
-    expect(readFlows([["denials", text(2)]], told)).toEqual([]);
-    expect(readFlows([["denials", text(5)]], told)).toMatchObject([{ count: 3 }]);
-    expect(readFlows([["denials", text(1)]], told)).toMatchObject([{ count: 1 }]);
-    expect(readFlows([["denials", text(1, 2)]], told)).toEqual([]);
+    expect(readFlows([["denials", text(2)]], lastReads)).toEqual([]);
+    expect(readFlows([["denials", text(5)]], lastReads)).toMatchObject([{ count: 3 }]);
+    expect(readFlows([["denials", text(1)]], lastReads)).toMatchObject([{ count: 1 }]);
+    expect(readFlows([["denials", text(1, 2)]], lastReads)).toEqual([]);
     // It ended and began again between two looks.
-    expect(readFlows([["denials", text(1, 9)]], told)).toMatchObject([{ count: 1 }]);
-    expect(readFlows([["denials", answer(printed("denials"))]], told)).toEqual([]);
-    expect(readFlows([["denials", text(1)]], told)).toHaveLength(2);
+    expect(readFlows([["denials", text(1, 9)]], lastReads)).toMatchObject([{ count: 1 }]);
+    expect(readFlows([["denials", answer(printed("denials"))]], lastReads)).toEqual([]);
+    expect(readFlows([["denials", text(1)]], lastReads)).toHaveLength(2);
   });
 
   test("of what was too much is counted by source", () => {
-    const told = new Map<string, Told>();
+    const lastReads = new Map<string, LastRead>();
     const element = { elem: { val: "10.213.0.2", timeout: 3600, expires: 3599, counter: { packets: 12, bytes: 720 } } };
-    const text = answer(printed("untold", [element]));
-    expect([...readUntold(text, told)]).toEqual([["10.213.0.2", 12]]);
-    expect([...readUntold(text, told)]).toEqual([]);
+    const text = answer(printed("unlogged", [element]));
+    expect([...readUnlogged(text, lastReads)]).toEqual([["10.213.0.2", 12]]);
+    expect([...readUnlogged(text, lastReads)]).toEqual([]);
   });
 });
 

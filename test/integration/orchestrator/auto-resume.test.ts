@@ -1,4 +1,4 @@
-/** Auto-resume: a request for a sleeping sandbox wakes it, is held meanwhile and served, if its tokens and policy allow. */
+/** Auto-resume: a request for a paused sandbox resumes it, waits meanwhile and is served, if its tokens and policy allow. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -40,12 +40,12 @@ afterAll(() => {
 beforeEach(async () => {
   cluster = await startCluster({
     agent: { address: ADDRESS },
-    config: { patienceMs: 300, wakeTimeoutMs: 1_000, orphanGraceMs: 100 },
+    config: { patienceMs: 300, autoResumeTimeoutMs: 1_000, orphanGraceMs: 100 },
   });
 });
 afterEach(() => cluster.stop());
 
-async function asleep(body: object = {}, how: object = {}): Promise<Sandbox> {
+async function paused(body: object = {}, how: object = {}): Promise<Sandbox> {
   const made = await cluster.ask("POST", "/v2/sandboxes", {
     body: { templateID: "base", autoPause: true, autoResume: { enabled: true }, ...body },
   });
@@ -78,8 +78,8 @@ const notFound = (sandboxId: string) => ({
   text: JSON.stringify({ sandboxId, message: "The sandbox was not found", code: 502 }),
 });
 
-test("the waking request is served, by the same sandbox, for at least 300 s", async () => {
-  const { sandboxID } = await asleep({ timeout: 60 });
+test("a request that resumes a sandbox is served by it, and it runs for at least 300 s", async () => {
+  const { sandboxID } = await paused({ timeout: 60 });
   const before = Date.now();
   expect(await visit(sandboxID)).toEqual({ status: 200, text: "inside /x" });
   const after = Date.now();
@@ -90,7 +90,7 @@ test("the waking request is served, by the same sandbox, for at least 300 s", as
 });
 
 test("the timeout of the create counts again, not a later one", async () => {
-  const { sandboxID } = await asleep({ timeout: 420 });
+  const { sandboxID } = await paused({ timeout: 420 });
   await cluster.ask("POST", `/v2/sandboxes/${sandboxID}/connect`, { body: { timeout: 600 } });
   await cluster.ask("POST", `/sandboxes/${sandboxID}/pause`);
   const before = Date.now();
@@ -102,14 +102,14 @@ test("the timeout of the create counts again, not a later one", async () => {
 });
 
 test("many requests at once are one resume, and all are served", async () => {
-  const { sandboxID } = await asleep();
+  const { sandboxID } = await paused();
   const answers = await Promise.all(Array.from({ length: 20 }, () => visit(sandboxID)));
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
   expect(cluster.agent.starts).toHaveLength(2);
 });
 
 test("by host name, and with a WebSocket", async () => {
-  const { sandboxID } = await asleep();
+  const { sandboxID } = await paused();
   const socket = new WebSocket(cluster.edgeUrl.replace("http", "ws"), {
     headers: { host: `${port}-${sandboxID}.localhost` },
   });
@@ -121,8 +121,8 @@ test("by host name, and with a WebSocket", async () => {
   expect(message).toBe("hello");
 });
 
-test("while it is being paused: the request waits for the pause, then wakes it", async () => {
-  const { sandboxID } = await asleep();
+test("a request for a sandbox that is being paused waits for the pause, then resumes it", async () => {
+  const { sandboxID } = await paused();
   await visit(sandboxID);
   let go: (() => void) | undefined;
   cluster.agent.onPause = async (_capture, take) => {
@@ -139,12 +139,12 @@ test("while it is being paused: the request waits for the pause, then wakes it",
   expect((await visiting).status).toBe(200);
 });
 
-describe("nothing is woken", () => {
+describe("no sandbox is resumed", () => {
   test.each<[string, object, object]>([
     ["without the policy", { autoResume: { enabled: false } }, {}],
     ["from a snapshot without memory", {}, { memory: false }],
   ])("%s", async (_what, body, how) => {
-    const { sandboxID, envdAccessToken = "" } = await asleep(body, how);
+    const { sandboxID, envdAccessToken = "" } = await paused(body, how);
     expect(await visit(sandboxID)).toEqual(notFound(sandboxID));
     const health = await visit(sandboxID, { to: ENVD_PORT, headers: { "x-access-token": envdAccessToken } });
     expect(health).toEqual(notFound(sandboxID));
@@ -152,14 +152,14 @@ describe("nothing is woken", () => {
   });
 
   test("that was killed or never was", async () => {
-    const { sandboxID } = await asleep();
+    const { sandboxID } = await paused();
     await cluster.ask("DELETE", `/sandboxes/${sandboxID}`);
     expect(await visit(sandboxID)).toEqual(notFound(sandboxID));
     expect(await visit("inosuchsandbox")).toEqual(notFound("inosuchsandbox"));
   });
 
   test("on envd's port without its token, and with a wrong one", async () => {
-    const { sandboxID, envdAccessToken = "" } = await asleep();
+    const { sandboxID, envdAccessToken = "" } = await paused();
     expect((await visit(sandboxID, { to: ENVD_PORT, path: "/health" })).status).toBe(403);
     const wrong = await visit(sandboxID, { to: ENVD_PORT, path: "/health", headers: { "x-access-token": "wrong" } });
     expect(wrong.status).toBe(403);
@@ -173,7 +173,7 @@ describe("nothing is woken", () => {
   });
 
   test("behind private traffic without its token", async () => {
-    const { sandboxID, trafficAccessToken } = await asleep({ network: { allowPublicTraffic: false } });
+    const { sandboxID, trafficAccessToken } = await paused({ network: { allowPublicTraffic: false } });
     expect((await visit(sandboxID)).status).toBe(403);
     expect((await visit(sandboxID, { headers: { "e2b-traffic-access-token": "wrong" } })).status).toBe(403);
     expect(cluster.agent.starts).toHaveLength(1);
@@ -183,7 +183,7 @@ describe("nothing is woken", () => {
   });
 
   test("when the node fails: the contract's 502 and nothing about why", async () => {
-    const { sandboxID } = await asleep();
+    const { sandboxID } = await paused();
     cluster.agent.onStart = () => {
       throw new AppError("snapshot_corrupt", "a secret place is damaged");
     };
@@ -192,16 +192,16 @@ describe("nothing is woken", () => {
   });
 
   test("beyond the project's limit: 429", async () => {
-    const { sandboxID } = await asleep();
+    const { sandboxID } = await paused();
     await cluster.restart({ maxProjectSandboxes: 1 });
     await cluster.agent.beat();
     await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });
     expect((await visit(sandboxID)).status).toBe(429);
   });
 
-  test("in time: 409, and the resume goes on", async () => {
-    const { sandboxID } = await asleep();
-    await cluster.restart({ wakeTimeoutMs: 100 });
+  test("in time: 409, and the resume continues", async () => {
+    const { sandboxID } = await paused();
+    await cluster.restart({ autoResumeTimeoutMs: 100 });
     await cluster.agent.beat();
     let go: () => void = () => undefined;
     // Made before the request: the node may be asked only after the visitor has its answer.
@@ -225,15 +225,15 @@ describe("signed file URLs", () => {
     return `/files?${new URLSearchParams({ path, signature }).toString()}`;
   };
 
-  test("wake their sandbox, with no other sign of which it is", async () => {
-    const { sandboxID, envdAccessToken = "" } = await asleep();
+  test("resume their sandbox, though nothing else names it", async () => {
+    const { sandboxID, envdAccessToken = "" } = await paused();
     const response = await fetch(`${cluster.edgeUrl}${url(envdAccessToken)}`);
     expect([response.status, (await response.text()).startsWith("inside /files")]).toEqual([200, true]);
     expect((await read(sandboxID)).state).toBe("running");
   });
 
-  test("wake it by host name too; a wrong signature wakes nothing", async () => {
-    const { sandboxID, envdAccessToken = "" } = await asleep();
+  test("resume it by host name too; a wrong signature resumes nothing", async () => {
+    const { sandboxID, envdAccessToken = "" } = await paused();
     const wrong = url("0".repeat(64));
     expect((await fetch(`${cluster.edgeUrl}${wrong}`)).status).toBe(401);
     expect((await visit(sandboxID, { to: ENVD_PORT, path: wrong })).status).toBe(403);

@@ -14,7 +14,7 @@ interface CaptureCall {
   readonly body: { readonly snapshotId: string; readonly memory: boolean };
 }
 
-export function sleepNode(step: () => Promise<void>) {
+export function lifecycleNode(step: () => Promise<void>) {
   const live = new Map<string, EgressPolicy>();
   const snapshots = new Map<string, StoredSnapshot>();
   const stopped = new Set<string>();
@@ -76,7 +76,7 @@ export function sleepNode(step: () => Promise<void>) {
       called(() => {
         if (!live.has(params.executionId)) throw new AppError("not_found", "no such execution");
         live.set(params.executionId, body);
-        return { trust: "as asked" as const };
+        return { trust: "applied" as const };
       }),
     stopExecution: ({ params }: { params: { executionId: string } }) =>
       called(() => {

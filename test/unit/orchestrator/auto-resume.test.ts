@@ -1,4 +1,4 @@
-/** Who may wake what, and for how long. */
+/** Which visitor may resume which sandbox, and for how long. */
 
 import { describe, expect, test } from "vitest";
 import type { VisitorTokens } from "../../../orchestrator/edge/sandbox-lookup.ts";

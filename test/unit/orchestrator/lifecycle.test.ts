@@ -10,8 +10,8 @@ import { toPolicy } from "../../../orchestrator/network/policy.ts";
 import { openPassword } from "../../../orchestrator/network/secret.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { tries } from "../../support/databases.ts";
-import { ID } from "./sleep-node.ts";
-import { type Operation, type SleepWorld, sealing, sleepWorld } from "./sleep-world.ts";
+import { ID } from "./lifecycle-node.ts";
+import { type LifecycleWorld, lifecycleWorld, type Operation, sealing } from "./lifecycle-world.ts";
 
 const operation = fc.constantFrom<Operation>(
   "pause",
@@ -45,14 +45,14 @@ const peaceful = fc.constantFrom<Operation>(
 );
 
 interface Ran {
-  readonly w: SleepWorld;
+  readonly w: LifecycleWorld;
   readonly killed: boolean;
 }
 
 /** Rounds one after the other, the operations of a round at once. */
 async function run(scheduler: fc.Scheduler, rounds: readonly (readonly Operation[])[]): Promise<Ran> {
   const step = () => scheduler.schedule(Promise.resolve());
-  const w = await sleepWorld(step);
+  const w = await lifecycleWorld(step);
   let killed = false;
   for (const operations of rounds) {
     const answers = operations.map(async (each) => {
@@ -75,7 +75,7 @@ function checkRefusal(reason: unknown): void {
 }
 
 /** Lets one thing happen after the other until `work` is done, and looks between them. */
-async function watched<T>(work: Promise<T>, scheduler: fc.Scheduler, w: SleepWorld): Promise<T> {
+async function watched<T>(work: Promise<T>, scheduler: fc.Scheduler, w: LifecycleWorld): Promise<T> {
   const progress = { done: false };
   const note = () => {
     progress.done = true;
@@ -114,7 +114,7 @@ async function checkThere({ w }: Ran): Promise<void> {
 }
 
 /** What is stored is needed, or is on its way out. */
-async function checkStored(w: SleepWorld, needed: string | undefined): Promise<void> {
+async function checkStored(w: LifecycleWorld, needed: string | undefined): Promise<void> {
   const strays = await w.strays();
   for (const id of w.snapshots.keys()) expect(strays.includes(id) || id === needed, id).toBe(true);
 }

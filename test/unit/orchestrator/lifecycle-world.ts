@@ -24,9 +24,8 @@ import { createLog } from "../../../shared/program/log.ts";
 
 import { createSeal } from "../../../shared/program/seal.ts";
 import { openTestDatabase } from "../../support/databases.ts";
-
+import { type Fault, ID, lifecycleNode } from "./lifecycle-node.ts";
 import { guarded } from "./mortal.ts";
-import { type Fault, ID, sleepNode } from "./sleep-node.ts";
 
 const TUNNELLED: NewEgress = {
   network: { denyOut: ["203.0.113.0/24"], egressProxy: { address: "198.51.100.1:1080", username: "me" } },
@@ -69,7 +68,7 @@ interface Process {
   readonly nodes: Nodes;
 }
 
-export interface SleepWorld {
+export interface LifecycleWorld {
   /** Live executions and the policy each runs under. */
   readonly live: Map<string, EgressPolicy>;
   readonly snapshots: Map<string, StoredSnapshot>;
@@ -83,7 +82,7 @@ export interface SleepWorld {
   close(): Promise<void>;
 }
 
-export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld> {
+export async function lifecycleWorld(step: () => Promise<void>): Promise<LifecycleWorld> {
   const opened = await openTestDatabase(sealing);
   const store = createStore(opened.database, () => NOW, sealing);
   const project = await store.projects.create("test");
@@ -94,7 +93,7 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
     diskSizeMB: 0,
     envdVersion: "0",
   });
-  const node = sleepNode(step);
+  const node = lifecycleNode(step);
   const { live, snapshots, agent } = node;
 
   function boot(): Process {
@@ -266,8 +265,8 @@ export async function sleepWorld(step: () => Promise<void>): Promise<SleepWorld>
       for (let round = 0; round < 5; round++) {
         await finishAbandoned({ ...current, now: () => Number.MAX_SAFE_INTEGER, log });
         await current.background.settled();
-        const { asleep, lost, stop } = await plan();
-        for (const each of asleep) await current.pausing.adopt(each.record, each.stored);
+        const { pausedByNode, lost, stop } = await plan();
+        for (const each of pausedByNode) await current.pausing.adopt(each.record, each.stored);
         for (const { executionId } of lost)
           await current.ending.ended({ sandboxId: ID, executionId, nodeId: NODE }, "lost");
         for (const executionId of stop) live.delete(executionId);
