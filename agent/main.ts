@@ -22,7 +22,7 @@ function main(): Promise<void> {
     console.log(`svc agent: runs sandboxes on this machine. Options:
   --version  only print the version and the commit
   --check    only check the settings
-  --garbage  only say which stored memory and images belong to nobody; the agent removes them when they are old enough
+  --garbage  only list stored memory and images that no record references; the agent removes them when they are old enough
 Settings (environment):\n${describeConfig(AgentConfig)}`);
     return Promise.resolve();
   }

@@ -99,7 +99,7 @@ async function bundleEnvd(): Promise<void> {
   writeFileSync(join(directory, "package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
 }
 
-/** Beside it what hears the kernel tell of changes of the firewall, which no part of Node can. */
+/** Builds svc-table-watch, which receives notifications of firewall changes from the kernel; Node cannot. */
 async function bundleAgent(): Promise<void> {
   await bundleProgram("agent");
   compile("agent/network", "svc-table-watch");

@@ -45,7 +45,7 @@ export function openChannel({ command, environment, begin, onMessage, log }: Cha
   relay(child, log);
 
   const send = (message: ToEgress) => {
-    // It may be gone already; that is told to whoever waits for an answer.
+    // The process may be gone already: callers that wait for an answer get an error.
     if (child.connected) child.send(message, () => undefined);
   };
   const over = later();

@@ -36,7 +36,7 @@ export function createReplaceEgress({ gate, envd, caFor, log }: ReplaceEgressDep
       if (!before && !after) return { trust: "applied" };
       const { slot, controlToken } = container;
       try {
-        // Said again when there were rules before: then the last time may have failed.
+        // Sent again when there were rules before, because the last attempt may have failed.
         const pem = await caFor(to);
         await envd.trust({ address: slot.address, controlToken }, pem, AbortSignal.timeout(TRUST_LIMIT_MS));
         return { trust: "applied" };
@@ -45,7 +45,7 @@ export function createReplaceEgress({ gate, envd, caFor, log }: ReplaceEgressDep
           { err: error, executionId },
           "the policy is in force, but the sandbox did not change the authorities that it trusts",
         );
-        // A certificate too many is believed for no host any more: the rules are gone.
+        // A leftover certificate does no harm: without rules no host is shown one of the node.
         return { trust: after ? "not applied" : "applied" };
       }
     },

@@ -23,7 +23,7 @@ export async function listen(fd: number, taken: (socket: Socket) => void, log: L
       keepAliveInitialDelay: KEEP_ALIVE_MS,
     },
     (socket) => {
-      // Whoever carries it listens for more than this.
+      // The flow adds its own listeners later; until then a reset must not end the process as an unhandled error.
       socket.on("error", () => undefined);
       taken(socket);
     },

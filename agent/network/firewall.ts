@@ -82,7 +82,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
     expected.rules = await listTable("-s", "-t");
   };
 
-  // Around the table; nobody waits in line for that.
+  // Routing and Docker's chain are outside of the table, so this does not wait for changes of the table.
   const surround = async () => {
     const [missing] = await Promise.all([routing.keep(), allowInDocker(plan, run)]);
     return missing;
@@ -185,7 +185,7 @@ function isThere(plan: Plan, now: NftLine): Promise<boolean> {
 }
 
 /**
- * Docker's own filter drops what it does not know, in a chain that an accept of ours cannot overrule; DOCKER-USER is
+ * Docker's own filter drops what it does not know, in a chain that an accept in this table cannot overrule; DOCKER-USER is
  * the place it leaves to others. On a host without that chain nothing is needed.
  */
 async function allowInDocker(plan: Plan, run: RunCommand): Promise<void> {

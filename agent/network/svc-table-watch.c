@@ -1,10 +1,10 @@
 /*
  * svc-table-watch TABLE
  *
- * Says on its output, one line each, who changed anything of the nftables table `inet TABLE`: the number of the socket
- * that the change came by, which is its owner's process as that sees itself, and the process as the kernel sees it.
- * "0 0" is said when the kernel had more to tell than it could keep, and once at the beginning: from then on nothing is
- * missed. `nft monitor` is not used for this: it prints megabytes about an interval of addresses, or ends at it.
+ * Prints one line for each change of the nftables table `inet TABLE`: the netlink port id of the socket that made the
+ * change (by default its process id in its own namespace), and the process id as the kernel sees it.
+ * Prints "0 0" once at the start, when it begins to receive every change, and whenever the kernel dropped notifications.
+ * `nft monitor` cannot do this: it prints megabytes for an interval of addresses, or ends when it meets one.
  */
 
 #include <arpa/inet.h>
@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Of tables, chains, rules, sets, elements and the like it is always the first attribute that names the table. */
+/* In messages about tables, chains, rules, sets and elements the first attribute is the name of the table. */
 #define TABLE_NAME 1
 #define BUFFER_BYTES (8 * 1024 * 1024)
 
@@ -55,7 +55,7 @@ static uint32_t process_of(const struct nlmsghdr *generation) {
   return ntohl(process);
 }
 
-/* A transaction is told in pieces and ends with its generation. */
+/* The kernel sends a transaction as several messages; the last one carries the new generation. */
 static void read_messages(char *data, ssize_t size, const char *table, int *touched) {
   int left = (int)size;
   for (struct nlmsghdr *message = (struct nlmsghdr *)data; NLMSG_OK(message, left); message = NLMSG_NEXT(message, left)) {
@@ -78,9 +78,10 @@ int main(int argc, char **argv) {
   int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
   if (fd < 0) return fail("socket");
   int bytes = BUFFER_BYTES, group = NFNLGRP_NFTABLES, touched = 0;
-  /* Without it there is less room, and "0 0" sooner. */
+  /* If this fails, the receive buffer is smaller, and "0 0" is printed more often. */
   (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes);
-  /* First: it leaves all groups. Without a number of its own the socket would be taken for the changer's, who is not told. */
+  /* bind comes first, because it leaves all groups. It also gives the socket a port id: without one, the socket would
+   * count as the one that made the change, which gets no notification. */
   struct sockaddr_nl own = {.nl_family = AF_NETLINK};
   if (bind(fd, (struct sockaddr *)&own, sizeof own) < 0) return fail("bind");
   if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof group) < 0) return fail("NETLINK_ADD_MEMBERSHIP");
@@ -88,7 +89,7 @@ int main(int argc, char **argv) {
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
   puts("0 0");
   for (;;) {
-    /* Who listens to this program may end without a word; then so does this one. */
+    /* When the reader of the output ends, this program ends too. */
     struct pollfd wait[] = {{.fd = fd, .events = POLLIN}, {.fd = STDOUT_FILENO, .events = 0}};
     if (poll(wait, 2, -1) < 0 && errno != EINTR) return fail("poll");
     if (wait[1].revents != 0) return 0;

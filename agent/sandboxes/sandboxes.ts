@@ -295,5 +295,5 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
 }
 
 function ignore(): void {
-  // Told to whoever asked for it.
+  // The caller of the operation gets the error.
 }

@@ -15,7 +15,7 @@ static int ours(const char *name) {
   return strncmp(name, "user.e2b.", 9) == 0 || strncmp(name, "user.svc.", 9) == 0;
 }
 
-/* Fills `names`; 0 where there are none or the file system keeps none. */
+/* Fills `names`. Returns 0 if there are none or the file system has no attributes. */
 static size_t list(const char *path) {
   ssize_t size = listxattr(path, names, sizeof names);
   return size > 0 ? (size_t)size : 0;
@@ -52,7 +52,7 @@ static int set(const char *path, const char *name, const char *value) {
   char present[LONGEST_VALUE];
   size_t length = strlen(value);
   ssize_t have = getxattr(path, name, present, sizeof present);
-  /* Writing what is there already would wake everybody who watches the directory. */
+  /* Skips a write that changes nothing, because it would cause an event in every watch of the directory. */
   if (have == (ssize_t)length && memcmp(present, value, length) == 0) return 0;
   return setxattr(path, name, value, length, 0) < 0 ? errno : 0;
 }

@@ -1,4 +1,4 @@
-/* inotify: one instance while anything is watched, events passed on as they are. What they mean is envd's business. */
+/* inotify: one instance while there is any watch. Passes events on unchanged; envd interprets them. */
 #define _GNU_SOURCE
 #include "svc-exec.h"
 

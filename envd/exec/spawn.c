@@ -1,5 +1,5 @@
 /* Starts one program as one user: pipes or a terminal, its own session, limits, directory, then exec.
- * Which step failed, and with what errno, comes back over a close-on-exec pipe. */
+ * A close-on-exec pipe carries the failed step and its errno back to this process. */
 #define _GNU_SOURCE
 #include "svc-exec.h"
 
@@ -42,7 +42,7 @@ static const char *find(char **envp, const char *name) {
 static void run_file(const char *path, const struct plan *plan) {
   execve(path, plan->argv, plan->envp);
   if (errno != ENOEXEC) return;
-  /* A script without an interpreter line: what execvp and every shell do. */
+  /* A script without an interpreter line runs with /bin/sh, as execvp and shells do. */
   size_t count = 0;
   while (plan->argv[count] != NULL) count++;
   char **argv = calloc(count + 2, sizeof *argv);
@@ -54,7 +54,7 @@ static void run_file(const char *path, const struct plan *plan) {
   errno = ENOEXEC;
 }
 
-/* Looks along the PATH the program will see, as that user, from that directory. Returns only on failure. */
+/* Searches the PATH of the new program, as its user and in its directory. Returns only on failure. */
 static void run(const struct plan *plan) {
   const char *name = plan->argv[0];
   if (strchr(name, '/') != NULL) {
@@ -88,7 +88,7 @@ static void write_oom_score(uint32_t score) {
   int size = snprintf(text, sizeof text, "%u", score);
   int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
-  /* A sandbox that may not change it still works; it only loses the order in which the kernel picks. */
+  /* If the write is refused, the sandbox works; only the order in which the kernel picks victims is lost. */
   if (write(fd, text, (size_t)size) < 0) errno = 0;
   close(fd);
 }
@@ -114,7 +114,7 @@ static int fail(int status, uint32_t step) {
   _exit(127);
 }
 
-/* The pipes become the user's own, or it could not open /dev/stderr again by its name. */
+/* Gives the pipes to the user: otherwise the program could not reopen /dev/stderr by name. */
 static void give_away(const struct plan *plan) {
   for (int fd = plan->flags & FLAG_STDIN ? 0 : 1; fd < 3; fd++)
     if (fchown(fd, plan->uid, plan->gid) < 0) errno = 0;
@@ -133,13 +133,13 @@ static void become(const struct plan *plan, struct process *process, const int e
   if (setgroups(plan->group_count, plan->groups) < 0 || setresgid(plan->gid, plan->gid, plan->gid) < 0 ||
       setresuid(plan->uid, plan->uid, plan->uid) < 0)
     fail(status, STEP_USER);
-  /* As the user, so that a directory it may not enter is refused. */
+  /* After the change of user, so that the kernel refuses a directory that the user may not enter. */
   if (chdir(plan->cwd) < 0) fail(status, STEP_CWD);
   run(plan);
   fail(status, STEP_EXEC);
 }
 
-/* Makes the three ends the program gets; envd's go into process->held. */
+/* Makes stdin, stdout and stderr of the program; envd's ends go into process->held. */
 static int open_ends(const struct plan *plan, struct process *process, int ends[3], int *step) {
   int pair[2];
   *step = STEP_RESOURCES;
@@ -234,7 +234,7 @@ void spawn(uint32_t id, struct reader *reader) {
   free(plan.envp);
 }
 
-/* The status pipe spoke: the program runs, or could not. */
+/* Reads the status pipe: the program runs, or a step of its start failed. */
 void spawn_settled(struct process *process) {
   uint32_t words[2];
   ssize_t got;

@@ -28,7 +28,7 @@ static void send_signal(uint32_t id, struct reader *reader) {
   const struct process *process = process_of(pid);
   int error = 0;
   if (reader->broken || pid <= 1) error = EPROTO;
-  /* A reaped pid may be somebody else's by now. Its group cannot, while any member lives. */
+  /* The kernel may have given a reaped pid to another process. A group id stays taken while any member lives. */
   else if (group ? kill(-pid, signal_number) < 0 : process == NULL || process->reaped || kill(pid, signal_number) < 0)
     error = ESRCH;
   reply(id, error);
@@ -77,7 +77,7 @@ static void reap(void) {
     struct process *process = process_of(pid);
     if (process == NULL) continue;
     process->reaped = 1;
-    /* Its start is answered before its end is told. */
+    /* envd gets the answer to the start before the message about the end. */
     if (process->status >= 0) spawn_settled(process);
     if (process->failed) continue;
     answer_start(ANSWER_EXIT, 0);
@@ -87,7 +87,7 @@ static void reap(void) {
   }
 }
 
-/* Moves bytes, and forgets what is over. */
+/* Copies pending bytes, and removes processes and terminals that have ended. */
 static void tend(void) {
   for (struct process **link = &processes; *link != NULL;) {
     struct process *process = *link;
@@ -137,7 +137,7 @@ int main(void) {
 
   close_range(CONTROL_FD + 1, ~0u, 0);
   fcntl(CONTROL_FD, F_SETFD, FD_CLOEXEC);
-  /* Node hands over a socket that does not block; frames are sent and read whole. */
+  /* Node passes a non-blocking socket; frames are read and written whole, so it must block. */
   fcntl(CONTROL_FD, F_SETFL, fcntl(CONTROL_FD, F_GETFL) & ~O_NONBLOCK);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGHUP, SIG_IGN);

@@ -1,4 +1,4 @@
-/* What the parts of svc-exec share: the frames on the control socket, and one function set a part. */
+/* What the parts of svc-exec share: the frames on the control socket, and the functions of each part. */
 #ifndef SVC_EXEC_H
 #define SVC_EXEC_H
 
@@ -25,7 +25,7 @@ enum request_kind {
 };
 enum answer_kind { ANSWER_REPLY = 100, ANSWER_EXIT = 101, ANSWER_NOTIFY = 102 };
 
-/* Which step of a start failed; envd words its errors by it. */
+/* The step of a start that failed; envd chooses its error message by it. */
 enum spawn_step { STEP_NONE, STEP_RESOURCES, STEP_FORK, STEP_TERMINAL, STEP_USER, STEP_CWD, STEP_EXEC };
 
 /* A request body while it is read. Past the end everything reads as zero and `broken` is set. */
@@ -38,7 +38,7 @@ uint32_t read_u32(struct reader *reader);
 char *read_string(struct reader *reader); /* points into the frame, NUL-terminated */
 char **read_strings(struct reader *reader); /* NULL-terminated, to be freed; NULL where the frame is broken */
 
-/* The answer being put together; there is one, sent whole. */
+/* The answer under construction; there is one at a time, and it is sent whole. */
 void answer_start(uint8_t kind, uint32_t id);
 void answer_u8(uint8_t value);
 void answer_u32(uint32_t value);
@@ -54,10 +54,10 @@ struct process {
   struct process *next;
   pid_t pid;
   uint32_t id;       /* of the request, while `status` is open */
-  int status;        /* read end that ends when the program runs, or tells why it does not; -1 afterwards */
+  int status;        /* read end: closes when the program runs, else carries the failure; -1 afterwards */
   int held[3];       /* envd's ends: stdin, stdout, stderr; kept until it has opened its own, -1 when none */
   int reaped;
-  int failed;        /* never became the program: its exit is nobody's business */
+  int failed;        /* it never became the program: its exit is not reported */
   struct terminal *terminal;
 };
 extern struct process *processes;

@@ -93,7 +93,7 @@ size_t terminal_poll(struct terminal *terminal, struct pollfd *fds) {
   return count;
 }
 
-/* One step of a copy. 1: some bytes moved. 0: would block. -1: this way is over. */
+/* One step of a copy. 1: some bytes moved. 0: would block. -1: this direction has ended. */
 static int fill(int fd, struct stretch *stretch) {
   ssize_t got;
   do got = read(fd, stretch->bytes, CHUNK);
@@ -128,13 +128,13 @@ static void pump_out(struct terminal *terminal, int leader_gone) {
     if (terminal->shown.from < terminal->shown.to) {
       int moved = empty(terminal->output, &terminal->shown);
       if (moved == 0) return;
-      if (moved < 0) hang_up(terminal); /* envd has stopped listening for good */
+      if (moved < 0) hang_up(terminal); /* envd has closed its end */
       continue;
     }
     int moved = terminal->silent ? -1 : fill(terminal->master, &terminal->shown);
     if (moved > 0) continue;
     if (moved < 0) terminal->silent = 1;
-    /* With the leader gone and nothing left to read the terminal is over, even if others still hold it. */
+    /* When the leader is gone and nothing is left to read, the terminal ends, even if other processes hold it. */
     if (leader_gone) hang_up(terminal);
     return;
   }

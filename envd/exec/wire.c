@@ -58,7 +58,7 @@ static void put(const void *bytes, size_t length) {
     size_t room = out_room ? out_room : 4096;
     while (room < out_size + length) room *= 2;
     char *grown = realloc(out, room);
-    if (grown == NULL) _exit(70); /* envd sees the socket close and says so */
+    if (grown == NULL) _exit(70); /* envd sees the socket close and reports it */
     out = grown;
     out_room = room;
   }
@@ -90,7 +90,7 @@ void answer_send(void) {
     if (wrote < 0) _exit(0);
     sent += (size_t)wrote;
   }
-  /* One big answer must not be paid for until the end of the sandbox. */
+  /* Frees the buffer of a large answer, which would otherwise stay allocated as long as the sandbox lives. */
   if (out_room > 65536) {
     free(out);
     out = NULL;

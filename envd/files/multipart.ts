@@ -23,7 +23,7 @@ export function boundaryOf(contentType: string): string {
 }
 
 /**
- * Lets go of the source however it ends: what is left of it then waits for nobody.
+ * Releases the source however parsing ends, so that the rest of the body is discarded.
  * @throws {AppError} bad_request where the body is not what its content type says
  */
 export async function* readParts(source: AsyncIterable<Pieces>, boundary: string): AsyncGenerator<Part> {

@@ -1,6 +1,6 @@
 /**
- * Opens what a link leads to. In a sticky directory such as /tmp the kernel follows nobody's link but one's own, also
- * for root (fs.protected_symlinks); a client's own links there must work all the same, and envd is root for everybody.
+ * Opens the target of a link. In a sticky directory such as /tmp the kernel lets a process follow only links of its own
+ * user, even root (fs.protected_symlinks). envd acts as root for all users, and a client's own links there must work.
  */
 
 import { type FileHandle, open, realpath } from "node:fs/promises";

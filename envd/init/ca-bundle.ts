@@ -93,7 +93,7 @@ async function linkHash(directory: string, pem: string): Promise<void> {
 }
 
 async function unlinkHash(directory: string, pem: string): Promise<void> {
-  // Undefined names no link of ours.
+  // Without a hash this product made no link.
   const hash = subjectHash(pem);
   for (let n = 0; n < MOST_ALIKE; n += 1) {
     const path = posix.join(directory, `${hash}.${n}`);

@@ -17,7 +17,7 @@ export interface InputEnd {
 /** @param fd of a pipe's write end, non-blocking; it is closed with the end */
 export function inputEnd(fd: number): InputEnd {
   const socket = new Socket({ fd, readable: false, writable: true });
-  // A closed pipe is told to each write by its own answer.
+  // Each write reports a closed pipe by its own result.
   socket.on("error", () => undefined);
   return {
     async write(bytes) {

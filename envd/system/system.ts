@@ -119,7 +119,7 @@ export class System {
     await helper.request(Request.resize, [pid, cols, rows], mustSucceed);
   }
 
-  /** `armed` gets the watch descriptor before any event of it is told. @throws {SystemError} */
+  /** `armed` gets the watch descriptor before its first event is reported. @throws {SystemError} */
   async watch(path: string, mask: number, armed: (wd: number) => void): Promise<void> {
     const helper = await this.#running();
     await helper.request(Request.watch, [mask, path], (body) => {

@@ -11,7 +11,7 @@ PACKAGES=(
   python3-pip python3-venv sudo tzdata unzip vim-tiny wget xz-utils zip
 )
 
-# Nobody reads a manual in a sandbox; the copyright files stay.
+# Manuals are left out, because programs do not read them; the copyright files stay.
 DPKG_OPTIONS=(
   path-exclude=/usr/share/man/*
   path-exclude=/usr/share/locale/*

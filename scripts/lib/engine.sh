@@ -33,8 +33,8 @@ engine_config_file() {
 
 under_systemd() { [ -d /run/systemd/system ]; }
 
-# detached COMMAND…: in the background for good, in a session of its own and with no open file of ours but
-# the three standard ones: not the lock of the set-up, not a pipe somebody waits on.
+# detached COMMAND…: runs in the background in a session of its own, and inherits only the three standard files:
+# not the lock of the set-up, and no pipe whose reader waits for its end.
 detached() {
   (
     for open in /proc/"$BASHPID"/fd/*; do

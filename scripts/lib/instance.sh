@@ -51,7 +51,7 @@ setting() {
 INVOKER_UID=${SUDO_UID:-$(id -u)}
 INVOKER_GID=${SUDO_GID:-$(id -g)}
 
-# as_owner COMMAND…: npm and the build leave files in the checkout; they run as whoever owns it.
+# as_owner COMMAND…: npm and the build leave files in the checkout; they run as the owner of the checkout.
 as_owner() {
   local owner
   owner=$(stat -c %u "$CHECKOUT")

@@ -38,7 +38,7 @@ service_start() { # PROGRAM
   detached env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
     ${SVC_LONGEST_RESTART_DELAY_S:+"SVC_LONGEST_RESTART_DELAY_S=$SVC_LONGEST_RESTART_DELAY_S"} \
     "$APP/supervise" "$SUFFIX" "$1" >>"$LOG_DIR/$1.log" 2>&1 </dev/null
-  # A log that only grows fills the disk of a machine nobody looks after.
+  # A log without a limit would fill the disk.
   bound_log "$LOG_DIR/$1.log" "$!"
   # Its pid file is there before anybody asks for it.
   for _ in $(seq 1 100); do

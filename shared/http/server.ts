@@ -76,7 +76,7 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
     routerOptions: { maxParamLength: 512, ignoreTrailingSlash: false },
     genReqId: (request) => requestId(request.headers[REQUEST_ID]),
     clientErrorHandler: refuseUnparsed,
-    // A path that cannot be decoded or has an endless part is refused before any hook runs, so nobody else says CORS.
+    // A path that cannot be decoded or has an endless part is refused before any hook runs, so the CORS headers are set here.
     frameworkErrors: (error, request, reply) => {
       void sendError(error, request, reply.header("access-control-allow-origin", "*"));
     },

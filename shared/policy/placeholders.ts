@@ -10,7 +10,7 @@ export interface Placeholder {
   readonly asks: string | undefined;
 }
 
-/** Whatever begins like one of ours is one, or else wrong. */
+/** Text that begins like a placeholder must be a valid one, or the value is refused. */
 const OURS = /\$\{\s*(?:e2b|svc)\b[^}]*(?:\}|$)/gi;
 // Names of tokens are free but for braces and control characters.
 const WELL_FORMED = /^\$\{(?:e2b|svc)\.(secrets\.[a-zA-Z0-9_-]{1,128}|identity\.tokens\.[^{}\p{Cc}]{1,128})\}$/u;

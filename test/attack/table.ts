@@ -16,7 +16,7 @@ export interface Attack {
 const TABLE: Readonly<Record<string, string>> = {
   "API with foreign ids, tokens and signatures": `
 ids and names of another project, on every route | answered as what does not exist | integration/orchestrator/foreign.test.ts
-a sandbox of another project, by the SDK | answered as what does not exist | conformance/api-keys.test.ts | another project's sandbox does not exist
+a sandbox of another project, by the SDK | answered as what does not exist | conformance/api-keys.test.ts | it gets 404 for another project's sandbox
 a private template of another project | answered as what does not exist | conformance/template-sharing.test.ts | as another project sees it
 a key that was deleted, in a hundred calls at once | refused | integration/orchestrator/access.test.ts | a key in use in a hundred calls
 an API key on the operator's routes | refused | integration/orchestrator/access.test.ts | does not take an API key
@@ -34,13 +34,13 @@ secrets and control tokens in the node's database file | not there in clear | un
   "request side": `
 a body after a request that its server left unread | not read as the next visitor's request | integration/edge/smuggling.test.ts
 internal routes of envd, written in another way | refused | integration/edge/front-door.test.ts | are closed through a port in another spelling
-two different sandboxes in the routing headers, or nonsense | refused | conformance/ports.test.ts | nonsense for routing
+two different sandboxes in the routing headers, or nonsense | refused | conformance/ports.test.ts | malformed routing headers and names are refused
 any bytes on one connection to the edge | the sandbox is asked what Node's own server would be; others are served | fuzz/fuzz.test.ts | edge-request keeps its promise
 any bytes to envd | it stands, and answers others | integration/envd/hardening.test.ts | any bytes at all leave it standing
 headers without end to envd, and what is no HTTP | refused | integration/envd/hardening.test.ts | endless headers are refused, and so are bytes that are no HTTP
 wrong bodies, queries and paths to the API | refused by the field's name | integration/orchestrator/bad-input.test.ts
-a body far too long | refused or cut while it is sent | conformance/bad-input.test.ts | a body far too long
-what follows a refused body | not read as a request | integration/shared/http-server.test.ts | what follows a refused body
+a body far too long | refused or cut while it is sent | conformance/bad-input.test.ts | a body that is far too long
+what follows a refused body | not read as a request | integration/shared/http-server.test.ts | bytes after a refused body
 inputs near right ones, to every reader of untrusted bytes | one reading, its own errors only | fuzz/fuzz.test.ts
 `,
   "hostile responses": `
@@ -48,7 +48,7 @@ a response that a sandbox splits in two | stays the answer to one request | inte
 an answer that nobody asked for | given to nobody | integration/edge/smuggling.test.ts | an answer without a request reaches no visitor
 an answer that is cut off | cut off for the client too, never finished | integration/edge/forwarding.test.ts | whose answer is cut off
 any bytes of a server in a sandbox | the visitor's next request gets its own answer | fuzz/fuzz.test.ts | edge-response keeps its promise
-a destination that speaks no TLS, no HTTP, or nothing | 502 with the reason | integration/agent/egress/transform-failures.test.ts | speaks no TLS
+a destination that speaks no TLS, no HTTP, or nothing | 502 with the reason | integration/agent/egress/transform-failures.test.ts | answers without TLS
 a certificate that nobody signed, where headers are set | nothing is sent to it | conformance/egress-transform.test.ts | the destination's certificate is verified
 `,
   "slow clients": `
@@ -59,7 +59,7 @@ a refused client that goes on sending | its connection is closed | integration/s
 a client that does not read, when its sandbox ends | the removal does not wait | integration/edge/endings.test.ts | a slow client does not hold up
 connections that say nothing, to envd | others are let in | integration/envd/hardening.test.ts | connections that say nothing
 a reader of output that does not read | the process waits, memory does not grow | integration/envd/processes.test.ts | a slow reader slows the process
-a sandbox that does not read what it asked the internet for | it is not kept in memory | docker/egress-process-life.test.ts | what a client does not read
+a sandbox that does not read what it asked the internet for | it is not kept in memory | docker/egress-process-life.test.ts | data that a client does not read
 a hello in pieces, huge, or never | undecided is denied | conformance/bypass.test.ts | 11 hellos in pieces
 `,
   egress: `
@@ -111,7 +111,7 @@ many restores of one project | turns are left to others | integration/agent/snap
   "resource floods": `
 no more processes | the sandbox recovers | conformance/processes.test.ts | no more processes
 all memory | the command dies alone | conformance/processes.test.ts | a command that eats all memory
-more connections than a sandbox may have | refused; its neighbour is not touched | docker/firewall.test.ts | so many connections
+more connections than a sandbox may have | refused; its neighbour is not touched | docker/firewall.test.ts | at its limit of connections
 no free descriptors in the egress process | it refuses, and recovers | docker/egress-process-life.test.ts | without free descriptors
 more connections to the node's proxy than its limit | refused | integration/edge/front-door.test.ts | more connections than the limit
 questions for names that trickle, or whose answers are not read | the connection ends | integration/egress/dns.test.ts | a TCP connection that

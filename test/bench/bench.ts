@@ -24,7 +24,7 @@ export async function timed(action: () => Promise<unknown>): Promise<number> {
   return performance.now() - started;
 }
 
-/** Warm containers that wait, frozen, for somebody to claim them: of any build, or of that one. */
+/** Warm containers in the pool, frozen and unclaimed: of any build, or of that one. */
 export async function untilPoolHolds(platform: Platform, wanted: number, buildId?: string): Promise<void> {
   const label = buildId === undefined ? "svc.build" : `svc.build=${buildId}`;
   const holds = async () => {

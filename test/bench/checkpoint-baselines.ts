@@ -47,7 +47,7 @@ export async function rawRestores(): Promise<RawRestore> {
   const remove = () => rm(home, { recursive: true, force: true });
   const PATH = await plainCriu(home);
   const runc = (...args: readonly string[]) =>
-    // Pipes of ours would be files that CRIU does not know.
+    // CRIU cannot dump pipes to this process.
     run("bash", ["-c", 'exec runc "$@" </dev/null >/dev/null 2>&1', "runc", "--root", `${home}/state`, ...args], {
       PATH,
     });

@@ -10,7 +10,7 @@ import { type Bench, timed } from "./bench.ts";
 import { dockerRun, IMAGE } from "./docker-baseline.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 
-// Pools are kept per resources: nobody keeps one for an odd amount of memory.
+// There is one pool for each size of sandbox, and none for an unusual amount of memory.
 const RESOURCES = { cpuCount: 2, memoryMB: 1023, diskSizeMB: 0 };
 
 export async function coldStart({ platform, quick, say }: Bench): Promise<readonly Row[]> {

@@ -6,7 +6,7 @@ import { type Bench, timed, untilPoolHolds } from "./bench.ts";
 import { dockerRun, type PlainContainer } from "./docker-baseline.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 
-/** As SVC_POOL_SIZE ships: what is ready when nobody has asked for a while. */
+/** As SVC_POOL_SIZE ships: the containers that are ready when there was no request for a while. */
 const POOL = 3;
 
 export async function firstCommand(bench: Bench): Promise<readonly Row[]> {

@@ -61,11 +61,11 @@ describe.each<readonly Program[][]>([[["agent"]], [["orchestrator"]], [["agent",
       if (typeof end === "string") expect(end.trim().split("\n").at(-1)).toBe("30");
       else expect(end).toBeInstanceOf(Error);
       await untilReady(platform);
-      // Whatever the client heard, the command itself was not disturbed.
+      // Whatever result the client got, the command itself was not interrupted.
       await expect.poll(() => sandbox.files.exists("finished"), { timeout: 15_000 }).toBe(true);
     }, 120_000);
 
-    test("what expired in the meantime is gone, and what was killed stays killed", async () => {
+    test("sandboxes that expired in the meantime are gone, and killed ones stay killed", async () => {
       const short = await Sandbox.create({ timeoutMs: 1500 });
       const dead = await Sandbox.create({ timeoutMs: 600_000 });
       await dead.kill();
@@ -96,7 +96,7 @@ describe("in the middle of a create", () => {
         await killHard(platform, program);
         const made = (await settled).flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
         await untilReady(platform);
-        // Who was told that it has a sandbox has one.
+        // A caller that got a sandbox has one.
         for (const sandbox of made) expect((await sandbox.commands.run("echo here")).stdout).toBe("here\n");
       }
       await killAll();
@@ -124,19 +124,19 @@ describe("in the middle of a create", () => {
 });
 
 describe("an end without a request", () => {
-  test("the first process of a sandbox dies: the sandbox is reported gone", async () => {
+  test("a sandbox whose first process dies is reported gone", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 600_000 });
     await run("docker", ["kill", await nameOf(sandbox)]);
     await expectGone(sandbox);
   }, 60_000);
 
-  test("its container is removed behind our back: the sandbox is reported gone", async () => {
+  test("a sandbox whose container another program removes is reported gone", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 600_000 });
     await run("docker", ["rm", "-f", await nameOf(sandbox)]);
     await expectGone(sandbox);
   }, 60_000);
 
-  test("it dies while the agent is away: the restarted agent reports it", async () => {
+  test("the restarted agent reports a sandbox that died while the agent was away", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 600_000 });
     const name = await nameOf(sandbox);
     await service(platform, "stop", "agent");
@@ -147,7 +147,7 @@ describe("an end without a request", () => {
   }, 120_000);
 });
 
-test("without the orchestrator, the agent ends what is over by itself", async () => {
+test("the agent ends expired sandboxes while the orchestrator is away", async () => {
   const sandbox = await Sandbox.create({ timeoutMs: 5000 });
   await service(platform, "stop", "orchestrator");
   try {

@@ -65,7 +65,7 @@ const INJURIES: Readonly<Record<string, () => Promise<unknown>>> = {
 };
 
 describe.each(Object.keys(INJURIES))("%s", (injury) => {
-  test("nothing forbidden arrives meanwhile, and service returns by itself", async () => {
+  test("nothing forbidden arrives meanwhile, and the egress process recovers without help", async () => {
     const cases = await Promise.all(
       KINDS.map(async (kind) => {
         const [forbidden, allowed] = fresh();
@@ -151,7 +151,7 @@ describe("the first packets", () => {
     120_000,
   );
 
-  test("of a sandbox from a snapshot that was free: only what its own policy allows", async () => {
+  test("of a sandbox whose snapshot had an open policy: only addresses that its own policy allows", async () => {
     const [forbidden, allowed] = fresh();
     const source = await ownSandbox();
     await startFlood(source, forbidden, allowed);

@@ -1,4 +1,4 @@
-/** The Docker engine itself is killed and started again: sandboxes run on or are told gone, and new ones can be made. */
+/** The Docker daemon is killed and started again: sandboxes run on or are reported gone, and new ones can be made. */
 
 import { Sandbox } from "e2b";
 import { expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { run, untilReady } from "../support/programs.ts";
 import { whereabouts } from "../support/sdk.ts";
 
 const platform = openPlatform();
-// An engine that somebody else's containers depend on is not ours to kill.
+// A Docker daemon that other containers depend on must not be killed.
 const allowed = process.env.SVC_TEST_KILL_ENGINE === "1";
 
 test.skipIf(!allowed)(

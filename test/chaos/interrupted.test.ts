@@ -84,7 +84,7 @@ async function survives(one: Case): Promise<void> {
   try {
     const kept = await fillMemory(sandbox, 16);
     await named(sandbox);
-    // A container that is being made when the engine dies is nobody's; it is removed after some minutes (agent/recovery/janitor.ts).
+    // A container that is being made when Docker dies has no record; it is removed after some minutes (agent/recovery/janitor.ts).
     if (victim === "dockerd") await poolAtRest();
     if (during === "resume") {
       await sandbox.pause();
@@ -121,7 +121,7 @@ async function survives(one: Case): Promise<void> {
   await expectNoProblems(platform);
 }
 
-/** Also that it answers: until the node has told of an end, the sandbox still counts as running. */
+/** Also checks that it answers: until the node reports the end, the sandbox still counts as running. */
 async function connected(sandbox: Sandbox, answers: boolean): Promise<void> {
   const again = await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 900_000, requestTimeoutMs: 20_000 });
   if (answers) await again.commands.run("true", { requestTimeoutMs: 20_000 });

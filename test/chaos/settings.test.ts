@@ -1,4 +1,4 @@
-/** A slip in a person's own settings is told before anything that runs is touched. */
+/** A mistake in the operator's settings is reported before a running program is stopped. */
 
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -43,7 +43,7 @@ test.each([
   expect(inForce()).toEqual(before);
 });
 
-test("a program is not stopped for a port that somebody else has", async () => {
+test("a program is not stopped when the port of its new settings is taken by another program", async () => {
   const other = createServer().listen(0, "127.0.0.1");
   onTestFinished(() => void other.close());
   await expect.poll(() => other.listening).toBe(true);

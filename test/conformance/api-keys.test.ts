@@ -46,7 +46,7 @@ describe("a project of its own", () => {
     for (const file of [users, operators]) expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
   });
 
-  test("the settings of `up`: what the node has does not speak for the orchestrator, nor for other nodes", () => {
+  test("the settings of `up`: the node's token is valid neither for the orchestrator nor for other nodes", () => {
     const read = (file: string) => readEnvFile(`${platform.paths.etc}/${file}`);
     const [orchestrator, agent] = [read("orchestrator.env"), read("agent.env")];
     const key = orchestrator.get("SVC_NODE_KEY") ?? "";
@@ -84,7 +84,7 @@ describe("a project of its own", () => {
     expect(await refusal(Sandbox.create({ apiKey: key.key }))).toBeInstanceOf(AuthenticationError);
   });
 
-  test("another project's sandbox does not exist for it", async () => {
+  test("it gets 404 for another project's sandbox", async () => {
     const sandbox = await ownSandbox();
     const key = await makeKey(teamId);
     const options = { apiKey: key.key };
@@ -135,7 +135,7 @@ describe("refusals", () => {
     expect(reply.text).not.toContain("f".repeat(40));
   });
 
-  test("admin routes want the admin token", async () => {
+  test("admin routes need the admin token", async () => {
     for (const path of ["/nodes", "/admin/sandboxes/running-counts"]) {
       expect((await api(platform, "GET", path)).status).toBe(401);
       expect((await api(platform, "GET", path, { key: null, headers: { "x-admin-token": "wrong" } })).status).toBe(401);

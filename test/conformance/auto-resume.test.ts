@@ -21,7 +21,7 @@ async function pausedSandbox(options: SandboxOpts = {}): Promise<Sandbox> {
 
 const stateOf = async (sandbox: Sandbox) => (await Sandbox.getInfo(sandbox.sandboxId)).state;
 
-describe("wakes", () => {
+describe("a paused sandbox resumes", () => {
   test("for a request to a port, which the server that was listening answers", async () => {
     const sandbox = await pausedSandbox();
     expect((await sandbox.getInfo()).lifecycle).toEqual(lifecycle);
@@ -56,7 +56,7 @@ describe("wakes", () => {
     expect(await sandbox.files.read("/home/user/a.txt")).toBe("signed");
   });
 
-  test("after it fell asleep at its end by itself, again and again", async () => {
+  test("after it was paused at its timeout, again and again", async () => {
     const sandbox = await ownSandbox({ lifecycle });
     await startFileServer(sandbox, PORT, "awake");
     for (let round = 0; round < 2; round++) {
@@ -67,8 +67,8 @@ describe("wakes", () => {
   });
 });
 
-describe("stays asleep", () => {
-  test("without the policy: isRunning is false and wakes nothing", async () => {
+describe("a paused sandbox stays paused", () => {
+  test("without the policy: isRunning is false and resumes nothing", async () => {
     const sandbox = await ownSandbox({ lifecycle: { onTimeout: "pause" } });
     await sandbox.pause();
     expect(await sandbox.isRunning()).toBe(false);
@@ -79,7 +79,7 @@ describe("stays asleep", () => {
     expect(await stateOf(sandbox)).toBe("paused");
   });
 
-  test("without memory: nothing would be there to serve", async () => {
+  test("without memory: no server would run in it", async () => {
     const sandbox = await ownSandbox({ lifecycle });
     await sandbox.pause({ keepMemory: false });
     expect((await visit(platform, sandbox, { port: PORT })).status).toBe(502);

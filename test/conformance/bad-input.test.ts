@@ -56,7 +56,7 @@ describe("create", () => {
     expect(reply.json).toMatchObject({ code: 400, message: expect.any(String) as string });
   });
 
-  test("a body far too long is refused, or cut while it is still being sent, and hurts nobody", async () => {
+  test("a body that is far too long is refused, or cut while it is sent, and other requests are not affected", async () => {
     const body = { ...base, metadata: { a: "x".repeat(20 << 20) } };
     const status = await api(platform, "POST", "/v2/sandboxes", { body }).then(
       (reply) => reply.status,
@@ -74,7 +74,7 @@ describe("create", () => {
     expect(await count()).toBe(before);
   });
 
-  test("what a later version will do is told apart from what is wrong", async () => {
+  test("an option of a later version is refused as not implemented, not as wrong", async () => {
     const body = { ...base, volumeMounts: [{ name: "v", path: "/v" }] };
     const reply = await api(platform, "POST", "/v2/sandboxes", { body });
     expect([reply.status, (reply.json as { error_code: string }).error_code]).toEqual([501, "not_implemented"]);

@@ -117,7 +117,7 @@ describe("who, where, with what", () => {
     expect(lines(stdout)[0]?.split(" ")).not.toContain("0");
   });
 
-  test("a user nobody knows is refused by name", async () => {
+  test("an unknown user is refused by name", async () => {
     const error = await refusal(sandbox().commands.run("whoami", { user: "root123" }));
     expect(error).toBeInstanceOf(AuthenticationError);
     expect(error.message).toContain("invalid username: 'root123'");

@@ -66,7 +66,7 @@ describe("list", () => {
     expect((reply.json as { entries: unknown[] }).entries).toHaveLength(5);
   });
 
-  test("a link that goes in circles is told apart", async () => {
+  test("a circular link is refused with its own reason", async () => {
     await sandbox().commands.run("ln -sf circle2 circle1; ln -sf circle1 circle2");
     const target = await targetOf(platform, sandbox().sandboxId);
     const reply = await unary(platform, target, "filesystem.Filesystem/ListDir", { message: { path: "circle1" } });
@@ -113,7 +113,7 @@ describe("getInfo", () => {
     expect((await sandbox().files.getInfo("/tmp")).permissions).toBe("dtrwxrwxrwx");
   });
 
-  test("a link tells its target, and is of the target's kind", async () => {
+  test("a link shows its target, and has the kind of its target", async () => {
     await sandbox().commands.run(
       "echo x > real.txt; ln -sf real.txt info-link; ln -sfn /tmp info-dirlink; ln -sf nowhere info-dangling",
     );
@@ -141,7 +141,7 @@ describe("getInfo", () => {
 });
 
 describe("make, move, remove", () => {
-  test("makeDir makes the way there: true, then false", async () => {
+  test("makeDir makes missing parents: true, then false", async () => {
     expect(await sandbox().files.makeDir("made/deep/er")).toBe(true);
     expect(await sandbox().files.makeDir("made/deep/er")).toBe(false);
     expect(await sandbox().files.getInfo("made/deep")).toMatchObject({ owner: "user", mode: 0o755 });
@@ -152,7 +152,7 @@ describe("make, move, remove", () => {
     expect(await refusal(sandbox().files.makeDir("in-the-way"))).toBeInstanceOf(InvalidArgumentError);
   });
 
-  test("rename moves files, makes the way, overwrites, and tells the new place", async () => {
+  test("rename moves files, makes missing parents, overwrites, and returns the new path", async () => {
     await sandbox().files.write("old.txt", "moved");
     const info = await sandbox().files.rename("old.txt", "new/place.txt");
     expect(info).toMatchObject({ name: "place.txt", path: "/home/user/new/place.txt", type: "file", size: 5 });

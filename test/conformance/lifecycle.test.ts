@@ -74,7 +74,7 @@ describe("create", () => {
 describe("reading one sandbox", () => {
   const sandbox = sharedSandbox({ metadata: { "k y": "v&=1", ü: "ö" }, timeoutMs: 200_000 });
 
-  test("getInfo tells what it was made with", async () => {
+  test("getInfo shows the options of its create call", async () => {
     const info = await sandbox().getInfo();
     expect(info.sandboxId).toBe(sandbox().sandboxId);
     expect(info.metadata).toEqual({ "k y": "v&=1", ü: "ö" });
@@ -114,7 +114,7 @@ describe("reading one sandbox", () => {
     expect(metrics?.memTotal).toBe(info.memoryMB * 1024 * 1024);
   });
 
-  test("an id nobody has is not found, also with a client part behind it", async () => {
+  test("an unknown id is not found, also with a client part behind it", async () => {
     const unknown = `i${"0".repeat(19)}`;
     expect(await refusal(Sandbox.getInfo(unknown))).toBeInstanceOf(SandboxNotFoundError);
     const composite = await api(platform, "GET", `/sandboxes/${sandbox().sandboxId}-6532622b`);
@@ -228,7 +228,7 @@ describe("kill", () => {
     expect(error.message).toContain("The sandbox was killed or reached its end of life");
   });
 
-  test("a watch in flight tells its owner", async () => {
+  test("a watch in flight ends with an error", async () => {
     const sandbox = await Sandbox.create({ timeoutMs: 60_000 });
     const ends: (Error | undefined)[] = [];
     await sandbox.files.watchDir("/tmp", () => undefined, { onExit: (error) => void ends.push(error) });
@@ -236,7 +236,7 @@ describe("kill", () => {
     await expect.poll(() => ends).toEqual([expect.any(TimeoutError)]);
   });
 
-  test("many callers kill at once: at least one is told that it did, and it is gone for all", async () => {
+  test("many callers kill at once: at least one gets true, and the sandbox is gone for all", async () => {
     const sandbox = await Sandbox.create({ timeoutMs: 60_000 });
     const answers = await Promise.all(Array.from({ length: 5 }, () => Sandbox.kill(sandbox.sandboxId)));
     expect(answers.filter(Boolean).length).toBeGreaterThanOrEqual(1);

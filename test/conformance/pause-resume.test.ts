@@ -14,7 +14,7 @@ const SLEEP_MS = 3_000;
 const bootOf = async (sandbox: Sandbox) => (await sandbox.commands.run("cat /proc/sys/kernel/random/boot_id")).stdout;
 
 describe("pause and connect", () => {
-  test("a counter goes on where it was, with the same pid, and did not count while it slept", async () => {
+  test("a counter continues where it was, with the same pid, and did not count while it was paused", async () => {
     const sandbox = await ownSandbox();
     const counter = await startCounter(sandbox);
     const process = await identityOf(sandbox, counter.pid);
@@ -120,10 +120,10 @@ describe("while it is paused", () => {
   });
 
   test("it is listed among the paused ones only", async () => {
-    const sandbox = await ownSandbox({ metadata: { listed: "asleep" } });
+    const sandbox = await ownSandbox({ metadata: { listed: "paused-only" } });
     await sandbox.pause();
     const ids = async (state: "running" | "paused") => {
-      const paginator = Sandbox.list({ query: { metadata: { listed: "asleep" }, state: [state] } });
+      const paginator = Sandbox.list({ query: { metadata: { listed: "paused-only" }, state: [state] } });
       return (await paginator.nextItems()).map(({ sandboxId }) => sandboxId);
     };
     expect(await ids("paused")).toContain(sandbox.sandboxId);
@@ -145,7 +145,7 @@ describe("while it is paused", () => {
     expect(await refusal(Sandbox.getInfo(sandbox.sandboxId))).toBeInstanceOf(SandboxNotFoundError);
   });
 
-  test("a command that was running is told, and goes on after the resume", async () => {
+  test("a command that was running gets an error at its client, and continues after the resume", async () => {
     const sandbox = await ownSandbox();
     const handle = await sandbox.commands.run("sleep 2; echo done > /tmp/done", { background: true, timeoutMs: 0 });
     const cut = refusal(handle.wait());
@@ -225,7 +225,7 @@ describe("auto-pause", () => {
     await expect.poll(() => counter.read()).toBeGreaterThan(count);
   });
 
-  test("without memory where that was asked for", async () => {
+  test("without memory if the options say so", async () => {
     const lifecycle = { onTimeout: { action: "pause", keepMemory: false } } as const;
     const sandbox = await ownSandbox({ timeoutMs: 6_000, lifecycle });
     await sandbox.files.write("kept.txt", "on disk");

@@ -41,7 +41,7 @@ describe("a running server", () => {
     expect(await byHost(`8000-${sandbox().sandboxId}.some.other.example`, "/x")).toMatchObject({ path: "/x" });
   });
 
-  test("sees the request as it was sent, and no secret of ours", async () => {
+  test("sees the request as it was sent, and no secret of the platform", async () => {
     const response = await send(platform, sandbox().sandboxId, "/headers", {
       port: 8000,
       headers: {
@@ -188,7 +188,7 @@ describe("what the edge answers itself", () => {
     }
   });
 
-  test("nonsense for routing", async () => {
+  test("malformed routing headers and names are refused", async () => {
     const bad = await readReply(await send(platform, "Not_An_Id!", "/", { port: 8000 }));
     expect([bad.status, bad.text]).toEqual([400, "Invalid sandbox ID"]);
     expect(bad.headers.get("content-type")).toMatch(/^text\/plain/);
@@ -253,7 +253,7 @@ describe("options of what is reachable", () => {
     expect(reply.headers).toMatchObject({ host: "local.example:8000", "x-forwarded-host": host });
   });
 
-  test("a port of httpsPorts is spoken to over TLS, whoever signed it", async () => {
+  test("a port of httpsPorts is reached over TLS, with any certificate", async () => {
     const sandbox = await ownSandbox({ network: { httpsPorts: [8443] } });
     await sandbox.files.write("/tmp/server.py", serverScript);
     await sandbox.commands.run(

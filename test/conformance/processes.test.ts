@@ -40,7 +40,7 @@ describe("background commands", () => {
     expect(await sandbox().commands.kill(999_999)).toBe(false);
   });
 
-  test("a process outlives its client and can be taken up again", async () => {
+  test("a process outlives its client, and another client can connect to it", async () => {
     const handle = await sandbox().commands.run("for i in 1 2 3 4 5 6 7 8; do echo tick$i; sleep 0.2; done; echo end", {
       background: true,
     });
@@ -54,7 +54,7 @@ describe("background commands", () => {
     expect(heard.join("").match(/tick1\n/g) ?? []).toHaveLength(0);
   });
 
-  test("two clients hear the same process", async () => {
+  test("two clients get the output of the same process", async () => {
     const handle = await sandbox().commands.run("read x; echo heard $x", { background: true, stdin: true });
     const other = await sandbox().commands.connect(handle.pid);
     await sandbox().commands.sendStdin(handle.pid, "you\n");
@@ -66,7 +66,7 @@ describe("background commands", () => {
     expect(await refusal(sandbox().commands.connect(999_999))).toBeInstanceOf(NotFoundError);
   });
 
-  test("a process that ended a moment ago still tells its end", async () => {
+  test("a process that ended a moment ago still reports its exit", async () => {
     const handle = await sandbox().commands.run("exit 3", { background: true });
     expect(await refusal(handle.wait())).toMatchObject({ exitCode: 3 });
     const again = await sandbox().commands.connect(handle.pid);
@@ -171,7 +171,7 @@ describe("the process RPCs, as any Connect client sends them", () => {
     expect((await running).at(-2)?.value).toMatchObject({ event: { end: { exitCode: 7 } } });
   });
 
-  test("input of the wrong kind, none at all, and for nobody", async () => {
+  test("input of the wrong kind, without content, and for no process is refused", async () => {
     const target = await targetOf(platform, sandbox().sandboxId);
     const handle = await started(sandbox(), "cat", { stdin: true });
     const process = { pid: handle.pid };
@@ -206,7 +206,7 @@ describe("the process RPCs, as any Connect client sends them", () => {
     }
   });
 
-  test("malformed messages are refused and hurt nobody", async () => {
+  test("malformed messages are refused, and other calls are not affected", async () => {
     const target = await targetOf(platform, sandbox().sandboxId);
     const bad = await unary(platform, target, "process.Process/SendSignal", { message: { process: "x" } });
     expect(bad.json).toMatchObject({ code: "invalid_argument" });

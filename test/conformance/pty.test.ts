@@ -14,7 +14,7 @@ test("a terminal has the size it was made with, from the first command on", asyn
   await expect.poll(terminal.heard).toContain("31 93\r\n");
 });
 
-test("a resize arrives, and running programs are told", async () => {
+test("a resize arrives, and running programs get SIGWINCH", async () => {
   const terminal = await open(sandbox(), { cols: 80, rows: 24 });
   await terminal.type("trap 'echo w:$(stty size)' WINCH; echo re''ady\n");
   await expect.poll(terminal.heard).toContain("ready\r\n");

@@ -1,4 +1,4 @@
-/** Watches on directories: what is told, in which order, and the polling twin that the other SDK uses. */
+/** Watches on directories: which events come, in which order, and the polling calls that the other SDK uses. */
 
 import { FileNotFoundError, type FilesystemEvent, FilesystemEventType, InvalidArgumentError, type Sandbox } from "e2b";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -30,7 +30,7 @@ describe("streamed", () => {
     expect(names(heard)).not.toContain("create file");
   });
 
-  test("renames, removals and changes of mode by programs are told", async () => {
+  test("renames, removals and changes of mode by programs are reported", async () => {
     await sandbox().files.write("w-change/file", "1");
     const heard = await watch("w-change");
     await sandbox().commands.run("cd w-change && chmod 600 file && mv file moved && rm moved");
@@ -47,7 +47,7 @@ describe("streamed", () => {
     expect(names(heard).filter((line) => line.includes("below/"))).toEqual([]);
   });
 
-  test("with recursion it is told by its path, in old and in new directories", async () => {
+  test("a recursive watch reports the relative path, in old and in new directories", async () => {
     await sandbox().files.makeDir("w-deep/old");
     const heard = await watch("w-deep", { recursive: true });
     await sandbox().files.write("w-deep/old/file", "x");

@@ -131,7 +131,7 @@ test("an image of a registry with a password is pulled with it, and without it r
   expect(wrong.state.reason?.message).toMatch(/refused the credentials|shows it only with credentials/);
   const done = await built(from(true));
   expect(done.text).toContain("[builder 1/1] [stdout]: from-elsewhere");
-  // What is there now is nobody else's.
+  // No other test has images here now.
   expect((await built({ is: "image", image: name })).state.reason).toMatchObject(
     refused("refused the credentials, or wants some"),
   );

@@ -409,7 +409,7 @@ async function made(name: string, of: string, text: string): Promise<string> {
   return image;
 }
 
-test("a Debian image without our user, and without what can be installed here, is made fit", async () => {
+test("a Debian image without the user and without packages that the registry offers is completed", async () => {
   const image = await made(
     "debian",
     "svc/base:latest",
@@ -429,7 +429,7 @@ test("a Debian image without our user, and without what can be installed here, i
   await agent.call.deleteBuild({ params: { buildId: done.buildId } });
 });
 
-test("an image that cannot be used says why", async () => {
+test("a build from an unusable image fails with the reason", async () => {
   const oracle = await made("ol", "svc/test-busybox", "printf 'ID=ol\\nID_LIKE=fedora\\n' > /etc/os-release");
   expect((await built(oracle, [])).state.reason).toEqual({
     message: expect.stringContaining("ID='ol' is not supported") as string,
@@ -473,7 +473,7 @@ test("an image of a private registry needs its credentials each time, and is not
   for (const { buildId } of [done, again]) await agent.call.deleteBuild({ params: { buildId } });
 });
 
-test("an image that is nowhere fails with a sentence, not with the engine's words", async () => {
+test("a build from an image that no registry has fails with one sentence, not with Docker's text", async () => {
   const done = await built("localhost:9/not/there:1", []);
   expect(done.state.reason).toMatchObject({
     message: expect.stringContaining(

@@ -76,7 +76,7 @@ describe("an agent of its own", () => {
     await agent.stop(executionId);
   });
 
-  test("the engine's files that are mounted inside do not grow, whatever is held on them, and still name the host", async () => {
+  test("Docker's files that are mounted inside do not grow, even while programs hold them open, and still name the host", async () => {
     const { address, executionId } = await agent.start();
     const size = async () => Number((await command(address, "stat -c %s /etc/hosts", root)).output);
     expect((await command(address, "head -c 8M /dev/zero >> /etc/hosts", root)).code).toBe(0);
@@ -85,7 +85,7 @@ describe("an agent of its own", () => {
 
     const pid = await background(address, `exec python3 -c '${LEASE}'`, root);
     await expect.poll(async () => (await command(address, "cat /tmp/leased", root)).output, SLOW).toBe("8388608");
-    // The agent waits for nobody: what it does otherwise goes on.
+    // The agent does not wait for it: its other work continues.
     const other = await agent.start();
     expect((await command(other.address, "echo works")).output).toBe("works");
     await command(address, `kill ${pid}`, root);
@@ -215,7 +215,7 @@ describe("a disk that is short", () => {
     await Promise.all([agent.stop(quiet.executionId), agent.stop(greedy.executionId)]);
   });
 
-  test("memory that would not leave the reserve is not written: the sandbox goes on, and is stored when there is room", async () => {
+  test("memory that would use up the disk reserve is not written: the sandbox continues, and is stored when there is room", async () => {
     const { address, executionId } = await started();
     const pid = await background(
       address,

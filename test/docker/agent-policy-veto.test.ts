@@ -1,4 +1,4 @@
-/** A sandbox whose root user stops envd keeps nothing of what a new policy takes away from it. */
+/** A sandbox whose root user stops envd keeps no access that a new policy removes. */
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ const INTERNET = "198.51.100.2";
 const PORT = 8080;
 const RULES = [{ host: "api.example.test", headers: { "x-rule": "1" } }];
 
-/** Says "hello", and again for everything it hears. */
+/** Sends "hello" at first and for each message it receives. */
 const SERVER = `
 require("node:net").createServer((s) => { s.write("hello"); s.on("data", () => s.write("hello")); s.on("error", () => {}); })
   .listen(${PORT}, "0.0.0.0", () => console.log("ready"));

@@ -149,7 +149,7 @@ describe("with a small disk", () => {
     await run("umount", [state]);
   });
 
-  test("a sandbox whose memory does not fit goes on running, and the next small one is stored", async () => {
+  test("a sandbox whose memory does not fit continues to run, and the next small one is stored", async () => {
     const started = await agent.start();
     const pid = await background(
       started.address,

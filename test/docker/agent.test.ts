@@ -136,7 +136,7 @@ describe("without a pool", () => {
     expect(after.length).toBeGreaterThan(0);
   });
 
-  test("a sandbox that ends by itself is reported at once, with its exit code, and tidied up", async () => {
+  test("a sandbox whose first process exits is reported at once, with its exit code, and removed", async () => {
     const { executionId, sandboxId } = await agent.start();
     const { stdout } = await run("docker", ["inspect", "-f", "{{.State.Pid}}", `svc-${sandboxId}`]);
     process.kill(Number(stdout), "SIGKILL");
@@ -153,7 +153,7 @@ describe("without a pool", () => {
     await expect.poll(() => setElements("open"), SLOW).toEqual([]);
   });
 
-  test("a flushed firewall is put back, and what was open is open again", async () => {
+  test("a flushed firewall is restored, and open sandboxes are open again", async () => {
     const { executionId } = await agent.start();
     const before = await setElements("open");
     await run("nft", ["delete", "table", "inet", NETWORK]);

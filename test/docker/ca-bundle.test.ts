@@ -1,4 +1,4 @@
-/** Programs in real images believe a host that shows a certificate of the node, and only as long as they are told to. */
+/** Programs in real images trust a host that shows a certificate of the node, only while the policy has rules. */
 
 import { execFile } from "node:child_process";
 import { readFileSync, realpathSync } from "node:fs";

@@ -13,7 +13,7 @@ import { BASE, NODE_ID, RESOURCES } from "../support/real-agent.ts";
 
 const ROUNDS = 40;
 
-test("renamed while it is removed, a container is gone: the engine does not list it as `removing` for ever", async () => {
+test("a container that is renamed during its removal is gone: Docker does not list it as `removing` for ever", async () => {
   const runtimeDirectory = await mkdtemp(join(tmpdir(), "svc-containers-"));
   onTestFinished(() => rm(runtimeDirectory, { recursive: true }));
   // What one run leaves is there until the engine restarts.

@@ -1,4 +1,4 @@
-/** The egress process is a user of its own with no rights: what somebody has who takes it over. */
+/** The egress process has a user of its own without rights: what an attacker has who takes it over. */
 
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -37,7 +37,7 @@ test("the egress process serves nothing before it knows a sandbox", async () => 
     is: "failed",
     message: "not begun",
   });
-  // Nobody listens, so the packet goes on to where the agent's rules for steered links drop it.
+  // No process listens, so the packet goes on to where the agent's rules for steered links drop it.
   expect((await bench.attempt(ssh)).how).toBe("late");
   expect(bench.seen).toEqual([]);
   bench.say(beginWith(policy));
@@ -99,7 +99,7 @@ test("a thousand connections at once are all carried", async () => {
   expect(outcomes.filter(({ how }) => how === "seen")).toHaveLength(1_000);
 });
 
-test("what a client does not read is not kept in memory", async () => {
+test("data that a client does not read is not kept in memory", async () => {
   const bench = await begun();
   const memory = () =>
     Number(/VmRSS:\s+(\d+)/.exec(execFileSync("cat", [`/proc/${bench.egressPid}/status`]).toString())?.[1]) / 1024;

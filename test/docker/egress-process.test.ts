@@ -32,7 +32,7 @@ describe("by address", () => {
     expect(arrivals()).toMatchObject([{ address: "198.51.100.7", from: "192.0.2.1" }]);
   });
 
-  test("what nothing allows is reset, and nothing arrives", async () => {
+  test("a connection that no rule allows is reset, and nothing arrives", async () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.0/24"] });
     expect(await bench.attempt({ address: "203.0.113.10", port: 8443, send: ["hi"] })).toMatchObject(refused);
     expect(bench.seen).toEqual([]);
@@ -120,7 +120,7 @@ describe("by name", () => {
     expect(bench.seen).toEqual([]);
   });
 
-  test("a client that says nothing is decided by its address in five seconds", async () => {
+  test("the connection of a silent client is decided by its address after five seconds", async () => {
     await bench.policy(names("allowed.test"));
     const outcome = await bench.attempt({ address: "203.0.113.10", port: 443, limitMs: 9_000 });
     expect(outcome).toMatchObject(refused);
@@ -260,7 +260,7 @@ describe("through an egress proxy", () => {
 });
 
 describe("a change of policy", () => {
-  test("cuts what it forbids, and nothing else", async () => {
+  test("cuts the connections that it forbids, and no others", async () => {
     const allowRanges = ["203.0.113.0/24", "198.51.100.0/24"];
     await bench.policy({ ...names("allowed.test"), allowRanges });
     const goes = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"], limitMs: 1_500 });
@@ -271,7 +271,7 @@ describe("a change of policy", () => {
     expect(await goes).toMatchObject({ how: "late" });
   });
 
-  test("cuts what would now go through a proxy", async () => {
+  test("cuts connections that would now go through a proxy", async () => {
     const policy = { ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] };
     await bench.policy(policy);
     const cut = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"] });
@@ -331,7 +331,7 @@ describe("log entries", () => {
     await expect.poll(refused).toBe(30 - held);
   });
 
-  test("a check says what would be done", async () => {
+  test("a check answers what a connection would get", async () => {
     await bench.policy(names("allowed.test", "metadata.test"));
     const check = (hostname: string, port = 443) =>
       bench.ask({ is: "check", address: BOX, flow: { hostname, port, protocol: "tcp" } });

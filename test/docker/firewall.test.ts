@@ -105,7 +105,7 @@ describe("the firewall", () => {
     const { stdout } = await run("ip", ["netns", "exec", WORLD, "nft", "list", "chain", "inet", "count", "arrived"]);
     return Number(/packets (\d+)/.exec(stdout)?.[1]);
   };
-  /** Of what the watcher did: calls because of somebody else's change, and tables put back. */
+  /** Counts of the watcher: calls because of a change by another program, and restored tables. */
   const counts = async () => (await order({ do: "counts" })).result as { noticed: number; repaired: number };
   const decisions = async () =>
     (await order({ do: "decisions" })).result as { flows: Record<string, unknown>[]; unlogged: [string, number][] };
@@ -425,7 +425,7 @@ print(sent > 100, lost)
     console.log(`an open policy: ${plain.toSorted((a, b) => a - b)[10]?.toFixed(2)} ms`);
   });
 
-  test("a sandbox may have so many connections, and its neighbour is not touched by that", async () => {
+  test("a sandbox at its limit of connections does not affect its neighbour", async () => {
     const HOLD = `
 import socket, time
 held, refused = [], 0
@@ -478,7 +478,7 @@ for port in range(1000, 1400):
     expect(flood.unlogged.find(([source]) => source === "10.218.0.2")?.[1]).toBeGreaterThan(200);
   });
 
-  test("what is forgotten leaves nothing", async () => {
+  test("a forgotten slot leaves no element in any set", async () => {
     await open(3, ranges([`${ALLOWED}/32`]));
     await order({ do: "forget", slot: 3 });
     expect(await text(0, "nft", "list", "table", "inet", NETWORK)).not.toMatch(

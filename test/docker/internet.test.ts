@@ -133,7 +133,7 @@ test("packets are counted at the border, and by sandbox on the host, which lets 
   }
   await expect.poll(() => internet.packets("border", to)).toBe(2);
   expect(await internet.packets("passed", { ...to, source: CLIENT_ADDRESS })).toBe(2);
-  // Let through by nobody's rule here, but seen, and dropped.
+  // No rule lets it through; it is seen and dropped.
   expect(await internet.packets("passed", { address: "192.0.2.99" })).toBe(1);
 });
 

@@ -60,7 +60,7 @@ async function pausedAndResumed({ executionId, sandboxId }: Started): Promise<St
   return resumed;
 }
 
-test("what editors, package managers and log rotation do to open files is as it was, in a copy and after a pause", async () => {
+test("files that editors, package managers and log rotation keep open are unchanged in a copy and after a pause", async () => {
   const named = new Map(OPEN_FILES.map((files, index) => [`case${String(index).padStart(2, "0")}`, files]));
   const well = [...named.keys()].map((name) => `${name} True`);
   const inWords = (answers: readonly string[]) =>
@@ -77,7 +77,7 @@ test("what editors, package managers and log rotation do to open files is as it 
   await agent.call.deleteSnapshot({ params: { snapshotId } });
 }, 240_000);
 
-test("a database of SQLite's that is open goes on after a pause; in a copy it may only read until it is opened again", async () => {
+test("an open SQLite database works on after a pause; in a copy it can only read until it is opened again", async () => {
   const started = await holding(new Map([["database", DATABASE]]));
   const { snapshotId } = await checkpoint(started);
   const copy = await agent.start({ origin: { is: "snapshot", snapshotId, memory: true } });

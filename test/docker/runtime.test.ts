@@ -1,4 +1,4 @@
-/** svc-runc on the real engine: a namespace of ours, and a start out of a memory image. */
+/** svc-runc on the real Docker daemon: a given network namespace, and a start from a memory image. */
 
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
@@ -144,7 +144,7 @@ describe("the svc runtime", () => {
     await expect.poll(() => countIn(id)).toBeGreaterThan(before);
     expect(await docker("exec", id, "ip", "address", "show", "eth0")).toContain(namespace.address);
 
-    // The image was used once: the next start begins anew.
+    // The memory image was used: the next start runs the program from its beginning.
     await docker("kill", id);
     await docker("wait", id);
     await docker("start", id);
@@ -195,7 +195,7 @@ describe("the svc runtime", () => {
   });
 
   // CRIU by itself makes such a call fail, also in the container that goes on: scripts/host/criu/criu-preload.c.
-  test("does not wake a program that sleeps", async () => {
+  test("does not interrupt a program that sleeps", async () => {
     const namespace = await makeNamespace("svc-rtest-9", 9);
     const command = "echo asleep > /tmp/state; usleep 6000000; echo woken > /tmp/state; sleep 100";
     const id = await makeContainer({ command });
@@ -231,7 +231,7 @@ describe("the svc runtime", () => {
     expect(await stopped()).toBe("1");
   });
 
-  test("says why a restore cannot work", async () => {
+  test("reports why a restore cannot work", async () => {
     const namespace = await makeNamespace("svc-rtest-7", 7);
     const empty = await mkdtemp(join(tmpdir(), "svc-checkpoint-"));
     onTestFinished(() => rm(empty, { recursive: true }));

@@ -15,7 +15,7 @@ import {
 
 /** A connection over which nothing comes for so long has, it seems, nothing more to say: the next input may be sent. */
 const SILENCE_MS = 150;
-/** A visitor who hears nothing for so long is not answered at all. */
+/** A visitor without an answer for this long counts as not answered. */
 const ANSWER_MS = 30_000;
 export const NO_ANSWER = "no answer";
 /** Marks requests of one input, which may arrive when the next one is on its way. */

@@ -46,7 +46,7 @@ interface Feeding {
 }
 
 const LONGEST = 4_096;
-/** One input may not cost more of the processor: a reader that does can be held busy by whoever sends such inputs. */
+/** One input may not cost more of the processor: otherwise an attacker could keep the reader busy with such inputs. */
 const MOST_CPU_US = 2_000_000;
 const SLOW_MS = 1_000;
 
@@ -110,7 +110,7 @@ export async function unlessRefusedLater<T>(
   }
 }
 
-/** How a finding is told: what broke, the input, and the command that has it again. */
+/** Text of a finding: what broke, the input, and the command that reproduces it. */
 export function describeFinding({ reader, seed, index, input, error }: Finding): string {
   const shown = input.length > 2_000 ? `${input.toString("hex", 0, 2_000)}…` : input.toString("hex");
   return [

@@ -37,7 +37,7 @@ export interface Cluster {
   readonly key: string;
   readonly teamId: string;
   readonly projectId: string;
-  /** With the cluster's API key unless told otherwise. */
+  /** Sends the cluster's API key unless the options give another one. */
   ask(method: string, path: string, ask?: Ask): Promise<Answer>;
   /** Another project, and a key for it. */
   addProject(name: string): Promise<{ key: string; teamId: string; projectId: string; slug: string }>;

@@ -10,7 +10,7 @@ export type Outcome = "ok" | "blocked" | "silence";
 
 /** Every address, before anything is allowed. */
 export const NOTHING = [ALL_TRAFFIC];
-/** What curl ends with when nobody answered in time. */
+/** Exit code of curl when no answer came in time. */
 const TIMED_OUT = 28;
 const https = (where: string) => `https://${where}/`;
 export const sandboxWith = (network?: SandboxNetworkOpts) => ownSandbox(network === undefined ? {} : { network });

@@ -33,7 +33,7 @@ while True:
   await handle.disconnect();
 }
 
-/** Of an address, whoever sent them. */
+/** Packets for an address, from any sender. */
 export function arrivedAt(internet: Internet, address: string): Promise<number> {
   return internet.packets("border", { address });
 }

@@ -6,7 +6,7 @@
 import type { Sandbox } from "e2b";
 import { expect } from "vitest";
 
-/** The process hashes its heap again each time it is told to; what it counts tells a stand-still from a new start. */
+/** The process hashes its heap on each request; its counter distinguishes a pause from a new start. */
 const KEEPER = `
 import hashlib, os, signal, sys, threading, time
 heap = bytearray(os.urandom(int(sys.argv[1]) << 20))

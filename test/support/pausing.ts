@@ -22,7 +22,7 @@ export async function startCounter(sandbox: Sandbox): Promise<Counter> {
   return { pid: handle.pid, read };
 }
 
-/** What runs under a pid. Its start time is no part of it: a process that is restored from an image starts anew. */
+/** What runs under a pid. Its start time is no part of it: a restored process has a new one. */
 export async function identityOf(sandbox: Sandbox, pid: number): Promise<string> {
   return (await sandbox.commands.run(`tr '\\0' ' ' < /proc/${pid}/cmdline | cut -c1-200; echo ${pid}`)).stdout.trim();
 }

@@ -1,4 +1,4 @@
-/** An agent of its own as a process on the real engine, and a stand-in for the orchestrator that hears its reports. */
+/** An agent of its own as a process on the real Docker daemon, and a stand-in for the orchestrator that receives its reports. */
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -52,7 +52,7 @@ export interface RealAgent {
   start(more?: Partial<StartBody>): Promise<Started>;
   startAs(executionId: string, more?: Partial<StartBody>): Promise<Started>;
   stop(executionId: string): Promise<void>;
-  /** Started anew, it keeps no frozen container. */
+  /** A restarted agent keeps no frozen container. */
   drop(): Promise<void>;
   /** SIGKILL: it has no chance to tidy up. */
   crash(): Promise<void>;
@@ -120,7 +120,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     SVC_NETWORK_NAME: NETWORK,
     SVC_SUBNET: SUBNET,
     SVC_ENVD_RUNTIME: process.env["SVC_TEST_ENVD_RUNTIME"] ?? "/opt/svc/envd-runtime/current",
-    // Nothing may leave the machine: names are asked for at a port where nobody answers.
+    // Nothing may leave the machine: its resolver is a port where nothing listens.
     SVC_DNS_UPSTREAM: "127.0.0.1:9",
     SVC_HEARTBEAT_EVERY_MS: "500",
     SVC_METRICS_EVERY_MS: "500",

@@ -1,6 +1,6 @@
 /**
  * Writes each test's outcome down as soon as it is known, one JSON object a line, into the file that
- * `SVC_TEST_RESULTS` names: a run that is cut short has told by then what failed. scripts/sum-up-tests.mjs reads it.
+ * `SVC_TEST_RESULTS` names: a run that is cut short has recorded its failures by then. scripts/sum-up-tests.mjs reads it.
  */
 
 import { appendFileSync } from "node:fs";

@@ -15,7 +15,7 @@ export interface Built extends BuildInfo {
   readonly lines: readonly string[];
 }
 
-/** Removed after the test; whoever was made from it is gone by then. */
+/** Removed after the test; sandboxes made from it are gone by then. */
 export async function buildTemplate(platform: Platform, name: string, template: TemplateClass): Promise<Built> {
   const lines: string[] = [];
   // By its name: there is a template also when the build fails.
@@ -31,7 +31,7 @@ export function removeAfterwards(platform: Platform, idOrName: string): void {
   });
 }
 
-/** A name nobody else has. */
+/** A unique name. */
 export const fresh = (name: string) => `${name}-${randomUUID().slice(0, 8)}`;
 
 /** A directory with these files, by relative path, for COPY steps. */

@@ -13,7 +13,7 @@ import { openTrust } from "../../agent/egress/rewrite/trust.ts";
 const DAY_MS = 86_400_000;
 const period = () => ({ from: Date.now() - DAY_MS, until: Date.now() + DAY_MS });
 
-/** The destination's, and the node's: nobody who trusts one trusts the other. */
+/** Certificates of the destination and of the node; no client trusts both. */
 const publicAuthority = await makeAuthority("test public", period());
 export const nodeAuthority = await makeAuthority("test node", period());
 const publicTrust = openTrust(publicAuthority.certificate)();

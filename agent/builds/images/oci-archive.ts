@@ -74,7 +74,7 @@ async function convert(source: Readable, output: Pack, options: EngineArchiveOpt
   const check = createArchiveCheck({ limits, keepSetuid: false });
   const state: State = { blobs: new Map(), index: undefined, keptBytes: 0, unpackedBytes: 0, output, check, limits };
   const unpack = extract();
-  // Its failures come out of the pipeline, but it tells them once more afterwards: nobody listening ends the process.
+  // The pipeline reports its errors, but it emits them again later: an error without a listener would end the process.
   for (const stream of [unpack, output]) stream.on("error", () => undefined);
   const taken = async (header: Header, content: Content, next: () => void) => {
     try {

@@ -42,7 +42,7 @@ export function cleanArchive(source: Readable, check: ArchiveCheck): Readable {
 
 async function rewrite(source: Readable, check: ArchiveCheck, output: Pack): Promise<void> {
   const unpack = extract();
-  // Its failures come out of the pipeline, but it tells them once more afterwards: nobody listening ends the process.
+  // The pipeline reports its errors, but it emits them again later: an error without a listener would end the process.
   for (const stream of [unpack, output]) stream.on("error", () => undefined);
   unpack.on("entry", (header, content, next) => {
     const done = (error?: Error | null) => (error === undefined || error === null ? next() : unpack.destroy(error));

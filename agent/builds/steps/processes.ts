@@ -18,7 +18,7 @@ const LARGEST_MESSAGE = 1024 * 1024;
 const LARGEST_ANSWER = 64 * 1024;
 const LARGEST_REASON = 1_000;
 
-/** Where an envd is, and the token it was told. */
+/** Address of an envd, and the token that it accepts. */
 export interface EnvdUser {
   readonly address: string;
   readonly accessToken: string;

@@ -119,7 +119,7 @@ function dialAddress(host: string, { port, signal, buffers, until }: Attempt): P
     socket.once("error", fail);
     socket.once("connect", () => {
       settled();
-      // Whoever carries it listens for more than this; until then a reset is no reason to end the process.
+      // The relay adds its own listeners later; until then a reset must not end the process as an unhandled error.
       socket.on("error", () => undefined);
       intake?.from(socket);
       resolve(socket);

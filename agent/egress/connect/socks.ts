@@ -69,7 +69,7 @@ function settled(socket: Socket): Promise<void> {
       socket.pause();
       socket.off("data", keep).off("close", gone);
       if (early.length > 0) socket.unshift(Buffer.concat(early));
-      // Paused on purpose, it would stay so for an HTTP client; after this it is as one that nobody listened to yet.
+      // An explicitly paused socket would stay paused for an HTTP client. This resets it to the state of a new socket.
       const nothing = () => undefined;
       socket.on("readable", nothing).off("readable", nothing);
       setImmediate(resolve);

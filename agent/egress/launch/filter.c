@@ -1,6 +1,6 @@
 /* The calls are an allow list: what Node, V8, libuv, OpenSSL and the C library make when they read files, run threads and
- * carry connections. The kernel answers any other with ENOSYS, as an older kernel would: libraries that try something new then do
- * without. Left out, among others: ptrace, mount, unshare, setns, bpf, keyctl, modules, kexec, perf, io_uring, fork,
+ * carry connections. The kernel answers any other with ENOSYS, as an older kernel would, so that libraries fall back to
+ * older calls. Left out, among others: ptrace, mount, unshare, setns, bpf, keyctl, modules, kexec, perf, io_uring, fork,
  * execve, and everything that makes or changes a file. */
 
 #define _GNU_SOURCE
@@ -45,7 +45,7 @@ static struct sock_filter code[MOST];
 static unsigned short length;
 
 static void put(uint16_t what, uint32_t value, uint8_t yes, uint8_t no) {
-  /* One too many is an empty program, which the kernel does not take. */
+  /* A filter that would not fit is left empty, and the kernel rejects an empty filter. */
   if (length < MOST) code[length++] = (struct sock_filter)BPF_JUMP(what, value, yes, no);
 }
 
@@ -54,7 +54,7 @@ static void answer(uint32_t action) { put(BPF_RET | BPF_K, action, 0, 0); }
 static void refuse(int error) { answer(SECCOMP_RET_ERRNO | (uint32_t)error); }
 static void allow(void) { answer(SECCOMP_RET_ALLOW); }
 
-/* Arguments are 64 bits wide; of those that the kernel reads as int only the low half counts. */
+/* Arguments are 64 bits wide; where the kernel reads an int, only the low half is compared. */
 static void low(int argument) { load(offsetof(struct seccomp_data, args) + 8 * (size_t)argument); }
 static void high(int argument) { load(offsetof(struct seccomp_data, args) + 8 * (size_t)argument + 4); }
 
@@ -78,16 +78,16 @@ static void refuse_unless(uint32_t value, int error) {
   refuse(error);
 }
 
-/* Rules for one call, whose number is loaded; the next ones have it loaded again. */
+/* Rules for one call. Expects its number to be loaded and loads it again for the rules that follow. */
 static unsigned short begin_call(long number) {
   put(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 0);
   return (unsigned short)(length - 1);
 }
 
-/* Every way through the rules has ended by now. */
+/* Completes begin_call: any other call jumps here. The rules in between must all have returned a verdict. */
 static void end_call(unsigned short at) { code[at].jf = (uint8_t)(length - 1 - at); }
 
-/* The busiest first. */
+/* The most frequent calls first. */
 static const long ALLOWED[] = {
   SYS_read, SYS_write, SYS_epoll_pwait, SYS_futex, SYS_epoll_ctl, SYS_writev, SYS_close, SYS_accept4, SYS_connect,
   SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg, SYS_sendmmsg, SYS_recvmmsg, SYS_shutdown, SYS_getsockname,
@@ -122,7 +122,7 @@ static const long ALLOWED[] = {
 #endif
 };
 
-/* Requests on sockets and pipes, and the question whether a descriptor is a terminal. */
+/* ioctl requests on sockets and pipes, and those by which libc and Node test for a terminal. */
 static const uint32_t REQUESTS[] = { FIONBIO, FIONREAD, FIOCLEX, FIONCLEX, TCGETS, TIOCGWINSZ };
 static const uint32_t PRCTLS[] = { PR_SET_NAME, PR_GET_NAME, PR_SET_VMA };
 
@@ -140,7 +140,7 @@ static void sockets(void) {
   refuse(EPROTONOSUPPORT);
   end_call(at);
 
-  /* No program for the kernel's packet filters, no protocol on top of TCP. */
+  /* Refuses options that attach packet filters (SO_ATTACH_*) or a protocol on top of TCP (TCP_ULP). */
   at = begin_call(SYS_setsockopt);
   low(1);
   put(BPF_JMP | BPF_JEQ | BPF_K, SOL_SOCKET, 0, 10);
@@ -157,7 +157,7 @@ static void sockets(void) {
   end_call(at);
 }
 
-/* To read, and never to make one. `flags` is the number of the argument. */
+/* Allows opening files for reading only. `flags` is the index of the argument with the open flags. */
 static void open_files(long number, int flags) {
   unsigned short at = begin_call(number);
   low(flags);
@@ -166,7 +166,7 @@ static void open_files(long number, int flags) {
   end_call(at);
 }
 
-/* Threads, but no processes and no namespaces; clone3, whose flags a filter cannot see, does not exist. */
+/* Allows threads, but no processes or namespaces. clone3 gets ENOSYS, because a filter cannot see its flags. */
 static void threads(void) {
   unsigned short at = begin_call(SYS_clone);
   low(0);
@@ -177,7 +177,7 @@ static void threads(void) {
   end_call(at);
 }
 
-/* Only to itself: signals (abort), limits. */
+/* Signals (for abort) and limits are allowed for the process itself only. */
 static void itself(void) {
   const uint32_t own = (uint32_t)getpid();
   const long signals[] = { SYS_kill, SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo };

@@ -3,9 +3,9 @@
  *
  * Makes what only root can make, gives up being root, and becomes PROGRAM. It makes three sockets: TCP at ADDRESS:PORT
  * that takes connections to any address (IP_TRANSPARENT), UDP and TCP at ADDRESS:DNS_PORT. PROGRAM finds their numbers
- * in SVC_EGRESS_SOCKETS, as "4,5,6". It runs as the user and group USER (a number, which needs no entry anywhere), with no
- * capability that it could have or get back, no_new_privs and the seccomp filter of filter.c. Any step that fails ends
- * this program before PROGRAM begins; what it says then is for the agent's log.
+ * in SVC_EGRESS_SOCKETS, as "4,5,6". It runs as the user and group USER (a number; it needs no entry in /etc/passwd), without
+ * capabilities (none can be regained), no_new_privs and the seccomp filter of filter.c. A failed step ends this
+ * program before PROGRAM begins, with a message for the agent's log.
  */
 
 #define _GNU_SOURCE
@@ -32,7 +32,7 @@ enum { LAST_CAPABILITY = 63 };
 static const char USAGE[] = "usage: svc-egress ADDRESS PORT DNS_PORT USER PROGRAM [ARGUMENT...]\n"
                             "ADDRESS is an IPv4 address, a port is 1 to 65535, USER is a number and not 0\n";
 
-/* What failed, why, and what helps, where something does. */
+/* Prints what failed, the reason in errno and, if `help` is given, the way out; then exits. */
 static void fail(const char *what, const char *help) {
   fprintf(stderr, "svc-egress: %s: %s%s%s\n", what, strerror(errno), help ? "; " : "", help ? help : "");
   exit(1);
@@ -49,7 +49,7 @@ static unsigned long number(const char *text, unsigned long most) {
   return value;
 }
 
-/* Does not listen: until the program does, the kernel refuses connections, so that none waits for a program that failed. */
+/* The socket does not listen yet: until PROGRAM does, the kernel refuses connections, so none waits for a failed start. */
 static int bound(int type, struct in_addr address, unsigned long port, int transparent) {
   struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = address, .sin_port = htons((unsigned short)port) };
   const int on = 1;
@@ -71,7 +71,7 @@ static void set_limits(void) {
 }
 
 static void become(unsigned long user) {
-  /* First of all: it needs CAP_SETPCAP, which goes with the user. */
+  /* Before the change of user, which takes CAP_SETPCAP away. */
   for (int one = 0; one <= LAST_CAPABILITY; one++)
     if (prctl(PR_CAPBSET_READ, one, 0, 0, 0) == 1 && prctl(PR_CAPBSET_DROP, one, 0, 0, 0))
       fail("dropping a capability", "the agent must run as root with CAP_SETPCAP");
@@ -105,7 +105,7 @@ int main(int count, char **arguments) {
   snprintf(sockets, sizeof sockets, "%d,%d,%d", redirected, udp, tcp);
   if (setenv("SVC_EGRESS_SOCKETS", sockets, 1)) fail("setenv", NULL);
 
-  /* Opened while this is root: the way to it may be closed to the user. */
+  /* Opened as root, because the user may not be allowed to enter its directory. */
   int program = open(command[0], O_PATH | O_CLOEXEC);
   if (program < 0) fail(command[0], NULL);
   set_limits();
@@ -113,9 +113,9 @@ int main(int count, char **arguments) {
   if (chdir("/")) fail("chdir", NULL);
   become(user);
 
-  /* The filter knows this one call by its arguments, and refuses every other one. */
+  /* The filter allows execveat with exactly these arguments and no other exec. */
   static const char here[] = "";
   if (filter_calls(program, here)) fail("seccomp", "the kernel must have CONFIG_SECCOMP_FILTER");
   syscall(SYS_execveat, program, here, command, environ, AT_EMPTY_PATH);
-  fail(command[0], "its file must be executable by everybody");
+  fail(command[0], "make the file executable for all users");
 }

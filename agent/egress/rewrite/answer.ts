@@ -20,7 +20,7 @@ export function refusalOf(error: unknown): Refusal {
 /** 502 leaves the connection open; a client's fault ends it. */
 export function answerRefusal(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
   const { status, message } = refusal;
-  // Nobody told that client to send its body: what comes next may be anything.
+  // The client got no 100 Continue: the next bytes may be its body or another request.
   const closes = status !== 502 || valuesOf(request.rawHeaders, "expect").length > 0;
   const body = `svc: ${message}\n`;
   const lines = ["Content-Type", "text/plain; charset=utf-8", "Content-Length", `${Buffer.byteLength(body)}`, ...MARK];

@@ -66,7 +66,7 @@ export class Upstream extends Agent {
     const raw = this.#hold(await this.#open());
     raw.setNoDelay(true);
     if (raw.readableEnded) {
-      // A proxy may say so with its answer; whoever gets the socket now would wait for an end that has been.
+      // A proxy may close with its answer: the next user of the socket would wait for an end that has already come.
       raw.destroy();
       throw new UpstreamError(`${hostname} closed the connection`);
     }
@@ -104,7 +104,7 @@ export class Upstream extends Agent {
   #hold<T extends Socket>(socket: T): T {
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
-    // While it is nobody's its end is no event.
+    // An error of an idle connection is ignored.
     socket.on("error", () => undefined);
     // So that an upgraded connection can end in one direction.
     socket.allowHalfOpen = true;

@@ -1,6 +1,6 @@
 /**
- * `svc-table-watch` kept running: says at once when anything of the table was changed by somebody else, down to single
- * elements. Never trusted to say everything: the table is also compared every few seconds.
+ * Keeps `svc-table-watch` running, which reports each change of the table by another program, down to single elements.
+ * It may miss changes, so the table is also compared every few seconds.
  */
 
 import { type ChildProcess, spawn } from "node:child_process";

@@ -44,7 +44,7 @@ export async function pooledCopy(
     // Frozen with missing pages it would keep its page server for ever.
     await images.complete(containerId);
     const { address } = container.slot;
-    const nobody = {
+    const poolIdentity = {
       accessToken: randomBytes(24).toString("hex"),
       envVars: {},
       timestamp: new Date(now()).toISOString(),
@@ -52,7 +52,7 @@ export async function pooledCopy(
       templateId: build.templateId,
       executionId: containerId,
     };
-    await envd.init({ address, controlToken: snapshot.disk.controlToken }, { ...nobody, controlToken }, signal);
+    await envd.init({ address, controlToken: snapshot.disk.controlToken }, { ...poolIdentity, controlToken }, signal);
     await envd
       .resumeWatches({ address, controlToken })
       .catch((error: unknown) => log.warn({ err: error, containerId }, "could not resume the watches of a container"));

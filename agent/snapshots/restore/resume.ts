@@ -61,7 +61,7 @@ async function thaw(
   const { snapshot } = resuming;
   const teardown = new Teardown(deps.log);
   teardown.add("freeze", async () => {
-    // Whoever wants it next gets it as it was: its processes may have worked in between, and its disk shows that.
+    // The next caller gets this container, not the stored memory: its processes may have run and changed the disk.
     await container.cgroup.freeze();
     deps.frozen.add(snapshot.id, container);
   });

@@ -121,7 +121,7 @@ function memoryOf({ cgroup }: Sandbox["container"]): number {
     const { memory, shared } = cgroup.usage();
     return memory + shared;
   } catch {
-    // Its cgroup is gone: it has just ended, and whoever takes its snapshot says so.
+    // Its cgroup is gone: the sandbox has just ended, and the snapshot fails with that reason.
     return 0;
   }
 }

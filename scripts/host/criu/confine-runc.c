@@ -1,5 +1,5 @@
-/* CRIU gets its orders from runc over a socket, as descriptors. Which directories they are is in the command line of
- * runc, which is the engine's and the agent's; what a container mounts is in its bundle. */
+/* runc gives CRIU its directories as descriptors over a socket. Their paths are in the command line of runc, which Docker
+ * and the agent write; the mounts of a container are in its bundle. */
 
 #define _GNU_SOURCE
 #include "confine-runc.h"
@@ -40,7 +40,7 @@ static const char *option(const char *text, size_t length, const char *name) {
   return NULL;
 }
 
-/* By the name that is given and by the one without links: runc tells CRIU either. */
+/* Adds the path as given and the path without links, because runc passes either one to CRIU. */
 static void see_both(const char *path, int writable) {
   char real[PATH_MAX];
   if (*path != '/') errno = EINVAL, give_up(path);
@@ -49,7 +49,7 @@ static void see_both(const char *path, int writable) {
   see(real, writable, 1);
 }
 
-/* A string of JSON up to its quote, in place. Only what a path may hold: \" \\ \/; the end of it, or NULL. */
+/* Decodes a JSON string in place, up to its closing quote. Knows the escapes of a path: \" \\ \/. Returns its end, or NULL. */
 static char *unescape(char *text) {
   char *to = text;
   for (; *text && *text != '"'; text++) {
@@ -61,7 +61,7 @@ static char *unescape(char *text) {
   return text + 1;
 }
 
-/* Of every bind the bundle mounts. Quotes inside strings are escaped, so this text can only be a name. */
+/* Adds the source of every bind mount in the bundle. Quotes inside strings are escaped, so this text can only be a key. */
 static void see_sources(const char *bundle) {
   char path[PATH_MAX];
   size_t length;
@@ -94,7 +94,7 @@ void see_what_runc_uses(void) {
     restores |= !strcmp(word, "restore");
     id = word;
   }
-  // Only the question which version CRIU has comes without images.
+  // runc gives no images directory only when it asks for the version of CRIU.
   if (!images) return;
   see_both(images, !restores || !work || !strcmp(images, work));
   if (work) see_both(work, 1);

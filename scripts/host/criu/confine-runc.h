@@ -1,4 +1,4 @@
-/* What a runc that starts CRIU works with. */
+/* The directories of the runc that starts CRIU. */
 #pragma once
 
 /* Adds the directories of images, work, state and root of the runc that is our parent, and what the container mounts. */

@@ -1,4 +1,4 @@
-/* A mount namespace with an empty root, and in it what was added, see svc-confine.c. */
+/* Builds a mount namespace with an empty root and the added paths in it, see svc-confine.c. */
 
 #define _GNU_SOURCE
 #include "confine-tree.h"
@@ -45,7 +45,7 @@ void see(const char *path, int writable, int needed) {
   one->writable = writable;
 }
 
-/* A directory or a file under the new root; no link of any mount that is there already leads out of it. */
+/* Makes a directory or a file under the new root. No link in a mount that is there already leads out of it. */
 static int make_place(int root, const char *path, mode_t kind) {
   char parent[PATH_MAX];
   struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS };
@@ -92,7 +92,7 @@ static void place(int root, struct seen *one) {
   close(there);
 }
 
-/* A directory before what is in it. */
+/* Sorts a directory before its entries. */
 static int by_path(const void *a, const void *b) {
   return strcmp(((const struct seen *)a)->path, ((const struct seen *)b)->path);
 }

@@ -1,7 +1,7 @@
-/* A tree of mounts of our own, in which a program sees nothing else of the machine. */
+/* A private tree of mounts: a program in it sees nothing else of the machine. */
 #pragma once
 
-/* What is seen in it, at the same path as outside. */
+/* A path that is visible in the tree, at the same place as outside. */
 struct seen {
   char *path;
   int writable;
@@ -11,8 +11,8 @@ struct seen {
 /* Ends the program with a sentence about `what` and the reason in errno. */
 _Noreturn void give_up(const char *what);
 
-/* Adds a path. One that is missing is left out, or ends the program where it is needed. */
+/* Adds a path. A missing path is skipped, or ends the program if it is required. */
 void see(const char *path, int writable, int needed);
 
-/* Makes all that was added the only thing to be seen by this process. */
+/* Enters the tree: from now on this process sees the added paths only. */
 void become_confined(void);

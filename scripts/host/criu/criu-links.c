@@ -1,9 +1,9 @@
 /* The names that CRIU gives to files at a dump. A file that is open by a deleted name and has another hard link gets
- * the name `link_remap.N`: a restore opens the file by that name and takes the name away. CRIU takes it away at the end
- * of a dump too, where the dumped processes go on, and a disk that is kept or copied after the dump would lack it.
+ * the name `link_remap.N`: a restore opens the file by that name and removes the name. CRIU also removes it at the end of
+ * a dump whose processes continue, so a disk that is kept or copied after the dump would lack it.
  *
- * Here the name stays, and is written down in the work directory before it is given, ended by a zero. The program that
- * asked for the dump takes the names away where the sandbox goes on, with `svc-inside remove-links`. */
+ * This file keeps the name. It writes the name to a list in the work directory first, followed by a zero byte. The program
+ * that requested the dump removes the names if the sandbox continues, with `svc-inside remove-links`. */
 
 #define _GNU_SOURCE
 #include "criu-links.h"
@@ -17,7 +17,7 @@
 
 #define LIST "link-remaps"
 #define PREFIX "link_remap."
-/* More names than this are refused, and the dump with them. */
+/* A dump with more names than this fails. */
 enum { LONGEST_LIST = 1024 * 1024 };
 
 static int work = -1;
@@ -35,7 +35,7 @@ static int is_given_name(const char *path) {
 }
 
 int links_note(const char *path, int flags) {
-  // At a restore the link goes the other way, from name to name.
+  // A restore makes the link in the other direction, from name to name.
   if (!(flags & AT_EMPTY_PATH) || !is_given_name(path)) return 0;
   int list = (int)syscall(SYS_openat, work, LIST, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (list < 0) return -1;

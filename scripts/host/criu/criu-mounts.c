@@ -1,4 +1,4 @@
-/* The mounts of CRIU: where a mount comes from and where it goes is resolved like any other path, see criu-paths.c. */
+/* The mounts that CRIU makes: source and target are resolved like any other path, see criu-paths.c. */
 
 #define _GNU_SOURCE
 #include "criu-mounts.h"
@@ -21,7 +21,7 @@
 EXPORTED int mount(const char *source, const char *target, const char *kind, unsigned long flags, const void *data) {
   struct way from = { .opened = -1 }, to;
   char from_name[32], to_name[32];
-  // Only then it is a path of a directory or file; otherwise a word for the file system, or of a device.
+  // Only then is the source a path; otherwise it is the name of a file system or a device.
   if ((flags & (MS_BIND | MS_MOVE)) && way_to_target(&from, AT_FDCWD, source)) return -1;
   if (way_to_target(&to, AT_FDCWD, target)) return (int)way_end(&from, -1);
   snprintf(from_name, sizeof from_name, "/proc/self/fd/%d", from.opened);

@@ -1,5 +1,5 @@
-/* What criu-preload.c asks before it makes a call by its number. */
+/* The system calls for mounts that criu-preload.c redirects. */
 #pragma once
 
-/* Makes open_tree and move_mount inside a sandbox's root: 1, and `*result` is set with errno; 0 for any other call. */
+/* Makes open_tree and move_mount inside a sandbox's root. Returns 1 and sets `*result` and errno; 0 for any other call. */
 int move_inside(long number, long arguments[6], long *result, long (*real)(long, ...));

@@ -1,5 +1,5 @@
-/* The calls of CRIU that take a path: one that a sandbox had a hand in is resolved inside the sandbox's root, see
- * criu-walk.c. Any other goes to the kernel as it is. All are made by number, so nothing of libc is asked again. */
+/* The calls of CRIU that take a path. A path that a sandbox could influence is resolved inside the sandbox's root, see
+ * criu-walk.c; any other goes to the kernel unchanged. All calls are made by number, so libc wrappers do not recurse. */
 
 #define _GNU_SOURCE
 #include "criu-links.h"
@@ -20,8 +20,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* runc hands over directories as descriptors of its own. They belong to its mount namespace, where CRIU may be in one
- * of its own and cannot mount below them: the same directory by name. Otherwise `path`. */
+/* runc passes directories as its own descriptors, which belong to its mount namespace. CRIU may be in another namespace
+ * and cannot mount below them: returns the name of the same directory then, otherwise `path`. */
 static const char *by_name(const char *path, char name[PATH_MAX]) {
   int pid, descriptor, end = 0;
   if (!path || sscanf(path, "/proc/%d/fd/%d%n", &pid, &descriptor, &end) != 2 || path[end]) return path;
@@ -86,7 +86,7 @@ EXPORTED DIR *opendir(const char *path) {
   return file < 0 ? NULL : fdopendir(file);
 }
 
-/* A call on the way to `path`, which ends where the kind of way says. */
+/* Makes a call with `path` resolved; the kind says what the last part of the path may be. */
 #define ON(kind, directory, path, call)                \
   struct way way;                                      \
   if (way_##kind(&way, directory, path)) return -1;    \
@@ -124,7 +124,7 @@ EXPORTED int symlinkat(const char *target, int directory, const char *path) {
 
 EXPORTED int symlink(const char *target, const char *path) { return symlinkat(target, AT_FDCWD, path); }
 
-/* Both ends by name. With AT_EMPTY_PATH the first is a descriptor and stays one. */
+/* Both paths are resolved by name. With AT_EMPTY_PATH the source is a descriptor and stays unchanged. */
 static int two_names(int number, int from, const char *old, int to, const char *new, int flags) {
   struct way source, goal;
   if (way_to_new(&source, from, old)) return -1;
@@ -148,7 +148,7 @@ EXPORTED int renameat(int from, const char *old, int to, const char *new) { retu
 
 EXPORTED int rename(const char *old, const char *new) { return renameat2(AT_FDCWD, old, AT_FDCWD, new, 0); }
 
-/* There is no call for a mode by descriptor that all kernels have: a link at the end is refused instead. */
+/* Not every kernel can change a mode by an O_PATH descriptor, so a link at the end of the path is refused. */
 EXPORTED int fchmodat(int directory, const char *path, mode_t mode, int flags) {
   struct way way;
   if (way_to_new(&way, directory, path)) return -1;
@@ -243,7 +243,7 @@ EXPORTED int chdir(const char *path) {
   return (int)way_end(&way, result);
 }
 
-/* Known to the kernel by the name of our descriptor. */
+/* Passes the file to the kernel as /proc/self/fd/N of this process. */
 #define BY_DESCRIPTOR(name, way, path)                                          \
   char name##_[32];                                                             \
   snprintf(name##_, sizeof name##_, "/proc/self/fd/%d", (way).opened);          \

@@ -10,11 +10,11 @@
  * that for an error. Here the call is made again from its beginning: late instead of broken.
  *
  * Stopped processes (Ctrl-Z). The kernel attaches a tracer to one when it has answered, and a freezer
- * of cgroups version 1 keeps it from answering: CRIU would wait for ever. For that moment it is taken
- * out of the frozen group into one of our own; it does not run there either, being stopped.
+ * of cgroups version 1 keeps it from answering: CRIU would wait for ever. For that moment it is moved
+ * from the frozen group to another one; being stopped, it does not run there either.
  *
- * What the memory killer thinks of a restored process. CRIU writes it only where the image has another
- * value than 0, and what starts CRIU is protected: a process begins with 0.
+ * The oom_score_adj of a restored process. CRIU writes it only if the value in the image is not 0, and a
+ * process would inherit the protection of the program that starts CRIU: this file sets it to 0 first.
  */
 
 #define _GNU_SOURCE
@@ -39,7 +39,7 @@
 /* A heading, then a line for each resource in the order of their numbers; see proc_pid_limits in fs/proc/base.c. */
 enum { SOFT_COLUMN = 26, HARD_COLUMN = 47, LONGEST_FILE = 4096 };
 
-/* 0, or -1 where this is no number: then the text is not what we know. */
+/* Returns 0, or -1 if this is no number: then the format of the file has changed. */
 static int parse(const char *text, unsigned long *value) {
   if (*text == 'u') {
     *value = ~0UL;
@@ -85,7 +85,7 @@ static void begin_unprotected(void) {
   close(file);
 }
 
-/* CRIU makes the call by its number. A limit is two longs on every machine that CRIU and we run on. */
+/* CRIU makes the call by its number. A limit is two longs on every architecture that this product supports. */
 EXPORTED long syscall(long number, ...) {
   static long (*real)(long, ...);
   if (!real) *(void **)&real = dlsym(RTLD_NEXT, "syscall");
@@ -100,7 +100,7 @@ EXPORTED long syscall(long number, ...) {
   if (move_inside(number, arguments, &result, real)) return result;
   result =
     real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
-  // CRIU asks for the process ids of what it restores in this way, and for nothing else's.
+  // CRIU uses clone3 only for the processes that it restores, to choose their ids.
   if (number == SYS_clone3 && result == 0) begin_unprotected();
   if (result != -1 || number != SYS_prlimit64 || errno != EPERM) return result;
 
@@ -112,10 +112,10 @@ EXPORTED long syscall(long number, ...) {
 }
 
 #define FREEZER "/sys/fs/cgroup/freezer"
-/* It stays: another dump may be about to use it. */
+/* The group is not removed, because another dump may use it. */
 #define STOPPED FREEZER "/svc-stopped"
 
-/* Fills in the `tasks` of the freezer group that a stopped task is in. Whether there is one. */
+/* Fills in the `tasks` file of the freezer group of a stopped task. Returns whether there is one. */
 static int group_of_stopped(pid_t task, char *tasks, size_t size) {
   char text[8192];
   if (read_proc(task, "wchan", text, sizeof text) <= 0 || strcmp(text, "do_signal_stop")) return 0;

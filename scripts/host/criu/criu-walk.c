@@ -25,7 +25,7 @@
   (O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC | O_DSYNC | O_ASYNC | O_DIRECT | \
    0100000 /* large file */ | O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_CLOEXEC | O_TMPFILE)
 #define PATH_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-/* The kernel says EAGAIN where a rename was in the way of `..`. */
+/* The kernel answers EAGAIN when a rename happened while it resolved `..`. */
 enum { TRIES = 100 };
 
 int walk_open(int root, const char *path, unsigned long flags, unsigned long mode, unsigned long beyond) {
@@ -72,7 +72,7 @@ static const char *end_of_root(const char *path) {
   return end && end[1] ? end : NULL;
 }
 
-/* Of directories that are the kernel's own; their links lead where CRIU wants to go. */
+/* Paths in file systems of the kernel (such as /proc), whose links CRIU follows on purpose. */
 static int is_kernels(int directory) {
   struct statfs about;
   if (syscall(SYS_fstatfs, directory, &about)) return 1;
@@ -90,7 +90,7 @@ static int is_kernels(int directory) {
 int walk_root(int directory, const char *path, int *root, int *opened, const char **rest) {
   *opened = 0;
 #ifdef FOLLOW_LINKS_TO_THE_HOST
-  // The tests of the confinement, see test/docker/restore-escape.test.ts.
+  // For the tests of the confinement, see test/docker/restore-escape.test.ts.
   return 0;
 #endif
   if (!path || !*path) return 0;

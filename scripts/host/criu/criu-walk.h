@@ -1,4 +1,4 @@
-/* Paths that a sandbox had a hand in, for programs that run as root outside of it. */
+/* Paths that a sandbox could influence, for programs that run as root outside of it. */
 #pragma once
 
 #include <limits.h>
@@ -19,14 +19,14 @@ int walk_open(int root, const char *path, unsigned long flags, unsigned long mod
 /* The directory of the last part of `path`, which is copied to `name`; -1 with errno. */
 int walk_parent(int root, const char *path, unsigned long beyond, char name[NAME_MAX + 1]);
 
-/* Each fills in where to go and says 0, or says -1 with errno. A path that no sandbox had a hand in stays as it is.
- * to_name ends at the name, which may be a link; to_new is for what is made or taken away, there no link counts at all;
- * to_target follows a link at the end too and leaves an empty path, for AT_EMPTY_PATH. */
+/* Each resolves a path and returns 0, or -1 with errno. A path that no sandbox could influence stays unchanged.
+ * to_name ends at the last part, which may be a link; to_new is for creating and removing, and follows no link at the
+ * end; to_target follows a link at the end too and leaves an empty path, for AT_EMPTY_PATH. */
 int way_to_name(struct way *way, int directory, const char *path);
 int way_to_new(struct way *way, int directory, const char *path);
 int way_to_target(struct way *way, int directory, const char *path);
 
-/* Closes what the way has opened; errno and the result stay. */
+/* Closes the directory that was opened for the path. Keeps errno and returns `result`. */
 long way_end(struct way *way, long result);
 
 /* A root of a sandbox and a path to be resolved in it: 1, and the descriptor is the caller's if `*opened` says so;

@@ -1,8 +1,8 @@
-/* svc-confine [NAME=VALUE] PROGRAM ARGUMENT…: starts CRIU where nothing of the machine is seen or can be written but what this one
+/* svc-confine [NAME=VALUE] PROGRAM ARGUMENT…: starts CRIU in a tree where it can see and write only what this one
  * dump, restore or page server needs: CRIU itself, its images and its work directory, processes, cgroups, what runc
- * keeps of the container, and the container's root. A path from a memory image that leads out of the sandbox, by
- * whatever mistake of CRIU's, ends in an empty tmpfs. Capabilities that change the machine as a whole are gone too, and
- * the memory killer looks elsewhere.
+ * keeps of the container, and the container's root. A path from a memory image that leads out of the sandbox, because
+ * of a bug in CRIU, ends in an empty tmpfs. Capabilities that change the whole machine are dropped, and the OOM killer
+ * does not choose CRIU.
  *
  * The namespaces of network and processes stay: CRIU works on processes of the machine. */
 
@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* tar with gzip, through a shell, is what CRIU packs a tmpfs with. The last is what the kernel can do, where it is kept. */
+/* CRIU packs a tmpfs with tar and gzip, through a shell. The last path is its cache of kernel features. */
 static const char *const READ[] = {
   "/opt/svc/criu", "/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib64", "/bin", "/usr/bin/tar",
   "/usr/bin/gzip", "/usr/bin/sh", "/usr/bin/dash", "/usr/bin/bash", "/run/criu.kdat",
@@ -50,12 +50,12 @@ static void drop_capabilities(void) {
   if (syscall(SYS_capset, &header, sets)) give_up("the capabilities");
 }
 
-/* A CRIU that is ended in the middle may cost the sandbox. Only root with CAP_SYS_RESOURCE may ask for this. What CRIU
- * restores does not keep it, see criu-preload.c. */
+/* A CRIU that is killed half-way may cost the sandbox. Only root with CAP_SYS_RESOURCE may lower this value. Restored
+ * processes do not inherit it, see criu-preload.c. */
 static void protect_from_memory_killer(void) {
   int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (file < 0) return;
-  // EACCES without the capability: then it is as likely a victim as what started it.
+  // EACCES without the capability: CRIU keeps the value of its parent then.
   ssize_t written = write(file, "-1000", 5);
   (void)written;
   close(file);

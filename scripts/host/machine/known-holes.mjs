@@ -83,7 +83,7 @@ function hasHole({ since, fixed }, version) {
 
 /**
  * The kernel's own version. Debian says it beside its release (`Debian 6.1.76-1`). Others that count by themselves
- * (`5.15.0-91-generic`, `4.18.0-513.el8`) do not: nothing can be told of those, and nothing is.
+ * (`5.15.0-91-generic`, `4.18.0-513.el8`) do not: their holes are unknown, and none is reported.
  */
 function kernelVersion({ release, build }) {
   const debian = /Debian (\d+\.\d+\.\d+)/.exec(build)?.[1];

@@ -1,8 +1,8 @@
-/* Gives a container a boot id of its own, as a machine that has just started has one: programs compare it to see
- * whether what they remember is of this life. runc calls this as a createContainer hook: inside the container's
- * mounts, before its root is the root, in the directory that will be. The file is in the container's own /dev, so a
- * memory image takes it along, and a start without one makes another. The image may have any link at /dev: none is
- * followed. A container starts without it where this does not work. */
+/* Gives a container a boot id of its own, as a machine that has just started has one: programs compare it to
+ * find out whether the machine was started again. runc calls this as a createContainer hook: in the container's mount
+ * namespace, before pivot_root, with the future root as its directory. The file is in the container's own /dev, so a
+ * memory image contains it, and a start without memory makes a new one. The image may have a link at /dev: no link is
+ * followed. If a step fails, the container starts without a boot id of its own. */
 
 #define _GNU_SOURCE
 #include "criu-walk.h"

@@ -1,9 +1,9 @@
-/* Takes away the files that CRIU has made in the root of a sandbox. The input names them below that root. No link of the
- * sandbox's is followed: what is not reached without one is not CRIU's.
+/* Removes the files that CRIU has made in the root of a sandbox. The input names them relative to that root. No link of
+ * the sandbox is followed: a file that is only reachable through a link was not made by CRIU.
  *
- * svc-inside remove-ghosts ROOT: of a restore that failed, a line each: `NAME.cr.N.ghost`, and with it NAME where it is
- * the same file.
- * svc-inside remove-links ROOT: of a dump, each ended by a zero: `link_remap.N`, see criu-links.c. */
+ * svc-inside remove-ghosts ROOT: after a failed restore; one `NAME.cr.N.ghost` a line. Removes NAME too if it is the same
+ * file.
+ * svc-inside remove-links ROOT: after a dump; names `link_remap.N`, each followed by a zero byte, see criu-links.c. */
 
 #define _GNU_SOURCE
 #include "criu-walk.h"

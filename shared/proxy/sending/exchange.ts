@@ -268,7 +268,7 @@ export class Exchange {
   #onLost(): void {
     if (this.#done) return;
     if (this.#relay?.mayAppendError === true) {
-      // The sandbox may be dying: whoever knows calls `end` with the reason, else this was only a lost connection.
+      // The sandbox may be ending: `end` is then called with the reason, otherwise the connection was lost.
       this.#lossTimer = setTimeout(() => void this.end(CONNECTION_LOST, 0), this.#host.lossGraceMs);
       return;
     }

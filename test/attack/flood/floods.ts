@@ -70,7 +70,7 @@ const answers = (name: string, port: number): Flood => ({
     clients({ url: world.platform.sandboxUrl, count: 40, say: toPort(world, port), reads: false }, over),
 });
 
-/** A program in sandboxes, followed to its end by nobody. */
+/** Starts a program in sandboxes, and does not wait for its end. */
 async function inside(sandboxes: readonly Sandbox[], program: string, over: AbortSignal): Promise<void> {
   await Promise.all(
     sandboxes.map(async (sandbox) => {

@@ -36,7 +36,7 @@ interface Worst {
   stop(): void;
 }
 
-/** Begins to watch. Needs root: the kernel's record of the highest memory begins anew. */
+/** Begins to watch. Needs root, to reset the kernel's record of the highest memory. */
 export async function watchWorst(watched: Watched): Promise<Worst> {
   // 5: the highest resident size becomes the present one.
   await writeFile(`/proc/${watched.pid}/clear_refs`, "5");

@@ -208,7 +208,7 @@ export const envd: readonly Reader[] = [
     longest: 400,
     share: 40_000,
     check(input, random) {
-      // The helper is a program of ours: only streams of whole frames are its.
+      // The helper is part of this product: it sends whole frames only.
       const whole = Buffer.concat([frame(1, input.length, input.toString("latin1").slice(0, 50)), frame(2, 2, "x")]);
       const splitter = new AnswerSplitter();
       const ids: number[] = [];

@@ -76,7 +76,7 @@ const MANIFEST = JSON.stringify({
 export const host: readonly Reader[] = [
   {
     name: "nft-flows",
-    promise: "never throws; counts are whole and positive, and nothing is told twice",
+    promise: "never throws; counts are whole and positive, and nothing is reported twice",
     seeds: () => FLOWS,
     words: NFT_WORDS,
     share: 40_000,
@@ -91,7 +91,7 @@ export const host: readonly Reader[] = [
       );
       // A set has each key once; mutations make texts with two of them.
       if (lastReads.size === (readSets(text).get("granted") ?? []).length)
-        must(readFlows([["granted", text]], lastReads).length === 0, "a flow that was told is told again");
+        must(readFlows([["granted", text]], lastReads).length === 0, "a flow that was reported is reported again");
     },
   },
   {
@@ -104,7 +104,7 @@ export const host: readonly Reader[] = [
       const unlogged = readUnlogged(input.toString("latin1"), new Map());
       must(
         [...unlogged.values()].every((count) => count > 0),
-        "a source without packets is told",
+        "a source without packets is reported",
       );
     },
   },

@@ -209,7 +209,7 @@ test("starting the same build again changes nothing, and a deleted one never beg
   expect(() => made.builds.start(never, body())).toThrow(/deleted/);
 });
 
-test("what is cached is not run again; what is forced is, and all that follows", async () => {
+test("a cached step is not run again; a forced step is, and so are all that follow", async () => {
   const made = await world();
   const plain = { startCmd: "" };
   await built(made, body(plain));
@@ -256,7 +256,7 @@ test("an image of this machine is used only where its operator allows it, and ne
   expect((await built(made, from("svc/build:x"))).reason?.message).toMatch(/belongs to the platform/);
 });
 
-test("no image of this machine is used unless its operator says which", async () => {
+test("an image of this machine is used only if the operator lists it", async () => {
   const { buildLocalImages } = readConfig(AgentConfig, {
     SVC_ORCHESTRATOR_URL: "http://127.0.0.1:3000",
     SVC_NODE_ID: "n",

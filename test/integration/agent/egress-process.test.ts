@@ -94,7 +94,7 @@ test("placeholders get an answer, also without a value", async () => {
   await expect.poll(answers).toEqual(["token of execution-2", undefined]);
 });
 
-test("dies and is started again with all sandboxes; meanwhile readiness says that it is down", async () => {
+test("dies and is started again with all sandboxes; meanwhile readiness reports that it is down", async () => {
   const { egress, heard } = await setup();
   await egress.begin([sandbox(2)], 10_000);
   const [first] = await heard();
@@ -125,7 +125,7 @@ test("stuck, it is ended: a change is not waited for for ever", async () => {
   await expect.poll(async () => (await heard()).filter(({ is }) => is === "begin").length).toBe(2);
 }, 30_000);
 
-test("readiness says that a process which cannot be started is down, and the agent continues", async () => {
+test("readiness reports an egress process that cannot be started, and the agent continues", async () => {
   const { egress } = await setup(["/there/is/no/such/program"]);
   await egress.begin([sandbox(2)], 200);
   await expect.poll(() => egress.problem).toMatch(/cannot be started/);

@@ -212,7 +212,7 @@ describe("a resume", () => {
     expectRunning();
   });
 
-  test("of a frozen one that does not wake up takes the memory on the disk", async () => {
+  test("of a frozen container that does not answer restores the memory from the disk", async () => {
     const sandbox = await running();
     const { snapshotId } = await parts.captures.pause(sandbox.executionId, capture());
     let failed = false;

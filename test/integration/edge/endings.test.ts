@@ -133,7 +133,7 @@ describe.each([
     ]);
   });
 
-  test("and the news comes after the connection broke, the stream still says why", async () => {
+  test("and the report comes after the connection broke, the stream still ends with the reason", async () => {
     const response = await stream("/", "application/connect+json");
     const body = response.arrayBuffer();
     // As when the container dies first: its sockets are gone, the report is on its way.
@@ -175,7 +175,7 @@ test("a Connect stream whose connection breaks in a living sandbox ends with an 
   ]);
 });
 
-test("when the node ends a sandbox by itself, streams through it end, with the reason once it is known", async () => {
+test("streams to a sandbox that the node ended close, with the reason if it is known", async () => {
   const door = await openFrontDoor({ sameHost: false });
   onTestFinished(() => door.stop());
   const route = door.add();
@@ -191,7 +191,7 @@ test("when the node ends a sandbox by itself, streams through it end, with the r
   expect(envelopes(Buffer.from(await body)).at(-1)?.[1]).toContain(KILLED);
 });
 
-test("an edge that stops tells its streams and closes its connections", async () => {
+test("an edge that stops ends its streams with an error and closes its connections", async () => {
   const door = await openFrontDoor();
   const route = door.add();
   const backend = await httpBackend(route.address, (_request, response) => {

@@ -53,7 +53,7 @@ describe.each([
       });
     });
 
-  test("arrives as it was sent, without our own headers", async () => {
+  test("arrives as it was sent, without the platform's headers", async () => {
     const backend = await saying("HTTP/1.1 204 No Content\r\n\r\n");
     const secrets = `Svc-Node-Token: forged\r\nSvc-Execution-Id: forged\r\nSvc-Upstream-Tls: x\r\nE2b-Traffic-Access-Token: t\r\nX-Access-Token: ${route.envdAccessToken}\r\n`;
     await ask(
@@ -65,7 +65,7 @@ describe.each([
     ]);
   });
 
-  test("is answered with the server's bytes, framed anew", async () => {
+  test("is answered with the server's body, in new framing", async () => {
     const backend = await saying(
       "HTTP/1.1 299 Odd Reason\r\nX-A: 1\r\nSet-Cookie: a=\u00fc\r\nset-cookie: b=2\r\nDate: today\r\nKeep-Alive: timeout=9\r\nSvc-Proxy-Error: closed\r\nConnection: X-Hop\r\nX-Hop: 1\r\nContent-Length: 5\r\n\r\nhello",
     );
@@ -296,7 +296,7 @@ describe.each([
     expect(answer).toMatch(/^HTTP\/1.1 103 Early Hints\r\nLink: <\/a.css>; rel=preload\r\n\r\nHTTP\/1.1 204/i);
   });
 
-  test("reuses connections for what may be repeated, and none for what may not", async () => {
+  test("reuses connections only for requests that may be repeated", async () => {
     const backend = await saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     const get = `GET / HTTP/1.1\r\n${routing(route, backend.port)}\r\n`;
     const client = await RawClient.open(door.port);

@@ -225,7 +225,7 @@ describe("private traffic", () => {
   });
   afterAll(() => backend.close());
 
-  test("needs its token, and says which header", async () => {
+  test("needs its token, and the refusal names the header", async () => {
     const missing = await fetch(url(), { headers: routed(guarded, backend.port) });
     expect([missing.status, await missing.json()]).toMatchObject([
       403,
@@ -243,7 +243,7 @@ describe("private traffic", () => {
     }
   });
 
-  test("says nothing about ports to those without it", async () => {
+  test("reveals nothing about ports to a visitor without the token", async () => {
     expect((await fetch(url(), { headers: routed(guarded, 1) })).status).toBe(403);
     expect((await fetch(url(), { headers: routed(guarded, 99_999) })).status).toBe(403);
   });

@@ -14,7 +14,7 @@ async function visit(port: number, request: string): Promise<void> {
 test.each([
   { way: "straight to the container", sameHost: true },
   { way: "through the node's proxy", sameHost: false },
-])("what a server leaves unread of a body is no visitor's request, $way", async ({ sameHost }) => {
+])("bytes of a body that a server leaves unread are never read as a request, $way", async ({ sameHost }) => {
   const door = await openFrontDoor({ sameHost });
   onTestFinished(() => door.stop());
   const route = door.add();

@@ -195,7 +195,7 @@ test("addresses that are always denied are left out", async () => {
   expect(refused).toEqual(["mixed.test always 10.0.0.0/8", "inside.test always 169.254.0.0/16"]);
 });
 
-test("an answer is remembered for as long as it says", async () => {
+test("an answer is cached for its time to live", async () => {
   const { asker } = sandbox(restricted);
   const { ask, asked } = await world(() => asker);
   await Promise.all([ask("a.test", "A"), ask("a.test", "A"), ask("a.test", "A")]);

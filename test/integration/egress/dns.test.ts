@@ -106,7 +106,7 @@ test("a resolver that is not there is passed over for the next one", async () =>
   expect(await client.resolve4("example.test")).toEqual(["203.0.113.8"]);
 });
 
-test("an answer to another question is not believed", async () => {
+test("an answer to another question is ignored", async () => {
   const liar = await upstream((query) => {
     const forged = answer(query, [198, 51, 100, 1]);
     forged.writeUInt16BE((query.readUInt16BE(0) + 1) % 0x10000, 0);
@@ -151,7 +151,7 @@ test("several questions on one TCP connection are answered in order", async () =
   await expect.poll(ids).toEqual([1, 2]);
 });
 
-test("what is not a question gets no answer", async () => {
+test("a packet that is no question gets no answer", async () => {
   const { port } = await resolver([await upstream((query) => answer(query, [1, 1, 1, 1]))]);
   const socket = connect(port, "127.0.0.1");
   stops.push(() => socket.destroy());

@@ -161,7 +161,7 @@ describe("with the node's token", () => {
     });
   });
 
-  test("what happened is there to be read, in order, and read on", async () => {
+  test("log entries are read in order, and a reader can continue where it stopped", async () => {
     const { process } = clientsOf(envd.url);
     await toEnd(process.start(script("echo first line; echo error line >&2; exit 2"), as("user")));
     const page = async (after: number) =>

@@ -208,7 +208,7 @@ describe("uploading bytes", () => {
     expect(text).toMatch(/^HTTP\/1.1 507 /);
   });
 
-  test("a client that leaves half way leaves the half, and envd in order", async () => {
+  test("an upload that its client cuts off leaves the first half, and envd works on", async () => {
     await new Promise<void>((resolve) => {
       const call = request(urlOf({ path: at("half") }), {
         method: "POST",
@@ -373,7 +373,7 @@ describe("downloading", () => {
     expect([status, headers["content-length"], body.length]).toEqual([200, "5", 0]);
   });
 
-  test("what is not a file says what it is", async () => {
+  test("a path that is no file is refused with its kind", async () => {
     shell(`mkfifo ${at("pipe")}`);
     for (const [path, status, message] of [
       [at("missing"), 404, `path '${at("missing")}' does not exist`],
@@ -410,7 +410,7 @@ describe("downloading", () => {
   });
 });
 
-test("in a directory like /tmp, somebody's files and links are as good as elsewhere", async () => {
+test("in a sticky directory like /tmp a user's files and links work as elsewhere", async () => {
   const sticky = at("sticky");
   mkdirSync(sticky);
   chmodSync(sticky, 0o1777);

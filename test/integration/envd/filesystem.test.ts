@@ -140,7 +140,7 @@ describe("listing", () => {
     expect([entries.length, entries[999]?.name, entries[999]?.owner]).toEqual([1_000, "0999", "root"]);
   });
 
-  test("a file, nothing, and a circle are each refused for what they are", async () => {
+  test("a file, a missing path and a circular link are refused, each with its own reason", async () => {
     await expect(list(join(dir, "c.txt"))).rejects.toMatchObject({ code: Code.InvalidArgument });
     await expect(list(join(dir, "missing"))).rejects.toMatchObject({ code: Code.NotFound });
     symlinkSync("two", join(dir, "one"));
@@ -210,7 +210,7 @@ describe("making, moving, removing", () => {
     await fs.remove({ path: elsewhere }, user);
   });
 
-  test("removing takes everything below, and what is not there is removed already", async () => {
+  test("remove deletes a directory with its content, and succeeds for a missing path", async () => {
     mkdirSync(join(dir, "r/s/t"), { recursive: true });
     symlinkSync("/etc", join(dir, "r/etc"));
     await fs.remove({ path: join(dir, "r") }, user);

@@ -114,7 +114,7 @@ describe("an image", () => {
     expect(await certs()).toHaveLength(3);
   });
 
-  test("with nothing of ours is not touched when nothing is wanted", async () => {
+  test("without the platform's certificate is not touched when none is wanted", async () => {
     expect(await installCertificate(root, "")).toEqual({});
     expect(await readdir(root)).toEqual([]);
   });

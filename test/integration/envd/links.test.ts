@@ -59,7 +59,7 @@ test("a link of a user's whose target is still to be made makes nothing in a dir
   expect(existsSync(join(place(), "later"))).toBe(false);
 });
 
-test("what only root may read does not become a user's by composing", async () => {
+test("composing gives a user no file that only root may read", async () => {
   asUser(`ln -s ${place()}/secret a; ln -s ${place()}/open b; echo own > c`);
   expect((await compose(["a", "c"], "all")).status).toBe(403);
   expect(existsSync(join(envd.home, "all"))).toBe(false);
@@ -67,7 +67,7 @@ test("what only root may read does not become a user's by composing", async () =
   expect(readFileSync(join(envd.home, "all"), "utf8")).toBe("root\nown\n");
 });
 
-test("a user's links to what is the user's work, and root's links to anything", async () => {
+test("a user's links work for files of the same user, and root's links for any file", async () => {
   asUser("mkdir real; echo old > real/file; ln -s real dir; ln -s real/file link; ln -s real/later later");
   execFileSync("ln", ["-s", place(), join(envd.home, "roots")]);
   for (const [path, real] of [
@@ -100,7 +100,7 @@ test("a directory that is exchanged for a link again and again never leads to ro
 const named = as("user");
 const read = (path: string) => fetch(`${envd.url}/files?username=user&path=${encodeURIComponent(path)}`);
 
-test("what only root may read is not downloaded through a user's link, what everybody may is", async () => {
+test("a download through a user's link gives files that every user may read, and none that only root may read", async () => {
   asUser(`ln -s ${place()}/secret a; ln -s ${place()}/open b; ln -s ${place()} d; echo own > c; ln -s c own`);
   for (const path of ["a", "d/secret"]) expect([path, (await read(path)).status]).toEqual([path, 403]);
   for (const [path, content] of [
@@ -145,7 +145,7 @@ test("nothing is removed or moved in a directory of root's that a user's link le
   expect([readdirSync(place()), readdirSync(envd.home)]).toEqual([["open", "secret"], ["c"]]);
 });
 
-test("a user's links to what is the user's are moved through and removed through, and root's links to anything", async () => {
+test("move and remove follow a user's links to the user's own files, and root's links to any file", async () => {
   asUser("mkdir -p real/sub; echo 1 > real/sub/a; echo 2 > real/b; ln -s real dir");
   execFileSync("ln", ["-s", place(), join(envd.home, "roots")]);
   await clients.filesystem.move({ source: "dir/b", destination: "dir/sub/b" }, named);

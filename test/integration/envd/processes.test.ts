@@ -109,7 +109,7 @@ describe("user and directory", () => {
     });
   });
 
-  test("what cannot be executed says why", async () => {
+  test("a start of a file that cannot be executed fails with the reason", async () => {
     const start = (cmd: string) => toEnd(clients.process.start({ process: { cmd, args: [], envs: {} } }, as("user")));
     await expect(start("/etc/hostname-that-is-not-there")).rejects.toMatchObject({ code: Code.NotFound });
     await expect(start("/etc/passwd")).rejects.toMatchObject({
@@ -243,7 +243,7 @@ describe("input", () => {
 });
 
 describe("the end", () => {
-  test("a killed process says which signal, is gone, and cannot be killed twice", async () => {
+  test("a killed process reports its signal, is gone, and cannot be killed twice", async () => {
     const sleep = await inBackground(clients.process.start({ process: sh("exec sleep 100") }, as("user")));
     await clients.process.sendSignal({ process: byPid(sleep.pid), signal: Signal.SIGKILL });
     expect((await sleep.done).end).toMatchObject({
@@ -374,7 +374,7 @@ describe("finding a process again", () => {
     ]);
   });
 
-  test("one that has just ended still tells how", async () => {
+  test("a process that has just ended still reports its exit", async () => {
     const { pid } = await toEnd(clients.process.start({ process: sh("exit 6"), tag: "brief" }, as("user")));
     for (const selector of [byPid(pid), byTag("brief")]) {
       const seen = await toEnd(clients.process.connect({ process: selector }));

@@ -49,7 +49,7 @@ test("a new size reaches the program, with its signal", async () => {
   expect((await shell.done).end?.status).toBe("signal: killed");
 });
 
-test("what is typed is echoed and read; the control character ends it", async () => {
+test("typed text is echoed and read; the control character ends the input", async () => {
   const cat = await inBackground(open("cat; echo ended"));
   await type(cat.pid, "hello\n");
   await expect.poll(cat.text).toBe("hello\r\nhello\r\n");

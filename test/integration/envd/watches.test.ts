@@ -57,7 +57,7 @@ async function watch(options: { path?: string; recursive?: boolean; includeEntry
 }
 
 describe("a watched directory", () => {
-  test("tells an upload as exactly create, chmod, write", async () => {
+  test("reports an upload as exactly create, chmod, write", async () => {
     const watching = await watch();
     await upload(at("new.txt"), "content");
     await expect.poll(watching.told).toContain("WRITE new.txt");
@@ -67,7 +67,7 @@ describe("a watched directory", () => {
     await watching.stop();
   });
 
-  test("tells what happens to what is in it, in order", async () => {
+  test("reports changes of its entries in order", async () => {
     const watching = await watch();
     writeFileSync(at("f"), "1");
     await expect.poll(watching.told).toContain("WRITE f");
@@ -111,7 +111,7 @@ describe("a watched directory", () => {
     await watching.stop();
   });
 
-  test("tells its own end", async () => {
+  test("reports the removal of its own directory", async () => {
     const watching = await watch();
     rmSync(dir, { recursive: true });
     await expect.poll(watching.told).toEqual(["REMOVE ."]);
@@ -128,7 +128,7 @@ describe("a watch of everything below", () => {
     await watching.stop();
   });
 
-  test("takes in new directories, and loses nothing of what was put there at once", async () => {
+  test("watches new directories, and misses no entry that was made there at once", async () => {
     const watching = await watch({ recursive: true });
     mkdirSync(at("n/e/w"), { recursive: true });
     writeFileSync(at("n/e/w/f"), "x");
@@ -144,7 +144,7 @@ describe("a watch of everything below", () => {
     await watching.stop();
   });
 
-  test("tells each of many files in many new directories once", async () => {
+  test("reports each of many files in many new directories once", async () => {
     const watching = await watch({ recursive: true });
     const names = Array.from({ length: 40 }, (_, i) => `d${i}/f${i}`);
     for (const name of names) {
@@ -266,7 +266,7 @@ describe("around a memory dump", () => {
   });
 });
 
-test("what cannot be watched is refused for what it is", async () => {
+test("a path that cannot be watched is refused with its own reason", async () => {
   const refused = async (path: string) => {
     const stream = fs.watchDir({ path }, user)[Symbol.asyncIterator]();
     return stream.next().then(

@@ -85,7 +85,7 @@ describe("from request to sandbox", () => {
     expect((await cluster.agent.beat()).deleteSnapshots).toEqual([]);
   });
 
-  test("what a node keeps of a build under way is not taken for a stray", async () => {
+  test("snapshots that a node keeps for a running build are not treated as strays", async () => {
     await cluster.restart({ orphanGraceMs: 10 });
     const building = held();
     const requested = await request({ name: "server" });
@@ -139,7 +139,7 @@ describe("from request to sandbox", () => {
     expect(pools).not.toContain(first.buildID);
   });
 
-  test("what a template with memory has in the pool is of its build, and its sandboxes start as copies all the same", async () => {
+  test("a pool entry of a template with memory belongs to its build, and its sandboxes still start as copies", async () => {
     const first = await built("server", { startCmd: "serve" });
     for (let use = 0; use < 3; use++) await create("server");
     const pooled = async () => (await cluster.agent.beat()).pools.filter(({ build }) => build.image !== "svc/base");
@@ -159,7 +159,7 @@ describe("from request to sandbox", () => {
     expect(now).not.toContain(first.buildID);
   });
 
-  test("a failed build says at which step, and changes nothing", async () => {
+  test("a failed build names its step, and changes nothing", async () => {
     const first = await built("app");
     cluster.agent.onBuild = (build) => {
       build.log("[builder 1/1] RUN whoami", { step: "1" });

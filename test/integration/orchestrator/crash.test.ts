@@ -100,7 +100,7 @@ describe("resume", () => {
 });
 
 describe("snapshot", () => {
-  test("under way: the sandbox goes on, the copy is given up and removed", async () => {
+  test("that was being taken is abandoned and removed, and the sandbox continues", async () => {
     const id = await create();
     const [executionId = ""] = [...cluster.agent.live.keys()];
     cluster.agent.checkpointByItself(executionId, SNAPSHOT);

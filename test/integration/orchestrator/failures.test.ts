@@ -11,7 +11,7 @@ const create = (body: object = {}) => cluster.ask("POST", "/v2/sandboxes", { bod
 
 async function nothingRuns(agents: readonly FakeAgent[]): Promise<void> {
   expect((await cluster.ask("GET", "/v2/sandboxes")).body).toEqual([]);
-  // The node is told in the background, after the caller has its answer.
+  // The node gets the request in the background, after the caller has its answer.
   await expect.poll(() => agents.reduce((sum, { live }) => sum + live.size, 0)).toBe(0);
 }
 

@@ -74,7 +74,7 @@ test("the table covers the routes about sandboxes, templates and builds", () => 
   );
 });
 
-test.each(routes)("%s says the same of what is another project's and of what is not there", async (_name, route) => {
+test.each(routes)("%s answers the same for another project's id and for an unknown id", async (_name, route) => {
   const ofForeign = await ask(route, foreign);
   expect(learned(ofForeign, foreign)).toEqual(learned(await ask(route, unknown), unknown));
   expect(ofForeign.text).not.toContain("forbidden");
@@ -138,7 +138,7 @@ test("so do the routes that take a name of a template or an id elsewhere than in
   }
 });
 
-test("only a full name tells that it is taken; the id of a private template is as good as unknown", async () => {
+test("only a full name reveals that it is taken; the id of a private template is answered like an unknown one", async () => {
   const exists = async (text: string) =>
     (await cluster.ask("GET", `/templates/aliases/${encodeURIComponent(text)}`, { key: stranger })).status;
   expect(await exists(alias.foreign)).toBe(403);

@@ -148,7 +148,7 @@ describe("fork", () => {
     expect(cluster.agent.starts).toHaveLength(1);
   });
 
-  test("what the limit leaves no room for is a 429 of its own", async () => {
+  test("each fork beyond the limit gets its own 429", async () => {
     await cluster.restart({ maxProjectSandboxes: 3 });
     await cluster.agent.beat();
     const { sandboxID } = await create();
@@ -173,7 +173,7 @@ describe("fork", () => {
     },
   );
 
-  test("a node that does not answer: the source runs on, and what the node did is removed", async () => {
+  test("when a node does not answer, the source runs on, and forks that the node made are removed", async () => {
     const { sandboxID } = await create();
     cluster.agent.onCheckpoint = async (_capture, take) => {
       take();
@@ -322,7 +322,7 @@ describe("snapshots", () => {
     expect(cluster.agent.snapshots.size).toBe(0);
   });
 
-  test("of what is paused or not there are refused; a failure leaves no name behind", async () => {
+  test("of a paused or missing sandbox are refused; a failure leaves no name", async () => {
     const { sandboxID } = await create();
     cluster.agent.onCheckpoint = () => {
       throw new AppError("snapshot_failed", "io_uring");

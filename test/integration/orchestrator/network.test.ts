@@ -1,4 +1,4 @@
-/** What a sandbox may reach: told to its node, replaced while it runs, kept over its lives, explained and looked up. */
+/** The network options of a sandbox: sent to its node, replaced while it runs, kept over pauses, explained and looked up. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
@@ -55,7 +55,7 @@ async function pauseAndResume(id: string): Promise<void> {
 }
 
 describe("a create", () => {
-  test("tells the node one policy and reads back what was written", async () => {
+  test("gives the node one policy and reads back the options as written", async () => {
     const network = {
       allowOut: ["Google.COM", "8.8.8.8"],
       denyOut: [ALL],
@@ -217,7 +217,7 @@ describe("an update", () => {
     expect((await read(sandboxID)).network).toEqual({ denyOut: ["1.1.1.1"] });
   });
 
-  test("is 404 for what is not there or not the caller's, 401 without a key, 409 for what does not run", async () => {
+  test("is 404 for a missing or foreign sandbox, 401 without a key, 409 for one that does not run", async () => {
     expect((await put("inosuchsandbox", {})).body).toMatchObject({
       code: 404,
       message: `Sandbox "inosuchsandbox" doesn't exist or you don't have access to it`,
@@ -268,7 +268,7 @@ describe("an update that the node", () => {
     expect((await put(sandboxID, { denyOut: ["2.2.2.2"] })).status).toBe(204);
   });
 
-  test("carries out although the sandbox does not answer is kept, and the caller learns what is missing", async () => {
+  test("carries out although the sandbox does not answer is kept, and the caller learns which part is missing", async () => {
     const { sandboxID } = await create();
     cluster.agent.trust = "not applied";
     const rules = { "api.example": [{ transform: { headers: { "x-rule": "1" } } }] };
@@ -334,7 +334,7 @@ describe("an update that the node", () => {
     await expect.poll(async () => (await read(sandboxID)).network).toEqual({ denyOut: [ALL] });
   });
 
-  test("has not answered when the sandbox is paused: it wakes as its record says", async () => {
+  test("has not answered when the sandbox is paused: the resume uses the options of its record", async () => {
     const { sandboxID } = await create({ network: { denyOut: ["1.1.1.1"] } });
     cluster.agent.onEgress = () => {
       throw new AppError("node_unreachable", "no answer");
@@ -376,7 +376,7 @@ describe("an update that the node", () => {
 describe("the check route", () => {
   const ask = (id: string, query: string) => cluster.ask("GET", `/sandboxes/${id}/network/check?${query}`);
 
-  test("asks the node about the normalised name and says what it says", async () => {
+  test("asks the node about the normalised name and returns the node's answer", async () => {
     const { sandboxID } = await create({ network: { allowOut: ["a.com"], denyOut: [ALL] } });
     cluster.agent.onCheck = ({ allowDomains }) => ({
       verdict: "allow",
@@ -424,7 +424,7 @@ describe("the check route", () => {
     expect((await ask(sandboxID, query)).status).toBe(400);
   });
 
-  test("is 404 for what is not there or not the caller's, 409 for what does not run", async () => {
+  test("is 404 for a missing or foreign sandbox, 409 for one that does not run", async () => {
     expect((await ask("inosuchsandbox", "host=a.com&port=1")).status).toBe(404);
     const { sandboxID } = await create();
     const { key } = await cluster.addProject("another");
@@ -470,7 +470,7 @@ describe("the log route", () => {
     expect((await ask(sandboxID, query)).status).toBe(400);
   });
 
-  test("is 404 for what is not there, and never fails for what sleeps", async () => {
+  test("is 404 for a missing sandbox, and never fails for a paused one", async () => {
     expect((await ask("inosuchsandbox")).status).toBe(404);
     const { sandboxID } = await create();
     await cluster.ask("POST", `/sandboxes/${sandboxID}/pause`, { body: {} });

@@ -1,4 +1,4 @@
-/** Pause, resume, connect and kill of what sleeps, on a fake agent: every answer, and every failure of the node. */
+/** Pause, resume, connect and kill of paused sandboxes, on a fake agent: every answer, and every failure of the node. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
@@ -73,7 +73,7 @@ describe("pause", () => {
     expect(await eventsOf(id)).toEqual(["created", "paused"]);
   });
 
-  test("of what is paused is 409, of what is not there 404", async () => {
+  test("of a paused sandbox is 409, of a missing one 404", async () => {
     const { sandboxID } = await paused();
     expect((await pause(sandboxID)).body).toMatchObject({ code: 409 });
     expect((await pause("inosuchsandbox")).body).toMatchObject({ code: 404 });
@@ -138,7 +138,7 @@ describe("pause", () => {
     expect(cluster.agent.live.size).toBe(0);
   });
 
-  test("without memory keeps the disk, and the record says so", async () => {
+  test("without memory keeps the disk, and the record shows that", async () => {
     const { sandboxID } = await paused({}, { memory: false });
     expect([...cluster.agent.snapshots.values()]).toMatchObject([{ memory: false }]);
     expect((await connect(sandboxID)).status).toBe(201);
@@ -208,7 +208,7 @@ function hold(set: (held: () => Promise<void>) => void): () => Promise<void> {
 }
 
 describe("connect", () => {
-  test("brings back the same sandbox under a fresh execution, then removes what it slept on", async () => {
+  test("brings back the same sandbox under a new execution, then removes its snapshot", async () => {
     const sandbox = await paused({
       envVars: { A: "1" },
       network: { allowPublicTraffic: false, denyOut: ["0.0.0.0/0"] },
@@ -290,7 +290,7 @@ describe("connect", () => {
     expect(cluster.agent.snapshots.size).toBe(1);
   });
 
-  test("onResume 'reboot' is the sandbox's default, and may be said by a caller", async () => {
+  test("onResume 'reboot' is a default of the sandbox, and a caller may set it", async () => {
     const { sandboxID } = await paused({ onResume: "reboot" });
     await connect(sandboxID);
     expect(cluster.agent.starts.at(-1)?.body.origin?.memory).toBe(false);
@@ -406,7 +406,7 @@ describe("connect", () => {
   });
 });
 
-test("resume is 201 for what is paused and 409 for what runs, with 300 s when none are given", async () => {
+test("resume is 201 for a paused sandbox and 409 for a running one, with 300 s when no timeout is given", async () => {
   const { sandboxID } = await paused();
   const answer = await post(sandboxID, "resume", { autoPause: true });
   expect(answer.status).toBe(201);
@@ -418,7 +418,7 @@ test("resume is 201 for what is paused and 409 for what runs, with 300 s when no
   expect((await post(sandboxID, "resume", { timeout: 0 })).status).toBe(400);
 });
 
-describe("what sleeps", () => {
+describe("a paused sandbox", () => {
   test("is killed with its snapshot, once", async () => {
     const { sandboxID } = await paused();
     expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).status).toBe(204);

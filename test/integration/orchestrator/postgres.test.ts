@@ -47,7 +47,7 @@ test("a look into an empty list finds nothing", async () => {
   expect(await store.buildLeftovers.removals([], 10)).toEqual([]);
 });
 
-test("the store goes on after its connection is lost", async () => {
+test("the store works on after its connection is lost", async () => {
   await database.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = ?", NAME);
   // The statement that finds the connection gone may fail; the store is usable again without anything being done.
   await expect.poll(() => opened.ping().then(() => "answers", String), { timeout: 30_000 }).toBe("answers");

@@ -239,7 +239,7 @@ test("metrics and logs come from the node, in the shapes of the contract", async
   expect(v2.logs).toEqual(cluster.agent.logs);
 });
 
-test("what a sandbox logged can be read after its end, by its project alone", async () => {
+test("the logs of a sandbox can be read after its end, by its own project only", async () => {
   const { sandboxID } = await create();
   cluster.agent.logs = [
     { timestamp: new Date().toISOString(), level: "info", message: "last words", fields: { pid: "1" } },
@@ -255,7 +255,7 @@ test("what a sandbox logged can be read after its end, by its project alone", as
   expect((await cluster.ask("GET", `/sandboxes/${sandboxID}/metrics`)).status).toBe(404);
 });
 
-test("a sandbox that ended by itself is gone at once, with its reason in the event", async () => {
+test("a sandbox whose process exited is gone at once, and its event has the reason", async () => {
   const { sandboxID } = await create();
   const { executionId = "" } = [...cluster.agent.live.values()].find(({ body }) => body.sandboxId === sandboxID) ?? {};
   await cluster.agent.reportExit(executionId, "oom");

@@ -75,7 +75,7 @@ test("a Dockerfile, a second build, and files that are there already", async () 
   expect(seen.join("\n")).toContain("Skipping upload of 'hello.txt'");
 });
 
-test("in the background the first look says building", async () => {
+test("a build in the background reads as building at first", async () => {
   let finish: () => void = () => undefined;
   cluster.agent.onBuild = (build) => {
     finish = () => build.ready();

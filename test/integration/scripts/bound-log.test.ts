@@ -41,7 +41,7 @@ test("a log that grows restarts in the same file, its former end is kept once, a
   await expect.poll(() => watch.exitCode, SOON).toBe(0);
 });
 
-test("the engine's log is for root only, also one that was made for everybody", async () => {
+test("the log of Docker is readable by root only, also one that was made readable by all users", async () => {
   const path = await directory();
   await writeFile(join(path, "old"), "kept", { mode: 0o644 });
   await run("bash", ["-c", `. ${scripts}lib/engine.sh; private_log ${path}/old; private_log ${path}/new`]);

@@ -48,7 +48,7 @@ describe("the svc runtime in daemon.json", () => {
     expect(existsSync(`${file}.before-svc`)).toBe(false);
   });
 
-  test("is taken out without undoing what others changed meanwhile", () => {
+  test("is removed without undoing changes that other programs made meanwhile", () => {
     const { file, merge, read } = settingsFile('{"log-driver":"local"}');
     merge("add", "/svc-runc");
     writeFileSync(file, JSON.stringify({ ...(read() as object), debug: true }));

@@ -11,7 +11,7 @@ interface Facts {
   readonly kernel?: { readonly release: string; readonly build: string };
 }
 
-/** Identifiers of the holes that are told of. */
+/** Identifiers of the reported holes. */
 function told(facts: Facts): readonly string[] {
   const input = JSON.stringify({
     runc: { version: "1.3.3", changes: "" },
@@ -45,7 +45,7 @@ describe("runc", () => {
     expect(told({ runc: { version, changes: "" } })).toEqual(holes);
   });
 
-  test("of a distribution has not what its list of changes mends", () => {
+  test("of a distribution is reported without the holes that its changelog fixes", () => {
     const changes = "runc (1.1.5+ds1-1+deb12u1) bookworm-security\n  * Backport patches for CVE-2024-21626\n";
     expect(told({ runc: { version: "1.1.5+ds1", changes } })).toEqual(OF_2025);
   });
@@ -71,7 +71,7 @@ describe("the kernel", () => {
     // Debian's release stays, its version is beside it.
     ["6.1.0-9-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.27-1 (2023-05-08)", STACK_ROT],
     ["6.1.0-18-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.76-1 (2024-02-01)", []],
-    // Of those that count by themselves nothing can be told.
+    // Nothing is known of versions with a numbering of their own.
     ["5.15.0-25-generic", "#25-Ubuntu SMP", []],
     ["5.14.0-70.el9.x86_64", "#1 SMP", []],
   ])("%s (%s) has %j", (release, build, holes) => {

@@ -108,7 +108,7 @@ describe("before the body", () => {
     }
   });
 
-  test("what follows a refused body is not read as the next request", async () => {
+  test("bytes after a refused body are not read as the next request", async () => {
     const client = open(await startServer(), head(5));
     await expect.poll(client.text, WAIT).toContain("401");
     client.socket.write(`12345${head(11, "x-api-key: right\r\n")}{"name":""}`);

@@ -1,4 +1,4 @@
-/** Connects from where it runs as it is told over IPC, and says what became of it. */
+/** Makes the connections that its parent orders over IPC, from its own network namespace, and reports their results. */
 
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";

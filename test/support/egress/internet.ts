@@ -74,7 +74,7 @@ function afterEnd(socket: Socket) {
 
 const CHUNK = Buffer.alloc(1 << 20, "x");
 
-/** As many bytes as it is told in the first line. */
+/** Sends as many bytes as the first line asks for. */
 function much(socket: Socket) {
   socket.once("data", (chunk) => {
     let left = Number(chunk.toString());
@@ -106,7 +106,7 @@ function said(socket: Socket, first: string) {
   });
 }
 
-/** SOCKS5 on every address; with the password "secret" where a user is told. */
+/** SOCKS5 on every address; with the password "secret" if a user is given. */
 function socks(socket: Socket) {
   let bytes = Buffer.alloc(0);
   let user = "";

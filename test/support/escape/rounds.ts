@@ -68,7 +68,7 @@ export async function hostileRound(rounds: RoundsHost, seed: number): Promise<Ro
   } finally {
     for (const one of work.undo.toReversed()) await one();
   }
-  // After the end of it too: what is taken away is walked as well.
+  // After its end too, because removal walks the files as well.
   return { seed, operation, did: work.did, ...ending, touched: await rounds.host.since(before) };
 }
 

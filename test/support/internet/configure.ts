@@ -5,7 +5,7 @@
  * after every kill. Repeating it changes nothing.
  *
  * While no internet is up, its resolver is nowhere: what the platform asks does not leave the machine. With `--remove` that
- * route is taken away again. Only the one address: machines are met whose package mirror is in these ranges.
+ * route is removed again. Only the one address: machines are met whose package mirror is in these ranges.
  */
 
 import { existsSync, readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
  * The program that makes the test internet of an instance and takes it away again when its input ends, which it does
- * also when whoever started it is killed. Says "ready". As root, with the lock of `plan.ts` held.
+ * also when its parent is killed. Prints "ready". As root, with the lock of `plan.ts` held.
  */
 
 import { spawn } from "node:child_process";

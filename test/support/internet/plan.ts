@@ -42,9 +42,9 @@ export const INTERNET_END = "198.51.100.253";
 
 /** The role of each address; tests of the SDK use well-known ones of the real internet. */
 export const ADDRESS = {
-  /** The resolver that the platform is told to use. */
+  /** The resolver in the settings of the platform. */
   dns: "203.0.113.53",
-  /** A resolver that nobody is told to use. */
+  /** A resolver that is in no settings. */
   otherDns: "198.51.100.53",
   eight: "198.51.100.8",
   eightFour: "198.51.100.4",
@@ -111,7 +111,7 @@ export const ZONES: Readonly<Record<string, Zone>> = {
   "alias.example": { cname: "google.example" },
   "api.example": { a: ["198.51.100.70"] },
   "*.api.example": { a: ["198.51.100.71"] },
-  // Its certificate is signed by nobody.
+  // Its certificate has no known authority.
   "untrusted.example": { a: ["198.51.100.72"] },
   // The machine itself, by its address on this link.
   "node.test": { a: [HOST_END] },

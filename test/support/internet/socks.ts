@@ -107,7 +107,7 @@ function replyOf(reply: number): Buffer {
 
 interface Reader {
   (length: number): Promise<Buffer>;
-  /** What was read too much goes back; from here on the socket is somebody else's. */
+  /** Puts surplus bytes back; from here on another part reads the socket. */
   release(): void;
 }
 

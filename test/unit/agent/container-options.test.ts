@@ -57,7 +57,7 @@ test("an image that does without sudo cannot gain privileges", () => {
   expect(HostConfig.SecurityOpt).toContain("no-new-privileges:true");
 });
 
-test("the container belongs to its node and knows nothing but its control token", () => {
+test("the container is labelled with its node, and its only secret is the control token", () => {
   const options = containerOptions(spec, node);
   expect(options.Labels).toMatchObject({ "svc.node": "n1", "svc.build": "b1" });
   expect(options.Env).toEqual(["SVC_ENVD_CONTROL=secret"]);

@@ -19,7 +19,7 @@ const whole = (name: string) =>
     .update(readFileSync(at(name)))
     .digest("hex");
 
-test("what grows is read along and ends with the hash of the whole, as do small, large and empty files", async () => {
+test("a growing file is read as it grows and gets the hash of the whole, as do small, large and empty files", async () => {
   const hashes = followHashes(directory);
   // Odd sizes: what was read last time ended in the middle of a step.
   for (const size of [1, 3 * MIB + 7, 40 * MIB, 0, 100_001]) {

@@ -70,7 +70,7 @@ function setup({ everyMs = 5 } = {}) {
   return { clock, used, disk, live, sandbox, store, metrics };
 }
 
-test("the first sample is there soon and does not count what was used before", async () => {
+test("the first sample comes soon and does not count earlier usage", async () => {
   const { metrics, sandbox, store, clock, live } = setup({ everyMs: 60_000 });
   // A round of its own would take it as well; the first one is over once somebody else has been seen.
   live.push({ ...sandbox, executionId: "e0" });

@@ -33,7 +33,7 @@ test("held sandboxes, free and reserved bytes of each disk, and what is stored o
   ]);
 });
 
-test("before the first look at the disks nothing is said about them", async () => {
+test("no metric about disks exists before their first measurement", async () => {
   const text = await createInstruments({ ...sources, disks: () => undefined }).text();
   expect(text).not.toMatch(/^svc_disk/m);
   expect(text).toMatch(/^svc_sandboxes_held 2$/m);

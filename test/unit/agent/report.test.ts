@@ -60,7 +60,7 @@ function setup(): {
 
 const exit = (executionId: string): ExitReport => ({ executionId, sandboxId: "s", reason: "exited", at: 1 });
 
-test("what the orchestrator answers is carried out", async () => {
+test("the orchestrator's answer to a report is carried out", async () => {
   const { applied, report } = setup();
   await expect.poll(() => applied[0]).toEqual({ pools: [], stop: ["e9"], endAt: {}, deleteSnapshots: [] });
   expect(report.reached).toBe(true);
@@ -184,7 +184,7 @@ test("containers that died during a gap in the events are found after it", async
   expect(state.back).toBe(1);
 });
 
-test("labels are pairs, and what is not a pair is left out", () => {
+test("labels are pairs, and text that is no pair is left out", () => {
   expect(parseLabels("region=eu, disk=nvme,x,=y,a=b=c")).toEqual({ region: "eu", disk: "nvme" });
   expect(parseLabels("")).toEqual({});
 });

@@ -25,15 +25,18 @@ test.each([
 test.each([
   [`File tmp/a"b\\c\u001b[31m\u202e has bad size 1`, '"/tmp/a?b?c?[31m?"'],
   [`File tmp/${LONG} has bad size 1`, `"/tmp/${"n".repeat(95)}..."`],
-])("a name that a sandbox chose is bounded and cannot pass for words of ours: %j", (reason, name) => {
-  expect(explainRestore(said(reason))).toBe(`a file that a process has open is not as it was: ${name}`);
-});
+])(
+  "a name that a sandbox chose is bounded and quoted, so that it does not read like the platform's text: %j",
+  (reason, name) => {
+    expect(explainRestore(said(reason))).toBe(`a file that a process has open is not as it was: ${name}`);
+  },
+);
 
 test.each([
   ["Something\twith \u001b[31mcolours", /^CRIU says: Something\?with \?\[31mcolours$/],
   ["CRIU ended in the middle of it", /ended before it was through/],
 ])("%j", (reason, words) => expect(explainRestore(said(reason))).toMatch(words));
 
-test("what svc-runc did not say is not passed on", () => {
+test("text that svc-runc did not write is not passed on", () => {
   expect(explainRestore(new Error("connect ENOENT /var/run/docker.sock"))).toBe("the engine could not start it");
 });

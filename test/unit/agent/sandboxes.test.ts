@@ -104,7 +104,7 @@ describe("another policy", () => {
     return { engine, parts, executionId, replace, policies, steps: () => engine.steps.slice(before) };
   };
 
-  test("closes, tells the egress process, then opens with it; and is kept", async () => {
+  test("closes, updates the egress process, then opens with the new policy, which is stored", async () => {
     const { replace, steps, policies } = await started();
     await replace();
     expect(steps()).toEqual(["close", "set", "open"]);
@@ -153,7 +153,7 @@ describe("another policy", () => {
     expect(policies()).toEqual({ kernel: [0], process: [OPEN], row: [OPEN], live: [OPEN] });
   });
 
-  test("when neither policy can be put in force the sandbox stays closed, and the error says so", async () => {
+  test("when neither policy can be enforced the sandbox stays closed, and the error says that", async () => {
     const { engine, replace, policies } = await started();
     engine.fail((name) => {
       if (name === "open") throw new Error("fails");
@@ -162,7 +162,7 @@ describe("another policy", () => {
     expect(policies()).toMatchObject({ kernel: ["closed"], row: [OPEN] });
   });
 
-  test("is refused for what is not here and for what does not run", async () => {
+  test("is refused for a missing sandbox and for one that does not run", async () => {
     const { engine, parts, executionId, replace } = await started();
     await expect(async () =>
       parts.sandboxes.changeEgress(randomUUID(), to, { enforce: async () => undefined, after: async () => undefined }),
@@ -229,7 +229,7 @@ test("a stopped execution is unroutable at once, its streams end before its proc
   await expect(parts.sandboxes.start(id, body)).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("stopping what is unknown succeeds, and a start that arrives after it is refused", async () => {
+test("a stop of an unknown execution succeeds, and a later start of it is refused", async () => {
   const { parts } = setup();
   const id = randomUUID();
   await parts.sandboxes.stop(id);
@@ -244,7 +244,7 @@ test("two stops share one kill", async () => {
   expect(engine.steps.filter((step) => step === "signal")).toHaveLength(1);
 });
 
-test("a container that the signal does not kill is killed through the engine", async () => {
+test("a container that the signal does not kill is killed through Docker", async () => {
   const { engine, parts } = setup();
   const id = randomUUID();
   await parts.sandboxes.start(id, startBody());
@@ -269,7 +269,7 @@ test("a removal that fails is kept for later and does not hold up the stop", asy
   expect(engine.slots.size).toBe(1);
 });
 
-test("a sandbox that ends by itself is recorded with its reason and cleaned up", async () => {
+test("a sandbox whose process exits is recorded with its reason and removed", async () => {
   const { engine, parts } = setup();
   const id = randomUUID();
   const body = startBody();

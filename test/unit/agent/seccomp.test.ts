@@ -112,7 +112,7 @@ test("fallocate can release space and never reserve it", () => {
   expect(verdict({ name: "fallocate", args: [0, 3] })).toBe("allowed");
 });
 
-test("what reserves space by ioctl is not permitted, whatever is in the half of the number that the kernel ignores", () => {
+test("ioctl requests that reserve space are refused, with any value in the half of the number that the kernel ignores", () => {
   for (const number of [0x40305828, 0x4030582a, 0x40305839, 0x40305800, 0x403058ff])
     for (const above of [0, 2 ** 32, 2 ** 40])
       expect(verdict({ name: "ioctl", args: [0, number + above] }), number.toString(16)).toBe(EPERM);
@@ -130,7 +130,7 @@ test.each([
   expect(verdict({ name: "ioctl", args: [0, number] })).toBe("allowed");
 });
 
-test("what ordinary programs need is there", () => {
+test("calls that ordinary programs need are allowed", () => {
   const needed =
     "execve openat read write mmap futex epoll_pwait accept4 sendmmsg inotify_add_watch fsetxattr ptrace prlimit64 memfd_create statx getrandom rseq io_submit mq_open shmget timerfd_create";
   for (const name of needed.split(" ")) expect(verdict({ name }), name).toBe("allowed");

@@ -57,7 +57,7 @@ test("the disk of a sandbox that runs again is not stored, its memory image is; 
   expect(storedBy([of("stored"), of("spent"), of("capturing")])).toEqual({ memory: 20, disk: 7 });
 });
 
-test("what is to be written must leave the reserve; without a reserve the disk itself is the limit", () => {
+test("a snapshot must leave the reserve free; without a reserve the disk itself is the limit", () => {
   const reserve = { bytes: 100 * MIB, inodes: 0 };
   expect(tooLarge(disk(1_000, 1, 300), reserve, 200 * MIB)).toBeUndefined();
   const refused = tooLarge(disk(1_000, 1, 300), reserve, 201 * MIB);
@@ -148,7 +148,7 @@ test("a pause without memory is admitted whatever is stored, a copy of the disk 
   );
 });
 
-test("operators see what is stored and the quota", () => {
+test("metrics show the stored bytes and the quota", () => {
   const space = { space: disk(1_000), reserve: { bytes: 0, inodes: 0 } };
   const seen = () => ({ snapshots: space, sandboxes: space });
   const snapshots = [stored("p1", 100), stored("p2", 50)];

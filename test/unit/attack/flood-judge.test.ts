@@ -1,4 +1,4 @@
-/** What floods may cost: told from numbers. */
+/** What a flood may cost, judged from measured numbers. */
 
 import { expect, test } from "vitest";
 import { type Course, excesses, isSettled, table } from "../../attack/flood/judge.ts";
@@ -21,7 +21,7 @@ test.each([
   [course(200, 181), "agent keeps 81 MB and 0 descriptors: 80 and 64 are the most"],
   [course(100, 100, 85), "agent keeps 0 MB and 65 descriptors: 80 and 64 are the most"],
   [course(100, 100, 20, 1_024), "agent had all 1024 descriptors in use"],
-])("each excess is said", (one, sentence) => {
+])("each excess is reported", (one, sentence) => {
   expect(excesses(one)).toEqual([sentence]);
 });
 

@@ -1,4 +1,4 @@
-/** The table of attacks names tests that are there, and is told from outcomes as they are written down. */
+/** Each row of the table of attacks names an existing test, and its result is computed from recorded outcomes. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -69,14 +69,14 @@ describe.each(refusals)("%o", (refusal, status, body) => {
   });
 });
 
-test("pages say what clients of the reference look for", () => {
+test("pages contain the text that clients look for", () => {
   expect(answerFor({ is: "not_found", sandboxId }, "browser").body).toContain("Sandbox Not Found");
   expect(answerFor({ is: "closed_port", sandboxId, port: 81 }, "browser").body).toContain(
     "no service running on port 81",
   );
 });
 
-test("nothing in a page can be markup of somebody else", () => {
+test("a page contains no markup from the request", () => {
   const hostile = `<script>"'&`;
   const page = renderPage({ title: hostile, what: hostile, advice: hostile, sandboxId: hostile, status: 1 });
   expect(page).not.toContain("<script>");
@@ -117,7 +117,7 @@ test.each([
   expect(isNavigation(Object.entries(given).flat())).toBe(expected);
 });
 
-test("a preflight is OPTIONS that says what it is for", () => {
+test("a preflight is an OPTIONS request with Access-Control-Request-Method", () => {
   expect(isPreflight("OPTIONS", ["Access-Control-Request-Method", "PUT"])).toBe(true);
   expect(isPreflight("OPTIONS", [])).toBe(false);
   expect(isPreflight("GET", ["Access-Control-Request-Method", "PUT"])).toBe(false);

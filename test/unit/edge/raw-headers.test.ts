@@ -36,14 +36,14 @@ test("hop-by-hop headers, and those a Connection header names, stop here", () =>
   expect(head([...given, ...more]).headers).toEqual(["Host", "a"]);
 });
 
-test("a Connection header cannot take away what frames or addresses the message", () => {
+test("a Connection header cannot remove headers that frame or address the message", () => {
   const { headers, framing } = head(["Host", "a", "Content-Length", "3", "Connection", "content-length, host, close"]);
   expect(headers).toEqual(["Host", "a", "Content-Length", "3"]);
   expect(framing).toBe("length");
 });
 
 describe("framing", () => {
-  test("is written anew for a chunked body", () => {
+  test("is replaced for a chunked body", () => {
     expect(head(["Host", "a", "transfer-encoding", " Chunked "])).toMatchObject({
       headers: ["Host", "a", "Transfer-Encoding", "chunked"],
       framing: "chunked",
@@ -60,7 +60,7 @@ describe("framing", () => {
   });
 });
 
-test("what the hop adds comes last, and what it drops does not come", () => {
+test("headers that the hop adds come last, and dropped ones are absent", () => {
   const edits = { drops: (name: string, value: string) => name === "x-secret" && value === "s", host: "masked:80" };
   const { headers } = head(["Host", "a", "X-Secret", "s", "X-Secret", "t"], edits, {
     added: ["X-Hop", "1"],
@@ -96,7 +96,7 @@ test("a response loses its hop-by-hop headers and nothing else", () => {
   expect(endToEnd(raw, (name) => name === "set-cookie")).toEqual([]);
 });
 
-test("a method that Node sends with a body says that there is none", () => {
+test("a method that Node sends with a body gets Content-Length: 0 without one", () => {
   const post = (rawHeaders: readonly string[]) =>
     outgoingHead({ method: "POST", path: "/", rawHeaders }, { drops: keepAll }, plain);
   expect(post(["Host", "a"])).toMatchObject({ headers: ["Host", "a", "Content-Length", "0"], framing: "none" });

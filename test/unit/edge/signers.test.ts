@@ -55,7 +55,7 @@ test("a right signature on another path is wrong, before and after it is remembe
   expect(counts.searches).toBe(2);
 });
 
-test("an address that was wrong too often waits; others, and what was right before, do not", async () => {
+test("an address with too many wrong signatures waits; other addresses and known signatures do not", async () => {
   const { clock, find, counts } = setUp();
   await find(signed("two"), STRANGER);
   for (let round = 0; round < AT_ONCE; round++) {

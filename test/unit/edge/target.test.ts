@@ -45,7 +45,7 @@ describe("on a sandbox's own host", () => {
     expect(at("3000-iabc.localhost", ["ixyz"], ["8000"])).toEqual(sandbox("iabc", 3000));
   });
 
-  test("headers decide where the label says nothing", () => {
+  test("headers decide if the label names no sandbox", () => {
     expect(at("edge:3002", ["iabc"], ["80"])).toEqual(sandbox("iabc", 80));
     expect(at("sbx.example.com", ["iabc"], ["80"])).toEqual(sandbox("iabc", 80));
     expect(at("my-machine.example.com", ["iabc"], ["80"])).toEqual(sandbox("iabc", 80));

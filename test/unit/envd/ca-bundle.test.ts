@@ -11,7 +11,7 @@ describe("a bundle", () => {
     expect(withCertificate(once, `${OURS}\n\n`)).toBe(once);
   });
 
-  test("loses an earlier one of ours, and nothing else", () => {
+  test("loses the earlier certificate of the platform, and nothing else", () => {
     const before = withCertificate(`${OTHER}\n`, "old");
     expect(withCertificate(`${before}appended\n`, OURS)).toBe(
       `${OTHER}\nappended\n# svc: begin\n${OURS}\n# svc: end\n`,

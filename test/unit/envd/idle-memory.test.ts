@@ -38,7 +38,7 @@ describe("an envd at rest", () => {
     expect(collections).toBe(0);
   });
 
-  test("collects once what a burst of work left", () => {
+  test("collects once after a burst of work", () => {
     workThenRest(10 * MB);
     workThenRest(30 * MB);
     vi.advanceTimersByTime(600_000);

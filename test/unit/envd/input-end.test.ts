@@ -29,7 +29,7 @@ function closeReader(): void {
   reader = -1;
 }
 
-test("what the pipe holds is taken at once, also when the end closes right after", async () => {
+test("data that fits into the pipe is written at once, also if the end closes right after", async () => {
   const written = end.write(Buffer.from("small"));
   end.destroy();
   expect(await written).toBe("taken");

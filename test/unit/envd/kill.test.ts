@@ -43,7 +43,7 @@ test("SIGKILL is answered after the process has ended, not before", async () => 
   await over();
 });
 
-test("a process that the kernel does not end is an error that says so", async () => {
+test("a kill fails with an error when the kernel does not end the process", async () => {
   const { process, over } = stubborn();
   vi.useFakeTimers();
   const killed = expect(process.signal(9)).rejects.toMatchObject({

@@ -70,7 +70,7 @@ describe("multipart bodies", () => {
     expect(await read("--XX\r\n\r\nbody\r\n--XX--")).toEqual([{ name: undefined, filename: undefined, body: "body" }]);
   });
 
-  test("what comes before the first and after the last boundary does not count", async () => {
+  test("text before the first and after the last boundary is ignored", async () => {
     expect(await read(`preamble\r\n${part('name="a"', "x")}--XX--\r\nepilogue`)).toHaveLength(1);
   });
 

@@ -5,7 +5,7 @@ const SMALL = 100;
 const MIDDLE = 10_000;
 const LARGE = 100_000_000;
 
-describe("what a download is encoded as", () => {
+describe("the encoding of a download", () => {
   test.each([
     [undefined, MIDDLE, "identity"],
     ["", MIDDLE, "identity"],

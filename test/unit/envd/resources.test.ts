@@ -69,7 +69,7 @@ describe("limits that children get back", () => {
     expect(childLimits("0\n", limits)).toEqual({ oomScore: 100, openFiles: 1_024 });
   });
 
-  test("the score has a ceiling; what cannot be read is left alone", () => {
+  test("the score has a ceiling; an unreadable value stays unchanged", () => {
     expect(childLimits("950", "")).toEqual({ oomScore: 1_000, openFiles: -1 });
     expect(childLimits("", "Max open files unlimited unlimited files")).toEqual({ oomScore: 100, openFiles: -1 });
   });

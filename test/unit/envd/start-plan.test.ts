@@ -14,7 +14,7 @@ const request = {
   stdin: false,
 };
 
-describe("what svc-exec is asked for", () => {
+describe("the request to svc-exec", () => {
   test("a plain command", () => {
     expect(planSpawn(request, limits)).toEqual({
       argv: ["/bin/bash", "-l", "-c", "true"],

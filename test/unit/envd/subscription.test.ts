@@ -28,11 +28,11 @@ test("a slow follower is full until it has caught up", async () => {
   expect([subscription.full, seen]).toEqual([false, ["drained"]]);
 });
 
-test("silence is told as nothing, so that the stream can say that it lives", async () => {
+test("a silent process yields nothing, so that the stream can send a keepalive", async () => {
   expect(await follower().subscription.next(1, never)).toBeUndefined();
 });
 
-test("leaving wakes a waiting reader with the signal's reason", async () => {
+test("an abort ends a waiting read with the reason of the signal", async () => {
   const leaving = new AbortController();
   const next = follower().subscription.next(60_000, leaving.signal);
   leaving.abort(new Error("left"));

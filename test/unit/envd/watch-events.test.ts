@@ -28,7 +28,7 @@ test.each([
 const event = { name: "x", type: EventType.WRITE };
 const never = new AbortController().signal;
 
-test("a waiting reader is woken by an event", async () => {
+test("a waiting reader gets an event at once", async () => {
   const buffer = new EventBuffer();
   const next = buffer.next(60_000, never);
   buffer.event(event);
@@ -54,7 +54,7 @@ test("a failure comes after the events before it", () => {
   expect(() => buffer.take()).toThrow("lost");
 });
 
-test("what does not fit is not dropped silently", () => {
+test("an overflow of events is reported", () => {
   const buffer = new EventBuffer();
   for (let i = 0; i < 70_000; i += 1) buffer.event(event);
   expect(buffer.take().length).toBe(65_536);

@@ -30,7 +30,7 @@ describe.each(operations)("$method $path", ({ path, method, operation }) => {
   });
 });
 
-test("an example says who calls in the way that most people can", () => {
+test("an example uses the authentication scheme that most callers have", () => {
   const command = (id: string) => {
     const found = operations.find(({ operation }) => operation.operationId === id);
     if (found === undefined) throw new Error(`there is no operation ${id}`);

@@ -12,7 +12,7 @@ interface Item {
 const item = fc.record({ at: fc.integer({ min: 0, max: 5 }), name: fc.stringMatching(/^[a-z0-9:_]{1,3}$/) });
 const items = fc.uniqueArray(item, { selector: ({ at, name }) => `${at} ${name}`, maxLength: 12 });
 
-test("whatever is deleted and added between two pages, what stays is shown once and in order", () => {
+test("entries that stay are listed once and in order, while others are deleted and added between pages", () => {
   fc.assert(
     fc.property(
       items,

@@ -75,7 +75,7 @@ test("the emptier and the less busy of two nodes is taken", () => {
   expect(score(node({ cpuCount: 0 }), demand(), policy)).toBe(Number.MAX_VALUE);
 });
 
-test("what is chosen is always ready, not excluded, labelled and has room", () => {
+test("a chosen node is always ready, not excluded, labelled and has room", () => {
   const candidate = fc.record({
     id: fc.uuid(),
     status: fc.constantFrom("ready" as const, "draining" as const, "unhealthy" as const),

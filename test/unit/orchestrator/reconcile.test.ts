@@ -50,7 +50,7 @@ function plan(reported: LiveExecution[], records: SandboxRecord[], before: Suspi
   return reconcile({ nodeId: "n1", reported, snapshots: [], wanted: new Set(), records }, before, grace, now);
 }
 
-test("what agrees needs nothing", () => {
+test("a node that agrees with the records needs no repair", () => {
   expect(plan([execution()], [record()])).toEqual({
     stop: [],
     lost: [],
@@ -148,7 +148,7 @@ describe("snapshots on the node", () => {
     expect(judge({ wanted: new Set(["s1"]) }, 60_000, first.suspicions).suspicions.strays.size).toBe(0);
   });
 
-  test("of an execution that should run and does not: its node put it to sleep, it is not lost", () => {
+  test("of an execution that should run and does not: its node paused it, it is not lost", () => {
     const running = record();
     const first = judge({ records: [running] }, 0);
     expect(first.pausedByNode).toEqual([{ record: running, stored: stored() }]);
@@ -162,7 +162,7 @@ describe("snapshots on the node", () => {
     ["a record of another node", {}, { nodeId: "n2" }],
     ["a sandbox that is over", {}, { state: "gone" }],
     ["a sandbox that is being killed", {}, { state: "killing" }],
-  ])("are no sleep, and removed in time: %s", (_what, of, over) => {
+  ])("are no pause by the node, and are removed in time: %s", (_what, of, over) => {
     const sides = { snapshots: [stored(of)], records: [record(over)] };
     const first = judge(sides, 0);
     expect(first.pausedByNode).toEqual([]);

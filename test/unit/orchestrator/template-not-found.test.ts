@@ -14,7 +14,7 @@ test("a name of another project's is not offered to be made", () => {
   );
 });
 
-test("a name that SDKs ask for by themselves is said not to come with the platform", () => {
+test("the error for a template that SDKs request by default says that the platform does not include it", () => {
   expect(noTemplate("code-interpreter-v1").message).toContain(
     "'code-interpreter-v1' is not part of this platform: 'npx @e2b/cli template create code-interpreter-v1' makes one",
   );

@@ -279,7 +279,7 @@ describe("ends", () => {
     expect(w.routes.lookup(ID)).toBeUndefined();
   });
 
-  test("removal waits for what listens", async () => {
+  test("removal waits for its listeners", async () => {
     const executionId = await running({});
     const record = await w.store.sandboxes.get(ID);
     if (record !== undefined) w.routes.add(record);

@@ -1,4 +1,4 @@
-/** Who gets a connection when there is little room, and by what clients are told apart. */
+/** Which client gets a connection when there is little room, and how clients are distinguished. */
 
 import { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";
@@ -168,7 +168,7 @@ test("room follows from the limit of open files, unless an operator wants anothe
   expect(roomFor(1 / 8, { total: 40, perAddress: 3 }, 20_000)).toEqual({ total: 40, reserved: 5, perAddress: 3 });
 });
 
-test("a limit of open files that leaves few connections is said with the way out, and one that does not is not", () => {
+test("a limit of open files that leaves few connections is reported with the way out, a sufficient one is not", () => {
   let said = "";
   const telling = createLog({ component: "test", destination: { write: (line: string) => void (said += line) } });
   for (const limit of [4_096, 20_000, Number.MAX_SAFE_INTEGER]) warnOfFewDescriptors(telling, limit);

@@ -41,12 +41,12 @@ describe("checks name the field", () => {
     expect(() => parse(value)).toThrow(new AppError("bad_request", message));
   });
 
-  test("what is not described passes", () => {
+  test("fields without a description pass", () => {
     expect(parse({ a: 1, more: [] })).toEqual({ a: 1, more: [] });
   });
 });
 
-test("query values become what their schema asks for, exactly or not at all", () => {
+test("query values are converted to the type of their schema, exactly or not at all", () => {
   const schema = Type.Object({ n: Type.Integer(), b: Type.Boolean(), s: Type.String() });
   expect(fromUrl(schema, { n: "12", b: "true", s: ["a", "b"] })).toEqual({ n: 12, b: true, s: "a,b" });
   expect(fromUrl(schema, { n: "1.5", b: "1", s: "5" })).toEqual({ n: "1.5", b: "1", s: "5" });
@@ -116,7 +116,7 @@ describe("ids", () => {
   });
 });
 
-test.each(["ENOSPC", "EDQUOT", "SQLITE_FULL"])("%s is a full disk, said as such and without the path", (code) => {
+test.each(["ENOSPC", "EDQUOT", "SQLITE_FULL"])("%s is reported as a full disk, without the path", (code) => {
   const error = AppError.from(Object.assign(new Error("write /var/lib/x"), { code }));
   expect(error.status).toBe(507);
   expect(error.message).toBe("the disk of the service is full: its operator must make room");

@@ -1,4 +1,4 @@
-/** What a sandbox is told when its request cannot go on, and that nothing of it went. */
+/** The answer to a request that cannot be forwarded; and that no part of the request was sent. */
 
 import { createServer } from "node:net";
 import { connect as tlsConnect } from "node:tls";
@@ -105,7 +105,7 @@ test.each([
   );
 });
 
-test("a destination that speaks no TLS, no HTTP, or nothing is 502", async () => {
+test("a destination that answers without TLS, without HTTP or not at all gives 502", async () => {
   for (const says of ["220 mail\r\n", undefined]) {
     const server = createServer((socket) => {
       socket.on("error", () => undefined);

@@ -8,7 +8,7 @@ const HOST = "api.example.test";
 const RULE = { Authorization: "Bearer ${e2b.secrets.KEY}" };
 const SECRETS = { "e2b.secrets.KEY": "s3cret" };
 
-/** Shows every byte that arrives; says what it is told to say, once for each head. */
+/** Records every byte that arrives; answers each request head with the given bytes. */
 async function rawOrigin(answer: string | ((socket: Socket, head: string) => void)) {
   const seen = { text: "", ended: 0 };
   const sockets = new Set<Socket>();
@@ -191,7 +191,7 @@ describe("headers", () => {
     expect(seen.text).toContain("\r\nAuthorization: mine\r\nX: ${e2b.secrets.KEY}\r\n");
   });
 
-  test("in trailers cannot say what the rule says", async () => {
+  test("in trailers cannot set the header of a rule", async () => {
     const { seen, say } = await plain((socket, head) => void (head.startsWith("POST") && socket.write(OK)));
     await say(
       `POST / HTTP/1.1\r\nHost: ${HOST}\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n${CLOSE}\r\n` +

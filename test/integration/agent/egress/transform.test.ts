@@ -48,7 +48,7 @@ const headersOf = ({ rawHeaders }: Told, name: string) =>
   rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name);
 
 describe("the programs that sandboxes have", () => {
-  test("curl that wants HTTP/2 is negotiated down, and its own header is replaced", async () => {
+  test("curl with HTTP/2 falls back to HTTP/1.1, and its own header is replaced", async () => {
     const { port } = await listenTransformed({
       hostname: HOST,
       tls: true,
@@ -100,7 +100,7 @@ print(urllib.request.urlopen(request, context=context).read().decode())`;
     expect(headersOf(told, "authorization")).toEqual(["Bearer s3cret"]);
   });
 
-  test("Node's fetch, told by NODE_EXTRA_CA_CERTS, keeps its connection", async () => {
+  test("Node's fetch with NODE_EXTRA_CA_CERTS keeps its connection", async () => {
     const origin = await telling();
     const listening = await listenTransformed({
       hostname: HOST,

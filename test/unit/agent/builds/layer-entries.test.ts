@@ -86,7 +86,7 @@ const record = (text: string) => {
 const extended = (type: string, records: string) =>
   changed(tarOf({ about: records, file: "y".repeat(600) }), 0, (header) => header.write(type, 156));
 
-test("a size in an extended header is that of its entry: what follows is found where the engine finds it", () => {
+test("a size in an extended header is that of its entry: the next entry is found where Docker finds it", () => {
   // As the engine reads it the file is one block long, and the next one is no header.
   expect(problemOf(extended("x", record("size=512")))).toMatch(/damaged/);
   expect(problemOf(extended("x", record("size=600")))).toBeUndefined();
@@ -125,7 +125,7 @@ test.each<[string, Buffer, RegExp]>([
   expect(problemOf(layer)).toMatch(problem);
 });
 
-test("nothing is read after the end, as the engine does not", () => {
+test("nothing is read after the end, as in Docker", () => {
   expect(problemOf(Buffer.concat([tarOf({ a: "x" }), Buffer.alloc(600, "x")]))).toBeUndefined();
   expect(problemOf(Buffer.alloc(0))).toBeUndefined();
 });

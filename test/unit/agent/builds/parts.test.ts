@@ -58,7 +58,7 @@ test.each([
   expect(splitSource(source)).toEqual({ from, wild });
 });
 
-test("what no build or layer stands for goes, and cached layers beyond their budget, those used longest ago first", () => {
+test("images of no build or layer are removed, and cached layers beyond their budget, least recently used first", () => {
   const layer = (key: string, usedAt: number) => ({ key, image: `svc/layer:${key}`, bytes: 10, usedAt });
   const view = {
     names: ["svc/layer:a", "svc/layer:lost", "svc/build:b1", "svc/build:b2", "svc/build:b3", "svc/from:node-b1"],
@@ -134,7 +134,7 @@ test("credentials of AWS become a password by one signed call", async () => {
   expect(await sign("a")).not.toBe(await sign("b"));
 });
 
-test("a refusal of AWS says nothing secret", async () => {
+test("an error about a refusal of AWS contains no secret", async () => {
   const { endpoint } = await aws(400, { message: "very-secret" });
   await expect(ecrPassword(keys, { endpoint, now }, new AbortController().signal)).rejects.toThrow(
     /^AWS refuses the credentials of the registry \(status 400\)$/,

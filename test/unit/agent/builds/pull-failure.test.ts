@@ -33,13 +33,13 @@ test.each([
   ],
   ["write /var/lib/docker/tmp/x: no space left on device", "the node's disk is full"],
   ["something that has never been seen on 10.0.0.2", "the engine refused it"],
-])("%s: the person who builds reads the image, the reason and a way out, and no word of the engine", (said, reason) => {
+])("%s: the error of the build names the image, the reason and a way out, without text of Docker", (said, reason) => {
   const message = pullFailure(IMAGE, said);
   expect(message.startsWith(`the image ${IMAGE} cannot be pulled: ${reason}; `)).toBe(true);
   expect(message).not.toMatch(/10\.0\.0|dial tcp|\/var\/lib|x509/);
 });
 
-test("the log has the engine's words in one line, without credentials in addresses, and not without end", () => {
+test("the log has Docker's text in one line, without credentials in addresses, up to a limit", () => {
   const said = `Get "https://user:hunter2@example.com/v2?a=1&x-token=abc&b=2"\nrefused\u001b[31m${"x".repeat(2_000)}`;
   const cleaned = cleanedForLog(said);
   expect(cleaned).toContain('Get "https://***@example.com/v2?a=1&x-token=***&b=2" refused');

@@ -46,7 +46,7 @@ test("a value is never read a second time", () => {
   );
 });
 
-test("ENV extends PATH also where the image says nothing of it", () => {
+test("ENV extends PATH also if the image does not set it", () => {
   expect(after(contextOf([]), env(["PATH", "/x:$PATH"])).envs["PATH"]).toMatch(/^\/x:\/usr\/local\/sbin:.*:\/bin$/);
 });
 
@@ -111,7 +111,7 @@ test("the files of a COPY are part of its key", () => {
   expect(keys({ steps: [copy("a".repeat(64))] })).not.toEqual(keys({ steps: [copy("b".repeat(64))] }));
 });
 
-test("the furthest layer that is known and not forced is where a build goes on", () => {
+test("a build continues from the last cached layer before a forced step", () => {
   const plan = planSteps(definition());
   const known = (...indexes: number[]) => cachedSteps(plan, (key) => indexes.some((index) => plan[index]?.key === key));
   expect([known(), known(0), known(2), known(0, 1)]).toEqual([0, 1, 3, 2]);

@@ -58,7 +58,7 @@ test("links are not followed out of the layer", async () => {
   await rm(outside, { recursive: true });
 });
 
-test("a storage driver that says nothing of its layers has none to look at", async () => {
+test("a storage driver that does not report its layers has no layer to check", async () => {
   await expect(refuseHoles(undefined, findHole)).resolves.toBeUndefined();
 });
 

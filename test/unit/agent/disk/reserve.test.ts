@@ -161,7 +161,7 @@ test("of a disk that was never measured it is known the second time", async () =
   expect([reserve.isHeld("a"), reserve.isHeld("b")]).toEqual([false, true]);
 });
 
-test("when no disk tells either, and half of the reserve is gone, the one that works most is held", async () => {
+test("when no disk shows the cause and half of the reserve is gone, the busiest sandbox is held", async () => {
   const timer = setInterval(() => void (b.cpu += 10_000), 20);
   free(900);
   await rounds(5);
@@ -185,7 +185,7 @@ test("too few inodes hold the one with most files, and one whose files cannot be
   expect(reserve.isHeld("a")).toBe(true);
 });
 
-test("with room again for five seconds it goes on, and not before", async () => {
+test("a held sandbox continues after five seconds with room, and not before", async () => {
   const stop = writing();
   free(900);
   await rounds(3);
@@ -218,7 +218,7 @@ test("one that is held for five minutes is ended, one at a time", async () => {
   stop();
 });
 
-test("what an agent before this one held is released too, and is held on while the disk is short", async () => {
+test("a sandbox that a former agent held stays held while the disk is short, and is released afterwards", async () => {
   reserve.adopt("b");
   free(900);
   await rounds(4);

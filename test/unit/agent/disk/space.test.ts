@@ -26,14 +26,14 @@ test("a file system that makes inodes as they are needed is never short of them"
   expect(levelOf(endless, reserveOf(endless, undefined))).toEqual({ is: "enough" });
 });
 
-test("what was held goes on only with some more than the reserve", () => {
+test("held sandboxes are released only when more than the reserve is free", () => {
   const reserve = { bytes: 1000, inodes: 0 };
   expect(levelOf({ ...disk(1), freeBytes: 1000 }, reserve)).toEqual({ is: "near" });
   expect(mayRelease({ ...disk(1), freeBytes: 1000 }, reserve)).toBe(false);
   expect(mayRelease({ ...disk(1), freeBytes: 1100 }, reserve)).toBe(true);
 });
 
-test("a real file system says what it has", async () => {
+test("the free space of a real file system is read", async () => {
   const { freeBytes, totalBytes } = await readSpace("/");
   expect(freeBytes).toBeGreaterThan(0);
   expect(totalBytes).toBeGreaterThan(freeBytes);

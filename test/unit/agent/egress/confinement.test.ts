@@ -34,6 +34,6 @@ test.each([
   expect(looseEnds(status({ [name]: value }))).toEqual([problem]);
 });
 
-test.each(Object.keys(CONFINED))("a kernel that says nothing of %s is not believed", (name) => {
+test.each(Object.keys(CONFINED))("a process whose status lacks %s counts as not confined", (name) => {
   expect(looseEnds(status({ [name]: undefined }))).toHaveLength(1);
 });

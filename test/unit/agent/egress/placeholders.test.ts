@@ -58,14 +58,14 @@ describe("values of rules", () => {
   });
 
   test.each(["a\nb", "a\r\nX: y", "a\0b", "trailing\n", " leading", "wide ☃"])(
-    "a value %j is refused without being told",
+    "a value %j is refused, and the error does not contain it",
     async (value) => {
       const failure = await resolveHeaders({ X: "${e2b.secrets.A}" }, known({ "e2b.secrets.A": value })).catch(String);
       expect(failure).toBe("Error: the value of the header X has characters that no header can have");
     },
   );
 
-  test("what the resolver says when it fails is not passed on", async () => {
+  test("the resolver's own error text is not passed on", async () => {
     const failing = () => Promise.reject(new Error("vault: token hvs.123"));
     const failure = await resolveHeaders({ X: "${e2b.secrets.A}" }, failing).catch(String);
     expect(failure).toBe("Error: the placeholder ${e2b.secrets.A} cannot be resolved");

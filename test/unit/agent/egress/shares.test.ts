@@ -22,7 +22,7 @@ describe("room that sandboxes share", () => {
     for (let index = 0; index < 50; index++) expect(take(shares, `another ${index}`, 8), `${index}`).toBe(8);
   });
 
-  test("one alone has at most its own limit, and gets again what it gave back", () => {
+  test("a single sandbox has at most its own limit, and can take again what it has released", () => {
     const shares = openShares({ total: 100, most: 10, few: 2, reserved: 10 }, "test", log);
     expect(take(shares, "a", 20)).toBe(10);
     shares.leave("a");

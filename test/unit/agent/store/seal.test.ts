@@ -58,7 +58,7 @@ test("policies are in no file of the database, neither as they were nor as they 
   again.close();
 });
 
-test("those of the version before are sealed, and what it had deleted leaves the file", async () => {
+test("tokens of the version before are sealed, and deleted ones leave the file", async () => {
   openStores(path(), testSeal).close();
   const former = new Database(path());
   former.exec(

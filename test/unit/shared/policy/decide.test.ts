@@ -145,7 +145,7 @@ describe("for all policies", () => {
   });
   const number = (text: string) => text.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
 
-  test("what is always denied is never dialled by the node", () => {
+  test("addresses that are always denied are never dialled by the node", () => {
     fc.assert(
       fc.property(flows, policies, (flow, policy) => {
         const { verdict, via } = decide(flow, policy);
@@ -204,7 +204,7 @@ describe("names that may be resolved", () => {
     ["a rule is no permission", closed({ rules: [rule("a.test")] }), "a.test", "deny"],
   ])("%s", (_, policy, name, verdict) => expect(decideName(name, policy).verdict).toBe(verdict));
 
-  test("only what denies everything restricts them", () => {
+  test("only an entry that denies everything restricts them", () => {
     expect(onlyListedNames(open({ denyRanges: ["0.0.0.0/1", "128.0.0.0/2"] }))).toBe(false);
     expect(onlyListedNames(OPEN)).toBe(false);
     // Allow beats deny: nothing is closed then.

@@ -135,7 +135,7 @@ describe("patterns are compared by labels", () => {
   const label = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?$/);
   const names = fc.array(label, { minLength: 1, maxLength: 5 });
 
-  test("a wildcard matches exactly what has more labels in front", () => {
+  test("a wildcard matches exactly names with more labels in front", () => {
     fc.assert(
       fc.property(names, names, (front, of) => {
         const name = of.join(".");

@@ -12,7 +12,7 @@ import {
 
 const address = fc.nat({ max: 2 ** 32 - 1 });
 
-test("an address is four decimal numbers, and that text again", () => {
+test("an address is four decimal numbers, and prints as the same text", () => {
   fc.assert(
     fc.property(address, (number) => {
       expect(addressNumber(addressText(number))).toBe(number);
@@ -100,7 +100,7 @@ describe("ranges", () => {
     expect(otherRanges(others)).toEqual(some);
   });
 
-  test("merging does not change what it is given", () => {
+  test("merging does not change its arguments", () => {
     const ranges = Object.freeze([Object.freeze({ first: 5, last: 9 }), Object.freeze({ first: 1, last: 6 })]);
     expect(mergeRanges(ranges)).toEqual([{ first: 1, last: 9 }]);
     expect(
