@@ -203,7 +203,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       samples: stores.samples,
       networkLog: stores.networkLog,
       checks: () => ({
-        engine: engine.connected ? undefined : "the container engine does not answer",
+        engine: engine.connected ? undefined : "the Docker daemon does not answer",
         "egress process": egress.problem,
         orchestrator: report.reached ? undefined : "the orchestrator does not answer",
       }),
@@ -249,7 +249,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       if (!pool.lost(id) && !frozen.lost(id)) sandboxes.died(id, exit);
     },
     onBack: () => {
-      // An engine that was started again does not give another name to what it found running.
+      // A Docker daemon that was started again cannot rename the containers that it found running.
       for (const id of pool.ids()) pool.lost(id);
       janitor.engineBack();
     },

@@ -76,7 +76,8 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
       }),
     checkNetwork({ params, query }) {
       const sandbox = sandboxes.get(params.executionId);
-      if (sandbox === undefined) throw new AppError("sandbox_not_found", "the execution does not run here");
+      if (sandbox === undefined)
+        throw new AppError("sandbox_not_found", `execution ${params.executionId} does not run on this node`);
       return egress.check(sandbox.container.slot.address, {
         ...destination(query.host),
         port: query.port,

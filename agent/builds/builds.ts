@@ -96,7 +96,7 @@ export function createBuilds(deps: BuildsDeps): Builds {
     state(buildId, offset, limit) {
       const found = store.get(buildId);
       if (found === undefined || found.state === "deleted")
-        throw new AppError("not_found", "this node does not know the build");
+        throw new AppError("not_found", `this node does not know build ${buildId}`);
       const { state: status, reason, result } = found;
       return {
         buildId,

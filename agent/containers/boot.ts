@@ -103,7 +103,7 @@ async function start(
   return container;
 }
 
-/** Waits for the envd of a container that the engine has started. */
+/** Waits for the envd of a container that Docker has started. */
 export async function envdAnswers(
   { id, slot, controlToken }: Pick<LiveContainer, "id" | "slot" | "controlToken">,
   deps: { readonly containers: Pick<Containers, "inspect"> } & Pick<BootDeps, "openCgroup" | "envd">,

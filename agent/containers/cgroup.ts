@@ -154,7 +154,8 @@ function tryRead(path: string): string {
 async function until(done: () => boolean, limitMs: number): Promise<void> {
   const deadline = Date.now() + limitMs;
   while (!done()) {
-    if (Date.now() > deadline) throw new AppError("internal", "the container did not follow in time");
+    if (Date.now() > deadline)
+      throw new AppError("internal", `the container did not end or freeze within ${limitMs} ms`);
     await delay(1);
   }
 }

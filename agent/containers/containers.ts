@@ -106,7 +106,7 @@ export interface Containers {
   image(name: string): Promise<FoundImage | undefined>;
   /** @throws {AppError} bad_request with the registry's message */
   pull(name: string, login: RegistryLogin | undefined, watch: PullWatch): Promise<void>;
-  /** An archive with one image and its name, as `docker save` makes them. @throws {AppError} bad_request in the engine's words */
+  /** An archive with one image and its name, as `docker save` makes them. @throws {AppError} bad_request with Docker's message */
   load(archive: Readable, signal: AbortSignal): Promise<void>;
   /** Adds a name to an image. */
   tag(image: string, name: string): Promise<void>;
@@ -114,7 +114,7 @@ export interface Containers {
   untag(name: string): Promise<boolean>;
   /** Commits a container's writable layer as an image for builds. The former image of that name goes if unused. */
   commitLayer(id: string, image: string): Promise<void>;
-  /** All names that builds gave to images, on any node of this engine. */
+  /** All names that builds gave to images, on any node that uses this Docker daemon. */
   buildImages(): Promise<string[]>;
 }
 

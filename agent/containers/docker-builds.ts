@@ -116,9 +116,9 @@ function notLoaded(engine: string): AppError {
   return new AppError("bad_request", loadFailure(engine), { details: { engine: cleanedForLog(engine) } });
 }
 
-// In the engine's own words; they never hold credentials.
+// Docker's own message, which never contains credentials.
 function said(error: unknown): string {
   const { json } = (error ?? {}) as { json?: { message?: unknown } };
   if (typeof json?.message === "string") return json.message.slice(0, 500);
-  return error instanceof Error ? error.message.slice(0, 500) : "the engine refused";
+  return error instanceof Error ? error.message.slice(0, 500) : "Docker refused the request";
 }

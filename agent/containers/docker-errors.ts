@@ -7,7 +7,9 @@ export async function orUndefined<T>(answer: Promise<T>, ...expected: readonly n
     return await answer;
   } catch (error) {
     if (expected.includes(statusOf(error) ?? 0)) return undefined;
-    throw new AppError("internal", "the container engine refused", { cause: error });
+    throw new AppError("internal", `Docker refused the request (status ${statusOf(error) ?? "unknown"})`, {
+      cause: error,
+    });
   }
 }
 

@@ -95,5 +95,5 @@ function instructions({ Env, Labels, User, WorkingDir }: ImageConfig): string[] 
 async function drained(stream: NodeJS.ReadableStream): Promise<void> {
   let text = "";
   for await (const chunk of stream) text = (text + String(chunk)).slice(-4_096);
-  if (text.includes('"error"')) throw new Error(`the engine could not import the image: ${text}`);
+  if (text.includes('"error"')) throw new Error(`Docker could not import the image: ${text}`);
 }

@@ -106,7 +106,7 @@ export function dockerContainers(options: DockerOptions): Containers {
           rest = lines.pop() ?? "";
           for (const event of lines.map(toEvent)) if (event !== undefined) onEvent(event);
         }
-        if (!signal.aborted) throw new Error("the engine ended its event stream");
+        if (!signal.aborted) throw new Error("the Docker daemon ended its event stream");
       } catch (error) {
         if (!signal.aborted) throw error;
       } finally {

@@ -12,7 +12,7 @@ import { nativeProgram } from "../host/native-program.ts";
 /** Makes the sockets that only root can make, gives up being root, and becomes the program. */
 const LAUNCHER = "egress/launch/svc-egress";
 
-/** No user of the machine, of the engine or of a container's image has such a number; nothing is owned by one. */
+/** No user of the machine, of Docker or of a container's image has such a number, and no file belongs to one. */
 const FIRST_USER = 1_879_048_192;
 const LAST_USER = 2_147_483_646;
 

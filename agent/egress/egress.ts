@@ -48,7 +48,7 @@ export function openEgress({ sockets, send, transform, log }: EgressDeps): Egres
   let served: Served | undefined;
 
   const begin = async (message: Begin): Promise<void> => {
-    if (served !== undefined) throw new Error("begun already");
+    if (served !== undefined) throw new Error("the egress process has begun already");
     served = serve(message, { send, transform, log, values });
     const { names, servers, taken, askerAt, end, room } = served;
     teardown.add("names", () => names.stop());

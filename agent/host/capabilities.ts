@@ -25,7 +25,7 @@ export async function probe(
       engine: engine.version,
       storageDriver: engine.storageDriver,
       runc: engine.runcVersion,
-      seccomp: engine.seccomp ? "own profile" : "the engine has no seccomp: sandboxes cannot start",
+      seccomp: engine.seccomp ? "own profile" : "the Docker daemon has no seccomp: sandboxes cannot start",
       kernel: release(),
     },
   };

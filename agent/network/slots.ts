@@ -50,7 +50,10 @@ export function createSlots({ plan, links, firewall, log, ahead, restMs = REST_M
       used.add(number);
       return plan.slot(number);
     }
-    throw new AppError("node_busy", "the node has no address left");
+    throw new AppError(
+      "node_busy",
+      `the node has no address left: all ${plan.lastSlot - FIRST_SLOT + 1} of its subnet are in use`,
+    );
   };
 
   const make = async (): Promise<Slot> => {

@@ -175,7 +175,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => {
       clearTimeout(timer);
-      reject(new Error("gave up", { cause: signal.reason }));
+      reject(new Error("the caller left while the port was dialled again", { cause: signal.reason }));
     };
     const timer = setTimeout(() => {
       signal.removeEventListener("abort", abort);

@@ -35,7 +35,10 @@ export function createProvision({ pool, boot, runtime, semaphore, queueMs }: Pro
     const spare = pool.next(flavour, queue);
     const first = await Promise.race([turn, spare]).catch((error: unknown) => {
       if (!limit.aborted || signal.aborted) throw error;
-      throw new AppError("node_busy", "the node is busy starting other sandboxes");
+      throw new AppError(
+        "node_busy",
+        `the node starts other sandboxes and had no turn for this one within ${queueMs} ms: try again`,
+      );
     });
     over.abort();
     if (typeof first !== "function") {

@@ -185,7 +185,8 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     async start(executionId, body) {
       const entry = entries.get(executionId);
       if (entry === undefined) return begin(executionId, body);
-      if (sandboxOf(entry) !== body.sandboxId) throw new AppError("conflict", "this execution is of another sandbox");
+      if (sandboxOf(entry) !== body.sandboxId)
+        throw new AppError("conflict", `execution ${executionId} belongs to another sandbox than ${body.sandboxId}`);
       switch (entry.is) {
         case "starting":
           return entry.done;
@@ -201,7 +202,8 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
 
     setEndAt(executionId, endAt) {
       const entry = entries.get(executionId);
-      if (entry?.is !== "running") throw new AppError("sandbox_not_found", "the execution does not run here");
+      if (entry?.is !== "running")
+        throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
       store.setEndAt(executionId, endAt);
       const sandbox = { ...entry.sandbox, endAt };
       entries.set(executionId, { is: "running", sandbox });
@@ -234,7 +236,8 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
 
     leave(executionId, work) {
       const entry = entries.get(executionId);
-      if (entry?.is !== "running") throw new AppError("sandbox_not_found", "the execution does not run here");
+      if (entry?.is !== "running")
+        throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
       const { sandbox } = entry;
       const { sandboxId, container } = sandbox;
       // Its policy may be replaced while this waits.

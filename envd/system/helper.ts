@@ -91,7 +91,9 @@ export class Helper {
         try {
           resolve(onReply(body));
         } catch (error) {
-          reject(error instanceof Error ? error : new Error("svc-exec answered nonsense", { cause: error }));
+          reject(
+            error instanceof Error ? error : new Error("svc-exec sent a frame that cannot be read", { cause: error }),
+          );
         }
       };
       this.#waiting.set(id, { settle, fail: reject });

@@ -1,4 +1,4 @@
-# Talking to the Docker engine of this machine over its socket, and to its process.
+# Functions for the Docker daemon of this machine: its socket, its process, its settings file.
 # shellcheck shell=bash
 
 DOCKER_SOCKET=/var/run/docker.sock
@@ -21,7 +21,7 @@ engine_pid() {
   printf '%s' "$pid"
 }
 
-# The file the engine reads its settings from: --config-file on its command line, else the usual one.
+# The file that the daemon reads its settings from: --config-file on its command line, else the usual one.
 engine_config_file() {
   local pid file=''
   pid=$(engine_pid)

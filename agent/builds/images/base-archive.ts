@@ -44,6 +44,7 @@ export async function fetchArchive(
     archive.destroy();
   }
   const found = await containers.image(name);
-  if (found === undefined) throw new AppError("internal", "the image was loaded and is gone");
+  if (found === undefined)
+    throw new AppError("internal", `image ${name} was loaded, but Docker does not list it: build the template again`);
   return { found, image: name, said };
 }

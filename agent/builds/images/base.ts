@@ -59,14 +59,21 @@ export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: 
   if (from.is === "build") {
     const found = await containers.image(from.build.image);
     if (found === undefined)
-      throw new AppError("template_not_found", "this node does not have the base template's image");
+      throw new AppError(
+        "template_not_found",
+        `this node does not have the image of template ${from.build.templateId}: build that template again`,
+      );
     say(`FROM template ${from.build.templateId}`);
     const { envs, user, workdir } = from.settings;
     return { image: from.build.image, id: found.id, context: { envs, user, workdir }, settings: from.settings };
   }
   if (from.is === "image" && isBaseName(from.image)) {
     const found = await containers.image(baseImage);
-    if (found === undefined) throw new AppError("template_not_found", "this node does not have its base image");
+    if (found === undefined)
+      throw new AppError(
+        "template_not_found",
+        `this node does not have the base image ${baseImage}: its operator makes it with ./scripts/up`,
+      );
     say(`FROM ${from.image}`);
     return { image: baseImage, id: found.id, context: contextOf(found.env), settings: undefined };
   }
@@ -115,7 +122,10 @@ async function fetchNamed(
   // The daemon also finds images by id, and by the names of other builds.
   if (local?.names.includes(name) === true) return { found: local, image: name, said: name };
   if (!matchesAny(registries, registry))
-    throw new AppError("bad_request", `this node pulls no images from ${registry}`);
+    throw new AppError(
+      "bad_request",
+      `this node pulls no images from ${registry}: its operator lists the allowed registries in SVC_BUILD_REGISTRIES`,
+    );
   const before = await containers.image(name);
   const opener = access === undefined ? undefined : await login(access, registry, signal);
   await containers.pull(name, opener, {
@@ -123,7 +133,8 @@ async function fetchNamed(
     onProgress: (line) => log.write("info", `${PREFIX} ${line}`, BASE_STEP),
   });
   const pulled = await containers.image(name);
-  if (pulled === undefined) throw new AppError("internal", "the image was pulled and is gone");
+  if (pulled === undefined)
+    throw new AppError("internal", `image ${name} was pulled, but Docker does not list it: build the template again`);
   const own = pulledName(nodeId, buildId);
   await containers.tag(pulled.id, own);
   if (before === undefined) await containers.untag(name);

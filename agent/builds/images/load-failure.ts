@@ -1,6 +1,6 @@
 /**
- * Why the engine could not load an uploaded image, for the person who builds: what is wrong with the archive, and the way
- * out. The engine's own words name paths of the host and types of its code, so that they stay in the node's log. Pure.
+ * Why Docker could not load an uploaded image, for the person who builds: what is wrong with the archive, and the way
+ * out. Docker's own message names paths of the host and types of its code, so that it stays in the node's log. Pure.
  */
 
 interface Reason {
@@ -67,8 +67,8 @@ const REASONS: readonly Reason[] = [
 ];
 
 const UNKNOWN: Pick<Reason, "reason" | "wayOut"> = {
-  reason: "the engine refused it",
-  wayOut: "the node's operator finds the engine's words in the log of the agent",
+  reason: "Docker refused it",
+  wayOut: "the node's operator finds Docker's message in the log of the agent",
 };
 
 /** One sentence. `said` is the engine's text; nothing of it but the name of an entry of the archive is passed on. */

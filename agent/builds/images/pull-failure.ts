@@ -48,11 +48,11 @@ const REASONS: readonly Reason[] = [
   {
     when: /gave HTTP response to HTTPS client/i,
     reason: "its registry does not speak TLS",
-    wayOut: "ask the node's operator to list it under insecure-registries of the engine",
+    wayOut: "ask the node's operator to list it under insecure-registries of the Docker daemon",
   },
   {
     when: /x509|certificate/i,
-    reason: "the engine does not trust the certificate of its registry",
+    reason: "Docker does not trust the certificate of its registry",
     wayOut: "ask the node's operator to put the authority into /etc/docker/certs.d",
   },
   {
@@ -73,17 +73,17 @@ const REASONS: readonly Reason[] = [
 ];
 
 const UNKNOWN: Pick<Reason, "reason" | "wayOut"> = {
-  reason: "the engine refused it",
-  wayOut: "the node's operator finds the engine's words in the log of the agent",
+  reason: "Docker refused it",
+  wayOut: "the node's operator finds Docker's message in the log of the agent",
 };
 
-/** One sentence; `said` is the engine's text and appears nowhere in it. */
+/** One sentence; `said` is Docker's message, which the sentence never contains. */
 export function pullFailure(image: string, said: string): string {
   const { reason, wayOut } = REASONS.find(({ when }) => when.test(said)) ?? UNKNOWN;
   return `the image ${image} cannot be pulled: ${reason}; ${wayOut}`;
 }
 
-/** The engine's text for the log: one line, of bounded length, without credentials that an address holds. */
+/** Docker's message for the log: one line, of bounded length, without credentials that an address holds. */
 export function cleanedForLog(said: string): string {
   return said
     .replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, " ")

@@ -26,12 +26,16 @@ export function templateFiles({
       if (statusCode === 200) return body;
       body.destroy();
       body.on("error", () => undefined);
-      if (statusCode === 404) throw new AppError("bad_request", "the files were not uploaded");
-      throw new AppError("unavailable", `the orchestrator did not give the files (status ${statusCode})`);
+      if (statusCode === 404)
+        throw new AppError(
+          "bad_request",
+          "the files of the step were not uploaded: build the template again with the SDK",
+        );
+      throw new AppError("unavailable", `the orchestrator did not send the files of the step (status ${statusCode})`);
     } catch (cause) {
       signal.throwIfAborted();
       if (cause instanceof AppError) throw cause;
-      throw new AppError("unavailable", "the orchestrator did not give the files", { cause });
+      throw new AppError("unavailable", "the orchestrator did not send the files of the step", { cause });
     }
   };
 }

@@ -65,7 +65,8 @@ export async function stopped(
     const found = await containers.inspect(id);
     if (found === undefined) throw new AppError("snapshot_files_missing", "the sandbox's container is gone");
     if (!found.running) return;
-    if (Date.now() > begun + STOPPED_LIMIT_MS) throw new AppError("unavailable", "the container did not stop in time");
+    if (Date.now() > begun + STOPPED_LIMIT_MS)
+      throw new AppError("unavailable", `the container did not stop within ${STOPPED_LIMIT_MS / 1000} s`);
     if (!asked && Date.now() >= begun + patienceMs) {
       asked = true;
       await containers.kill(id);

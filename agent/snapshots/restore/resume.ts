@@ -45,9 +45,14 @@ export function resume(
 function find(origin: Origin, body: StartBody, { stores }: Pick<ResumeDeps, "stores">): Snapshot {
   const snapshot = stores.snapshots.get(origin.snapshotId);
   if (snapshot === undefined || snapshot.kind !== "pause" || snapshot.state === "capturing")
-    throw new AppError("snapshot_files_missing", "this node does not have the snapshot");
-  if (snapshot.sandboxId !== body.sandboxId) throw new AppError("conflict", "the snapshot is of another sandbox");
-  if (snapshot.state === "spent") throw new AppError("conflict", "the sandbox was resumed from this snapshot already");
+    throw new AppError("snapshot_files_missing", `this node does not have snapshot ${origin.snapshotId}`);
+  if (snapshot.sandboxId !== body.sandboxId)
+    throw new AppError(
+      "conflict",
+      `snapshot ${snapshot.id} belongs to sandbox ${snapshot.sandboxId}, not to ${body.sandboxId}`,
+    );
+  if (snapshot.state === "spent")
+    throw new AppError("conflict", `the sandbox was already resumed from snapshot ${snapshot.id}`);
   return snapshot;
 }
 

@@ -28,7 +28,7 @@ export async function startCopy(
 ): Promise<Launched> {
   const snapshot = deps.stores.snapshots.get(origin.snapshotId);
   if (snapshot?.kind !== "checkpoint" || snapshot.state !== "stored" || snapshot.image === undefined)
-    throw new AppError("snapshot_files_missing", "this node does not have the snapshot");
+    throw new AppError("snapshot_files_missing", `this node does not have snapshot ${origin.snapshotId}`);
   const memory = origin.memory && snapshot.memory;
   const teardown = new Teardown(deps.log);
   try {

@@ -41,7 +41,7 @@ export function createCaptures(deps: CapturesDeps): Captures {
     const known = snapshots.get(snapshotId);
     if (known === undefined) return undefined;
     if (known.executionId !== executionId || known.kind !== kind || known.state === "capturing")
-      throw new AppError("conflict", "there is another snapshot with this id");
+      throw new AppError("conflict", `snapshot ${snapshotId} exists already, of another execution or kind`);
     return toCaptured(known);
   };
 
@@ -49,12 +49,16 @@ export function createCaptures(deps: CapturesDeps): Captures {
     const current = under.get(executionId);
     if (current !== undefined) {
       if (current.kind === kind && current.snapshotId === body.snapshotId) return current.done;
-      throw new AppError("conflict", "another snapshot of the sandbox is being taken");
+      throw new AppError(
+        "conflict",
+        `snapshot ${current.snapshotId} of the sandbox is being taken: try again when it is done`,
+      );
     }
     const done = earlier(executionId, body.snapshotId, kind);
     if (done !== undefined) return done;
     const sandbox = sandboxes.get(executionId);
-    if (sandbox === undefined) throw new AppError("sandbox_not_found", "the execution does not run here");
+    if (sandbox === undefined)
+      throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
     const capture = { snapshotId: body.snapshotId, memory: body.memory && capable() };
     const work = async () => {
       const admitted = await admit(sandbox, capture, kind);

@@ -1,8 +1,8 @@
-// Adds the `svc` runtime to the settings file of the Docker engine, or takes it out again.
+// Adds the `svc` runtime to the settings file of the Docker daemon, or removes it.
 // Usage: node merge-daemon-json.mjs FILE add PATH | remove | tidy
 // Everything else in the file stays; prints "changed" or "unchanged". A copy of the file as it was
-// before the first change is kept beside it. An engine forgets a runtime only when it reads a list
-// without it, so `remove` leaves a list, be it empty; after the engine read that, `tidy` takes an
+// before the first change is kept beside it. The daemon forgets a runtime only when it reads a list
+// without it, so `remove` leaves a list, be it empty; after the daemon has read that, `tidy` takes an
 // empty one away.
 import {
   copyFileSync,

@@ -42,7 +42,7 @@ test.each([
   [unpacking("invalid argument"), "a layer has an entry that cannot be made: an attribute, a device or a path"],
   [unpacking("write /big: no space left on device"), "the node's disk is full"],
   ["write /var/lib/docker/tmp/docker-import-1/x: no space left on device", "the node's disk is full"],
-  ["Get http://10.0.0.2/x: something that has never been seen", "the engine refused it"],
+  ["Get http://10.0.0.2/x: something that has never been seen", "Docker refused it"],
 ])("%s: the person who builds reads what is wrong with the archive and a way out", (said, reason) => {
   const message = loadFailure(said);
   expect(message.startsWith(`the uploaded image cannot be loaded: ${reason}; `)).toBe(true);

@@ -26,13 +26,13 @@ test.each([
   ["manifest for team/app:1 not found: manifest unknown", "its registry has no such image or tag"],
   ["toomanyrequests: You have reached your pull rate limit", "its registry limits how many images it gives"],
   ["http: server gave HTTP response to HTTPS client", "its registry does not speak TLS"],
-  ["x509: certificate signed by unknown authority", "the engine does not trust the certificate of its registry"],
+  ["x509: certificate signed by unknown authority", "Docker does not trust the certificate of its registry"],
   [
     "no matching manifest for linux/amd64 in the manifest list entries",
     "the registry has it for other processors only",
   ],
   ["write /var/lib/docker/tmp/x: no space left on device", "the node's disk is full"],
-  ["something that has never been seen on 10.0.0.2", "the engine refused it"],
+  ["something that has never been seen on 10.0.0.2", "Docker refused it"],
 ])("%s: the error of the build names the image, the reason and a way out, without text of Docker", (said, reason) => {
   const message = pullFailure(IMAGE, said);
   expect(message.startsWith(`the image ${IMAGE} cannot be pulled: ${reason}; `)).toBe(true);
