@@ -11,6 +11,7 @@ import type { Links } from "../network/links.ts";
 import type { LiveContainer } from "../sandboxes/live-container.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Criu } from "../snapshots/criu.ts";
+import { interruptedResumes } from "../snapshots/restore/interrupted.ts";
 import type { SnapshotFiles } from "../snapshots/store/files.ts";
 import { interruptedCaptures } from "../snapshots/take/interrupted.ts";
 import type { KnownContainer } from "../store/containers.ts";
@@ -37,7 +38,12 @@ export interface Recovered {
   readonly sandboxes: readonly Sandbox[];
   readonly pooled: readonly LiveContainer[];
   /** Frozen containers of paused sandboxes. */
-  readonly frozen: readonly { readonly container: LiveContainer; readonly snapshotId: string }[];
+  readonly hot: readonly {
+    readonly container: LiveContainer;
+    readonly snapshotId: string;
+    /** Its processes may have run since their memory was stored. */
+    readonly ran: boolean;
+  }[];
   /** Slots without an owner; free once `cleared`. */
   readonly leftoverSlots: readonly number[];
   /** Leftovers, removed in the background. */
@@ -47,6 +53,7 @@ export interface Recovered {
 export async function recover(deps: RecoveryDeps): Promise<Recovered> {
   const { plan, containers, links, firewall, annotations, stores, now, log } = deps;
   const goOn = await interruptedCaptures(deps);
+  await interruptedResumes(deps);
   const known = stores.containers.all();
   const executions = stores.executions.all();
   const policies = new Map(executions.filter(({ running }) => running).map((one) => [one.containerId, one.egress]));
@@ -76,7 +83,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
       stores.snapshots
         .all()
         .filter(({ kind, state }) => kind === "pause" && state === "stored")
-        .map(({ id, disk }) => [disk.containerId, id]),
+        .map(({ id, disk, resuming }) => [disk.containerId, { snapshotId: id, resuming }]),
     ),
     building: new Set(
       stores.builds
@@ -151,7 +158,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
       endAt: execution.endAt,
     })),
     pooled: pooled.map(live),
-    frozen: frozen.map(({ container, snapshotId }) => ({ container: live(container), snapshotId })),
+    hot: hot.map(({ container, snapshotId, ran }) => ({ container: live(container), snapshotId, ran })),
     leftoverSlots: steps.removeSlots,
     cleared: clear(),
   };

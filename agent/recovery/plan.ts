@@ -16,8 +16,8 @@ export interface Remains {
   readonly slots: readonly number[];
   /** Containers with annotations. */
   readonly annotations: readonly string[];
-  /** Containers of paused sandboxes, with their snapshot. */
-  readonly paused: ReadonlyMap<string, string>;
+  /** Containers of paused sandboxes, with their snapshot and whether a resume with its memory has begun. */
+  readonly paused: ReadonlyMap<string, { readonly snapshotId: string; readonly resuming: boolean }>;
   /** Builds that the former agent left under way: their containers have no owner. */
   readonly building: ReadonlySet<string>;
 }
@@ -27,8 +27,13 @@ export interface RecoveryPlan {
   /** Frozen, unclaimed, and of the current runtime. */
   readonly pooled: readonly KnownContainer[];
   /** Paused sandboxes whose container is still there, frozen. */
-  readonly frozen: readonly { readonly container: KnownContainer; readonly snapshotId: string }[];
-  /** Containers of paused sandboxes that run although no start was answered: an interrupted resume. */
+  readonly hot: readonly {
+    readonly container: KnownContainer;
+    readonly snapshotId: string;
+    /** Its processes may have run since their memory was stored: an interrupted resume with memory. */
+    readonly ran: boolean;
+  }[];
+  /** Containers of paused sandboxes that run although no start was answered: an interrupted resume without memory. */
   readonly quench: readonly string[];
   /** Sandboxes that ended while no agent ran. */
   readonly ended: readonly Execution[];
@@ -57,9 +62,11 @@ export function planRecovery(remains: Remains): RecoveryPlan {
   const pooled = idle.filter(
     ({ id, build, runtime: mounted }) => !paused.has(id) && mounted === runtime && !building.has(build.buildId),
   );
-  const frozen = idle.flatMap((container) => {
-    const snapshotId = paused.get(container.id);
-    return snapshotId === undefined ? [] : [{ container, snapshotId }];
+  const hot = living.flatMap((container) => {
+    const pause = paused.get(container.id);
+    const execution = byContainer.get(container.id);
+    if (pause === undefined || execution?.running === true || (execution !== undefined && !pause.resuming)) return [];
+    return [{ container, snapshotId: pause.snapshotId, ran: pause.resuming }];
   });
 
   const claimed = [...sandboxes, ...frozen].map(({ container }) => container);

@@ -9,6 +9,7 @@ import { controlContext, type Sqlite } from "./database.ts";
 export interface KnownContainer {
   readonly id: string;
   readonly slot: number;
+  /** 0: it is being started. */
   readonly pid: number;
   readonly controlToken: string;
   readonly build: BuildReference;
@@ -19,7 +20,10 @@ export interface KnownContainer {
 }
 
 export interface ContainerStore {
-  add(container: LiveContainer): void;
+  /** With process id 0 before its start. */
+  add(container: Omit<LiveContainer, "cgroup">): void;
+  /** It was started, and its memory, if it was restored, is what was stored. */
+  started(container: Pick<LiveContainer, "id" | "pid" | "upperDirectory">): void;
   remove(id: string): void;
   /** AppError `internal` when the key is another than the one they were written with. */
   all(): KnownContainer[];
@@ -46,6 +50,9 @@ export function containerStore(database: Sqlite, sealing: Seal): ContainerStore 
   const insert = database.prepare<Row>(`insert into containers values (
     @id, @slot, @pid, @control_token, @template_id, @build_id, @image, @cpu_count, @memory_mb, @disk_size_mb,
     @runtime, @upper_directory, @created_at)`);
+  const started = database.prepare<[number, string | null, string]>(
+    "update containers set pid = ?, upper_directory = ? where id = ?",
+  );
   const remove = database.prepare<[string]>("delete from containers where id = ?");
   const all = database.prepare<[], Row>("select * from containers");
   return {
@@ -66,6 +73,7 @@ export function containerStore(database: Sqlite, sealing: Seal): ContainerStore 
         created_at: createdAt,
       });
     },
+    started: ({ id, pid, upperDirectory }) => void started.run(pid, upperDirectory ?? null, id),
     remove: (id) => void remove.run(id),
     all: () => all.all().map((row) => toContainer(row, sealing)),
   };

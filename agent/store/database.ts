@@ -150,6 +150,7 @@ const MIGRATIONS: readonly Step[] = [
    alter table snapshots add column project_id text;`,
   sealControlTokens,
   { alone: forgetRemoved },
+  "alter table snapshots add column resuming integer not null default 0;",
 ];
 
 /** A policy holds the headers of its rules and the password of its proxy. */

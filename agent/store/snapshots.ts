@@ -36,15 +36,19 @@ export interface Snapshot {
   readonly memoryBytes: number;
   readonly diskBytes: number;
   readonly capturedAt: number;
+  /** Of a pause: a resume with its memory has begun, so its processes may have run since they were stored. */
+  readonly resuming: boolean;
 }
 
 export type Sizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "capturedAt">;
 
 export interface SnapshotStore {
   /** Written before anything is touched: a crash from here on leaves a trace. */
-  intend(snapshot: Snapshot): void;
+  intend(snapshot: Omit<Snapshot, "resuming">): void;
   /** It is durable: the row is on the disk when this returns. `also` is part of the same transaction. */
   keep(id: string, sizes: Sizes, also: () => void): void;
+  /** `also` is part of the same transaction. */
+  setResuming(id: string, resuming: boolean, also?: () => void): void;
   /** Its sandbox runs again. `also` is part of the same transaction. */
   spend(id: string, also: () => void): void;
   remove(id: string): void;
@@ -68,16 +72,18 @@ interface Row {
   disk_bytes: number;
   captured_at: number;
   project_id: string | null;
+  resuming: number;
 }
 
 export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
-  const insert = database.prepare<Row>(`insert into snapshots values (
+  const insert = database.prepare<Omit<Row, "resuming">>(`insert into snapshots values (
     @id, @kind, @state, @sandbox_id, @execution_id, @container_id, @disk, @image, @memory, @memory_bytes, @disk_bytes,
-    @captured_at, @project_id)`);
+    @captured_at, @project_id, 0)`);
   const keep = database.prepare<[number, number, number, string]>(
     "update snapshots set state = 'stored', memory_bytes = ?, disk_bytes = ?, captured_at = ? where id = ?",
   );
-  const spend = database.prepare<[string]>("update snapshots set state = 'spent' where id = ?");
+  const spend = database.prepare<[string]>("update snapshots set state = 'spent', resuming = 0 where id = ?");
+  const setResuming = database.prepare<[number, string]>("update snapshots set resuming = ? where id = ?");
   const remove = database.prepare<[string]>("delete from snapshots where id = ?");
   const get = database.prepare<[string], Row>("select * from snapshots where id = ?");
   const all = database.prepare<[], Row>("select * from snapshots");
@@ -117,6 +123,11 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
         keep.run(memoryBytes, diskBytes, capturedAt, id);
         also();
       }),
+    setResuming: (id, resuming, also) =>
+      database.transaction(() => {
+        setResuming.run(Number(resuming), id);
+        also?.();
+      })(),
     spend: (id, also) =>
       database.transaction(() => {
         spend.run(id);
@@ -151,5 +162,6 @@ function toSnapshot(row: Row, sealing: Seal): Snapshot {
     memoryBytes: row.memory_bytes,
     diskBytes: row.disk_bytes,
     capturedAt: row.captured_at,
+    resuming: row.resuming === 1,
   };
 }

@@ -1,14 +1,14 @@
 /** A restore that hangs: it is cut at its limit with the reason, nothing of it stays, and others do not wait for it. */
 
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
+import { buildLease, holdFile } from "../support/criu/hold-file.ts";
 import { background, command } from "../support/envd-commands.ts";
 import { containers, type RealAgent, realAgent } from "../support/real-agent.ts";
 
@@ -22,9 +22,10 @@ const WRITER = "exec 3<>/srv/held; touch /tmp/ready; sleep 600";
 
 let agent: RealAgent;
 let work: string;
+let lease: string;
 beforeAll(async () => {
   work = await mkdtemp(join(tmpdir(), "svc-hang-"));
-  await run("cc", ["-Os", "-Wall", "-o", join(work, "lease"), join(import.meta.dirname, "../support/criu/lease.c")]);
+  lease = await buildLease(work);
   const settings = {
     SVC_FROZEN_SECONDS: "0",
     // Two at a time, and one of one project.
@@ -66,16 +67,9 @@ async function inspect({ sandboxId }: Paused, format: string): Promise<string> {
   return stdout.trim();
 }
 
-/** Who opens that file of the sandbox for writing waits, until the function is called. */
 async function hold(one: Paused): Promise<() => Promise<void>> {
   const upper = await inspect(one, "{{.GraphDriver.Data.UpperDir}}");
-  const child = spawn(join(work, "lease"), [join(upper, "srv/held")], { stdio: ["pipe", "pipe", "inherit"] });
-  await once(child.stdout, "data");
-  return async () => {
-    const gone = once(child, "exit");
-    child.stdin.end();
-    await gone;
-  };
+  return holdFile(lease, join(upper, "srv/held"));
 }
 
 /** Processes, cgroups, mounts and directories of a container's restore. */

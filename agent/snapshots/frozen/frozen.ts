@@ -1,6 +1,6 @@
 /**
  * Paused sandboxes whose container is still frozen: a resume thaws it. Kept for a while, dropped oldest first when memory
- * is short. Their memory is on the disk already.
+ * is short: their memory is on the disk already.
  */
 
 import type { Log } from "../../../shared/program/log.ts";
@@ -21,8 +21,9 @@ export interface FrozenContainersDeps {
   readonly log: Log;
 }
 
-export interface FrozenContainers {
-  add(snapshotId: string, container: LiveContainer): void;
+export interface Hot {
+  /** @param ran its processes have run since their memory was stored: it is kept until it is resumed or deleted */
+  add(snapshotId: string, container: LiveContainer, ran?: boolean): void;
   /** Synchronous: two callers never get the same container. It is frozen. */
   take(snapshotId: string): LiveContainer | undefined;
   /** Resolves when its processes are dead and its address is free; may be called for any container. */
@@ -36,15 +37,14 @@ export interface FrozenContainers {
   stop(): Promise<void>;
 }
 
-export function createFrozenContainers({
-  evict,
-  keepMs,
-  freeMemory,
-  reservedMemory,
-  now,
-  log,
-}: FrozenContainersDeps): FrozenContainers {
-  const entries = new Map<string, { readonly container: LiveContainer; readonly since: number }>();
+interface Entry {
+  readonly container: LiveContainer;
+  readonly since: number;
+  readonly ran: boolean;
+}
+
+export function createHot({ evict, keepMs, freeMemory, reservedMemory, now, log }: HotDeps): Hot {
+  const entries = new Map<string, Entry>();
   const dropping = new Map<string, Promise<void>>();
   const failed = new Map<string, LiveContainer>();
 
@@ -65,7 +65,7 @@ export function createFrozenContainers({
 
   const rounds = loop({ name: "frozen", everyMs: ROUND_MS, log }, async () => {
     for (const container of failed.values()) await drop(container);
-    const kept = [...entries].map(([id, { since }]) => ({ id, since }));
+    const kept = [...entries].map(([id, { since, ran }]) => ({ id, since, ran }));
     const free = freeMemory();
     for (const id of planEviction({ kept, now: now(), keepMs, freeMemory: free, reservedMemory })) {
       const container = entries.get(id)?.container;
@@ -77,7 +77,7 @@ export function createFrozenContainers({
   });
 
   return {
-    add: (snapshotId, container) => void entries.set(snapshotId, { container, since: now() }),
+    add: (snapshotId, container, ran = false) => void entries.set(snapshotId, { container, since: now(), ran }),
     take(snapshotId) {
       const container = entries.get(snapshotId)?.container;
       entries.delete(snapshotId);

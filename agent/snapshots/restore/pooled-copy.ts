@@ -57,6 +57,7 @@ export async function pooledCopy(
       .resumeWatches({ address, controlToken })
       .catch((error: unknown) => log.warn({ err: error, containerId }, "could not resume the watches of a container"));
     signal.throwIfAborted();
+    deps.stores.containers.started(container);
     teardown.release();
     return container;
   } catch (error) {

@@ -53,6 +53,7 @@ export interface Reinitialise {
 }
 
 export interface Revived {
+  /** Its record has no process yet: `stores.containers.started` is the caller's, once `verified`. */
   readonly container: LiveContainer;
   /** The memory image was complete and unchanged. Before this the sandbox must not be reachable. */
   readonly verified: Promise<void>;
@@ -76,6 +77,11 @@ export async function reinitialise(
     const slot = await slots.take();
     teardown.add("slot", () => slots.give(slot));
     teardown.add("mark", () => annotations.remove(id));
+    const { build, resources, runtime, createdAt } = disk;
+    const starting = { id, slot, controlToken, build, resources, runtime, createdAt };
+    // Docker completes a start that this agent does not live to see: the next agent finds its slot here.
+    stores.containers.add({ ...starting, pid: 0, upperDirectory: disk.upperDirectory });
+    teardown.add("container", () => stores.containers.remove(id));
     await annotations.joinNetwork(id, slot.netnsPath);
     if (memory !== undefined) {
       await annotations.restore(id, memory.directory, memory.lazy);
@@ -96,11 +102,11 @@ export async function reinitialise(
     const restoring = memory === undefined ? undefined : AbortSignal.timeout(deps.restoreLimitMs ?? RESTORE_LIMIT_MS);
     const limited = restoring === undefined ? signal : anySignal(signal, restoring);
     const up = async () => {
-      const starting = containers.start(id).catch((cause: unknown) => {
+      const start = containers.start(id).catch((cause: unknown) => {
         if (memory === undefined) throw cause;
         throw notRestored(explainRestore(cause), cause);
       });
-      await (memory === undefined ? starting : unlessOver(starting, limited));
+      await (memory === undefined ? start : unlessOver(start, limited));
       started.known = true;
       signal.throwIfAborted();
 
@@ -112,22 +118,7 @@ export async function reinitialise(
     });
     memory?.restored(() => void cgroup.kill().catch(() => undefined));
 
-    const { build, resources, runtime, createdAt } = disk;
-    const { upperDirectory } = found;
-    const container = {
-      id,
-      pid: found.pid,
-      slot,
-      controlToken,
-      cgroup,
-      build,
-      resources,
-      runtime,
-      upperDirectory,
-      createdAt,
-    };
-    stores.containers.add(container);
-    teardown.add("container", () => stores.containers.remove(id));
+    const container = { ...starting, pid: found.pid, cgroup, upperDirectory: found.upperDirectory };
     return { container, verified: memory?.verified ?? Promise.resolve() };
   } finally {
     turn();

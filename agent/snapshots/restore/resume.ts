@@ -68,10 +68,10 @@ async function thaw(
   teardown.add("freeze", async () => {
     // The next caller gets this container, not the stored memory: its processes may have run and changed the disk.
     await container.cgroup.freeze();
-    deps.frozen.add(snapshot.id, container);
+    deps.hot.add(snapshot.id, container, true);
   });
   try {
-    intend(resuming, container.id, deps, teardown);
+    deps.stores.snapshots.setResuming(snapshot.id, true, () => intend(resuming, container.id, deps, teardown));
     container.cgroup.thaw();
     const startedAt = await identify({ ...resuming, container, watches: true }, deps, { teardown, signal });
     // Not before: until then its memory may have to be restored, and that needs them.
@@ -97,7 +97,11 @@ async function startAgain(
   const { executionId, snapshot } = resuming;
   const teardown = new Teardown(deps.log);
   try {
-    intend(resuming, snapshot.disk.containerId, deps, teardown);
+    // Last: an agent that dies before that leaves processes to the next one.
+    teardown.add("resuming", () => deps.stores.snapshots.setResuming(snapshot.id, false));
+    deps.stores.snapshots.setResuming(snapshot.id, memory, () =>
+      intend(resuming, snapshot.disk.containerId, deps, teardown),
+    );
     const from: Reinitialise = {
       disk: snapshot.disk,
       memoryOf: memory ? snapshot : undefined,
@@ -107,7 +111,10 @@ async function startAgain(
     if (!memory) await clearLinks(container, snapshot.id, deps);
     const startedAt = await identify({ ...resuming, container, watches: memory }, deps, { teardown, signal });
     await verified;
-    deps.stores.snapshots.spend(snapshot.id, () => deps.stores.executions.markRunning(executionId, startedAt));
+    deps.stores.snapshots.spend(snapshot.id, () => {
+      deps.stores.containers.started(container);
+      deps.stores.executions.markRunning(executionId, startedAt);
+    });
     teardown.release();
     return { container, startedAt, warm: false, restored: memory ? "memory" : "disk" };
   } catch (error) {

@@ -49,6 +49,7 @@ export async function startCopy(
     };
     const startedAt = await identify(copy, deps, { teardown, signal });
     await verified;
+    deps.stores.containers.started(container);
     deps.stores.executions.markRunning(executionId, startedAt);
     teardown.release();
     return { container, startedAt, warm: false, restored: memory ? "memory" : "disk" };

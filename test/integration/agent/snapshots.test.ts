@@ -10,7 +10,7 @@ import { openStores } from "../../../agent/store/stores.ts";
 import type { StartBody } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { agentParts, type Parts, startBody } from "../../support/agent-parts.ts";
+import { agentParts, type Parts, type PartsOptions, startBody } from "../../support/agent-parts.ts";
 import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
 import { testSeal } from "../../support/test-seal.ts";
 
@@ -68,15 +68,16 @@ function vanishAt(step: string): Promise<void> {
 }
 
 /** The next agent on the same machine. */
-async function takeOver(): Promise<void> {
-  engine.fail(() => undefined);
+async function takeOver(more: PartsOptions = {}, fault: (step: string) => unknown = () => undefined): Promise<void> {
+  engine.fail(fault);
   const databasePath = join(directory, "agent.db");
   const stores = openStores(databasePath, testSeal);
   const found = await recover({ ...engine.deps(), stores, now: Date.now, log });
   await found.cleared;
   stores.close();
-  parts = agentParts(engine, { databasePath, before: found });
-  await expect.poll(() => engine.slots.size).toBe(found.sandboxes.length + found.frozen.length);
+  engine.fail(() => undefined);
+  parts = agentParts(engine, { ...more, databasePath, before: found });
+  await expect.poll(() => engine.slots.size).toBe(found.sandboxes.length + found.hot.length);
 }
 
 const PAUSE = ["suspend", "freeze", "draft", "dump", "sync"];
@@ -188,31 +189,86 @@ describe("a resume", () => {
   // Not at `verify`: that happens beside the others, and an agent cut off there is cut off at one of those.
   const CUTS = STEPS.filter((step) => step !== "verify");
 
+  /** From here on the restored processes run: they are the sandbox's memory. */
+  const RESTORED = ["ready", "init", "open"];
+
+  const cutResume = async (step: string, sandbox: Running, snapshotId: string, memory = true) => {
+    const vanished = vanishAt(step);
+    void parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId, memory)).catch(() => undefined);
+    await vanished;
+  };
+  const onlyPid = () => [...engine.containers.values()].map(({ pid }) => pid)[0];
+  /** Unreachable, frozen where processes are left, and as reported to the orchestrator it is paused. */
+  const expectPaused = (snapshotId: string) => {
+    expect(parts.sandboxes.running()).toEqual([]);
+    expect(parts.snapshots.list()).toMatchObject([{ snapshotId, memory: true }]);
+    expect([...engine.firewall.values()].filter(({ open }) => open)).toEqual([]);
+    expect([...engine.containers.values()].filter((one) => one.running && !one.frozen)).toEqual([]);
+  };
+
   test.each(CUTS)("from memory in which the agent is killed at %s leaves it paused", async (step) => {
     const { sandbox, snapshotId } = await pausedCold();
-    const vanished = vanishAt(step);
-    void parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId)).catch(() => undefined);
-    await vanished;
+    await cutResume(step, sandbox, snapshotId);
+    const pid = onlyPid();
     await takeOver();
-    expect(parts.sandboxes.running()).toEqual([]);
+    expectPaused(snapshotId);
     const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
-    expect(resumed.restored).toBe("memory");
-    expectRunning();
+    expect(resumed.restored).toBe(RESTORED.includes(step) ? "hot" : "memory");
+    if (RESTORED.includes(step)) expect(onlyPid()).toBe(pid);
+    expectAwake();
     expect(engine.containers.size).toBe(1);
   });
 
   test.each(["init", "open"])("of a frozen one in which the agent is killed at %s loses nothing", async (step) => {
     const sandbox = await running();
     const { snapshotId } = await parts.captures.pause(sandbox.executionId, capture());
-    const vanished = vanishAt(step);
-    void parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId)).catch(() => undefined);
-    await vanished;
+    const pid = onlyPid();
+    await cutResume(step, sandbox, snapshotId);
     await takeOver();
-    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("memory");
-    expectRunning();
+    expectPaused(snapshotId);
+    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("hot");
+    expect(onlyPid()).toBe(pid);
+    expectAwake();
   });
 
-  test("of a frozen container that does not answer restores the memory from the disk", async () => {
+  test("that was cut keeps its processes over any number of agents, also where frozen ones are evicted at once", async () => {
+    const { sandbox, snapshotId } = await pausedCold();
+    await cutResume("open", sandbox, snapshotId);
+    const pid = onlyPid();
+    await takeOver();
+    const other = await running();
+    await parts.captures.pause(other.executionId, capture());
+    await parts.stop();
+    await takeOver({ hotSeconds: 0 });
+    // The other one's was to be evicted in the same round.
+    await expect
+      .poll(() => [...engine.containers.values()].map((one) => one.running), { timeout: 20_000 })
+      .toEqual([true, false]);
+    await cutResume("init", sandbox, snapshotId);
+    await takeOver({ hotSeconds: 0 });
+    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("hot");
+    expect(onlyPid()).toBe(pid);
+  });
+
+  test("whose disk was booting when the agent was killed has the memory that was stored", async () => {
+    const { sandbox, snapshotId } = await pausedCold();
+    await cutResume("init", sandbox, snapshotId, false);
+    await takeOver();
+    expectPaused(snapshotId);
+    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("memory");
+  });
+
+  test("from memory that is found damaged after the agent was killed is ended", async () => {
+    const { sandbox, snapshotId } = await pausedCold();
+    await cutResume("init", sandbox, snapshotId);
+    await takeOver({}, (step) => {
+      if (step === "verify") throw new Error("injected");
+    });
+    expectPaused(snapshotId);
+    expect([...engine.containers.values()].map((one) => one.running)).toEqual([false]);
+  });
+
+  test("of a frozen one that does not wake up takes the memory on the disk", async () => {
     const sandbox = await running();
     const { snapshotId } = await parts.captures.pause(sandbox.executionId, capture());
     let failed = false;

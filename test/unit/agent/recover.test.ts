@@ -102,6 +102,34 @@ test("an interrupted claim is removed and not reported", () => {
   expect(steps.unstarted.map(({ id }) => id)).toEqual(["e1"]);
 });
 
+test("a frozen container whose resume with memory was interrupted is kept, one whose disk was booted is not", () => {
+  const known = [container("frozen", 2), container("thawed", 3), container("booted", 4), container("starting", 5)];
+  const steps = plan({
+    known,
+    executions: [
+      execution("e1", "thawed", false),
+      execution("e2", "booted", false),
+      execution("e3", "starting", false),
+    ],
+    found: known.map(({ id }) => found(id)),
+    alive: ({ id }) => id !== "starting",
+    paused: new Map([
+      ["frozen", { snapshotId: "s1", resuming: false }],
+      ["thawed", { snapshotId: "s2", resuming: true }],
+      ["booted", { snapshotId: "s3", resuming: false }],
+      ["starting", { snapshotId: "s4", resuming: false }],
+    ]),
+    slots: [2, 3, 4, 5],
+    annotations: known.map(({ id }) => id),
+  });
+  expect(steps.hot).toMatchObject([
+    { container: { id: "frozen" }, snapshotId: "s1", ran: false },
+    { container: { id: "thawed" }, snapshotId: "s2", ran: true },
+  ]);
+  expect(steps).toMatchObject({ quench: ["booted", "starting"], removeSlots: [4, 5], removeContainers: [] });
+  expect(steps.unstarted.map(({ id }) => id)).toEqual(["e1", "e2", "e3"]);
+});
+
 test("containers, slots and annotations without a record are removed", () => {
   const steps = plan({ found: [found("x"), found("y", false)], slots: [5, 6], annotations: ["x", "z"] });
   expect(steps).toMatchObject({ removeContainers: ["x", "y"], removeSlots: [5, 6], removeAnnotations: ["x", "z"] });

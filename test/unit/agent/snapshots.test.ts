@@ -112,9 +112,9 @@ describe("why a dump failed", () => {
 
 describe("frozen containers", () => {
   const kept = [
-    { id: "young", since: 90 },
-    { id: "old", since: 10 },
-    { id: "older", since: 5 },
+    { id: "young", since: 90, ran: false },
+    { id: "old", since: 10, ran: false },
+    { id: "older", since: 5, ran: false },
   ];
   const view = { kept, now: 100, keepMs: 1_000, freeMemory: 10, reservedMemory: 5 };
 
@@ -128,6 +128,11 @@ describe("frozen containers", () => {
 
   test("go one by one while memory is short", () => {
     expect(planEviction({ ...view, freeMemory: 4 })).toEqual(["older"]);
+  });
+
+  test("stay, whatever time and memory say, when their processes have run since their memory was stored", () => {
+    const ran = kept.map((one) => ({ ...one, ran: true }));
+    expect(planHot({ ...view, kept: ran, keepMs: 50, freeMemory: 4 })).toEqual([]);
   });
 });
 

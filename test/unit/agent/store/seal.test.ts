@@ -68,7 +68,7 @@ test("tokens of the version before are sealed, and deleted ones leave the file",
   former.exec("create table former (text text)");
   former.prepare("insert into former values (?)").run("hunter2".repeat(500));
   former.exec(
-    "drop table former; pragma user_version = 5; alter table executions drop column project_id; alter table snapshots drop column project_id",
+    "drop table former; pragma user_version = 5; alter table executions drop column project_id; alter table snapshots drop column project_id; alter table snapshots drop column resuming",
   );
   former.close();
   expect(await filesWith(directory, "hunter2")).toEqual(["agent.db"]);
@@ -117,6 +117,7 @@ const snapshot = (id: string): Snapshot => ({
   memoryBytes: 0,
   diskBytes: 0,
   capturedAt: 0,
+  resuming: false,
 });
 
 test("control tokens of containers and of stored disks are in no file of the database", async () => {
@@ -146,7 +147,7 @@ test("control tokens that the version before wrote in the clear are sealed, and 
     .prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)")
     .run(disk("2").controlToken.padEnd(60_000, "+"));
   former.prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)").run(disk("2").controlToken);
-  former.exec("pragma user_version = 8");
+  former.exec("alter table snapshots drop column resuming; pragma user_version = 8");
   former.close();
   expect(await filesWith(directory, "hunter2")).toEqual(["agent.db"]);
   const stores = openStores(path(), testSeal);

@@ -1,0 +1,72 @@
+/**
+ * Finishes resumes with memory that a former agent left under way. Docker completes a restore without the agent, and the
+ * restored processes run on: they are frozen here and stay the memory of the paused sandbox, because what they wrote
+ * no longer fits the stored memory. The next resume thaws them.
+ */
+
+import type { Log } from "../../../shared/program/log.ts";
+import type { Cgroup, OpenCgroup } from "../../containers/cgroup.ts";
+import type { Containers } from "../../containers/containers.ts";
+import type { KnownContainer } from "../../store/containers.ts";
+import type { Snapshot } from "../../store/snapshots.ts";
+import type { Stores } from "../../store/stores.ts";
+import type { SnapshotFiles } from "../store/files.ts";
+
+/** As fast as the disk reads: a minute for the largest memory. */
+const VERIFY_LIMIT_MS = 60_000;
+
+export interface InterruptedResumesDeps {
+  readonly stores: Pick<Stores, "snapshots" | "containers">;
+  readonly containers: Pick<Containers, "inspect">;
+  readonly files: Pick<SnapshotFiles, "manifest" | "verify">;
+  readonly openCgroup: OpenCgroup;
+  readonly log: Log;
+}
+
+/** Runs before the recovery plan is made, which keeps these containers. */
+export async function interruptedResumes(deps: InterruptedResumesDeps): Promise<void> {
+  const { stores, log } = deps;
+  const known = new Map(stores.containers.all().map((container) => [container.id, container]));
+  const begun = stores.snapshots.all().filter(({ state, resuming }) => state === "stored" && resuming);
+  await Promise.all(
+    begun.map(async (snapshot) => {
+      const container = known.get(snapshot.disk.containerId);
+      const kept = container !== undefined && (await keep(snapshot, container, deps));
+      log.info({ snapshotId: snapshot.id, sandboxId: snapshot.sandboxId, kept }, "finishing an interrupted resume");
+      if (!kept) stores.snapshots.setResuming(snapshot.id, false);
+    }),
+  );
+}
+
+/** False: no process of it runs, so its stored memory is its memory. */
+async function keep({ id }: Snapshot, container: KnownContainer, deps: InterruptedResumesDeps): Promise<boolean> {
+  const { stores, containers, files, log } = deps;
+  const containerId = container.id;
+  // Docker answers when a start of this container under way has ended, and the OCI runtime ends one that hangs.
+  const started = container.pid === 0 ? await containers.inspect(containerId) : container;
+  if (started === undefined || started.pid === 0) return false;
+  const cgroup = tryOpen(deps, started.pid, containerId);
+  if (cgroup === undefined) return false;
+  await cgroup
+    .freeze()
+    .catch((error: unknown) => log.warn({ err: error, containerId }, "could not freeze a restored container"));
+  if (container.pid !== 0) return true;
+  try {
+    await files.verify(id, await files.manifest(id), AbortSignal.timeout(VERIFY_LIMIT_MS));
+  } catch (error) {
+    log.error({ err: error, snapshotId: id, containerId }, "ended a container restored from damaged memory");
+    await cgroup.kill();
+    return false;
+  }
+  stores.containers.started({ ...started, id: containerId });
+  return true;
+}
+
+function tryOpen({ openCgroup }: Pick<InterruptedResumesDeps, "openCgroup">, pid: number, id: string) {
+  try {
+    const cgroup: Cgroup = openCgroup(pid, id);
+    return cgroup.alive() ? cgroup : undefined;
+  } catch {
+    return undefined;
+  }
+}
