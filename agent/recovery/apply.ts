@@ -38,7 +38,7 @@ export interface Recovered {
   readonly sandboxes: readonly Sandbox[];
   readonly pooled: readonly LiveContainer[];
   /** Frozen containers of paused sandboxes. */
-  readonly hot: readonly {
+  readonly frozen: readonly {
     readonly container: LiveContainer;
     readonly snapshotId: string;
     /** Its processes may have run since their memory was stored. */
@@ -158,7 +158,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
       endAt: execution.endAt,
     })),
     pooled: pooled.map(live),
-    hot: hot.map(({ container, snapshotId, ran }) => ({ container: live(container), snapshotId, ran })),
+    frozen: frozen.map(({ container, snapshotId, ran }) => ({ container: live(container), snapshotId, ran })),
     leftoverSlots: steps.removeSlots,
     cleared: clear(),
   };

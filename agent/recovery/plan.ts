@@ -27,7 +27,7 @@ export interface RecoveryPlan {
   /** Frozen, unclaimed, and of the current runtime. */
   readonly pooled: readonly KnownContainer[];
   /** Paused sandboxes whose container is still there, frozen. */
-  readonly hot: readonly {
+  readonly frozen: readonly {
     readonly container: KnownContainer;
     readonly snapshotId: string;
     /** Its processes may have run since their memory was stored: an interrupted resume with memory. */
@@ -62,7 +62,7 @@ export function planRecovery(remains: Remains): RecoveryPlan {
   const pooled = idle.filter(
     ({ id, build, runtime: mounted }) => !paused.has(id) && mounted === runtime && !building.has(build.buildId),
   );
-  const hot = living.flatMap((container) => {
+  const frozen = living.flatMap((container) => {
     const pause = paused.get(container.id);
     const execution = byContainer.get(container.id);
     if (pause === undefined || execution?.running === true || (execution !== undefined && !pause.resuming)) return [];

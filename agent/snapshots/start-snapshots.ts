@@ -90,13 +90,13 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
     now: deps.now,
     log,
   });
-  teardown.add("frozen containers", () => hot.stop());
-  for (const { container, snapshotId, ran } of found.hot) hot.add(snapshotId, container, ran);
+  teardown.add("frozen containers", () => frozen.stop());
+  for (const { container, snapshotId, ran } of found.frozen) frozen.add(snapshotId, container, ran);
 
   const work = (containerId: string) => deps.annotations.criuDirectory(containerId);
   const images = createImages({ ...deps, work, lazyBytes: config.lazyPagesMb * MIB });
   images
-    .adopt([...found.sandboxes, ...found.hot].map(({ container }) => container.id))
+    .adopt([...found.sandboxes, ...found.frozen].map(({ container }) => container.id))
     .catch((error: unknown) => log.warn({ err: error }, "could not look for page servers"));
   const snapshots = createSnapshots({ ...deps, store: stores.snapshots, files, frozen, mutex });
   teardown.add("old memory", () => snapshots.settled());

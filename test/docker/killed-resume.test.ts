@@ -105,7 +105,7 @@ describe("an agent killed in a resume that restores the memory", () => {
       await agent.launch();
       const again = await resume(one);
       await expectWhole(again.address);
-      expect(again.restored).toBe("hot");
+      expect(again.restored).toBe("frozen");
       await remove({ ...again, ...one });
     },
     240_000,
@@ -148,7 +148,7 @@ describe("an agent killed in a resume that thaws the memory", () => {
     }
     const again = await resume(one);
     await expectWhole(again.address);
-    expect(again.restored).toBe("hot");
+    expect(again.restored).toBe("frozen");
     await remove({ ...again, ...one });
   }, 240_000);
 });

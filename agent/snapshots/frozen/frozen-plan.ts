@@ -1,6 +1,6 @@
 /** Decides which frozen containers have been kept long enough. Pure. */
 
-export interface HotView {
+export interface FrozenView {
   readonly kept: readonly {
     readonly id: string;
     readonly since: number;
@@ -14,7 +14,7 @@ export interface HotView {
 }
 
 /** Oldest first. While memory is short one per round, because the next round sees what it freed. */
-export function planHot({ kept, now, keepMs, freeMemory, reservedMemory }: HotView): string[] {
+export function planEviction({ kept, now, keepMs, freeMemory, reservedMemory }: FrozenView): string[] {
   const oldest = kept.filter(({ ran }) => !ran).sort((a, b) => a.since - b.since);
   const over = oldest.filter(({ since }) => now - since >= keepMs).map(({ id }) => id);
   if (over.length > 0 || freeMemory >= reservedMemory) return over;

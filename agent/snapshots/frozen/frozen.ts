@@ -21,7 +21,7 @@ export interface FrozenContainersDeps {
   readonly log: Log;
 }
 
-export interface Hot {
+export interface FrozenContainers {
   /** @param ran its processes have run since their memory was stored: it is kept until it is resumed or deleted */
   add(snapshotId: string, container: LiveContainer, ran?: boolean): void;
   /** Synchronous: two callers never get the same container. It is frozen. */
@@ -43,7 +43,14 @@ interface Entry {
   readonly ran: boolean;
 }
 
-export function createHot({ evict, keepMs, freeMemory, reservedMemory, now, log }: HotDeps): Hot {
+export function createFrozenContainers({
+  evict,
+  keepMs,
+  freeMemory,
+  reservedMemory,
+  now,
+  log,
+}: FrozenContainersDeps): FrozenContainers {
   const entries = new Map<string, Entry>();
   const dropping = new Map<string, Promise<void>>();
   const failed = new Map<string, LiveContainer>();

@@ -68,7 +68,7 @@ async function thaw(
   teardown.add("freeze", async () => {
     // The next caller gets this container, not the stored memory: its processes may have run and changed the disk.
     await container.cgroup.freeze();
-    deps.hot.add(snapshot.id, container, true);
+    deps.frozen.add(snapshot.id, container, true);
   });
   try {
     deps.stores.snapshots.setResuming(snapshot.id, true, () => intend(resuming, container.id, deps, teardown));

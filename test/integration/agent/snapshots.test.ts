@@ -77,7 +77,7 @@ async function takeOver(more: PartsOptions = {}, fault: (step: string) => unknow
   stores.close();
   engine.fail(() => undefined);
   parts = agentParts(engine, { ...more, databasePath, before: found });
-  await expect.poll(() => engine.slots.size).toBe(found.sandboxes.length + found.hot.length);
+  await expect.poll(() => engine.slots.size).toBe(found.sandboxes.length + found.frozen.length);
 }
 
 const PAUSE = ["suspend", "freeze", "draft", "dump", "sync"];
@@ -213,7 +213,7 @@ describe("a resume", () => {
     await takeOver();
     expectPaused(snapshotId);
     const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
-    expect(resumed.restored).toBe(RESTORED.includes(step) ? "hot" : "memory");
+    expect(resumed.restored).toBe(RESTORED.includes(step) ? "frozen" : "memory");
     if (RESTORED.includes(step)) expect(onlyPid()).toBe(pid);
     expectAwake();
     expect(engine.containers.size).toBe(1);
@@ -226,7 +226,7 @@ describe("a resume", () => {
     await cutResume(step, sandbox, snapshotId);
     await takeOver();
     expectPaused(snapshotId);
-    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("hot");
+    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("frozen");
     expect(onlyPid()).toBe(pid);
     expectAwake();
   });
@@ -239,14 +239,14 @@ describe("a resume", () => {
     const other = await running();
     await parts.captures.pause(other.executionId, capture());
     await parts.stop();
-    await takeOver({ hotSeconds: 0 });
+    await takeOver({ frozenSeconds: 0 });
     // The other one's was to be evicted in the same round.
     await expect
       .poll(() => [...engine.containers.values()].map((one) => one.running), { timeout: 20_000 })
       .toEqual([true, false]);
     await cutResume("init", sandbox, snapshotId);
-    await takeOver({ hotSeconds: 0 });
-    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("hot");
+    await takeOver({ frozenSeconds: 0 });
+    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("frozen");
     expect(onlyPid()).toBe(pid);
   });
 

@@ -122,7 +122,7 @@ test("a frozen container whose resume with memory was interrupted is kept, one w
     slots: [2, 3, 4, 5],
     annotations: known.map(({ id }) => id),
   });
-  expect(steps.hot).toMatchObject([
+  expect(steps.frozen).toMatchObject([
     { container: { id: "frozen" }, snapshotId: "s1", ran: false },
     { container: { id: "thawed" }, snapshotId: "s2", ran: true },
   ]);

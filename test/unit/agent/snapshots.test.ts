@@ -132,7 +132,7 @@ describe("frozen containers", () => {
 
   test("stay, whatever time and memory say, when their processes have run since their memory was stored", () => {
     const ran = kept.map((one) => ({ ...one, ran: true }));
-    expect(planHot({ ...view, kept: ran, keepMs: 50, freeMemory: 4 })).toEqual([]);
+    expect(planEviction({ ...view, kept: ran, keepMs: 50, freeMemory: 4 })).toEqual([]);
   });
 });
 
