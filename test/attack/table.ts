@@ -28,6 +28,8 @@ the node's routes of envd, from inside and outside | refused | integration/envd/
 a token of one sandbox at another's initialisation | refused | integration/envd/access.test.ts | only a caller with the sandbox's token may initialise again
 the node's proxy without the node's token | refused | integration/edge/front-door.test.ts | refuses requests without the node's token
 private traffic without its token | refused | conformance/ingress.test.ts | without its token is refused
+one node's token for another node, or for the other direction | refused | integration/orchestrator/node-tokens.test.ts
+a wrong key again and again, behind the address of others | only its own attempts are used up | integration/orchestrator/access.test.ts | the one that repeats a wrong key
 secrets in the database's file | not there in clear | integration/orchestrator/secrets-at-rest.test.ts
 secrets and control tokens in the node's database file | not there in clear | unit/agent/store/seal.test.ts
 `,
@@ -47,6 +49,7 @@ inputs near right ones, to every reader of untrusted bytes | one reading, its ow
 a response that a sandbox splits in two | stays the answer to one request | integration/edge/smuggling.test.ts | a response split by the sandbox
 an answer that nobody asked for | given to nobody | integration/edge/smuggling.test.ts | an answer without a request reaches no visitor
 an answer that is cut off | cut off for the client too, never finished | integration/edge/forwarding.test.ts | whose answer is cut off
+informational answers without end | the server is cut off, its client gets an error | integration/edge/slow-readers.test.ts | endless informational answers
 any bytes of a server in a sandbox | the visitor's next request gets its own answer | fuzz/fuzz.test.ts | edge-response keeps its promise
 a destination that speaks no TLS, no HTTP, or nothing | 502 with the reason | integration/agent/egress/transform-failures.test.ts | answers without TLS
 a certificate that nobody signed, where headers are set | nothing is sent to it | conformance/egress-transform.test.ts | the destination's certificate is verified
@@ -57,6 +60,9 @@ a head that trickles to the API | the connection ends | integration/shared/http-
 a body that trickles to the API | 408, and the connection ends | integration/shared/http-server.test.ts | ends with 408 when it trickles
 a refused client that goes on sending | its connection is closed | integration/shared/http-server.test.ts | although the client goes on
 a client that does not read, when its sandbox ends | the removal does not wait | integration/edge/endings.test.ts | a slow client does not hold up
+clients and servers that do not read, by every kind of thing that can wait for them | the sender waits, memory does not grow | integration/edge/slow-readers.test.ts | does not read
+connections to the API that show nothing, of one address and of many | few, and callers with a key get in | integration/orchestrator/connections.test.ts
+the same to the agent's API | few, and the orchestrator gets in | integration/agent/api-connections.test.ts
 connections that say nothing, to envd | others are let in | integration/envd/hardening.test.ts | connections that say nothing
 a reader of output that does not read | the process waits, memory does not grow | integration/envd/processes.test.ts | a slow reader slows the process
 a sandbox that does not read what it asked the internet for | it is not kept in memory | docker/egress-process-life.test.ts | data that a client does not read
@@ -87,6 +93,7 @@ programs of the enforcement are killed, its table deleted | nothing arrives | ch
 first packets after a resume, of forks, of a pool entry | nothing arrives | chaos/egress.test.ts | the first packets
 open flows when a policy is tightened | cut before the answer | conformance/egress-update.test.ts | cuts flows that are now forbidden
 a refused change of a policy | the old one holds whole | conformance/egress-update.test.ts | is whole or not at all
+a sandbox whose envd does not answer a tightened policy | the policy is in force | docker/agent-policy-veto.test.ts
 the egress process taken over: files, processes, the kernel's other doors | it is a user without rights, and refused | docker/egress-confined.test.ts
 a borrowed source address | nothing arrives | docker/agent-isolation.test.ts | a borrowed source address
 `,
@@ -94,6 +101,7 @@ a borrowed source address | nothing arrives | docker/agent-isolation.test.ts | a
 the list of isolation, as root and as user | nothing of it can be done | docker/agent-isolation.test.ts | nothing of the list can be done
 system calls that no sandbox needs | refused | unit/agent/seccomp.test.ts | is not permitted
 sockets of families with known holes | do not exist | conformance/isolation.test.ts | dangerous kinds of sockets
+facts of the host in /proc | not readable, also after a restore | docker/host-facts.test.ts
 mounts, modules, the network, as root inside | refused | conformance/isolation.test.ts | root inside cannot change the network
 a container with privileges, or a way to the engine | never made | unit/agent/container-options.test.ts | no privileges and no way
 another sandbox's address, processes, files, names | not reached, not seen | conformance/isolation.test.ts | cannot reach each other
@@ -103,6 +111,11 @@ another sandbox's address for oneself | refused | conformance/isolation.test.ts 
 files of the host, and of another sandbox, through ghosts and links of a restored one | nothing is made, read or changed there | docker/restore-escape.test.ts
 the same by pauses, forks, snapshots, templates with memory, and COPY through links | nothing is made, read or changed there | docker/escape-rounds.test.ts
 a damaged memory image | told; the disk still boots | docker/agent-pause.test.ts | a damaged memory image is reported, and the disk still boots
+a restore that hangs | cut with its reason, and others do not wait for it | docker/hanging-restore.test.ts
+files that are deleted or replaced while a process has them open | as they were, in a copy and after a pause | docker/open-files.test.ts
+names that a dump gives to open files | not left in any sandbox | docker/open-file-names.test.ts
+CRIU killed in a dump | costs the sandbox nothing | docker/killed-dump.test.ts | costs the sandbox nothing
+CRIU and the sandbox's first process killed in a dump | the disk is kept as a pause | docker/killed-dump.test.ts | is kept as a pause of its disk
 what cannot be stored | the sandbox goes on, the reason is told | docker/agent-pause.test.ts | a sandbox that cannot be stored continues to run, and the answer has the reason
 a copy with the identity of its source | it has its own | docker/agent-pause.test.ts | nothing of its identity
 CRIU, the agent or the orchestrator killed in the middle | never lost, never twice | chaos/interrupted.test.ts
@@ -118,6 +131,8 @@ questions for names that trickle, or whose answers are not read | the connection
 a flood of decisions for the log | counted, not kept | conformance/egress-audit.test.ts | is bounded: a flood
 space reserved with fallocate, holes that a copy makes real | refused | docker/agent-disk.test.ts
 memory that does not fit on the disk | refused; the sandbox goes on | docker/agent-snapshots.test.ts | whose memory does not fit
+snapshots beyond the quota of the node or of a project | refused before anything is written | unit/agent/snapshot-quota.test.ts
+the log of the engine | bounded, and not readable by everybody | integration/scripts/bound-log.test.ts
 bombs, too many entries, too many bytes in an archive | refused | unit/agent/builds/archive.test.ts | a bomb are refused
 too many calls of the API | 429, other kinds go on | integration/orchestrator/access.test.ts | too many calls of one kind
 thousands of requests and WebSockets that break off | nothing is left open | integration/edge/endings.test.ts | nothing is left open
@@ -128,10 +143,14 @@ envd's memory, environment and token, as the user | not readable | conformance/i
 a user's links to what is root's, by every route for files | refused | integration/envd/links.test.ts
 a proxy's answer that is no SOCKS, or is cut anywhere | no tunnel, or its first byte | fuzz/fuzz.test.ts | socks-reply keeps its promise
 an archive that leads out of its directory | refused with the reason | unit/agent/builds/archive.test.ts | is refused with a reason
+sparse files in a layer of an uploaded image | refused by name | unit/agent/builds/layer-entries.test.ts
 an uploaded image that names another's layer | refused | unit/agent/builds/oci-archive.test.ts
 a step of a build that reaches what no sandbox may | refused | docker/agent-build-images.test.ts | a step reaches no more
 an image of this machine, by name or id | only where its operator allows it | integration/agent/builds.test.ts | an image of this machine
 a helper of envd that is lost | told, and replaced | integration/envd/hardening.test.ts | the end of a lost helper reaches its followers, and the helper is replaced
+signals other than SIGTERM and SIGKILL | refused | integration/envd/processes.test.ts | only SIGTERM and SIGKILL can be sent
+a killed process that the kernel has not taken away | not told as gone before it is | integration/envd/processes.test.ts | SIGKILL is answered when the process is gone
+input for a process that does not read, when it ends | not told as delivered | integration/envd/hardening.test.ts | input for a process that does not read
 `,
 };
 
