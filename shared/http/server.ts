@@ -13,6 +13,7 @@ import Fastify, {
 import type { Log } from "../program/log.ts";
 import { type ConnectionLimits, promote, type Rank } from "./connection-limits.ts";
 import { AppError, type ErrorCode, toBody } from "./errors.ts";
+import { shortFailure, wholeFailure } from "./failure-facts.ts";
 import { type BodyPace, closeGently, isUnread, pacedBody } from "./request-body.ts";
 
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -145,17 +146,15 @@ function noRoute(request: FastifyRequest): AppError {
 
 function sendError(reason: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = AppError.from(reason);
-  const facts = {
-    err: error,
-    cause: error.cause,
-    details: error.details,
-    method: request.method,
-    path: pathOf(request),
-  };
+  const failed = { method: request.method, path: pathOf(request) };
+  const whole = wholeFailure(error, failed);
   // 500 is a fault of this program; 503 and 504 describe the cluster, 501 a missing feature.
-  if (error.status === 500) request.log.error(facts, "a request failed by an internal error");
-  else if (error.status > 501) request.log.warn(facts, "could not serve a request");
-  else request.log.debug(facts, "refused a request");
+  if (error.code === "internal") request.log.error(whole, "a request failed by an internal error");
+  else if (error.status === 500 || error.status > 501) {
+    const level = error.status === 500 ? "error" : "warn";
+    request.log[level](shortFailure(error, failed), "could not serve a request");
+    request.log.debug(whole, "details of a request that could not be served");
+  } else request.log.debug(whole, "refused a request");
   if (CLOSING.includes(error.status) || request.is404) reply.header("connection", "close");
   if (error.retryAfterSeconds !== undefined) reply.header("retry-after", String(Math.ceil(error.retryAfterSeconds)));
   return reply
