@@ -1,7 +1,7 @@
 /** Writes memory to disk with runc and CRIU, and runs the page server of a lazy restore. */
 
 import { spawn } from "node:child_process";
-import { readdir, readFile, statfs } from "node:fs/promises";
+import { readdir, readFile, readlink, realpath, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
@@ -15,6 +15,8 @@ const DUMP_LIMIT_MS = 120_000;
 export const CRIU_PATH = "/opt/svc/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const RUNTIME_STATES = "/run/docker";
 const LISTEN_LIMIT_MS = 5_000;
+/** From the signal that ends a CRIU to its end. */
+const KILL_LIMIT_MS = 10_000;
 /** As long as a whole restore may take. */
 const END_LIMIT_MS = 35_000;
 const POLL_MS = 5;
@@ -42,7 +44,7 @@ export interface Criu {
    * on, and the next Docker refuses to start a container that has one.
    */
   endRestore(containerId: string): Promise<void>;
-  /** Waits for dumps into this directory that a former agent left running. */
+  /** Waits for dumps into this directory that a former agent left running, and ends those that hang. */
   settled(directory: string): Promise<void>;
   /**
    * Removes the names that a dump has given to open files (see scripts/host/criu/criu-links.c) from the disk of a sandbox.
@@ -75,6 +77,7 @@ export function hostCriu(run: RunCommand): Criu {
           path: CRIU_PATH,
         });
       } catch (cause) {
+        await endDump(work);
         const log = await tail(join(work, "dump.log"));
         const { reason, noSpace } = explainDump(log);
         if (noSpace || String(cause).includes("no space left") || (await isFull(work)))
@@ -136,13 +139,46 @@ export function hostCriu(run: RunCommand): Criu {
       for (const pid of await processesOf(shims)) tryKill(pid);
     },
 
-    settled: (directory) => gone((args) => args.some((one) => one.startsWith(directory))),
+    async settled(directory) {
+      const dumps = (args: readonly string[]) => args.some((one) => one.startsWith(directory));
+      const limit = Date.now() + DUMP_LIMIT_MS;
+      while ((await processesOf(dumps)).length > 0 && Date.now() < limit) await delay(SLOW_POLL_MS);
+      for (const pid of await processesOf(dumps)) tryKill(pid);
+      await endDump(join(directory, "work"));
+    },
 
     async removeLinks({ id, pid, upperDirectory }, names) {
       const root = (await isInside(pid, id)) ? `/proc/${pid}/root` : upperDirectory;
       if (root !== undefined) await run("svc-inside", ["remove-links", root], { input: names, path: CRIU_PATH });
     },
   };
+}
+
+/**
+ * Ends the CRIU that writes its log there. It outlives the runc that has started it, and may wait for ever: for a first
+ * process that was killed and itself waits for those that CRIU holds.
+ */
+async function endDump(work: string): Promise<void> {
+  const log = await realpath(join(work, "dump.log")).catch(() => undefined);
+  if (log === undefined) return;
+  const deadline = Date.now() + KILL_LIMIT_MS;
+  for (;;) {
+    const found = await Promise.all(
+      (await processesOf((args) => args.some((one) => one.includes("criu")))).map(async (pid) =>
+        (await hasOpen(pid, log)) ? [pid] : [],
+      ),
+    );
+    if (found.flat().length === 0 || Date.now() > deadline) return;
+    for (const pid of found.flat()) tryKill(pid);
+    await delay(POLL_MS);
+  }
+}
+
+async function hasOpen(pid: number, path: string): Promise<boolean> {
+  const directory = `/proc/${pid}/fd`;
+  const open = await readdir(directory).catch(() => [] as string[]);
+  const paths = await Promise.all(open.map((one) => readlink(join(directory, one)).catch(() => "")));
+  return paths.includes(path);
 }
 
 /** Docker names the directory after the runtime's kind, which differs between versions. */

@@ -8,7 +8,7 @@ import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { type HeldCriu, heldCriu, type Moment } from "../support/criu/held-criu.ts";
 import { background, command } from "../support/envd-commands.ts";
@@ -17,6 +17,8 @@ import { type RealAgent, realAgent } from "../support/real-agent.ts";
 const run = promisify(execFile);
 const SLOW = { timeout: 60_000, interval: 200 };
 const ROOT = { user: "root" };
+/** Much more than a dump takes, less than its caller waits. */
+const DUMP_LIMIT_MS = 15_000;
 const KEEPER = `
 import os, time
 token = os.urandom(16).hex()
@@ -36,7 +38,11 @@ let criu: HeldCriu;
 beforeAll(async () => {
   criu = await heldCriu();
   await criu.holdAt();
-  const settings = { SVC_FROZEN_SECONDS: "0", SVC_TEST_PROGRAMS: criu.programs };
+  const settings = {
+    SVC_FROZEN_SECONDS: "0",
+    SVC_TEST_PROGRAMS: criu.programs,
+    SVC_TEST_DUMP_LIMIT_MS: String(DUMP_LIMIT_MS),
+  };
   agent = await realAgent(settings, new URL("../support/criu/agent.ts", import.meta.url));
 });
 afterEach(() => criu.holdAt());
@@ -107,6 +113,37 @@ test.each(ACTIONS.flatMap((action) => GOES_ON.map((moment) => ({ action, moment 
   },
   120_000,
 );
+
+test.each([
+  { action: "pause", moment: "seized" },
+  { action: "fork", moment: "pages" },
+] as const)(
+  "a CRIU that hangs in a $action, its moment $moment, is ended at its limit and costs the sandbox nothing",
+  async ({ action, moment }) => {
+    const { executionId, address, token } = await keeping();
+    await criu.holdAt(moment);
+    const answer = actions[action](executionId, randomUUID()).then(
+      () => "done",
+      (error: Error) => error.message,
+    );
+    const pid = await criu.held();
+    onTestFinished(() => tryKill(pid));
+    expect(await answer).toMatch(/cannot be stored: .*; it goes on running$/);
+    await command(address, "touch /srv/work/ask", ROOT);
+    await expect.poll(() => cat(address, "/srv/work/answer"), SLOW).toBe(token);
+    expect(await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).toBe("");
+    await agent.stop(executionId);
+  },
+  120_000,
+);
+
+function tryKill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
+}
 
 const HELD: readonly Moment[] = ["seized", "pages"];
 

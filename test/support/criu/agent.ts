@@ -1,6 +1,7 @@
 /**
- * The agent as a program, with two things that a test decides: SVC_TEST_PROGRAMS is a directory whose programs (`criu`,
- * `svc-inside`) are found before the installed ones at a dump, SVC_TEST_RESTORE_LIMIT_MS is how long a restore may take.
+ * The agent as a program, with what a test decides: SVC_TEST_PROGRAMS is a directory whose programs (`criu`,
+ * `svc-inside`) are found before the installed ones at a dump, SVC_TEST_RESTORE_LIMIT_MS is how long a restore may take,
+ * SVC_TEST_DUMP_LIMIT_MS how long a dump may.
  */
 
 import { startAgent } from "../../../agent/app.ts";
@@ -12,13 +13,19 @@ import { readConfig } from "../../../shared/program/config.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { run } from "../../../shared/program/run.ts";
 
-const { SVC_TEST_PROGRAMS: programs, SVC_TEST_RESTORE_LIMIT_MS: limit, ...environment } = process.env;
+const {
+  SVC_TEST_PROGRAMS: programs,
+  SVC_TEST_RESTORE_LIMIT_MS: limit,
+  SVC_TEST_DUMP_LIMIT_MS: dumpLimit,
+  ...environment
+} = process.env;
 const config = readConfig(AgentConfig, environment);
 process.umask(0o077);
 const log = createLog({ component: "agent", level: config.logLevel });
 const criu = hostCriu((program, args, { path, ...options } = {}) =>
   runCommand(program, args, {
     ...options,
+    ...(dumpLimit === undefined || program !== "runc" ? {} : { timeoutMs: Number(dumpLimit) }),
     ...(path === undefined ? {} : { path: programs === undefined ? path : `${programs}:${path}` }),
   }),
 );
