@@ -2,6 +2,7 @@
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { ListedSandbox, Sandbox, SandboxDetail } from "../../shared/api/sandbox-shapes.ts";
+import { answer, type Complete } from "../../shared/http/answer.ts";
 import { envdToken, trafficToken } from "../../shared/ids.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import { shown } from "./lifecycle/paused.ts";
@@ -17,22 +18,26 @@ const CLIENT_ID = "6532622b";
 
 export function toSandbox(record: SandboxRecord, { seed, domain }: ViewDeps): Sandbox {
   const secured = record.network?.allowPublicTraffic === false;
-  return {
+  return answer<Sandbox>({
     templateID: record.templateId,
     sandboxID: record.id,
     clientID: CLIENT_ID,
     envdVersion: record.envdVersion,
-    ...(record.alias === undefined ? {} : { alias: record.alias }),
+    alias: record.alias,
     envdAccessToken: envdToken(seed, record.id),
     trafficAccessToken: secured ? trafficToken(seed, record.id) : null,
     domain,
-  };
+  });
 }
 
 export function toListed(record: SandboxRecord): ListedSandbox {
+  return answer<ListedSandbox>(listed(record));
+}
+
+function listed(record: SandboxRecord): Complete<ListedSandbox> {
   return {
     templateID: record.templateId,
-    ...(record.alias === undefined ? {} : { alias: record.alias }),
+    alias: record.alias,
     sandboxID: record.id,
     clientID: CLIENT_ID,
     startedAt: iso(record.startedAt),
@@ -48,14 +53,14 @@ export function toListed(record: SandboxRecord): ListedSandbox {
 }
 
 export function toDetail(record: SandboxRecord, { seed, domain }: ViewDeps): SandboxDetail {
-  return {
-    ...toListed(record),
+  return answer<SandboxDetail>({
+    ...listed(record),
     envdAccessToken: envdToken(seed, record.id),
     domain,
     allowInternetAccess: record.internet ?? null,
-    ...(record.network === undefined ? {} : { network: shownNetwork(record.network) }),
+    network: record.network === undefined ? undefined : shownNetwork(record.network),
     lifecycle: { autoResume: record.autoResume, onTimeout: record.onTimeout },
-  };
+  });
 }
 
 /** The options without the proxy's password. */

@@ -7,7 +7,7 @@ import { type Orchestrator, startOrchestrator } from "../../orchestrator/app.ts"
 import { OrchestratorConfig } from "../../orchestrator/config.ts";
 import { nodeToken } from "../../shared/agent-api/node-tokens.ts";
 import { readConfig } from "../../shared/program/config.ts";
-import { createLog, type Log, type LogLevel } from "../../shared/program/log.ts";
+import { createLog, LOG_LEVELS, type Log, type LogLevel } from "../../shared/program/log.ts";
 import { newDatabase, type TestDatabase } from "./databases.ts";
 import { type FakeAgent, type FakeAgentOptions, startFakeAgent } from "./fake-agent.ts";
 
@@ -66,7 +66,7 @@ export interface ClusterOptions {
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const folder = await mkdtemp(join(tmpdir(), "svc-cluster-"));
   const database = await newDatabase({ folder, ...(options.onSqlite === true ? { server: null } : {}) });
-  const log = options.log ?? createLog({ component: "test", level: options.logLevel ?? "silent" });
+  const log = options.log ?? createLog({ component: "test", level: options.logLevel ?? logLevel() });
   const defaults = readConfig(OrchestratorConfig, {
     SVC_DATABASE: database.place.startsWith("/") ? database.place : join(folder, "svc.db"),
     ...(database.place.startsWith("postgres") ? { DATABASE_URL: database.place } : {}),
@@ -158,6 +158,12 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** SVC_TEST_LOG=error shows why a request failed that should not have. */
+function logLevel(): LogLevel {
+  const level = process.env["SVC_TEST_LOG"];
+  return LOG_LEVELS.find((known) => known === level) ?? "silent";
 }
 
 function portOf(url: string): number {

@@ -24,6 +24,7 @@ import { createLog } from "../../../shared/program/log.ts";
 
 import { createSeal } from "../../../shared/program/seal.ts";
 import { openTestDatabase } from "../../support/databases.ts";
+import { newSandbox } from "../../support/sandbox-records.ts";
 import { type Fault, ID, lifecycleNode } from "./lifecycle-node.ts";
 import { guarded } from "./mortal.ts";
 
@@ -159,36 +160,17 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
 
   async function seeded(): Promise<void> {
     const executionId = newExecutionId();
-    await store.sandboxes.add(
-      {
-        id: ID,
-        projectId: project.id,
-        executionId,
-        nodeId: NODE,
-        templateId: base.templateId,
-        buildId: base.id,
-        alias: undefined,
-        cpuCount: 1,
-        memoryMB: 128,
-        diskSizeMB: 0,
-        envdVersion: "0",
-        metadata: {},
-        network: undefined,
-        sealedProxyPassword: undefined,
-        internet: undefined,
-        onTimeout: "pause",
-        onTimeoutMemory: true,
-        onResume: "restore",
-        autoResume: false,
-        timeoutSeconds: 300,
-        createdAt: 1,
-        startedAt: 1,
-        endAt: 2,
-        deadlineAt: 10,
-        sealedEnvs: sealing.close("{}", ID),
-      },
-      10,
-    );
+    const sandbox = newSandbox({
+      id: ID,
+      projectId: project.id,
+      executionId,
+      nodeId: NODE,
+      templateId: base.templateId,
+      buildId: base.id,
+      onTimeout: "pause",
+      sealedEnvs: sealing.close("{}", ID),
+    });
+    await store.sandboxes.add(sandbox, 10);
     const running = await store.move({ id: ID, to: "running", set: { address: "127.0.0.1" } });
     live.set(executionId, OPEN);
     if (running !== undefined) current.routes.add(running);

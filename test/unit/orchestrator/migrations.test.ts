@@ -3,9 +3,11 @@
 import { Migrator, sql } from "kysely";
 import { expect, test } from "vitest";
 import { migrations } from "../../../orchestrator/store/migrations/migrations.ts";
+import { toRow } from "../../../orchestrator/store/sandboxes/record.ts";
 import { createStore } from "../../../orchestrator/store/store.ts";
 
 import { emptyTestDatabase } from "../../support/databases.ts";
+import { newSandbox } from "../../support/sandbox-records.ts";
 import { testSeal } from "../../support/test-seal.ts";
 
 test("a sandbox from before network policies could change keeps its options", async () => {
@@ -28,41 +30,21 @@ test("a sandbox from before network policies could change keeps its options", as
   await drop();
 });
 
+test("the migrations make every column that a sandbox is written to, and no other", async () => {
+  const { db, drop } = await emptyTestDatabase();
+  await new Migrator({ db, provider: migrations(testSeal) }).migrateToLatest();
+  const tables = await db.introspection.getTables();
+  const made = tables.find(({ name }) => name === "sandboxes")?.columns.map(({ name }) => name);
+  expect(new Set(made)).toEqual(new Set(Object.keys(toRow(newSandbox(), testSeal))));
+  await drop();
+});
+
 test("of two changes that saw the same version one is begun, and only that one is put in place", async () => {
   const { db, drop } = await emptyTestDatabase();
   await new Migrator({ db, provider: migrations(testSeal) }).migrateToLatest();
   const store = createStore(db, () => 5, testSeal);
   const project = await store.projects.create("test");
-  await store.sandboxes.add(
-    {
-      id: "i1",
-      projectId: project.id,
-      executionId: "e1",
-      nodeId: "n",
-      templateId: "t",
-      buildId: "b",
-      alias: undefined,
-      cpuCount: 1,
-      memoryMB: 128,
-      diskSizeMB: 0,
-      envdVersion: "0",
-      metadata: {},
-      network: undefined,
-      sealedProxyPassword: undefined,
-      internet: undefined,
-      onTimeout: "kill",
-      onTimeoutMemory: true,
-      onResume: "restore",
-      autoResume: false,
-      timeoutSeconds: 1,
-      createdAt: 1,
-      startedAt: 1,
-      endAt: 2,
-      deadlineAt: 10,
-      sealedEnvs: "",
-    },
-    10,
-  );
+  await store.sandboxes.add(newSandbox({ projectId: project.id }), 10);
   const seen = await store.move({ id: "i1", to: "running" });
   if (seen === undefined) throw new Error("not running");
   const first = await store.networks.begin(seen, "sealed 1");

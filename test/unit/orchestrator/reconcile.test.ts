@@ -2,44 +2,12 @@ import { describe, expect, test } from "vitest";
 import { noSuspicions, reconcile, type Suspicions } from "../../../orchestrator/nodes/reconcile.ts";
 import type { SandboxRecord } from "../../../orchestrator/store/sandboxes/record.ts";
 import type { LiveExecution, StoredSnapshot } from "../../../shared/agent-api/routes.ts";
+import { sandboxRecord } from "../../support/sandbox-records.ts";
 
 const grace = { orphanMs: 60_000, missingMs: 10_000 };
 
 function record(over: Partial<SandboxRecord> = {}): SandboxRecord {
-  return {
-    id: "i1",
-    projectId: "p",
-    state: "running",
-    executionId: "e1",
-    nodeId: "n1",
-    address: "10.0.0.2",
-    templateId: "t",
-    buildId: "b",
-    alias: undefined,
-    cpuCount: 1,
-    memoryMB: 128,
-    diskSizeMB: 0,
-    envdVersion: "0.6.13",
-    metadata: {},
-    network: undefined,
-    sealedProxyPassword: undefined,
-    networkVersion: 0,
-    internet: undefined,
-    onTimeout: "kill",
-    onTimeoutMemory: true,
-    onResume: "restore",
-    autoResume: false,
-    timeoutSeconds: 300,
-    createdAt: 0,
-    startedAt: 0,
-    endAt: 300_000,
-    endedAt: undefined,
-    endReason: undefined,
-    snapshot: undefined,
-    capture: undefined,
-    resumption: undefined,
-    ...over,
-  };
+  return sandboxRecord({ createdAt: 0, startedAt: 0, endAt: 300_000, ...over });
 }
 
 function execution(over: Partial<LiveExecution> = {}): LiveExecution {

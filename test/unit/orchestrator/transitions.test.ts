@@ -18,40 +18,14 @@ import { newExecutionId } from "../../../shared/ids.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 import { openTestDatabase, tries } from "../../support/databases.ts";
+import { newSandbox } from "../../support/sandbox-records.ts";
 import { testSeal } from "../../support/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 const ID = "isandbox";
 
 function sandbox(executionId: string, over: Partial<NewSandbox> = {}): NewSandbox {
-  return {
-    id: ID,
-    projectId: "p",
-    executionId,
-    nodeId: "n1",
-    templateId: "t",
-    buildId: "b",
-    alias: undefined,
-    cpuCount: 1,
-    memoryMB: 128,
-    diskSizeMB: 0,
-    envdVersion: "0.6.13",
-    metadata: {},
-    network: undefined,
-    sealedProxyPassword: undefined,
-    internet: undefined,
-    onTimeout: "kill",
-    onTimeoutMemory: true,
-    onResume: "restore",
-    autoResume: false,
-    timeoutSeconds: 300,
-    createdAt: 1,
-    startedAt: 1,
-    endAt: 2,
-    sealedEnvs: "",
-    deadlineAt: 10,
-    ...over,
-  };
+  return newSandbox({ id: ID, executionId, ...over });
 }
 
 /** A world of one sandbox: a node that runs executions, and the platform around it. */
