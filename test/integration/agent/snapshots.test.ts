@@ -215,7 +215,7 @@ describe("a resume", () => {
     const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
     expect(resumed.restored).toBe(RESTORED.includes(step) ? "frozen" : "memory");
     if (RESTORED.includes(step)) expect(onlyPid()).toBe(pid);
-    expectAwake();
+    expectRunning();
     expect(engine.containers.size).toBe(1);
   });
 
@@ -228,7 +228,7 @@ describe("a resume", () => {
     expectPaused(snapshotId);
     expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("frozen");
     expect(onlyPid()).toBe(pid);
-    expectAwake();
+    expectRunning();
   });
 
   test("that was cut keeps its processes over any number of agents, also where frozen ones are evicted at once", async () => {
