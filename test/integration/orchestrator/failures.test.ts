@@ -84,6 +84,22 @@ describe("one node", () => {
     expect((await cluster.ask("GET", "/v2/sandboxes")).body).toEqual([]);
   });
 
+  test("a kill whose node does not answer is still a kill; the next report ends the execution", async () => {
+    const { sandboxID } = (await create()).body as { sandboxID: string };
+    cluster.agent.onStop = never;
+    expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).status).toBe(204);
+    expect(cluster.agent.live.size).toBe(1);
+    await cluster.agent.beat();
+    expect(cluster.agent.live.size).toBe(0);
+  });
+});
+
+describe("a node with the ordinary limits", () => {
+  beforeEach(async () => {
+    cluster = await startCluster();
+  });
+  afterEach(() => cluster.stop());
+
   test("kill wins over a start: the creator gets 409, nothing runs", async () => {
     let run: () => void = () => undefined;
     let resume: () => void = () => undefined;
@@ -104,15 +120,6 @@ describe("one node", () => {
     resume();
     expect((await creating).body).toMatchObject({ code: 409 });
     await nothingRuns(cluster.agents);
-  });
-
-  test("a kill whose node does not answer is still a kill; the next report ends the execution", async () => {
-    const { sandboxID } = (await create()).body as { sandboxID: string };
-    cluster.agent.onStop = never;
-    expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).status).toBe(204);
-    expect(cluster.agent.live.size).toBe(1);
-    await cluster.agent.beat();
-    expect(cluster.agent.live.size).toBe(0);
   });
 });
 
