@@ -84,7 +84,7 @@ const remove = async ({ executionId, snapshotId }: { executionId: string; snapsh
 
 describe("an agent killed in a resume that restores the memory", () => {
   beforeAll(async () => {
-    agent = await realAgent({ SVC_HOT_SECONDS: "0", SVC_TEST_KILL_AT: killAt }, PROGRAM);
+    agent = await realAgent({ SVC_FROZEN_SECONDS: "0", SVC_TEST_KILL_AT: killAt }, PROGRAM);
   });
   afterAll(() => agent.close());
 
@@ -134,7 +134,7 @@ describe("an agent killed in a resume that restores the memory", () => {
 
 describe("an agent killed in a resume that thaws the memory", () => {
   beforeAll(async () => {
-    agent = await realAgent({ SVC_HOT_SECONDS: "3600", SVC_TEST_KILL_AT: killAt }, PROGRAM);
+    agent = await realAgent({ SVC_FROZEN_SECONDS: "3600", SVC_TEST_KILL_AT: killAt }, PROGRAM);
   });
   afterAll(() => agent.close());
 

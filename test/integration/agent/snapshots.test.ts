@@ -268,7 +268,7 @@ describe("a resume", () => {
     expect([...engine.containers.values()].map((one) => one.running)).toEqual([false]);
   });
 
-  test("of a frozen one that does not wake up takes the memory on the disk", async () => {
+  test("of a frozen container that does not answer restores the memory from the disk", async () => {
     const sandbox = await running();
     const { snapshotId } = await parts.captures.pause(sandbox.executionId, capture());
     let failed = false;
