@@ -29,6 +29,8 @@ interface Namespace {
 
 async function makeNamespace(name: string, number: number): Promise<Namespace> {
   const address = `203.0.113.${number * 4 + 2}`;
+  // A run that was killed leaves it behind.
+  await output("ip", "netns", "delete", name).catch(() => undefined);
   await output("ip", "netns", "add", name);
   onTestFinished(async () => void (await output("ip", "netns", "delete", name)));
   await output("ip", "link", "add", `rtest${number}`, "type", "veth", "peer", "name", "eth0", "netns", name);

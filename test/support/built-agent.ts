@@ -1,6 +1,6 @@
 /**
  * `globalSetup` of the tests that start agents of their own: the agent and the egress process as they are installed, built
- * once, because starting them from their sources takes five times as long. SVC_TEST_PROGRAMS names the directory.
+ * once, because starting them from their sources takes five times as long. SVC_TEST_BUILT names the directory.
  */
 
 import { execFileSync } from "node:child_process";
@@ -22,6 +22,6 @@ export function setup(): () => void {
     remove();
     throw error;
   }
-  process.env["SVC_TEST_PROGRAMS"] = directory;
+  process.env["SVC_TEST_BUILT"] = directory;
   return remove;
 }

@@ -65,8 +65,8 @@ export interface RealAgent {
 
 /** What starts the agent that this run has built (`built-agent.ts`). */
 export function builtAgent(): string[] {
-  const directory = process.env["SVC_TEST_PROGRAMS"];
-  if (directory === undefined) throw new Error("SVC_TEST_PROGRAMS is not set: realAgent is for the project docker");
+  const directory = process.env["SVC_TEST_BUILT"];
+  if (directory === undefined) throw new Error("SVC_TEST_BUILT is not set: realAgent is for the project docker");
   return [process.execPath, join(directory, "agent.js")];
 }
 
