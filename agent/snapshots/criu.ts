@@ -1,7 +1,7 @@
 /** Writes memory to disk with runc and CRIU, and runs the page server of a lazy restore. */
 
 import { spawn } from "node:child_process";
-import { readdir, readFile, readlink, realpath, statfs } from "node:fs/promises";
+import { readdir, readFile, readlink, realpath, rmdir, statfs, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
@@ -14,6 +14,11 @@ const DUMP_LIMIT_MS = 120_000;
 /** PATH in which the installed CRIU comes first; the distribution's own may not work. */
 export const CRIU_PATH = "/opt/svc/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const RUNTIME_STATES = "/run/docker";
+/** Where containerd, Docker's own or the machine's, keeps a directory for each task. */
+const TASKS = [
+  "/run/docker/containerd/daemon/io.containerd.runtime.v2.task/moby",
+  "/run/containerd/io.containerd.runtime.v2.task/moby",
+];
 const LISTEN_LIMIT_MS = 5_000;
 /** From the signal that ends a CRIU to its end. */
 const KILL_LIMIT_MS = 10_000;
@@ -137,6 +142,11 @@ export function hostCriu(run: RunCommand): Criu {
       const shims = (args: readonly string[]) =>
         args[0]?.includes("containerd-shim") === true && args.includes(containerId);
       for (const pid of await processesOf(shims)) tryKill(pid);
+      while ((await processesOf(shims)).length > 0) {
+        if (Date.now() > deadline) throw new AppError("unavailable", "the shim of a lost restore did not end in time");
+        await delay(POLL_MS);
+      }
+      await removeTask(containerId);
     },
 
     async settled(directory) {
@@ -179,6 +189,22 @@ async function hasOpen(pid: number, path: string): Promise<boolean> {
   const open = await readdir(directory).catch(() => [] as string[]);
   const paths = await Promise.all(open.map((one) => readlink(join(directory, one)).catch(() => "")));
   return paths.includes(path);
+}
+
+/**
+ * Removes the directory of a task whose shim has ended before it was complete. containerd leaves it when it dies in between,
+ * and then refuses every start of that container ("file exists"). What is mounted or has something in it stays.
+ */
+async function removeTask(containerId: string): Promise<void> {
+  for (const tasks of TASKS) {
+    const directory = join(tasks, containerId);
+    const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
+    for (const entry of entries) {
+      const path = join(directory, entry.name);
+      await (entry.isDirectory() ? rmdir(path) : unlink(path)).catch(() => undefined);
+    }
+    await rmdir(directory).catch(() => undefined);
+  }
 }
 
 /** Docker names the directory after the runtime's kind, which differs between versions. */
