@@ -48,4 +48,6 @@ test("a sandbox whose task directory is left over is resumed with its memory", a
   expect(again.restored).toBe("memory");
   expect((await command(again.address, "cat /tmp/kept")).output).toBe("kept");
   await agent.stop(again.executionId);
+  // Its shim needs that directory until the container is removed.
+  await expect.poll(containers, { timeout: 60_000 }).toEqual([]);
 });
