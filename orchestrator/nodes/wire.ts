@@ -1,4 +1,4 @@
-/** Constructs what the orchestrator knows of its nodes and, once there are sandboxes, what repairs both. */
+/** Constructs the registry of nodes, and later, when the sandboxes' parts exist, the repairs of nodes and sandboxes. */
 
 import type { Metrics } from "../api/prometheus.ts";
 import type { Base } from "../app-parts.ts";

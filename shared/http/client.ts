@@ -32,6 +32,8 @@ export function connect<const C extends Contract>(contract: C, options: ConnectO
     connections: 128,
     pipelining: 1,
     keepAliveTimeout: 60_000,
+    // Without it the server's announcement of its own, ten times longer, would count.
+    keepAliveMaxTimeout: 60_000,
     headersTimeout: 0,
     bodyTimeout: 0,
   });

@@ -61,7 +61,7 @@ describe.each<readonly Program[][]>([[["agent"]], [["orchestrator"]], [["agent",
       if (typeof end === "string") expect(end.trim().split("\n").at(-1)).toBe("30");
       else expect(end).toBeInstanceOf(Error);
       await untilReady(platform);
-      // Whatever result the client got, the command itself was not interrupted.
+      // The kill did not interrupt the command, also when the client got an error.
       await expect.poll(() => sandbox.files.exists("finished"), { timeout: 15_000 }).toBe(true);
     }, 120_000);
 

@@ -68,7 +68,7 @@ const actions = {
     agent.call.checkpointExecution({ params: { executionId }, body: { snapshotId, memory: true } }),
 };
 
-/** Ends the sandbox whatever holds its processes. */
+/** Ends the sandbox, also when CRIU holds its processes. */
 async function killFirstProcess(sandboxId: string): Promise<void> {
   const { stdout } = await run("docker", ["inspect", "-f", "{{.State.Pid}}", `svc-${sandboxId}`]);
   process.kill(Number(stdout), "SIGKILL");

@@ -1,6 +1,6 @@
 /**
  * The agent is killed in a resume with memory, at exact steps, while the restored processes write on to a file that they
- * have open: the next resume has all that they did, whatever was reached.
+ * have open: at each step the next resume keeps all that they wrote.
  */
 
 import { execFile } from "node:child_process";

@@ -24,7 +24,7 @@ export interface DialledOptions {
   onOpen(socket: Socket): void;
 }
 
-/** What the agent knows of one connection. */
+/** The agent's record of one connection. */
 interface Kept {
   idle: boolean;
   /** How long it may be idle after the current response, milliseconds; 0: it is closed then. */

@@ -130,7 +130,7 @@ describe("frozen containers", () => {
     expect(planEviction({ ...view, freeMemory: 4 })).toEqual(["older"]);
   });
 
-  test("stay, whatever time and memory say, when their processes have run since their memory was stored", () => {
+  test("stay beyond their time and when memory is short, if their processes have run since their memory was stored", () => {
     const ran = kept.map((one) => ({ ...one, ran: true }));
     expect(planEviction({ ...view, kept: ran, keepMs: 50, freeMemory: 4 })).toEqual([]);
   });

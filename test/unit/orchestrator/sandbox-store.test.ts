@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createStore } from "../../../orchestrator/store/store.ts";
 import { newExecutionId, newSandboxId, newUuid } from "../../../shared/ids.ts";
 import { openTestDatabase } from "../../support/databases.ts";
+import { newSandbox } from "../../support/sandbox-records.ts";
 import { testSeal } from "../../support/test-seal.ts";
 
 async function openPaused(count: number) {
@@ -17,30 +18,15 @@ async function openPaused(count: number) {
   for (let made = 0; made < count; made++) {
     const id = newSandboxId();
     await store.sandboxes.add(
-      {
+      newSandbox({
         id,
         projectId: project.id,
         executionId: newExecutionId(),
-        nodeId: "n1",
         templateId: base.templateId,
         buildId: base.id,
-        alias: undefined,
         ...facts,
-        metadata: {},
-        network: undefined,
-        sealedProxyPassword: undefined,
-        internet: undefined,
-        onTimeout: "kill",
-        onTimeoutMemory: true,
-        onResume: "restore",
-        autoResume: false,
-        timeoutSeconds: 300,
-        createdAt: 1,
-        startedAt: 1,
-        endAt: 2,
-        deadlineAt: 10,
         sealedEnvs: testSeal.close("{}", id),
-      },
+      }),
       count,
     );
     const snapshotId = newUuid();
