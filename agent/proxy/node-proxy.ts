@@ -23,7 +23,7 @@ import type { Client } from "../../shared/proxy/listening/client.ts";
 import { listen } from "../../shared/proxy/listening/listen.ts";
 import { headerValue } from "../../shared/proxy/raw-headers.ts";
 import { dialTcp, secure } from "../../shared/proxy/sending/dial.ts";
-import type { Failure, ForwardPlan, Way } from "../../shared/proxy/sending/forward-plan.ts";
+import type { Failure, ForwardPlan, NextHop } from "../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../shared/proxy/sending/forwarder.ts";
 import { dialLoopback } from "./loopback-tunnel.ts";
 
@@ -124,7 +124,7 @@ const TLS_LOWER = TLS_HEADER.toLowerCase();
 
 function planFor(route: NodeRoute, port: number, tlsName: string | undefined, path: string): ForwardPlan {
   const envd = port === ENVD_PORT;
-  const way: Way = {
+  const nextHop: NextHop = {
     key: tlsName === undefined ? `${port}` : `${port} tls ${tlsName}`,
     dial: (signal) => dial(route, port, tlsName, signal),
     added: [],
@@ -136,7 +136,7 @@ function planFor(route: NodeRoute, port: number, tlsName: string | undefined, pa
     executionId: route.executionId,
     path,
     edits: { drops: (name) => ROUTING_HEADERS.has(name) },
-    ways: [way],
+    nextHops: [nextHop],
     // Reserved for this proxy: a sandbox that set it would speak for the platform.
     keepsBack: (name) => name === PROXY_ERROR_HEADER,
     framesErrors: false,

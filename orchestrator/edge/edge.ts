@@ -202,17 +202,20 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   }
 
   function planFor(visit: Visit, route: EdgeRoute, port: number): ForwardPlan {
-    const { ways, host, drops } = planner.prepare(route, port);
+    const { nextHops, host, drops } = planner.prepare(route, port);
     const { path } = visit.visitor;
     return {
       executionId: route.executionId,
       path,
       edits: { drops, host: host ?? visit.visitor.absoluteHost },
       // The original host name belongs to one request, so the prepared target does not hold it.
-      ways:
+      nextHops:
         host === undefined
-          ? ways
-          : ways.map((way) => ({ ...way, added: [...way.added, "X-Forwarded-Host", visit.visitor.hosts[0] ?? ""] })),
+          ? nextHops
+          : nextHops.map((nextHop) => ({
+              ...nextHop,
+              added: [...nextHop.added, "X-Forwarded-Host", visit.visitor.hosts[0] ?? ""],
+            })),
       keepsBack: keepsNothing,
       framesErrors: true,
       refuse: (_client, failure) => failed(visit, route, port, failure),

@@ -12,7 +12,7 @@ import {
   TLS_HEADER,
 } from "../../shared/proxy/hop-contract.ts";
 import { dialTcp, secure } from "../../shared/proxy/sending/dial.ts";
-import type { Way } from "../../shared/proxy/sending/forward-plan.ts";
+import type { NextHop } from "../../shared/proxy/sending/forward-plan.ts";
 import type { EdgeRoute } from "./sandbox-lookup.ts";
 import { hostName } from "./target.ts";
 import { TRAFFIC_TOKEN_HEADERS } from "./visitor.ts";
@@ -28,7 +28,7 @@ const MAX_PREPARED_PORTS = 64;
 
 /** What all requests to one port of one execution share. */
 export interface PreparedPort {
-  readonly ways: readonly Way[];
+  readonly nextHops: readonly NextHop[];
   /** `Host` for the server, where the sandbox masks it. */
   readonly host: string | undefined;
   readonly drops: (name: string, value: string) => boolean;
@@ -66,7 +66,7 @@ function prepare(route: EdgeRoute, port: number, nodeToken: string): PreparedPor
   const node = throughNode(route, port, serverName, nodeToken);
   return {
     host,
-    ways: route.sameHost ? [direct(route, port, serverName), node] : [node],
+    nextHops: route.sameHost ? [direct(route, port, serverName), node] : [node],
     drops(name, value) {
       if (ROUTING_HEADERS.has(name) || TRAFFIC_TOKEN_HEADERS.has(name)) return true;
       if (envd) return false;
@@ -81,7 +81,7 @@ function serverNameOf(host: string | undefined): string {
   return host === undefined ? DEFAULT_SERVER_NAME : hostName(host);
 }
 
-function direct(route: EdgeRoute, port: number, serverName: string | undefined): Way {
+function direct(route: EdgeRoute, port: number, serverName: string | undefined): NextHop {
   const target = { host: route.address, port, timeoutMs: DIAL_TIMEOUT_MS };
   const envd = port === ENVD_PORT;
   return {
@@ -97,7 +97,7 @@ function direct(route: EdgeRoute, port: number, serverName: string | undefined):
   };
 }
 
-function throughNode(route: EdgeRoute, port: number, serverName: string | undefined, nodeToken: string): Way {
+function throughNode(route: EdgeRoute, port: number, serverName: string | undefined, nodeToken: string): NextHop {
   const proxy = new URL(route.proxyUrl);
   const target = {
     host: proxy.hostname.replace(/^\[|\]$/g, ""),

@@ -42,8 +42,8 @@ static int open_inside(int directory, const char *path, int flags, mode_t mode) 
   if (found < 0) return -1;
   if (!found) return (int)syscall(SYS_openat, directory, by_name(path, name), flags, mode);
   int file = walk_open(root, rest, (unsigned long)flags, mode, (flags & O_CREAT) ? RESOLVE_NO_SYMLINKS : 0);
-  struct way way = { .opened = opened ? root : -1 };
-  return (int)way_end(&way, file);
+  struct resolved_path at = { .opened = opened ? root : -1 };
+  return (int)resolve_end(&at, file);
 }
 
 #define MODE_OF(flags, mode)                              \
@@ -88,13 +88,13 @@ EXPORTED DIR *opendir(const char *path) {
 
 /* Makes a call with `path` resolved; the kind says what the last part of the path may be. */
 #define ON(kind, directory, path, call)                \
-  struct way way;                                      \
-  if (way_##kind(&way, directory, path)) return -1;    \
-  return (int)way_end(&way, call)
+  struct resolved_path at;                             \
+  if (resolve_##kind(&at, directory, path)) return -1; \
+  return (int)resolve_end(&at, call)
 
 EXPORTED int unlinkat(int directory, const char *path, int flags) {
   if (links_stays(path)) return 0;
-  ON(to_new, directory, path, syscall(SYS_unlinkat, way.directory, way.path, flags));
+  ON(to_new, directory, path, syscall(SYS_unlinkat, at.directory, at.path, flags));
 }
 
 EXPORTED int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
@@ -107,30 +107,30 @@ EXPORTED int remove(const char *path) {
 }
 
 EXPORTED int mkdirat(int directory, const char *path, mode_t mode) {
-  ON(to_new, directory, path, syscall(SYS_mkdirat, way.directory, way.path, mode));
+  ON(to_new, directory, path, syscall(SYS_mkdirat, at.directory, at.path, mode));
 }
 
 EXPORTED int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }
 
 EXPORTED int mknodat(int directory, const char *path, mode_t mode, dev_t device) {
-  ON(to_new, directory, path, syscall(SYS_mknodat, way.directory, way.path, mode, (unsigned)device));
+  ON(to_new, directory, path, syscall(SYS_mknodat, at.directory, at.path, mode, (unsigned)device));
 }
 
 EXPORTED int mknod(const char *path, mode_t mode, dev_t device) { return mknodat(AT_FDCWD, path, mode, device); }
 
 EXPORTED int symlinkat(const char *target, int directory, const char *path) {
-  ON(to_new, directory, path, syscall(SYS_symlinkat, target, way.directory, way.path));
+  ON(to_new, directory, path, syscall(SYS_symlinkat, target, at.directory, at.path));
 }
 
 EXPORTED int symlink(const char *target, const char *path) { return symlinkat(target, AT_FDCWD, path); }
 
 /* Both paths are resolved by name. With AT_EMPTY_PATH the source is a descriptor and stays unchanged. */
 static int two_names(int number, int from, const char *old, int to, const char *new, int flags) {
-  struct way source, goal;
-  if (way_to_new(&source, from, old)) return -1;
-  if (way_to_new(&goal, to, new)) return (int)way_end(&source, -1);
+  struct resolved_path source, goal;
+  if (resolve_to_new(&source, from, old)) return -1;
+  if (resolve_to_new(&goal, to, new)) return (int)resolve_end(&source, -1);
   long result = syscall(number, source.directory, source.path, goal.directory, goal.path, flags);
-  return (int)way_end(&source, way_end(&goal, result));
+  return (int)resolve_end(&source, resolve_end(&goal, result));
 }
 
 EXPORTED int linkat(int from, const char *old, int to, const char *new, int flags) {
@@ -150,25 +150,25 @@ EXPORTED int rename(const char *old, const char *new) { return renameat2(AT_FDCW
 
 /* Not every kernel can change a mode by an O_PATH descriptor, so a link at the end of the path is refused. */
 EXPORTED int fchmodat(int directory, const char *path, mode_t mode, int flags) {
-  struct way way;
-  if (way_to_new(&way, directory, path)) return -1;
+  struct resolved_path at;
+  if (resolve_to_new(&at, directory, path)) return -1;
   struct stat about;
   long result;
-  if (way.opened < 0) result = syscall(SYS_fchmodat, directory, path, mode, flags);
-  else if (syscall(SYS_newfstatat, way.directory, way.path, &about, AT_SYMLINK_NOFOLLOW)) result = -1;
+  if (at.opened < 0) result = syscall(SYS_fchmodat, directory, path, mode, flags);
+  else if (syscall(SYS_newfstatat, at.directory, at.path, &about, AT_SYMLINK_NOFOLLOW)) result = -1;
   else if (S_ISLNK(about.st_mode)) errno = ELOOP, result = -1;
-  else result = syscall(SYS_fchmodat, way.directory, way.path, mode);
-  return (int)way_end(&way, result);
+  else result = syscall(SYS_fchmodat, at.directory, at.path, mode);
+  return (int)resolve_end(&at, result);
 }
 
 EXPORTED int chmod(const char *path, mode_t mode) { return fchmodat(AT_FDCWD, path, mode, 0); }
 
 EXPORTED int fchownat(int directory, const char *path, uid_t user, gid_t group, int flags) {
   if (flags & AT_SYMLINK_NOFOLLOW) {
-    ON(to_new, directory, path, syscall(SYS_fchownat, way.directory, way.path, user, group, flags));
+    ON(to_new, directory, path, syscall(SYS_fchownat, at.directory, at.path, user, group, flags));
   }
   ON(to_target, directory, path,
-     syscall(SYS_fchownat, way.directory, way.path, user, group, way.opened < 0 ? flags : AT_EMPTY_PATH));
+     syscall(SYS_fchownat, at.directory, at.path, user, group, at.opened < 0 ? flags : AT_EMPTY_PATH));
 }
 
 EXPORTED int chown(const char *path, uid_t user, gid_t group) { return fchownat(AT_FDCWD, path, user, group, 0); }
@@ -181,15 +181,15 @@ EXPORTED int lutimes(const char *path, const struct timeval times[2]) {
   struct timespec exact[2];
   for (int i = 0; times && i < 2; i++) exact[i] = (struct timespec){ times[i].tv_sec, times[i].tv_usec * 1000 };
   ON(to_new, AT_FDCWD, path,
-     syscall(SYS_utimensat, way.directory, way.path, times ? exact : NULL, AT_SYMLINK_NOFOLLOW));
+     syscall(SYS_utimensat, at.directory, at.path, times ? exact : NULL, AT_SYMLINK_NOFOLLOW));
 }
 
 static int status_of(int directory, const char *path, struct stat *about, int flags) {
   if (flags & AT_SYMLINK_NOFOLLOW) {
-    ON(to_name, directory, path, syscall(SYS_newfstatat, way.directory, way.path, about, flags));
+    ON(to_name, directory, path, syscall(SYS_newfstatat, at.directory, at.path, about, flags));
   }
   ON(to_target, directory, path,
-     syscall(SYS_newfstatat, way.directory, way.path, about, way.opened < 0 ? flags : flags | AT_EMPTY_PATH));
+     syscall(SYS_newfstatat, at.directory, at.path, about, at.opened < 0 ? flags : flags | AT_EMPTY_PATH));
 }
 
 EXPORTED int fstatat(int directory, const char *path, struct stat *about, int flags) {
@@ -214,51 +214,51 @@ EXPORTED int lstat64(const char *path, struct stat64 *about) { return lstat(path
 
 EXPORTED int statfs(const char *path, struct statfs *about) {
   ON(to_target, AT_FDCWD, path,
-     way.opened < 0 ? syscall(SYS_statfs, path, about) : syscall(SYS_fstatfs, way.opened, about));
+     at.opened < 0 ? syscall(SYS_statfs, path, about) : syscall(SYS_fstatfs, at.opened, about));
 }
 
 EXPORTED int statfs64(const char *path, struct statfs64 *about) { return statfs(path, (struct statfs *)about); }
 
 EXPORTED int faccessat(int directory, const char *path, int mode, int flags) {
   ON(to_target, directory, path,
-     way.opened < 0 && !flags
+     at.opened < 0 && !flags
        ? syscall(SYS_faccessat, directory, path, mode)
-       : syscall(SYS_faccessat2, way.directory, way.path, mode, way.opened < 0 ? flags : flags | AT_EMPTY_PATH));
+       : syscall(SYS_faccessat2, at.directory, at.path, mode, at.opened < 0 ? flags : flags | AT_EMPTY_PATH));
 }
 
 EXPORTED int access(const char *path, int mode) { return faccessat(AT_FDCWD, path, mode, 0); }
 
 EXPORTED ssize_t readlinkat(int directory, const char *path, char *text, size_t size) {
-  ON(to_name, directory, path, syscall(SYS_readlinkat, way.directory, way.path, text, size));
+  ON(to_name, directory, path, syscall(SYS_readlinkat, at.directory, at.path, text, size));
 }
 
 EXPORTED ssize_t readlink(const char *path, char *text, size_t size) { return readlinkat(AT_FDCWD, path, text, size); }
 
 EXPORTED int chdir(const char *path) {
   char name[PATH_MAX];
-  struct way way;
-  if (way_to_target(&way, AT_FDCWD, path)) return -1;
-  long result = way.opened < 0 ? syscall(SYS_chdir, by_name(path, name)) : syscall(SYS_fchdir, way.opened);
+  struct resolved_path at;
+  if (resolve_to_target(&at, AT_FDCWD, path)) return -1;
+  long result = at.opened < 0 ? syscall(SYS_chdir, by_name(path, name)) : syscall(SYS_fchdir, at.opened);
   if (!result) links_work_here();
-  return (int)way_end(&way, result);
+  return (int)resolve_end(&at, result);
 }
 
 /* Passes the file to the kernel as /proc/self/fd/N of this process. */
-#define BY_DESCRIPTOR(name, way, path)                                          \
-  char name##_[32];                                                             \
-  snprintf(name##_, sizeof name##_, "/proc/self/fd/%d", (way).opened);          \
-  const char *name = (way).opened < 0 ? (path) : name##_
+#define BY_DESCRIPTOR(name, at, path)                                 \
+  char name##_[32];                                                   \
+  snprintf(name##_, sizeof name##_, "/proc/self/fd/%d", (at).opened); \
+  const char *name = (at).opened < 0 ? (path) : name##_
 
 EXPORTED int inotify_add_watch(int inotify, const char *path, uint32_t mask) {
-  struct way way;
-  if (way_to_target(&way, AT_FDCWD, path)) return -1;
-  BY_DESCRIPTOR(there, way, path);
-  return (int)way_end(&way, syscall(SYS_inotify_add_watch, inotify, there, mask));
+  struct resolved_path at;
+  if (resolve_to_target(&at, AT_FDCWD, path)) return -1;
+  BY_DESCRIPTOR(there, at, path);
+  return (int)resolve_end(&at, syscall(SYS_inotify_add_watch, inotify, there, mask));
 }
 
 EXPORTED int fanotify_mark(int fanotify, unsigned flags, uint64_t mask, int directory, const char *path) {
-  struct way way;
-  if (way_to_target(&way, directory, path)) return -1;
-  BY_DESCRIPTOR(there, way, path);
-  return (int)way_end(&way, syscall(SYS_fanotify_mark, fanotify, flags, mask, directory, there));
+  struct resolved_path at;
+  if (resolve_to_target(&at, directory, path)) return -1;
+  BY_DESCRIPTOR(there, at, path);
+  return (int)resolve_end(&at, syscall(SYS_fanotify_mark, fanotify, flags, mask, directory, there));
 }

@@ -114,53 +114,55 @@ int walk_root(int directory, const char *path, int *root, int *opened, const cha
   return 1;
 }
 
-static int to_parent(struct way *way, int directory, const char *path, unsigned long beyond) {
+static int to_parent(struct resolved_path *at, int directory, const char *path, unsigned long beyond) {
   int root, opened;
   const char *rest;
-  way->directory = directory;
-  way->path = path;
-  way->opened = -1;
+  at->directory = directory;
+  at->path = path;
+  at->opened = -1;
   int found = walk_root(directory, path, &root, &opened, &rest);
   if (found <= 0) return found;
-  way->opened = walk_parent(root, rest, beyond, way->name);
-  way->directory = way->opened;
-  way->path = way->name;
+  at->opened = walk_parent(root, rest, beyond, at->name);
+  at->directory = at->opened;
+  at->path = at->name;
   if (opened) {
     int reason = errno;
     close(root);
     errno = reason;
   }
-  return way->opened < 0 ? -1 : 0;
+  return at->opened < 0 ? -1 : 0;
 }
 
-int way_to_name(struct way *way, int directory, const char *path) { return to_parent(way, directory, path, 0); }
-
-int way_to_new(struct way *way, int directory, const char *path) {
-  return to_parent(way, directory, path, RESOLVE_NO_SYMLINKS);
+int resolve_to_name(struct resolved_path *at, int directory, const char *path) {
+  return to_parent(at, directory, path, 0);
 }
 
-int way_to_target(struct way *way, int directory, const char *path) {
+int resolve_to_new(struct resolved_path *at, int directory, const char *path) {
+  return to_parent(at, directory, path, RESOLVE_NO_SYMLINKS);
+}
+
+int resolve_to_target(struct resolved_path *at, int directory, const char *path) {
   int root, opened;
   const char *rest;
-  way->directory = directory;
-  way->path = path;
-  way->opened = -1;
+  at->directory = directory;
+  at->path = path;
+  at->opened = -1;
   int found = walk_root(directory, path, &root, &opened, &rest);
   if (found <= 0) return found;
-  way->opened = walk_open(root, rest, O_PATH | O_CLOEXEC, 0, 0);
-  way->directory = way->opened;
-  way->path = "";
+  at->opened = walk_open(root, rest, O_PATH | O_CLOEXEC, 0, 0);
+  at->directory = at->opened;
+  at->path = "";
   if (opened) {
     int reason = errno;
     close(root);
     errno = reason;
   }
-  return way->opened < 0 ? -1 : 0;
+  return at->opened < 0 ? -1 : 0;
 }
 
-long way_end(struct way *way, long result) {
+long resolve_end(struct resolved_path *at, long result) {
   int reason = errno;
-  if (way->opened >= 0) close(way->opened);
+  if (at->opened >= 0) close(at->opened);
   errno = reason;
   return result;
 }

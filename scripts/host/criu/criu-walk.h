@@ -6,7 +6,7 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 /* Where a call goes instead: the directory and the path of an `…at` call. */
-struct way {
+struct resolved_path {
   int directory;
   const char *path;
   int opened;
@@ -22,12 +22,12 @@ int walk_parent(int root, const char *path, unsigned long beyond, char name[NAME
 /* Each resolves a path and returns 0, or -1 with errno. A path that no sandbox could influence stays unchanged.
  * to_name ends at the last part, which may be a link; to_new is for creating and removing, and follows no link at the
  * end; to_target follows a link at the end too and leaves an empty path, for AT_EMPTY_PATH. */
-int way_to_name(struct way *way, int directory, const char *path);
-int way_to_new(struct way *way, int directory, const char *path);
-int way_to_target(struct way *way, int directory, const char *path);
+int resolve_to_name(struct resolved_path *at, int directory, const char *path);
+int resolve_to_new(struct resolved_path *at, int directory, const char *path);
+int resolve_to_target(struct resolved_path *at, int directory, const char *path);
 
 /* Closes the directory that was opened for the path. Keeps errno and returns `result`. */
-long way_end(struct way *way, long result);
+long resolve_end(struct resolved_path *at, long result);
 
 /* A root of a sandbox and a path to be resolved in it: 1, and the descriptor is the caller's if `*opened` says so;
  * 0 where this is another kind of path; -1 with errno. */

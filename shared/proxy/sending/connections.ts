@@ -6,9 +6,9 @@
 import type { Socket } from "node:net";
 import { DialledAgent } from "./agents.ts";
 import { cut } from "./cut.ts";
-import type { Way } from "./forward-plan.ts";
+import type { NextHop } from "./forward-plan.ts";
 
-/** For one way of one execution. */
+/** For one next hop of one execution. */
 export interface UpstreamAgents {
   readonly keeping: DialledAgent;
   readonly single: DialledAgent;
@@ -35,19 +35,19 @@ export class Connections {
     return size;
   }
 
-  agents(executionId: string, way: Way): UpstreamAgents {
+  agents(executionId: string, nextHop: NextHop): UpstreamAgents {
     const { agents } = this.#of(executionId);
-    let found = agents.get(way.key);
+    let found = agents.get(nextHop.key);
     if (found === undefined) {
       const common = {
-        dial: (signal: AbortSignal) => way.dial(signal),
+        dial: (signal: AbortSignal) => nextHop.dial(signal),
         onOpen: (socket: Socket) => this.#hold(executionId, socket),
       };
       found = {
         keeping: new DialledAgent({ ...common, keeps: true }),
         single: new DialledAgent({ ...common, keeps: false }),
       };
-      agents.set(way.key, found);
+      agents.set(nextHop.key, found);
     }
     return found;
   }

@@ -1,4 +1,4 @@
-/** One request of a client carried to a server: which way, on which connection, what if that fails, and how it ends. */
+/** One request of a client carried to a server: by which next hop, on which connection, what if that fails, and how it ends. */
 
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -10,7 +10,7 @@ import { isRepeatable, openCall } from "./call.ts";
 import type { Connections } from "./connections.ts";
 import { cut } from "./cut.ts";
 import { ended } from "./ended.ts";
-import type { Failure, ForwardPlan, Way } from "./forward-plan.ts";
+import type { Failure, ForwardPlan, NextHop } from "./forward-plan.ts";
 import { keepFor } from "./keep.ts";
 import { proxyFailure } from "./proxy-failure.ts";
 import { RequestBody } from "./request-body.ts";
@@ -29,7 +29,7 @@ export interface ExchangeHost {
 
 /** One request on one connection. */
 interface Attempt {
-  readonly way: Way;
+  readonly nextHop: NextHop;
   readonly agent: DialledAgent;
   readonly outgoing: OutgoingHead;
 }
@@ -46,7 +46,7 @@ export class Exchange {
   readonly #host: ExchangeHost;
   /** Ends what is being dialled; most requests find an open connection. */
   #dialling: AbortController | undefined;
-  #way = 0;
+  #hopIndex = 0;
   #call: ClientRequest | undefined;
   #upgrading: Upgrading | undefined;
   #body: RequestBody | undefined;
@@ -92,15 +92,15 @@ export class Exchange {
   // --- towards the server
 
   #take(fresh = false): void {
-    const way = this.plan.ways[this.#way];
-    const outgoing = way === undefined ? undefined : this.#compose(way);
-    if (way === undefined || outgoing === undefined) return;
-    const { keeping, single } = this.#host.connections.agents(this.plan.executionId, way);
+    const nextHop = this.plan.nextHops[this.#hopIndex];
+    const outgoing = nextHop === undefined ? undefined : this.#compose(nextHop);
+    if (nextHop === undefined || outgoing === undefined) return;
+    const { keeping, single } = this.#host.connections.agents(this.plan.executionId, nextHop);
     if (fresh) keeping.dropIdle(true);
-    const keeps = this.#client.upgrade === undefined && (way.ours || isRepeatable(this.#client.request, outgoing));
+    const keeps = this.#client.upgrade === undefined && (nextHop.ours || isRepeatable(this.#client.request, outgoing));
     // A server that serves one connection at a time would not look at a fresh one while it holds an idle one.
     if (!keeps) keeping.dropIdle(false);
-    const attempt = { way, agent: keeps ? keeping : single, outgoing };
+    const attempt = { nextHop, agent: keeps ? keeping : single, outgoing };
     try {
       if (this.#client.upgrade === undefined) this.#send(attempt);
       else this.#switch(attempt);
@@ -109,11 +109,11 @@ export class Exchange {
     }
   }
 
-  #compose(way: Way): OutgoingHead | undefined {
+  #compose(nextHop: NextHop): OutgoingHead | undefined {
     try {
       const { edits, path } = this.plan;
       const { method = "GET", rawHeaders } = this.#client.request;
-      const hop = { added: way.added, upgrade: this.#client.upgrade?.protocol };
+      const hop = { added: nextHop.added, upgrade: this.#client.upgrade?.protocol };
       return outgoingHead({ method, path, rawHeaders }, edits, hop);
     } catch (error) {
       if (!(error instanceof UnforwardableError)) throw error;
@@ -184,7 +184,7 @@ export class Exchange {
     return false;
   }
 
-  #onAnswer(call: ClientRequest, answer: IncomingMessage, { way, agent }: Attempt): void {
+  #onAnswer(call: ClientRequest, answer: IncomingMessage, { nextHop, agent }: Attempt): void {
     answer.on("error", ignore);
     if (this.#done) {
       call.destroy();
@@ -193,7 +193,7 @@ export class Exchange {
     this.#answer = answer;
     // Node takes it from the answer when that has ended.
     const { socket } = answer;
-    const failure = way.proxied ? proxyFailure(answer) : undefined;
+    const failure = nextHop.proxied ? proxyFailure(answer) : undefined;
     if (failure !== undefined) {
       this.#fail(failure);
       return;
@@ -213,17 +213,17 @@ export class Exchange {
       this.#relay = relay;
       // `onGone` watches the response of a plain request; a request to upgrade has one only now.
       if (this.#client.upgrade !== undefined) response.on("close", () => this.#finish());
-      answer.on("end", () => this.#onEnd({ call, answer, socket }, agent, way));
+      answer.on("end", () => this.#onEnd({ call, answer, socket }, agent, nextHop));
       answer.on("close", () => this.#onLost());
       relay.body(answer);
       if (answer.destroyed && !answer.complete) this.#onLost();
     });
   }
 
-  #onEnd({ call, answer, socket }: Answered, agent: DialledAgent, way: Way): void {
+  #onEnd({ call, answer, socket }: Answered, agent: DialledAgent, nextHop: NextHop): void {
     if (this.#done || !answer.complete) return;
     const whole = this.#body === undefined || this.#body.surelyRead;
-    if (whole) agent.mayKeep(socket, keepFor(answer, way.idleMs));
+    if (whole) agent.mayKeep(socket, keepFor(answer, nextHop.idleMs));
     const relay = this.#relay;
     this.#call = undefined;
     this.#finish();
@@ -234,12 +234,12 @@ export class Exchange {
 
   // --- endings
 
-  #onError(call: ClientRequest, error: Error, { way, outgoing }: Attempt): void {
+  #onError(call: ClientRequest, error: Error, { nextHop, outgoing }: Attempt): void {
     // After the head of an answer its own end tells.
     if (this.#done || this.#response !== undefined) return;
     this.#body?.stop();
     if (error instanceof DialError) {
-      this.#onUndialable(way);
+      this.#onUndialable(nextHop);
     } else if (
       call.reusedSocket &&
       !this.#retried &&
@@ -254,14 +254,14 @@ export class Exchange {
     }
   }
 
-  #onUndialable(way: Way): void {
-    if (this.#way + 1 < this.plan.ways.length) {
-      this.#way++;
+  #onUndialable(nextHop: NextHop): void {
+    if (this.#hopIndex + 1 < this.plan.nextHops.length) {
+      this.#hopIndex++;
       this.#take();
       return;
     }
     // A proxy that cannot be dialled says nothing of the server, unless the server itself was tried before.
-    this.#fail({ is: way.proxied && this.#way === 0 ? "unreachable" : "closed" });
+    this.#fail({ is: nextHop.proxied && this.#hopIndex === 0 ? "unreachable" : "closed" });
   }
 
   /** The connection ended before the response did. */

@@ -4,8 +4,8 @@ import type { Socket } from "node:net";
 import type { Client } from "../listening/client.ts";
 import type { HeaderEdits } from "../raw-headers.ts";
 
-/** One way to the server; the next one is tried when this one cannot be dialled. */
-export interface Way {
+/** The server itself, or a proxy in front of it. When it cannot be dialled, the next one of the plan is tried. */
+export interface NextHop {
   /** Connections with the same key, in one execution, lead to the same server. */
   readonly key: string;
   dial(signal: AbortSignal): Promise<Socket>;
@@ -24,7 +24,7 @@ export interface Way {
 }
 
 export type Failure =
-  /** No way could be dialled, and the last answer is that nothing listens. */
+  /** No next hop could be dialled, and the last answer is that nothing listens. */
   | { readonly is: "closed" }
   /** The next hop itself cannot be reached, so nothing is known of the server. */
   | { readonly is: "unreachable" }
@@ -41,7 +41,7 @@ export interface ForwardPlan {
   /** Origin-form, or `*`. */
   readonly path: string;
   readonly edits: HeaderEdits;
-  readonly ways: readonly Way[];
+  readonly nextHops: readonly NextHop[];
   /** Lower-case names of response headers and trailers that stop here. */
   readonly keepsBack: (name: string) => boolean;
   /** Connect streams that are cut off end with an error frame; false leaves them cut for the hop before to see. */

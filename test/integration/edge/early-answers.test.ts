@@ -20,9 +20,9 @@ function upload(port: number, headers: Record<string, string>): Promise<number> 
 }
 
 test.each([
-  { way: "straight to the container", sameHost: true },
-  { way: "through the node's proxy", sameHost: false },
-])("an answer that comes while its upload is under way reaches the client, $way", async ({ sameHost }) => {
+  { route: "straight to the container", sameHost: true },
+  { route: "through the node's proxy", sameHost: false },
+])("an answer that comes while its upload is under way reaches the client, $route", async ({ sameHost }) => {
   const door = await openFrontDoor({ sameHost });
   onTestFinished(() => door.stop());
   const route = door.add();

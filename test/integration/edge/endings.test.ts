@@ -27,9 +27,9 @@ function envelopes(bytes: Buffer): [number, string][] {
 }
 
 describe.each([
-  { way: "straight", sameHost: true },
-  { way: "through the node", sameHost: false },
-])("when a sandbox ends, reached $way,", ({ sameHost }) => {
+  { route: "straight", sameHost: true },
+  { route: "through the node", sameHost: false },
+])("when a sandbox ends, reached $route,", ({ sameHost }) => {
   let door: FrontDoor;
   let route: EdgeRoute;
   let backend: Backend;

@@ -19,9 +19,9 @@ import {
 } from "./front-door.ts";
 
 describe.each([
-  { way: "straight to the container", sameHost: true },
-  { way: "through the node's proxy", sameHost: false },
-])("a request forwarded $way", ({ sameHost }) => {
+  { route: "straight to the container", sameHost: true },
+  { route: "through the node's proxy", sameHost: false },
+])("a request forwarded $route", ({ sameHost }) => {
   let door: FrontDoor;
   let route: EdgeRoute;
   beforeAll(async () => {

@@ -12,9 +12,9 @@ async function visit(port: number, request: string): Promise<void> {
 }
 
 test.each([
-  { way: "straight to the container", sameHost: true },
-  { way: "through the node's proxy", sameHost: false },
-])("bytes of a body that a server leaves unread are never read as a request, $way", async ({ sameHost }) => {
+  { route: "straight to the container", sameHost: true },
+  { route: "through the node's proxy", sameHost: false },
+])("bytes of a body that a server leaves unread are never read as a request, $route", async ({ sameHost }) => {
   const door = await openFrontDoor({ sameHost });
   onTestFinished(() => door.stop());
   const route = door.add();

@@ -19,9 +19,9 @@ import {
 const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n";
 
 describe.each([
-  { way: "straight to the container", sameHost: true },
-  { way: "through the node's proxy", sameHost: false },
-])("an upgrade $way", ({ sameHost }) => {
+  { route: "straight to the container", sameHost: true },
+  { route: "through the node's proxy", sameHost: false },
+])("an upgrade $route", ({ sameHost }) => {
   let door: FrontDoor;
   let route: EdgeRoute;
   beforeAll(async () => {

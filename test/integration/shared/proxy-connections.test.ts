@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { listen } from "../../../shared/proxy/listening/listen.ts";
 import { dialTcp } from "../../../shared/proxy/sending/dial.ts";
-import type { Way } from "../../../shared/proxy/sending/forward-plan.ts";
+import type { NextHop } from "../../../shared/proxy/sending/forward-plan.ts";
 import { Forwarder } from "../../../shared/proxy/sending/forwarder.ts";
 import { RawClient, rawBackend } from "../edge/front-door.ts";
 
@@ -14,7 +14,7 @@ const REQUEST = "GET / HTTP/1.1\r\nHost: server\r\n\r\n";
 const ANSWER = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /** A proxy whose only way is this one, and a client of it. */
-async function proxied(way: Pick<Way, "dial" | "idleMs">): Promise<RawClient> {
+async function proxied(nextHop: Pick<NextHop, "dial" | "idleMs">): Promise<RawClient> {
   const forwarder = new Forwarder({ lossGraceMs: 0 });
   const inbound = await listen("127.0.0.1", 0, {
     refusalHeaders: "",
@@ -24,7 +24,7 @@ async function proxied(way: Pick<Way, "dial" | "idleMs">): Promise<RawClient> {
           executionId: "execution",
           path: "/",
           edits: { drops: () => false },
-          ways: [{ key: "server", added: [], ours: false, proxied: false, ...way }],
+          nextHops: [{ key: "server", added: [], ours: false, proxied: false, ...nextHop }],
           keepsBack: () => false,
           framesErrors: false,
           refuse: () => inbound.destroy(),
@@ -44,7 +44,7 @@ async function proxied(way: Pick<Way, "dial" | "idleMs">): Promise<RawClient> {
 }
 
 /** As `proxied`, to a server that leaves its answers to the test. */
-async function proxiedTo({ idleMs }: Pick<Way, "idleMs">) {
+async function proxiedTo({ idleMs }: Pick<NextHop, "idleMs">) {
   const accepted: Socket[] = [];
   const dialled: Socket[] = [];
   const heard = { requests: 0 };

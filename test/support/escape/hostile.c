@@ -136,16 +136,16 @@ static void link_to(const char *target, const char *directory) { must(symlink(ta
 /* The directory is removed, or moved away with what is in it; what stands there now leads elsewhere. */
 static const char *replace(const char *directory, int number, int harmless) {
   char *away = text("/away/%d", number), *inside = text("/inside/%d", number);
-  unsigned way = harmless ? pick(3) : 3 + pick(6);
-  if (way == 0) return "left";
-  if (way == 2) {
+  unsigned trick = harmless ? pick(3) : 3 + pick(6);
+  if (trick == 0) return "left";
+  if (trick == 2) {
     must(mkdir(inside, 0755) == 0 && mkdir(text("%s/deep", inside), 0755) == 0, inside);
     if (pick(2)) must(mkfifo(text("%s/owned", inside), 0666) == 0, "a decoy");
   }
   // What is open keeps the name of a directory that was removed, and follows one that was moved.
   rmdir(text("%s/deep", directory));
-  if (way == 1 || rmdir(directory)) must(rename(directory, away) == 0 || (mkdir(away, 0755) == 0), away);
-  switch (way) {
+  if (trick == 1 || rmdir(directory)) must(rename(directory, away) == 0 || (mkdir(away, 0755) == 0), away);
+  switch (trick) {
     case 1: return "moved";
     case 2: link_to(inside, directory); return "a link inside";
     case 3: link_to(canary(), directory); return "a link";
