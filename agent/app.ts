@@ -163,7 +163,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     now,
     log,
   });
-  const captures = storing.captures({
+  const taker = storing.taker({
     sandboxes,
     capable,
     beforeEnd: (sandbox) => logs.last(sandbox),
@@ -192,7 +192,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
       log,
       config,
       sandboxes,
-      captures,
+      taker,
       snapshots,
       builds,
       metrics,
@@ -239,7 +239,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     apply: (reply) => applyReply(reply, { pool, sandboxes, snapshots, log }),
   });
   teardown.add("expiry", () => expiry.stop());
-  expiry.begin((executionId) => endExpired(executionId, { sandboxes, captures, log }));
+  expiry.begin((executionId) => endExpired(executionId, { sandboxes, taker, log }));
   teardown.add("engine events", () => engine.stop());
   const janitor = startJanitor({ ...deps, config, stores, disposal, instruments });
   teardown.add("janitor", () => janitor.stop());
@@ -256,9 +256,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   });
   api.open();
   // First of all at a stop: no new starts, and those under way come to their end.
-  teardown.add("starts and snapshots under way", () =>
-    Promise.all([sandboxes.drain(), captures.drain(), builds.drain()]),
-  );
+  teardown.add("starts and snapshots under way", () => Promise.all([sandboxes.drain(), taker.drain(), builds.drain()]));
   log.info({ url, proxyUrl: proxy.url, nodeId: config.nodeId }, "agent listening");
   return { url, proxyUrl: proxy.url };
 }

@@ -73,7 +73,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 
   const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: config.stopTimeoutMs });
   const sandboxes = startSandboxes(base, { store, nodes, routes, snapshots, metrics });
-  const { capturing, ending, transitions, autoResuming } = sandboxes;
+  const { checkpointing, ending, transitions, autoResuming } = sandboxes;
   const network = createNetwork(base, { store, nodes, transitions });
   const repaired = { store, nodes, sandboxes, networks: network.updating };
   await repairFormer(base, repaired);
@@ -97,9 +97,9 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     metrics,
     handlers: {
       ...sandboxes.handlers({ templates: names, pools, spawns, proxyRanges: network.proxyRanges, domain }),
-      ...templates.handlers({ capturing, snapshots, pools, archives, builds: queue }),
+      ...templates.handlers({ checkpointing, snapshots, pools, archives, builds: queue }),
       sandboxNetworks: network.handlers,
-      snapshots: createSnapshotHandlers({ store, names, capturing }),
+      snapshots: createSnapshotHandlers({ store, names, checkpointing }),
       builds: builds.handlers,
       reports,
     },

@@ -15,14 +15,14 @@ import type { SandboxLogs } from "../sandboxes/logs.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Metrics } from "../sandboxes/usage.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
-import type { Captures } from "../snapshots/take/captures.ts";
+import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 import type { NetworkLogStore } from "../store/network-log.ts";
 import type { SampleStore } from "../store/samples.ts";
 import type { Instruments } from "./prometheus.ts";
 
 export interface ApiDeps {
   readonly sandboxes: Sandboxes;
-  readonly captures: Pick<Captures, "pause" | "checkpoint">;
+  readonly taker: Pick<SnapshotTaker, "pause" | "checkpoint">;
   readonly snapshots: Pick<Snapshots, "delete">;
   readonly builds: Pick<Builds, "start" | "state" | "delete">;
   readonly metrics: Pick<Metrics, "latest">;
@@ -37,7 +37,7 @@ export interface ApiDeps {
 export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
   const {
     sandboxes,
-    captures,
+    taker,
     snapshots,
     builds,
     metrics,
@@ -65,8 +65,8 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
       await sandboxes.stop(params.executionId);
       instruments.stopped(seconds(begun));
     },
-    pauseExecution: ({ params, body }) => captures.pause(params.executionId, body),
-    checkpointExecution: ({ params, body }) => captures.checkpoint(params.executionId, body),
+    pauseExecution: ({ params, body }) => taker.pause(params.executionId, body),
+    checkpointExecution: ({ params, body }) => taker.checkpoint(params.executionId, body),
     deleteSnapshot: ({ params }) => snapshots.delete(params.snapshotId),
     updateExecution: ({ params, body }) => sandboxes.setEndAt(params.executionId, body.endAt),
     replaceEgress: ({ params, body }) =>

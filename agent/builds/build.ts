@@ -25,21 +25,21 @@ export interface BuildDeps
     Pick<FinishDeps, "readyEveryMs" | "defaultWaitS"> {
   readonly containers: BaseDeps["containers"] & Pick<Containers, "untag">;
   readonly files: (templateId: string, hash: string, signal: AbortSignal) => ReturnType<StepDeps["files"]>;
-  /** Captures memory and disk of the running build container; `why` where the node cannot, or not this container. */
-  readonly capture: (buildContainer: BuildContainer, of: CaptureOf) => Promise<Captured>;
-  /** Removes a snapshot that was captured. */
+  /** Takes a snapshot of the running build container, memory and disk; `why` where the node cannot, or not of this one. */
+  readonly takeSnapshot: (buildContainer: BuildContainer, of: SnapshotSource) => Promise<SnapshotOutcome>;
+  /** Removes a snapshot that was taken. */
   readonly forget: (snapshotId: string) => Promise<void>;
   readonly log: Log;
   readonly now: () => number;
 }
 
-export interface CaptureOf {
+export interface SnapshotSource {
   readonly buildId: string;
   /** Whose template it is. */
   readonly projectId: string | undefined;
 }
 
-export type Captured =
+export type SnapshotOutcome =
   | { readonly snapshot: NonNullable<BuildResult["snapshot"]> }
   /** Why there is no snapshot, for people. */
   | { readonly why: string };
@@ -195,15 +195,15 @@ async function finish(
   const buildContainer = await deps.open(image, signal);
   await startAndWait(settings, buildContainer, { ...deps, log }, signal);
   const of = { buildId, projectId: body.projectId };
-  const captured = settings.startCmd === undefined ? undefined : await deps.capture(buildContainer, of);
-  if (captured !== undefined && "snapshot" in captured)
-    teardown.add("snapshot", () => deps.forget(captured.snapshot.snapshotId));
+  const taken = settings.startCmd === undefined ? undefined : await deps.takeSnapshot(buildContainer, of);
+  if (taken !== undefined && "snapshot" in taken)
+    teardown.add("snapshot", () => deps.forget(taken.snapshot.snapshotId));
   await buildContainer.close();
-  if (captured === undefined) return result;
-  if ("snapshot" in captured) return { ...result, snapshot: captured.snapshot };
+  if (taken === undefined) return result;
+  if ("snapshot" in taken) return { ...result, snapshot: taken.snapshot };
   log.write(
     "warn",
-    `[${FINAL_STEP}] Its memory is not kept (${captured.why}): the start command is run in each sandbox`,
+    `[${FINAL_STEP}] Its memory is not kept (${taken.why}): the start command is run in each sandbox`,
     FINAL_STEP,
   );
   return result;

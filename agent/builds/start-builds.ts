@@ -17,8 +17,8 @@ import type { LiveContainer } from "../sandboxes/live-container.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 import { build, buildImage, release } from "./build.ts";
+import { type TakeBuildSnapshotDeps, takeBuildSnapshot } from "./build-snapshot.ts";
 import { type Builds, createBuilds, failInterrupted } from "./builds.ts";
-import { type CaptureBuildDeps, captureBuild } from "./capture.ts";
 import { pulledName } from "./images/base.ts";
 import { removeBuildGarbage } from "./images/garbage.ts";
 import { createLayers } from "./images/layers.ts";
@@ -37,7 +37,7 @@ const DISCARD_LIMIT_MS = 3_000;
 
 type Settings = "nodeId" | "baseImage" | "buildConcurrency" | "buildCacheMb" | "buildLocalImages" | "buildRegistries";
 
-export interface StartBuildsDeps extends Omit<CaptureBuildDeps, "store" | "stores" | "containers" | "envd"> {
+export interface StartBuildsDeps extends Omit<TakeBuildSnapshotDeps, "store" | "stores" | "containers" | "envd"> {
   readonly config: Pick<AgentConfig, Settings>;
   readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
   readonly containers: Containers;
@@ -68,7 +68,7 @@ export interface BuildParts {
 export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildParts {
   const { config, containers, stores, snapshots, now, log } = deps;
   const store = stores.builds;
-  const capture = captureBuild({ ...deps, store });
+  const takeSnapshot = takeBuildSnapshot({ ...deps, store });
   const layers = createLayers({ ...deps, store: stores.layers });
   const mutex = createKeyedMutex();
   const buildContainers = new Map<LiveContainer, string>();
@@ -100,7 +100,7 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
             ...deps,
             layers,
             mutex,
-            capture,
+            takeSnapshot,
             forget,
             nodeId: config.nodeId,
             baseImage: config.baseImage,

@@ -13,7 +13,7 @@ import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Criu } from "../snapshots/criu.ts";
 import { interruptedResumes } from "../snapshots/restore/interrupted.ts";
 import type { SnapshotFiles } from "../snapshots/store/files.ts";
-import { interruptedCaptures } from "../snapshots/take/interrupted.ts";
+import { interruptedSnapshots } from "../snapshots/take/interrupted.ts";
 import type { KnownContainer } from "../store/containers.ts";
 import type { Stores } from "../store/stores.ts";
 import { planRecovery } from "./plan.ts";
@@ -52,7 +52,7 @@ export interface Recovered {
 
 export async function recover(deps: RecoveryDeps): Promise<Recovered> {
   const { plan, containers, links, firewall, annotations, stores, now, log } = deps;
-  const goOn = await interruptedCaptures(deps);
+  const goOn = await interruptedSnapshots(deps);
   await interruptedResumes(deps);
   const known = stores.containers.all();
   const executions = stores.executions.all();

@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto";
 import { isError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Captures } from "../snapshots/take/captures.ts";
+import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 import type { Sandboxes } from "./sandboxes.ts";
 
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -80,18 +80,18 @@ export function createExpiry({ running, lastContact, graceMs, now, log }: Expiry
 
 interface EndDeps {
   readonly sandboxes: Pick<Sandboxes, "get" | "end">;
-  readonly captures: Pick<Captures, "pause">;
+  readonly taker: Pick<SnapshotTaker, "pause">;
   readonly log: Log;
 }
 
 /** By the owner's choice. A sandbox that cannot be paused continues; the next round tries again. */
-export async function endExpired(executionId: string, { sandboxes, captures, log }: EndDeps): Promise<void> {
+export async function endExpired(executionId: string, { sandboxes, taker, log }: EndDeps): Promise<void> {
   const sandbox = sandboxes.get(executionId);
   if (sandbox === undefined) return;
   const { does, memory } = sandbox.onTimeout;
   if (does === "kill") return sandboxes.end(executionId, "expired");
   try {
-    await captures.pause(executionId, { snapshotId: randomUUID(), memory });
+    await taker.pause(executionId, { snapshotId: randomUUID(), memory });
     log.info({ executionId }, "paused an expired sandbox");
   } catch (error) {
     // Another request is pausing, stopping or copying it now.

@@ -30,9 +30,9 @@ import { createImages } from "./store/images.ts";
 import type { Origins } from "./store/manifest.ts";
 import { createSnapshots, type Snapshots } from "./store/snapshots.ts";
 import { type Admission, createAdmission } from "./take/admission.ts";
-import { type Captures, createCaptures } from "./take/captures.ts";
 import { checkpoint } from "./take/checkpoint.ts";
 import { type PauseDeps, pause } from "./take/pause.ts";
+import { createSnapshotTaker, type SnapshotTaker } from "./take/snapshot-taker.ts";
 
 const MIB = 1024 * 1024;
 
@@ -69,10 +69,10 @@ export interface SnapshotParts {
   /** For the pool. */
   copy(flavour: Flavour, snapshot: Snapshot, signal: AbortSignal): Promise<LiveContainer>;
   /** Called once there is a live set to take snapshots of. */
-  captures(more: CapturesOf): Captures;
+  taker(more: TakerSources): SnapshotTaker;
 }
 
-interface CapturesOf {
+interface TakerSources {
   readonly sandboxes: Sandboxes;
   readonly capable: () => boolean;
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
@@ -113,18 +113,18 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
       origin.is === "paused" ? resume(spec, origin, resumeDeps, signal) : startCopy(spec, origin, resumeDeps, signal),
     copy: (flavour, snapshot, signal) => pooledCopy(flavour, snapshot, resumeDeps, signal),
     rescue,
-    captures: ({ sandboxes, capable, beforeEnd, onChange }) =>
-      createCaptures({
+    taker: ({ sandboxes, capable, beforeEnd, onChange }) =>
+      createSnapshotTaker({
         sandboxes,
         snapshots: stores.snapshots,
         capable,
         admit: admission.admit,
-        pause: async (sandbox, capture) => {
-          const captured = await pause(sandbox, capture, { ...takeDeps, frozen, beforeEnd });
-          snapshots.replaced({ id: capture.snapshotId, containerId: sandbox.container.id });
-          return captured;
+        pause: async (sandbox, request) => {
+          const taken = await pause(sandbox, request, { ...takeDeps, frozen, beforeEnd });
+          snapshots.replaced({ id: request.snapshotId, containerId: sandbox.container.id });
+          return taken;
         },
-        checkpoint: (sandbox, capture) => checkpoint(sandbox, capture, takeDeps),
+        checkpoint: (sandbox, request) => checkpoint(sandbox, request, takeDeps),
         storing: ({ container }, work) => during(container.id, work),
         complete: ({ container }) => images.complete(container.id),
         onChange,

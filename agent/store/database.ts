@@ -151,6 +151,9 @@ const MIGRATIONS: readonly Step[] = [
   sealControlTokens,
   { alone: forgetRemoved },
   "alter table snapshots add column resuming integer not null default 0;",
+  // A snapshot was called a capture.
+  `alter table snapshots rename column captured_at to taken_at;
+   update snapshots set state = 'taking' where state = 'capturing';`,
 ];
 
 /** A policy holds the headers of its rules and the password of its proxy. */

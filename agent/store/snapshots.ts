@@ -20,10 +20,10 @@ export interface Snapshot {
   readonly id: string;
   readonly kind: "pause" | "checkpoint";
   /**
-   * `capturing`: begun; after a crash it is finished or undone. `stored`: durable.
+   * `taking`: begun; after a crash it is finished or undone. `stored`: durable.
    * `spent`: of a pause whose sandbox runs again; only its memory image remains.
    */
-  readonly state: "capturing" | "stored" | "spent";
+  readonly state: "taking" | "stored" | "spent";
   readonly sandboxId: string;
   readonly executionId: string;
   /** The project that owns it; undefined: stored by an agent that did not record projects. */
@@ -35,12 +35,12 @@ export interface Snapshot {
   readonly memory: boolean;
   readonly memoryBytes: number;
   readonly diskBytes: number;
-  readonly capturedAt: number;
+  readonly takenAt: number;
   /** Of a pause: a resume with its memory has begun, so its processes may have run since they were stored. */
   readonly resuming: boolean;
 }
 
-export type Sizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "capturedAt">;
+export type Sizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "takenAt">;
 
 export interface SnapshotStore {
   /** Written before anything is touched: a crash from here on leaves a trace. */
@@ -70,7 +70,7 @@ interface Row {
   memory: number;
   memory_bytes: number;
   disk_bytes: number;
-  captured_at: number;
+  taken_at: number;
   project_id: string | null;
   resuming: number;
 }
@@ -78,9 +78,9 @@ interface Row {
 export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
   const insert = database.prepare<Omit<Row, "resuming">>(`insert into snapshots values (
     @id, @kind, @state, @sandbox_id, @execution_id, @container_id, @disk, @image, @memory, @memory_bytes, @disk_bytes,
-    @captured_at, @project_id, 0)`);
+    @taken_at, @project_id, 0)`);
   const keep = database.prepare<[number, number, number, string]>(
-    "update snapshots set state = 'stored', memory_bytes = ?, disk_bytes = ?, captured_at = ? where id = ?",
+    "update snapshots set state = 'stored', memory_bytes = ?, disk_bytes = ?, taken_at = ? where id = ?",
   );
   const spend = database.prepare<[string]>("update snapshots set state = 'spent', resuming = 0 where id = ?");
   const setResuming = database.prepare<[number, string]>("update snapshots set resuming = ? where id = ?");
@@ -114,13 +114,13 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
         memory: Number(memory),
         memory_bytes: snapshot.memoryBytes,
         disk_bytes: snapshot.diskBytes,
-        captured_at: snapshot.capturedAt,
+        taken_at: snapshot.takenAt,
         project_id: projectId ?? null,
       });
     },
-    keep: (id, { memoryBytes, diskBytes, capturedAt }, also) =>
+    keep: (id, { memoryBytes, diskBytes, takenAt }, also) =>
       durably(() => {
-        keep.run(memoryBytes, diskBytes, capturedAt, id);
+        keep.run(memoryBytes, diskBytes, takenAt, id);
         also();
       }),
     setResuming: (id, resuming, also) =>
@@ -161,7 +161,7 @@ function toSnapshot(row: Row, sealing: Seal): Snapshot {
     memory: row.memory === 1,
     memoryBytes: row.memory_bytes,
     diskBytes: row.disk_bytes,
-    capturedAt: row.captured_at,
+    takenAt: row.taken_at,
     resuming: row.resuming === 1,
   };
 }

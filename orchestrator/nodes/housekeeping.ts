@@ -3,7 +3,7 @@
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { NetworkUpdating } from "../network/updating.ts";
-import type { Capturing } from "../sandboxes/lifecycle/checkpoint.ts";
+import type { Checkpointing } from "../sandboxes/lifecycle/checkpoint.ts";
 import type { Ending } from "../sandboxes/lifecycle/kill.ts";
 import type { Pausing } from "../sandboxes/lifecycle/pause.ts";
 import { isResuming } from "../sandboxes/lifecycle/paused.ts";
@@ -19,7 +19,7 @@ export interface HousekeepingDeps {
   readonly ending: Ending;
   readonly pausing: Pick<Pausing, "recover">;
   readonly resuming: Pick<Resuming, "recover">;
-  readonly capturing: Pick<Capturing, "recover" | "sweep">;
+  readonly checkpointing: Pick<Checkpointing, "recover" | "sweep">;
   readonly networks: Pick<NetworkUpdating, "recover">;
   readonly spawns: Pick<Spawns, "flush">;
   readonly now: () => number;
@@ -37,11 +37,11 @@ const RETRY_MS = 15_000;
 /** How long repairs of an unreachable node are put behind the others. */
 const ABSENT_MS = 1_000;
 /** Longest time of a fork or snapshot. */
-const CAPTURE_LEFT_MS = 1_800_000;
+const SNAPSHOT_LEFT_MS = 1_800_000;
 
 type Repairs = Pick<
   HousekeepingDeps,
-  "store" | "nodes" | "ending" | "pausing" | "resuming" | "capturing" | "networks" | "now" | "log"
+  "store" | "nodes" | "ending" | "pausing" | "resuming" | "checkpointing" | "networks" | "now" | "log"
 >;
 
 /**
@@ -69,7 +69,7 @@ export async function finishAbandoned(deps: Repairs): Promise<void> {
 /** False: the node is unreachable; the record stays as it is. */
 async function finish(record: SandboxRecord, deps: Repairs): Promise<boolean> {
   if (record.state === "snapshotting") {
-    await deps.capturing.recover(record);
+    await deps.checkpointing.recover(record);
     return true;
   }
   const resuming = isResuming(record);
@@ -108,7 +108,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
 
   return loop({ name: "housekeeping", everyMs: deps.everyMs, log: deps.log }, async () => {
     await finishAbandoned(deps);
-    await deps.capturing.sweep(deps.now() - CAPTURE_LEFT_MS);
+    await deps.checkpointing.sweep(deps.now() - SNAPSHOT_LEFT_MS);
     await loseSilentNodes();
     await deps.spawns.flush();
     await forget();

@@ -47,7 +47,7 @@ export async function repairFormer(
   await store.sandboxes.abandonAll();
   background.run("finish abandoned transitions", async () => {
     await finishAbandoned({ ...sandboxes, store, nodes, networks, now, log });
-    await sandboxes.capturing.sweep(now());
+    await sandboxes.checkpointing.sweep(now());
   });
 }
 

@@ -191,7 +191,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
   };
 }
 
-/** Snapshots and templates with memory start from a capture on its node; all others start from an image. */
+/** A sandbox of a snapshot, or of a template with memory, starts from the snapshot on its node; others from an image. */
 function originOf({ kind, id, snapshotId, memory }: Build): { readonly origin?: Origin } {
   const from = kind === "template" ? snapshotId : id;
   return from === undefined ? {} : { origin: { is: "snapshot", snapshotId: from, memory } };

@@ -14,7 +14,7 @@ import type { Spawns } from "../templates/usage.ts";
 import { createSandboxHandlers } from "./handlers.ts";
 import { createLaunch } from "./launch.ts";
 import { createAutoResuming } from "./lifecycle/auto-resume.ts";
-import { createCapturing } from "./lifecycle/checkpoint.ts";
+import { createCheckpointing } from "./lifecycle/checkpoint.ts";
 import { createConnecting } from "./lifecycle/connect.ts";
 import { createExpiry } from "./lifecycle/expiry.ts";
 import { createForking } from "./lifecycle/fork.ts";
@@ -49,7 +49,7 @@ export function startSandboxes(base: Base, used: Used) {
   const { config, teardown, ...common } = base;
   const { store, nodes, routes, metrics } = used;
   const { now, log } = common;
-  const { seed, captureTimeoutMs, stopTimeoutMs, patienceMs } = config;
+  const { seed, snapshotTimeoutMs, stopTimeoutMs, patienceMs } = config;
   const limits = {
     maxHours: (project: Project) => project.maxSandboxHours ?? config.maxSandboxHours,
     maxSandboxes: (project: Project) => project.maxSandboxes ?? config.maxProjectSandboxes,
@@ -60,7 +60,7 @@ export function startSandboxes(base: Base, used: Used) {
     ...used,
     transitions,
     stopTimeoutMs,
-    captureTimeoutMs,
+    snapshotTimeoutMs,
     observe: (reason) => metrics.ended(reason),
   });
   const end = (nodeId: string, executionId: string) => ending.end(nodeId, executionId);
@@ -75,7 +75,7 @@ export function startSandboxes(base: Base, used: Used) {
   teardown.add("expiry", () => expiry.stop());
   const expiresAt = (endAt: number) => expiry.soon(endAt);
 
-  const moving = { ...common, ...used, ...limits, transitions, seed, patienceMs, captureTimeoutMs, expiresAt };
+  const moving = { ...common, ...used, ...limits, transitions, seed, patienceMs, snapshotTimeoutMs, expiresAt };
   const resuming = createResuming({ ...moving, startTimeoutMs: config.resumeTimeoutMs, end });
   const autoResuming = createAutoResuming({
     ...moving,
@@ -84,7 +84,7 @@ export function startSandboxes(base: Base, used: Used) {
     timeoutMs: config.autoResumeTimeoutMs,
   });
   const pausing = createPausing({ ...moving, onPaused: () => autoResuming.changed() });
-  const capturing = createCapturing(moving);
+  const checkpointing = createCheckpointing(moving);
   expiry.begin((record) => (record.onTimeout === "pause" ? pausing.expire(record) : ending.expire(record)));
 
   const launch = createLaunch({
@@ -98,7 +98,7 @@ export function startSandboxes(base: Base, used: Used) {
   });
   const lifetime = createLifetime({ ...moving, expiry });
   const connecting = createConnecting({ ...moving, lifetime, resuming, waitMs: patienceMs });
-  const forking = createForking({ ...moving, launch, capturing, concurrency: config.forkConcurrency });
+  const forking = createForking({ ...moving, launch, checkpointing, concurrency: config.forkConcurrency });
   const holding = createHolding({ store, routes, log });
 
   return {
@@ -107,7 +107,7 @@ export function startSandboxes(base: Base, used: Used) {
     resuming,
     autoResuming,
     pausing,
-    capturing,
+    checkpointing,
     holding,
     handlers: (served: Served) => ({
       sandboxes: {

@@ -4,7 +4,7 @@ import type { snapshotApi } from "../../shared/api/snapshots.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { type Place, page } from "../api/pagination.ts";
-import type { Capturing } from "../sandboxes/lifecycle/checkpoint.ts";
+import type { Checkpointing } from "../sandboxes/lifecycle/checkpoint.ts";
 import { checkedId } from "../sandboxes/not-found.ts";
 import type { Project } from "../store/projects.ts";
 import type { ListedSnapshot } from "../store/snapshots.ts";
@@ -17,7 +17,7 @@ import { ownNamespace } from "../templates/request.ts";
 export interface SnapshotsDeps {
   readonly store: Store;
   readonly names: TemplateNames;
-  readonly capturing: Capturing;
+  readonly checkpointing: Checkpointing;
 }
 
 export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof snapshotApi, Project> {
@@ -25,7 +25,7 @@ export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof sna
   return {
     async createSnapshot({ params, body }, { caller }) {
       const name = body.name === undefined ? undefined : ownName(caller, body.name);
-      const { build } = await deps.capturing.capture(caller, checkedId(params.sandboxID), {
+      const { build } = await deps.checkpointing.checkpoint(caller, checkedId(params.sandboxID), {
         kind: "snapshot",
         done: "snapshotted",
         same: "refuse",

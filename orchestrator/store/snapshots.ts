@@ -1,4 +1,4 @@
-/** Snapshots as the API shows them: templates of kind `snapshot`, with a build per capture. The only SQL on those. */
+/** Snapshots as the API shows them: templates of kind `snapshot`, with a build for each one taken. The only SQL on those. */
 
 import { newTemplateId } from "../../shared/ids.ts";
 import { type Build, toBuild } from "./builds/record.ts";
@@ -7,8 +7,8 @@ import type { SandboxRecord } from "./sandboxes/record.ts";
 import type { BuildRow, Database, Session } from "./tables.ts";
 import { type Template, toTemplate } from "./templates.ts";
 
-/** A capture that the node has not been asked for yet. */
-export interface NewCapture {
+/** A snapshot that the node has not been asked for yet. */
+export interface NewSnapshot {
   /** Also its id on the node. */
   readonly id: string;
   readonly kind: "snapshot" | "fork";
@@ -39,7 +39,7 @@ export interface SnapshotFilter {
 
 export function snapshotStore(db: Database, now: () => number) {
   return {
-    /** The template for new captures of this name, made when missing. Undefined: the name is a template's. */
+    /** The template for new snapshots of this name, made when missing. Undefined: the name is a template's. */
     async templateFor(
       projectId: string,
       name: { readonly namespace: string; readonly alias: string } | undefined,
@@ -69,35 +69,35 @@ export function snapshotStore(db: Database, now: () => number) {
       });
     },
 
-    /** Written before the node is asked, so that a crash leaves no unknown capture. */
-    async begin(session: Session, capture: NewCapture): Promise<void> {
-      const { source } = capture;
+    /** Written before the node is asked, so that a crash leaves no unknown snapshot. */
+    async begin(session: Session, snapshot: NewSnapshot): Promise<void> {
+      const { source } = snapshot;
       const at = now();
       const row: BuildRow = {
-        id: capture.id,
-        template_id: capture.templateId,
+        id: snapshot.id,
+        template_id: snapshot.templateId,
         status: "building",
-        kind: capture.kind,
-        image: capture.image,
+        kind: snapshot.kind,
+        image: snapshot.image,
         cpu_count: source.cpuCount,
         memory_mb: source.memoryMB,
         disk_mb: source.diskSizeMB,
         envd_version: source.envdVersion,
-        default_user: capture.defaultUser ?? null,
-        default_workdir: capture.defaultWorkdir ?? null,
+        default_user: snapshot.defaultUser ?? null,
+        default_workdir: snapshot.defaultWorkdir ?? null,
         node_id: source.nodeId,
-        memory: Number(capture.memory),
+        memory: Number(snapshot.memory),
         source_sandbox_id: source.id,
         created_at: at,
         updated_at: at,
         finished_at: null,
         ...NOT_BUILT,
-        settings: capture.sealedSettings ?? null,
+        settings: snapshot.sealedSettings ?? null,
       };
       await session.insertInto("builds").values(row).execute();
     },
 
-    /** The capture is durable: sandboxes may start from it, under `tag` when one is given. */
+    /** The snapshot is durable: sandboxes may start from it, under `tag` when one is given. */
     async finish(
       session: Session,
       id: string,
@@ -130,7 +130,7 @@ export function snapshotStore(db: Database, now: () => number) {
       return toBuild(row);
     },
 
-    /** No sandbox starts from the capture any more; a snapshot template left without builds is deleted with it. */
+    /** No sandbox starts from the snapshot any more; a snapshot template left without builds is deleted with it. */
     async drop(session: Session, id: string): Promise<void> {
       const build = await session.selectFrom("builds").select("template_id").where("id", "=", id).executeTakeFirst();
       if (build === undefined) return;
@@ -189,8 +189,8 @@ export function snapshotStore(db: Database, now: () => number) {
       return rows.map(toBuild);
     },
 
-    /** Captures that a crash interrupted: no sandbox is being captured into them. */
-    async leftCaptures(before: number): Promise<Build[]> {
+    /** Snapshots that a crash interrupted: no sandbox's record names them. */
+    async leftSnapshots(before: number): Promise<Build[]> {
       const rows = await db
         .selectFrom("builds")
         .selectAll()
@@ -198,13 +198,15 @@ export function snapshotStore(db: Database, now: () => number) {
         .where("status", "=", "building")
         .where("created_at", "<=", before)
         .where((where) =>
-          where.not(where.exists(where.selectFrom("sandboxes").select("id").whereRef("capture_id", "=", "builds.id"))),
+          where.not(
+            where.exists(where.selectFrom("sandboxes").select("id").whereRef("pending_snapshot_id", "=", "builds.id")),
+          ),
         )
         .execute();
       return rows.map(toBuild);
     },
 
-    /** Snapshots that were begun and have no capture. */
+    /** Deletes templates of snapshots that were begun and have no build. */
     async dropEmpty(before: number): Promise<void> {
       await db
         .deleteFrom("templates")
@@ -220,7 +222,7 @@ export function snapshotStore(db: Database, now: () => number) {
         .execute();
     },
 
-    /** Every tag of every snapshot that matches, the newest capture first. */
+    /** Every tag of every snapshot that matches, the newest snapshot first. */
     async list(filter: SnapshotFilter): Promise<ListedSnapshot[]> {
       let query = db
         .selectFrom("build_tags")

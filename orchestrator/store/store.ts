@@ -16,7 +16,7 @@ import { projectStore } from "./projects.ts";
 import { pausedSandboxStore } from "./sandboxes/paused.ts";
 import type { MoveSet, NetworkColumns, SandboxRecord } from "./sandboxes/record.ts";
 import { type MoveIf, sandboxStore } from "./sandboxes/sandboxes.ts";
-import { type NewCapture, snapshotStore } from "./snapshots.ts";
+import { type NewSnapshot, snapshotStore } from "./snapshots.ts";
 import type { Database } from "./tables.ts";
 import { tagStore } from "./tags.ts";
 import { templateStore } from "./templates.ts";
@@ -71,36 +71,36 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
       await db.transaction().execute((session) => events.add(session, told.type, record, told.data));
     },
 
-    /** A move to `snapshotting` and the build of the capture, in one transaction. */
-    async beginCapture(move: Move, capture: NewCapture): Promise<SandboxRecord | undefined> {
+    /** A move to `snapshotting` and the build of the snapshot, in one transaction. */
+    async beginSnapshot(move: Move, snapshot: NewSnapshot): Promise<SandboxRecord | undefined> {
       return db.transaction().execute(async (session) => {
         const moved = await sandboxes.move(session, move);
-        if (moved !== undefined) await snapshots.begin(session, capture);
+        if (moved !== undefined) await snapshots.begin(session, snapshot);
         return moved;
       });
     },
 
     /**
-     * The capture is durable, its build can be started from, and the sandbox continues. Undefined: the sandbox had ended
-     * or the capture was dropped; nothing is changed then.
+     * The snapshot is durable, its build can be started from, and the sandbox continues. Undefined: the sandbox had ended
+     * or the snapshot was dropped; nothing is changed then.
      */
-    async finishCapture(
+    async finishSnapshot(
       move: Move,
-      captured: { readonly id: string; readonly image: string | undefined; readonly memory: boolean },
+      taken: { readonly id: string; readonly image: string | undefined; readonly memory: boolean },
       tag: string | undefined,
     ): Promise<{ readonly record: SandboxRecord; readonly build: Build } | undefined> {
       return db.transaction().execute(async (session) => {
         const record = await sandboxes.move(session, move);
         if (record === undefined) return undefined;
-        const build = await snapshots.finish(session, captured.id, { ...captured, tag });
-        if (build === undefined) throw new AppError("internal", `build ${captured.id} of a capture is missing`);
-        await events.add(session, "checkpointed", record, { snapshot_id: captured.id });
+        const build = await snapshots.finish(session, taken.id, { ...taken, tag });
+        if (build === undefined) throw new AppError("internal", `build ${taken.id} of a snapshot is missing`);
+        await events.add(session, "checkpointed", record, { snapshot_id: taken.id });
         return { record, build };
       });
     },
 
-    /** Drops the capture: its node will delete it, and the sandbox continues if it still runs. */
-    async giveUpCapture(buildId: string, move?: Move): Promise<SandboxRecord | undefined> {
+    /** Drops the snapshot: its node will delete it, and the sandbox continues if it still runs. */
+    async giveUpSnapshot(buildId: string, move?: Move): Promise<SandboxRecord | undefined> {
       return db.transaction().execute(async (session) => {
         const record = move === undefined ? undefined : await sandboxes.move(session, move);
         await snapshots.drop(session, buildId);

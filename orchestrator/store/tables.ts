@@ -159,9 +159,9 @@ export interface SandboxRow {
   /** The snapshot on the node that a paused sandbox resumes from. Kept while it starts, also without memory. */
   readonly snapshot_id: string | null;
   readonly snapshot_memory: number | null;
-  /** A capture under way, written before the node is asked: after a crash it is repeated or dropped. */
-  readonly capture_id: string | null;
-  readonly capture_memory: number | null;
+  /** A snapshot under way, written before the node is asked: after a crash it is repeated or dropped. */
+  readonly pending_snapshot_id: string | null;
+  readonly pending_snapshot_memory: number | null;
   /** A resume under way: whether memory was asked for, and its timeout in seconds once it runs. */
   readonly resume_memory: number | null;
   readonly resume_s: number | null;

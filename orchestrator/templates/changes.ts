@@ -5,7 +5,7 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Archives } from "../builds/uploads/archives.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
-import type { Capturing } from "../sandboxes/lifecycle/checkpoint.ts";
+import type { Checkpointing } from "../sandboxes/lifecycle/checkpoint.ts";
 import type { SnapshotRemover } from "../snapshots/removal.ts";
 import type { Project } from "../store/projects.ts";
 import type { Store } from "../store/store.ts";
@@ -18,7 +18,7 @@ import { DEFAULT_TAG, parseTemplateReference } from "./reference.ts";
 export interface TemplateChangesDeps {
   readonly store: Store;
   readonly names: TemplateNames;
-  readonly capturing: Pick<Capturing, "discard">;
+  readonly checkpointing: Pick<Checkpointing, "discard">;
   readonly snapshots: SnapshotRemover;
   readonly archives: Pick<Archives, "removeTemplate">;
   readonly pools: Pick<Pools, "gone">;
@@ -28,7 +28,7 @@ export interface TemplateChangesDeps {
 export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handlers<typeof templateChangeApi, Project> {
   const { store } = deps;
 
-  /** Without a tag, deletes the snapshot with all its tags; with a tag, the tag and the capture that only it named. */
+  /** Without a tag, deletes the snapshot with all its tags; with a tag, the tag and the build that only it named. */
   async function removeSnapshot(template: Template, tag: string | undefined, reference: string): Promise<void> {
     const tagged = tag === undefined ? undefined : await store.templates.tagged(template.id, tag);
     if (tag !== undefined && tagged === undefined) throw noTemplate(reference);
@@ -42,7 +42,7 @@ export function createTemplateChangeHandlers(deps: TemplateChangesDeps): Handler
       return;
     }
     const untagged = await store.snapshots.untag(template.id, tag);
-    if (untagged?.unnamed === true) await deps.capturing.discard(untagged.build);
+    if (untagged?.unnamed === true) await deps.checkpointing.discard(untagged.build);
   }
 
   /** With another tag than the default, deletes that tag; its build stays for as long as something needs it. */

@@ -4,7 +4,7 @@ import type { Base } from "../app-parts.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import type { Archives } from "../builds/uploads/archives.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
-import type { Capturing } from "../sandboxes/lifecycle/checkpoint.ts";
+import type { Checkpointing } from "../sandboxes/lifecycle/checkpoint.ts";
 import type { SnapshotRemover } from "../snapshots/removal.ts";
 import type { Store } from "../store/store.ts";
 import { createTemplateChangeHandlers } from "./changes.ts";
@@ -14,7 +14,7 @@ import { createTagHandlers } from "./tags.ts";
 import { createSpawns } from "./usage.ts";
 
 interface Served {
-  readonly capturing: Pick<Capturing, "discard">;
+  readonly checkpointing: Pick<Checkpointing, "discard">;
   readonly snapshots: SnapshotRemover;
   readonly pools: Pick<Pools, "gone">;
   readonly archives: Pick<Archives, "removeTemplate">;

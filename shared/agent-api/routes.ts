@@ -12,7 +12,7 @@ import { Heartbeat, HeartbeatReply } from "./node-shapes.ts";
 import { LogEntry } from "./sandbox-log.ts";
 import { EgressReplaced, ExitReport, MetricSample, StartBody, Started } from "./sandbox-shapes.ts";
 import { closed, SnapshotId, time } from "./shapes.ts";
-import { CaptureBody, Captured } from "./snapshot-shapes.ts";
+import { TakenSnapshot, TakeSnapshotBody } from "./snapshot-shapes.ts";
 
 export * from "./network-shapes.ts";
 export * from "./node-shapes.ts";
@@ -75,9 +75,9 @@ export const agentApi = contract({
     tag: "Executions",
     access: "node",
     params: byExecution,
-    body: CaptureBody,
+    body: TakeSnapshotBody,
     status: 200,
-    reply: Captured,
+    reply: TakenSnapshot,
   },
   checkpointExecution: {
     method: "POST",
@@ -86,9 +86,9 @@ export const agentApi = contract({
     tag: "Executions",
     access: "node",
     params: byExecution,
-    body: CaptureBody,
+    body: TakeSnapshotBody,
     status: 200,
-    reply: Captured,
+    reply: TakenSnapshot,
   },
   deleteSnapshot: {
     method: "DELETE",

@@ -28,5 +28,5 @@ export const BuildReference = Type.Object(
 );
 export type BuildReference = Static<typeof BuildReference>;
 
-/** An id made by the orchestrator for one capture of a sandbox; a repeated request with the same id is the same capture. */
+/** An id made by the orchestrator for one snapshot of a sandbox; a repeated request with the same id is the same snapshot. */
 export const SnapshotId = Type.String({ format: "uuid" });

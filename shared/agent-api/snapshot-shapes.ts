@@ -3,7 +3,7 @@
 import { type Static, Type } from "typebox";
 import { closed, SnapshotId, time } from "./shapes.ts";
 
-export const CaptureBody = Type.Object(
+export const TakeSnapshotBody = Type.Object(
   {
     snapshotId: SnapshotId,
     /** false: only what is on disk. */
@@ -11,10 +11,10 @@ export const CaptureBody = Type.Object(
   },
   closed,
 );
-export type CaptureBody = Static<typeof CaptureBody>;
+export type TakeSnapshotBody = Static<typeof TakeSnapshotBody>;
 
-/** A capture that is durable: fsynced, with a manifest, under its final name. */
-export const Captured = Type.Object(
+/** A snapshot that is durable: fsynced, with a manifest, under its final name. */
+export const TakenSnapshot = Type.Object(
   {
     executionId: Type.String(),
     sandboxId: Type.String(),
@@ -25,11 +25,11 @@ export const Captured = Type.Object(
     image: Type.Optional(Type.String()),
     memoryBytes: Type.Integer({ minimum: 0 }),
     diskBytes: Type.Integer({ minimum: 0 }),
-    capturedAt: time,
+    takenAt: time,
   },
   closed,
 );
-export type Captured = Static<typeof Captured>;
+export type TakenSnapshot = Static<typeof TakenSnapshot>;
 
 /** A snapshot on the node's disk. */
 export const StoredSnapshot = Type.Object(
@@ -43,7 +43,7 @@ export const StoredSnapshot = Type.Object(
     memory: Type.Boolean(),
     memoryBytes: Type.Integer({ minimum: 0 }),
     diskBytes: Type.Integer({ minimum: 0 }),
-    capturedAt: time,
+    takenAt: time,
   },
   closed,
 );

@@ -132,7 +132,7 @@ export const OrchestratorConfig = Type.Object({
   startTimeoutMs: ms(20_000, "Limit of one start on one node"),
   placementTimeoutMs: ms(45_000, "Limit of finding a node and starting there"),
   stopTimeoutMs: ms(10_000, "Limit of one kill on one node"),
-  captureTimeoutMs: ms(120_000, "Limit of one pause or snapshot on one node"),
+  snapshotTimeoutMs: ms(120_000, "Limit of one pause or snapshot on one node"),
   resumeTimeoutMs: ms(60_000, "Limit of one resume on its node"),
   patienceMs: ms(30_000, "A pause or resume asks a silent or busy node again for so long"),
   forkConcurrency: Type.Integer({ default: 8, minimum: 1, maximum: 100, description: "Forks of one call at once" }),

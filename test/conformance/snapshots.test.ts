@@ -1,4 +1,4 @@
-/** Snapshots: named, tagged and unnamed captures that sandboxes are made from, as often as one likes. */
+/** Snapshots, named, tagged and unnamed: any number of sandboxes starts from one. */
 
 import { Sandbox, type SnapshotInfo } from "e2b";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -68,7 +68,7 @@ test("a named one is found by name, tag, id and source, and survives its source"
   expect((await refusal(Sandbox.create(`${name}:v3`))).message).toContain("v3");
 });
 
-test("the same name again means the new capture", async () => {
+test("the same name again means the new snapshot", async () => {
   const source = await ownSandbox();
   const name = fresh("again");
   await source.files.write("kept.txt", "old");

@@ -88,11 +88,11 @@ describe("pause and resume", () => {
     const { pid, sums } = await busy(started);
     for (const round of ["frozen", "memory", "frozen", "memory"]) {
       const before = await count(started.address);
-      const captured = await pause(started.executionId);
-      expect(captured).toMatchObject({ memory: true, sandboxId: started.sandboxId });
-      expect(captured.memoryBytes).toBeGreaterThan(60_000_000);
+      const taken = await pause(started.executionId);
+      expect(taken).toMatchObject({ memory: true, sandboxId: started.sandboxId });
+      expect(taken.memoryBytes).toBeGreaterThan(60_000_000);
       if (round === "memory") await agent.drop();
-      started = await resume(started, captured.snapshotId);
+      started = await resume(started, taken.snapshotId);
       expect(started.restored).toBe(round);
       const after = await count(started.address);
       expect(after - before).toBeLessThan(60);
@@ -230,10 +230,10 @@ describe("checkpoints", () => {
     await expect.poll(() => count(source.address)).toBeGreaterThan(3);
     const echo = await connected(source.address);
     expect(await echo.say("before")).toBe("before");
-    const captured = await checkpoint(source.executionId);
+    const taken = await checkpoint(source.executionId);
     expect(await echo.say("after")).toBe("after");
     echo.end();
-    const copies = await Promise.all([copy(captured.snapshotId), copy(captured.snapshotId), copy(captured.snapshotId)]);
+    const copies = await Promise.all([copy(taken.snapshotId), copy(taken.snapshotId), copy(taken.snapshotId)]);
     for (const started of copies) {
       expect(started.restored).toBe("memory");
       const { address } = started;
@@ -250,13 +250,13 @@ describe("checkpoints", () => {
     // Names of envd, of which the first one after the copy would be the same in all from a copied generator.
     const names = await Promise.all(copies.map(({ address }) => createWatcher(address, "/tmp")));
     expect(new Set(names).size).toBe(3);
-    const cold = await copy(captured.snapshotId, false);
+    const cold = await copy(taken.snapshotId, false);
     expect(cold.restored).toBe("disk");
     expect((await command(cold.address, "cat ~/file; pgrep -c sleep")).output).toBe("here\n0");
     await Promise.all([source, cold, ...copies].map(({ executionId }) => agent.stop(executionId)));
-    const late = await copy(captured.snapshotId);
-    await agent.call.deleteSnapshot({ params: { snapshotId: captured.snapshotId } });
-    await expect(copy(captured.snapshotId)).rejects.toMatchObject({ code: "snapshot_files_missing" });
+    const late = await copy(taken.snapshotId);
+    await agent.call.deleteSnapshot({ params: { snapshotId: taken.snapshotId } });
+    await expect(copy(taken.snapshotId)).rejects.toMatchObject({ code: "snapshot_files_missing" });
     expect((await command(late.address, "cat ~/file")).output).toBe("here");
     await agent.stop(late.executionId);
     await expect.poll(containers, SLOW).toEqual([]);

@@ -58,10 +58,10 @@ describe("kill -9 of the agent", () => {
       console.log(`killed ${ms} ms into a pause: ${runs ? "running" : ""}${stored ? "paused" : ""}`);
       expect([runs, stored].filter(Boolean)).toHaveLength(1);
       // Either way the same request finishes it.
-      const captured = await pauseIt(started.executionId, snapshotId);
+      const taken = await pauseIt(started.executionId, snapshotId);
       const again = await agent.start({
         sandboxId: started.sandboxId,
-        origin: { is: "paused", snapshotId: captured.snapshotId, memory: true },
+        origin: { is: "paused", snapshotId: taken.snapshotId, memory: true },
       });
       const at = await count(again.address);
       await expect.poll(() => count(again.address)).toBeGreaterThan(at);

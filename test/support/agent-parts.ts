@@ -12,7 +12,7 @@ import { createProvision } from "../../agent/sandboxes/provision.ts";
 import { createSandboxes } from "../../agent/sandboxes/sandboxes.ts";
 import { type SnapshotParts, startSnapshots } from "../../agent/snapshots/start-snapshots.ts";
 import type { Snapshots } from "../../agent/snapshots/store/snapshots.ts";
-import type { Captures } from "../../agent/snapshots/take/captures.ts";
+import type { SnapshotTaker } from "../../agent/snapshots/take/snapshot-taker.ts";
 import { openStores, type Stores } from "../../agent/store/stores.ts";
 import type { PoolTarget, StartBody } from "../../shared/agent-api/routes.ts";
 import { newSandboxId } from "../../shared/ids.ts";
@@ -48,7 +48,7 @@ const START_LIMIT = { startLimitMs: 5_000 };
 export interface Parts {
   readonly sandboxes: ReturnType<typeof createSandboxes>;
   readonly gate: Gate;
-  readonly captures: Captures;
+  readonly taker: SnapshotTaker;
   readonly snapshots: Snapshots;
   readonly copy: SnapshotParts["copy"];
   readonly pool: ReturnType<typeof createPool>;
@@ -160,7 +160,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     ...options.limits,
     refusal: () => undefined,
   });
-  const captures = storing.captures({
+  const taker = storing.taker({
     sandboxes,
     capable: () => true,
     beforeEnd: () => Promise.resolve(),
@@ -170,7 +170,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
   return {
     sandboxes,
     gate,
-    captures,
+    taker,
     snapshots: storing.snapshots,
     copy: (...request) => storing.copy(...request),
     pool,

@@ -152,6 +152,6 @@ export function storedOf(buildId: string, snapshotId: string, memory: boolean): 
     memory,
     memoryBytes: 1,
     diskBytes: 1,
-    capturedAt: Date.now(),
+    takenAt: Date.now(),
   };
 }

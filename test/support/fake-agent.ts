@@ -36,7 +36,7 @@ interface Started extends Standing {
   readonly startedAt: number;
 }
 
-interface Capture {
+interface SnapshotRequest {
   readonly executionId: string;
   readonly snapshotId: string;
   readonly memory: boolean;
@@ -60,8 +60,8 @@ export interface FakeAgent extends FakeBuilds {
   onStart: (start: Started, run: () => void) => Promise<void> | void;
   onStop: (executionId: string) => Promise<void> | void;
   /** Replace what a pause and a checkpoint do; call `take` for the usual. */
-  onPause: (capture: Capture, take: () => void) => Promise<void> | void;
-  onCheckpoint: (capture: Capture, take: () => void) => Promise<void> | void;
+  onPause: (request: SnapshotRequest, take: () => void) => Promise<void> | void;
+  onCheckpoint: (request: SnapshotRequest, take: () => void) => Promise<void> | void;
   onRemove: (snapshotId: string) => Promise<void> | void;
   /** Replaces what a new policy does; call `set` for the usual. */
   onEgress: (policy: EgressPolicy, set: () => void) => Promise<void> | void;
@@ -107,7 +107,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
   const memorySnapshots = options.facts?.capabilities?.memorySnapshots ?? true;
   let pools: readonly PoolTarget[] = [];
 
-  function store(kind: StoredSnapshot["kind"], { executionId, snapshotId, memory }: Capture): void {
+  function store(kind: StoredSnapshot["kind"], { executionId, snapshotId, memory }: SnapshotRequest): void {
     const started = known(executionId);
     snapshots.set(snapshotId, {
       snapshotId,
@@ -117,13 +117,13 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       memory: memory && memorySnapshots,
       memoryBytes: 1,
       diskBytes: 1,
-      capturedAt: Date.now(),
+      takenAt: Date.now(),
     });
   }
 
-  function captured(snapshotId: string) {
+  function taken(snapshotId: string) {
     const stored = snapshots.get(snapshotId);
-    if (stored === undefined) throw new AppError("internal", "not captured");
+    if (stored === undefined) throw new AppError("internal", "the snapshot was not taken");
     const { kind, ...rest } = stored;
     return { ...rest, ...(kind === "checkpoint" ? { image: `snapshot:${snapshotId}` } : {}) };
   }
@@ -208,12 +208,12 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
           live.delete(executionId);
         };
         if (!snapshots.has(body.snapshotId)) await agent.onPause({ executionId, ...body }, take);
-        return captured(body.snapshotId);
+        return taken(body.snapshotId);
       },
       async checkpointExecution({ params: { executionId }, body }) {
         const take = () => store("checkpoint", { executionId, ...body });
         if (!snapshots.has(body.snapshotId)) await agent.onCheckpoint({ executionId, ...body }, take);
-        return captured(body.snapshotId);
+        return taken(body.snapshotId);
       },
       async deleteSnapshot({ params: { snapshotId } }) {
         await agent.onRemove(snapshotId);
@@ -269,8 +269,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     pools: () => pools,
     onStart: (_start, run) => run(),
     onStop: () => undefined,
-    onPause: (_capture, take) => take(),
-    onCheckpoint: (_capture, take) => take(),
+    onPause: (_request, take) => take(),
+    onCheckpoint: (_request, take) => take(),
     onRemove: () => undefined,
     onEgress: (_policy, set) => set(),
     trust: "applied",

@@ -7,7 +7,7 @@
 import { randomUUID } from "node:crypto";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import { captureMemory, diskOf } from "../take/memory-to-disk.ts";
+import { checkpointMemory, diskOf } from "../take/memory-to-disk.ts";
 import type { PauseDeps } from "../take/pause.ts";
 
 /** A damaged process ends as soon as it runs again; a later end has another cause. */
@@ -32,19 +32,19 @@ export function createRescue(deps: RescueDeps): Rescue {
   const store = async (sandbox: Sandbox, teardown: Teardown) => {
     const { executionId, sandboxId, projectId, container } = sandbox;
     const snapshotId = randomUUID();
-    const sizes = { memoryBytes: 0, diskBytes: 0, capturedAt: now() };
+    const sizes = { memoryBytes: 0, diskBytes: 0, takenAt: now() };
     const common = { id: snapshotId, kind: "pause" as const, sandboxId, executionId, projectId };
     stores.snapshots.intend({
       ...common,
-      state: "capturing",
+      state: "taking",
       image: undefined,
       memory: false,
       disk: diskOf(container),
       ...sizes,
     });
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
-    const capture = { snapshotId, memory: false, kind: "pause" as const, image: undefined };
-    const stored = await captureMemory(sandbox, capture, { teardown, deps });
+    const request = { snapshotId, memory: false, kind: "pause" as const, image: undefined };
+    const stored = await checkpointMemory(sandbox, request, { teardown, deps });
     stores.snapshots.keep(snapshotId, stored, () => stores.executions.stop(executionId, now()));
     teardown.release();
     log.warn(

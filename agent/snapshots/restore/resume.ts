@@ -44,7 +44,7 @@ export function resume(
 
 function find(origin: Origin, body: StartBody, { stores }: Pick<ResumeDeps, "stores">): Snapshot {
   const snapshot = stores.snapshots.get(origin.snapshotId);
-  if (snapshot === undefined || snapshot.kind !== "pause" || snapshot.state === "capturing")
+  if (snapshot === undefined || snapshot.kind !== "pause" || snapshot.state === "taking")
     throw new AppError("snapshot_files_missing", `this node does not have snapshot ${origin.snapshotId}`);
   if (snapshot.sandboxId !== body.sandboxId)
     throw new AppError(

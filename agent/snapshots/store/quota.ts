@@ -41,7 +41,7 @@ export function nodeQuotas({ snapshots, sandboxes }: Disks, { snapshotQuotaMb }:
 
 /** Of the sandbox of a spent pause, which runs again, only the memory image is stored. */
 export function storedBy(snapshots: readonly Pick<Snapshot, "state" | "memoryBytes" | "diskBytes">[]): Amount {
-  const stored = snapshots.filter(({ state }) => state !== "capturing");
+  const stored = snapshots.filter(({ state }) => state !== "taking");
   return sum(
     stored.map(({ state, memoryBytes, diskBytes }) => ({
       memory: memoryBytes,

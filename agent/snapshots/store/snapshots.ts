@@ -50,7 +50,7 @@ export function createSnapshots({ store, files, frozen, containers, disposal, mu
   const remove = (id: string): Promise<void> =>
     mutex(id, async () => {
       const snapshot = store.get(id);
-      if (snapshot?.state === "capturing") throw new AppError("conflict", "the snapshot is being taken");
+      if (snapshot?.state === "taking") throw new AppError("conflict", "the snapshot is being taken");
       if (snapshot?.kind === "pause" && snapshot.state === "stored") await removeDisk(snapshot);
       await files.remove(id);
       // Docker keeps an image that a container needs; garbage.ts removes it later.
@@ -62,8 +62,8 @@ export function createSnapshots({ store, files, frozen, containers, disposal, mu
     list: () =>
       store
         .all()
-        .filter(({ state }) => state !== "capturing")
-        .map(({ id, kind, sandboxId, executionId, memory, memoryBytes, diskBytes, capturedAt }) => ({
+        .filter(({ state }) => state !== "taking")
+        .map(({ id, kind, sandboxId, executionId, memory, memoryBytes, diskBytes, takenAt }) => ({
           snapshotId: id,
           kind,
           sandboxId,
@@ -71,7 +71,7 @@ export function createSnapshots({ store, files, frozen, containers, disposal, mu
           memory,
           memoryBytes,
           diskBytes,
-          capturedAt,
+          takenAt,
         })),
     delete: remove,
     replaced({ id: newest, containerId }) {

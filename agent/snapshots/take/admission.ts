@@ -8,7 +8,7 @@ import type { DiskReserve, Needed } from "../../disk/reserve.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Snapshot, SnapshotStore } from "../../store/snapshots.ts";
 import { type Amount, nodeQuotas, type QuotaSettings, quotaRefusal, storedBy, sum } from "../store/quota.ts";
-import type { Capture } from "./memory-to-disk.ts";
+import type { SnapshotRequest } from "./memory-to-disk.ts";
 
 type Disk = Pick<DiskReserve, "snapshotRefusal" | "storageRefusal" | "disks" | "seen">;
 
@@ -27,7 +27,7 @@ export interface Admission {
    * The room stays promised to the snapshot until the returned function is called.
    * @throws {AppError} no_space
    */
-  readonly admit: (sandbox: Sandbox, capture: Capture, kind: Snapshot["kind"]) => Promise<() => void>;
+  readonly admit: (sandbox: Sandbox, request: SnapshotRequest, kind: Snapshot["kind"]) => Promise<() => void>;
   /** Bytes of a sandbox's writable layer, as measured for its admission or before. */
   readonly diskBytes: (executionId: string) => number;
   /** Bytes that the node stores, and may store; 0 where there is no quota. */
@@ -46,7 +46,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
   const underWay = new Set<Promised>();
 
   /** Memory that CRIU writes, and the writable layer: copied by a checkpoint, kept by a pause. */
-  const expectedOf = async ({ executionId, container }: Sandbox, { memory }: Capture): Promise<Amount> => {
+  const expectedOf = async ({ executionId, container }: Sandbox, { memory }: SnapshotRequest): Promise<Amount> => {
     const known = diskBytes(executionId);
     const { upperDirectory } = container;
     const measured = known > 0 || upperDirectory === undefined ? known : ((await diskUsage(upperDirectory)) ?? 0);
@@ -77,12 +77,12 @@ export function createAdmission(deps: AdmissionDeps): Admission {
   };
 
   return {
-    async admit(sandbox, capture, kind) {
+    async admit(sandbox, request, kind) {
       // A pause without memory writes nothing, and is how a sandbox that is held or over its quota can be kept.
-      if (!capture.memory && kind === "pause") return () => undefined;
+      if (!request.memory && kind === "pause") return () => undefined;
       const short = disk.snapshotRefusal(sandbox.executionId);
       if (short !== undefined) throw short;
-      const expected = await expectedOf(sandbox, capture);
+      const expected = await expectedOf(sandbox, request);
       const needed = { snapshots: expected.memory, sandboxes: kind === "checkpoint" ? expected.disk : 0 };
       const { executionId, projectId } = sandbox;
       const promised = { executionId, projectId, expected, needed };

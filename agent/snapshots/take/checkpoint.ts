@@ -1,6 +1,6 @@
 /** Takes a copy of a running sandbox: memory and disk of one instant. The sandbox is frozen during the dump only. */
 
-import type { Captured } from "../../../shared/agent-api/routes.ts";
+import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Envd } from "../../containers/envd.ts";
@@ -9,10 +9,16 @@ import { type FindHole, refuseHoles } from "../../disk/holes.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
 import { clearLinks } from "../clear-links.ts";
-import { type Capture, type CaptureDeps, captureMemory, diskOf, toCaptured } from "./memory-to-disk.ts";
+import {
+  type CheckpointMemoryDeps,
+  checkpointMemory,
+  diskOf,
+  type SnapshotRequest,
+  toTakenSnapshot,
+} from "./memory-to-disk.ts";
 import { refuseTraced } from "./traced.ts";
 
-export interface CheckpointDeps extends CaptureDeps {
+export interface CheckpointDeps extends CheckpointMemoryDeps {
   readonly stores: Pick<Stores, "snapshots">;
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
   readonly containers: Pick<Containers, "commit" | "removeImage"> & FlattenDeps["containers"];
@@ -23,10 +29,14 @@ function snapshotImage(snapshotId: string): string {
   return `svc/snapshot:${snapshotId}`;
 }
 
-export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: CheckpointDeps): Promise<Captured> {
+export async function checkpoint(
+  sandbox: Sandbox,
+  request: SnapshotRequest,
+  deps: CheckpointDeps,
+): Promise<TakenSnapshot> {
   const { stores, envd, containers, now, log } = deps;
   const { executionId, sandboxId, projectId, container } = sandbox;
-  const { snapshotId, memory } = capture;
+  const { snapshotId, memory } = request;
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const image = snapshotImage(snapshotId);
   const teardown = new Teardown(log);
@@ -42,7 +52,7 @@ export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: Check
     stores.snapshots.intend({
       id: snapshotId,
       kind: "checkpoint",
-      state: "capturing",
+      state: "taking",
       sandboxId,
       executionId,
       projectId,
@@ -51,7 +61,7 @@ export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: Check
       memory,
       memoryBytes: 0,
       diskBytes: 0,
-      capturedAt: now(),
+      takenAt: now(),
     });
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
     teardown.add("freeze", goOn);
@@ -83,10 +93,14 @@ export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: Check
         await flattenWhenDeep(image, deps);
       },
     };
-    const stored = await captureMemory(sandbox, { ...capture, kind: "checkpoint", image }, { teardown, deps, steps });
+    const stored = await checkpointMemory(
+      sandbox,
+      { ...request, kind: "checkpoint", image },
+      { teardown, deps, steps },
+    );
     stores.snapshots.keep(snapshotId, stored, () => undefined);
     teardown.release();
-    return toCaptured({ executionId, sandboxId, id: snapshotId, image, memory, ...stored });
+    return toTakenSnapshot({ executionId, sandboxId, id: snapshotId, image, memory, ...stored });
   } catch (error) {
     await teardown.run();
     throw error;

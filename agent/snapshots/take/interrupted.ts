@@ -1,4 +1,4 @@
-/** Finishes captures that a former agent left under way: durable ones count, others are undone. */
+/** Finishes snapshots that a former agent left under way: durable ones count, others are undone. */
 
 import type { Log } from "../../../shared/program/log.ts";
 import type { Containers } from "../../containers/containers.ts";
@@ -18,7 +18,7 @@ export interface InterruptedDeps {
 }
 
 /** Runs before any other decision. Resolves to containers that may be frozen and must continue. */
-export async function interruptedCaptures({
+export async function interruptedSnapshots({
   stores,
   files,
   criu,
@@ -29,7 +29,7 @@ export async function interruptedCaptures({
   const goOn: string[] = [];
   const { stored, unfinished } = await files.list();
   for (const { id, kind, state, executionId, disk, image } of stores.snapshots.all()) {
-    if (state !== "capturing") continue;
+    if (state !== "taking") continue;
     // CRIU outlives the agent: thawed now, the sandbox would change while it is dumped.
     await criu.settled(files.draftDirectory(id));
     const manifest = stored.includes(id) ? await whole(files, id) : undefined;
@@ -46,7 +46,7 @@ export async function interruptedCaptures({
       stores.snapshots.remove(id);
     } else {
       const { memoryBytes, diskBytes, createdAt } = manifest;
-      stores.snapshots.keep(id, { memoryBytes, diskBytes, capturedAt: createdAt }, () => {
+      stores.snapshots.keep(id, { memoryBytes, diskBytes, takenAt: createdAt }, () => {
         if (kind === "pause") stores.executions.stop(executionId, now());
       });
     }

@@ -1,6 +1,6 @@
 /** The common part of a pause and a checkpoint: the memory of a frozen sandbox, durable on the disk. */
 
-import type { Captured } from "../../../shared/agent-api/routes.ts";
+import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
@@ -13,12 +13,12 @@ import type { Criu } from "../criu.ts";
 import { noSpace, type SnapshotFiles } from "../store/files.ts";
 import { MANIFEST_FORMAT, type Manifest, type Origins, type StoredFile } from "../store/manifest.ts";
 
-export interface Capture {
+export interface SnapshotRequest {
   readonly snapshotId: string;
   readonly memory: boolean;
 }
 
-export interface CaptureDeps {
+export interface CheckpointMemoryDeps {
   readonly files: SnapshotFiles;
   readonly criu: Criu;
   readonly origins: () => Omit<Origins, "envd">;
@@ -28,7 +28,7 @@ export interface CaptureDeps {
   readonly log: Log;
 }
 
-interface Kind extends Capture {
+interface Kind extends SnapshotRequest {
   readonly kind: Snapshot["kind"];
   readonly image: string | undefined;
 }
@@ -40,25 +40,25 @@ interface Steps {
 }
 
 /** The container is frozen and stays so unless a step thaws it. `teardown` gets the undo steps. */
-export async function captureMemory(
+export async function checkpointMemory(
   sandbox: Sandbox,
-  capture: Kind,
-  { teardown, deps, steps = {} }: { teardown: Teardown; deps: CaptureDeps; steps?: Steps },
+  request: Kind,
+  { teardown, deps, steps = {} }: { teardown: Teardown; deps: CheckpointMemoryDeps; steps?: Steps },
 ): Promise<Sizes> {
   try {
-    const draft = await deps.files.draft(capture.snapshotId);
+    const draft = await deps.files.draft(request.snapshotId);
     teardown.add("files", () => draft.discard());
-    if (capture.memory)
-      teardown.add("names of open files", () => clearLinks(sandbox.container, capture.snapshotId, deps));
-    const dumped = capture.memory ? deps.criu.dump(sandbox.container.id, draft) : Promise.resolve();
+    if (request.memory)
+      teardown.add("names of open files", () => clearLinks(sandbox.container, request.snapshotId, deps));
+    const dumped = request.memory ? deps.criu.dump(sandbox.container.id, draft) : Promise.resolve();
     // Both end before anything of either is undone.
     const outcomes = await Promise.allSettled([dumped, steps.meanwhile?.()]);
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
     await steps.afterwards?.();
     const { memoryBytes, diskBytes, createdAt } = await draft.finish((files) =>
-      describe(sandbox, capture, { files, deps }),
+      describe(sandbox, request, { files, deps }),
     );
-    return { memoryBytes, diskBytes, capturedAt: createdAt };
+    return { memoryBytes, diskBytes, takenAt: createdAt };
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw (
@@ -72,19 +72,19 @@ export async function captureMemory(
 
 function describe(
   sandbox: Sandbox,
-  capture: Kind,
-  { files, deps }: { files: readonly StoredFile[]; deps: CaptureDeps },
+  request: Kind,
+  { files, deps }: { files: readonly StoredFile[]; deps: CheckpointMemoryDeps },
 ): Manifest {
   const { container, executionId, sandboxId } = sandbox;
   return {
     format: MANIFEST_FORMAT,
-    snapshotId: capture.snapshotId,
+    snapshotId: request.snapshotId,
     sandboxId,
     executionId,
-    kind: capture.kind,
-    memory: capture.memory,
+    kind: request.kind,
+    memory: request.memory,
     containerId: container.id,
-    ...(capture.image === undefined ? {} : { image: capture.image }),
+    ...(request.image === undefined ? {} : { image: request.image }),
     build: container.build,
     resources: container.resources,
     runtime: container.runtime,
@@ -102,10 +102,10 @@ export function diskOf(container: LiveContainer): Disk {
   return { containerId: id, controlToken, build, resources, runtime, upperDirectory, createdAt };
 }
 
-export function toCaptured(
+export function toTakenSnapshot(
   snapshot: Pick<Snapshot, "id" | "executionId" | "sandboxId" | "image" | "memory" | keyof Sizes>,
-): Captured {
-  const { id, executionId, sandboxId, image, memory, memoryBytes, diskBytes, capturedAt } = snapshot;
-  const common = { executionId, sandboxId, snapshotId: id, memory, memoryBytes, diskBytes, capturedAt };
+): TakenSnapshot {
+  const { id, executionId, sandboxId, image, memory, memoryBytes, diskBytes, takenAt } = snapshot;
+  const common = { executionId, sandboxId, snapshotId: id, memory, memoryBytes, diskBytes, takenAt };
   return image === undefined ? common : { ...common, image };
 }

@@ -1,17 +1,17 @@
 /** Turns an unroutable sandbox into a durable snapshot; a failure returns it to where it was. */
 
-import type { Captured } from "../../../shared/agent-api/routes.ts";
+import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Envd } from "../../containers/envd.ts";
 import type { Gate } from "../../network/gate.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
-import type { Capture, CaptureDeps } from "./memory-to-disk.ts";
-import { captureMemory, diskOf, toCaptured } from "./memory-to-disk.ts";
+import type { CheckpointMemoryDeps, SnapshotRequest } from "./memory-to-disk.ts";
+import { checkpointMemory, diskOf, toTakenSnapshot } from "./memory-to-disk.ts";
 import { refuseTraced } from "./traced.ts";
 
-export interface PauseDeps extends CaptureDeps {
+export interface PauseDeps extends CheckpointMemoryDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions">;
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
   readonly gate: Pick<Gate, "open" | "hold" | "close">;
@@ -20,10 +20,10 @@ export interface PauseDeps extends CaptureDeps {
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
 }
 
-export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps): Promise<Captured> {
+export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: PauseDeps): Promise<TakenSnapshot> {
   const { stores, envd, gate, frozen, now, log } = deps;
   const { executionId, sandboxId, projectId, container, egress } = sandbox;
-  const { snapshotId, memory } = capture;
+  const { snapshotId, memory } = request;
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const teardown = new Teardown(log);
   try {
@@ -31,7 +31,7 @@ export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps)
     stores.snapshots.intend({
       id: snapshotId,
       kind: "pause",
-      state: "capturing",
+      state: "taking",
       sandboxId,
       executionId,
       projectId,
@@ -40,7 +40,7 @@ export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps)
       memory,
       memoryBytes: 0,
       diskBytes: 0,
-      capturedAt: now(),
+      takenAt: now(),
     });
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
 
@@ -59,7 +59,7 @@ export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps)
     teardown.add("freeze", () => container.cgroup.thaw());
     await Promise.all([gate.hold(container.slot), container.cgroup.freeze()]);
 
-    const stored = await captureMemory(sandbox, { ...capture, kind: "pause", image: undefined }, { teardown, deps });
+    const stored = await checkpointMemory(sandbox, { ...request, kind: "pause", image: undefined }, { teardown, deps });
     // From here on it is paused.
     stores.snapshots.keep(snapshotId, stored, () => stores.executions.stop(executionId, now()));
     teardown.release();
@@ -70,7 +70,7 @@ export async function pause(sandbox: Sandbox, capture: Capture, deps: PauseDeps)
       );
     if (memory) frozen.add(snapshotId, container);
     else frozen.drop(container).catch(() => undefined);
-    return toCaptured({ executionId, sandboxId, id: snapshotId, image: undefined, memory, ...stored });
+    return toTakenSnapshot({ executionId, sandboxId, id: snapshotId, image: undefined, memory, ...stored });
   } catch (error) {
     await teardown.run();
     throw error;

@@ -154,10 +154,10 @@ async function within(
 
 /** By its policy, and only where no memory would be lost: a snapshot without memory needs an explicit connect. */
 export function mayAutoResume(
-  record: Pick<SandboxRecord, "state" | "autoResume" | "snapshot" | "capture" | "resumption">,
+  record: Pick<SandboxRecord, "state" | "autoResume" | "snapshot" | "pendingSnapshot" | "resumption">,
 ): boolean {
   if (!record.autoResume) return false;
-  if (record.state === "pausing") return record.capture?.memory === true;
+  if (record.state === "pausing") return record.pendingSnapshot?.memory === true;
   if (record.state === "starting") return record.resumption?.memory === true;
   return record.state === "paused" && record.snapshot?.memory === true;
 }

@@ -1,7 +1,7 @@
 /**
- * running → snapshotting → running: captures a sandbox in place; its route and connections stay. The same write records
- * the move and the build of the capture, so that a crash loses neither: the sandbox continues, the capture is dropped,
- * and the node is asked to delete what no record names.
+ * running → snapshotting → running: takes a snapshot of a sandbox in place; its route and connections stay. The same
+ * write records the move and the build of the snapshot, so that a crash loses neither: the sandbox continues, the
+ * snapshot is dropped, and the node is asked to delete what no record names.
  */
 
 import { AppError } from "../../../shared/http/errors.ts";
@@ -17,33 +17,33 @@ import type { Store } from "../../store/store.ts";
 import { notFound } from "../not-found.ts";
 import type { Transitions } from "./transitions.ts";
 
-interface CaptureAsk {
+interface CheckpointRequest {
   readonly kind: "snapshot" | "fork";
-  /** The template that gets the capture as a build; absent: the source's own template. */
+  /** The template that gets the snapshot as a build; absent: the source's own template. */
   readonly template?: () => Promise<{ readonly id: string; readonly tag: string }>;
   /** For messages, for example "forked". */
   readonly done: string;
-  /** What to do while another capture runs. */
+  /** What to do while another checkpoint of the sandbox runs. */
   readonly same: "wait" | "refuse";
 }
 
-export interface Capture {
+export interface Checkpoint {
   readonly source: SandboxRecord;
   readonly build: Build;
 }
 
-export interface Capturing {
-  /** AppError 404; 409 when paused, in transition, or (`refuse`) being captured; else the node's reason. */
-  capture(project: Project, id: string, ask: CaptureAsk): Promise<Capture>;
-  /** No sandbox starts from the capture any more. */
+export interface Checkpointing {
+  /** AppError 404; 409 when paused, in transition, or (`refuse`) being checkpointed; else the node's reason. */
+  checkpoint(project: Project, id: string, ask: CheckpointRequest): Promise<Checkpoint>;
+  /** No sandbox starts from the snapshot any more. */
   discard(build: Build): Promise<void>;
-  /** Returns a sandbox to running whose capture was interrupted. */
+  /** Returns a sandbox to running whose checkpoint was interrupted. */
   recover(record: SandboxRecord): Promise<void>;
-  /** Removes what crashes left of captures that began before that time. */
+  /** Removes what crashes left of snapshots that began before that time. */
   sweep(before: number): Promise<void>;
 }
 
-export interface CapturingDeps {
+export interface CheckpointingDeps {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly transitions: Transitions;
@@ -51,7 +51,7 @@ export interface CapturingDeps {
   readonly now: () => number;
   readonly random: () => number;
   readonly log: Log;
-  readonly captureTimeoutMs: number;
+  readonly snapshotTimeoutMs: number;
   readonly patienceMs: number;
   /** The sandbox's end may have passed meanwhile. */
   expiresAt(endAt: number): void;
@@ -59,25 +59,25 @@ export interface CapturingDeps {
 
 const DEADLINE_SLACK_MS = 30_000;
 
-export function createCapturing(deps: CapturingDeps): Capturing {
+export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
   const { store, now } = deps;
 
-  async function captureNow(id: string, ask: CaptureAsk): Promise<Capture> {
+  async function checkpointNow(id: string, ask: CheckpointRequest): Promise<Checkpoint> {
     const before = await store.sandboxes.get(id);
     refuse(before, id, ask.done);
     const source = await store.templates.build(before.buildId);
     const target = await ask.template?.();
-    const capture = { id: newUuid(), memory: true };
-    const deadlineAt = now() + deps.captureTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
-    const record = await store.beginCapture(
+    const pendingSnapshot = { id: newUuid(), memory: true };
+    const deadlineAt = now() + deps.snapshotTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
+    const record = await store.beginSnapshot(
       {
         id,
         to: "snapshotting",
         when: { executionId: before.executionId, from: ["running"] },
-        set: { capture, deadlineAt },
+        set: { pendingSnapshot, deadlineAt },
       },
       {
-        ...capture,
+        ...pendingSnapshot,
         kind: ask.kind,
         templateId: target?.id ?? before.templateId,
         source: before,
@@ -88,36 +88,36 @@ export function createCapturing(deps: CapturingDeps): Capturing {
       },
     );
     if (record === undefined) throw new AppError("conflict", `Sandbox "${id}" is changing state`);
-    return copy(record, capture.id, target);
+    return copy(record, pendingSnapshot.id, target);
   }
 
   async function copy(
     record: SandboxRecord,
     snapshotId: string,
     target: { readonly id: string; readonly tag: string } | undefined,
-  ): Promise<Capture> {
+  ): Promise<Checkpoint> {
     const { id, executionId, nodeId } = record;
     const onward = {
       id,
       to: "running" as const,
       when: { executionId, from: ["snapshotting" as const] },
-      set: { capture: null },
+      set: { pendingSnapshot: null },
     };
     try {
-      const captured = await callAgain(
+      const taken = await callAgain(
         () =>
           deps.nodes
             .agent(nodeId)
             .checkpointExecution(
               { params: { executionId }, body: { snapshotId, memory: true } },
-              { timeoutMs: deps.captureTimeoutMs },
+              { timeoutMs: deps.snapshotTimeoutMs },
             ),
         deps,
       );
       const former = target === undefined ? undefined : await store.templates.tagged(target.id, target.tag);
-      const finished = await store.finishCapture(
+      const finished = await store.finishSnapshot(
         onward,
-        { id: snapshotId, image: captured.image, memory: captured.memory },
+        { id: snapshotId, image: taken.image, memory: taken.memory },
         target?.tag,
       );
       if (finished === undefined) throw new AppError("conflict", `Sandbox "${id}" ended while it was being copied`);
@@ -125,15 +125,15 @@ export function createCapturing(deps: CapturingDeps): Capturing {
       deps.expiresAt(finished.record.endAt);
       return { source: finished.record, build: finished.build };
     } catch (reason) {
-      // Whatever the node did, the sandbox continues there, and no record names the capture.
-      await store.giveUpCapture(snapshotId, onward);
+      // Whatever the node did, the sandbox continues there, and no record names the snapshot.
+      await store.giveUpSnapshot(snapshotId, onward);
       deps.snapshots.removeSoon(nodeId, snapshotId);
       deps.expiresAt(record.endAt);
       throw reason;
     }
   }
 
-  /** The name moved to another capture: deletes this one unless something still names or needs it. */
+  /** The name moved to another snapshot: deletes this one unless something still names or needs it. */
   async function supersede(former: Build): Promise<void> {
     const tags = await store.templates.tagsOf(former.id);
     if (tags.length === 0 && !(await store.pausedSandboxes.usesTemplate(former.templateId, former.id)))
@@ -141,22 +141,22 @@ export function createCapturing(deps: CapturingDeps): Capturing {
   }
 
   async function discard(build: Build): Promise<void> {
-    await store.giveUpCapture(build.id);
+    await store.giveUpSnapshot(build.id);
     if (build.nodeId !== undefined) deps.snapshots.removeSoon(build.nodeId, build.id);
   }
 
   return {
     discard,
 
-    async capture(project, id, ask) {
+    async checkpoint(project, id, ask) {
       const record = await store.sandboxes.get(id);
       if (record === undefined || record.projectId !== project.id) throw notFound(id);
       return deps.transitions.perform({
         sandboxId: id,
         aim: "snapshotting",
         same: ask.same,
-        waitMs: deps.captureTimeoutMs,
-        work: () => captureNow(id, ask),
+        waitMs: deps.snapshotTimeoutMs,
+        work: () => checkpointNow(id, ask),
       });
     },
 
@@ -164,23 +164,28 @@ export function createCapturing(deps: CapturingDeps): Capturing {
       await deps.transitions.perform<undefined>({
         sandboxId: id,
         aim: "snapshotting",
-        waitMs: deps.captureTimeoutMs,
+        waitMs: deps.snapshotTimeoutMs,
         work: async () => {
           const record = await store.sandboxes.get(id);
           if (record?.state !== "snapshotting") return undefined;
-          const { executionId, capture, nodeId } = record;
+          const { executionId, pendingSnapshot, nodeId } = record;
           const when = { executionId, from: ["snapshotting" as const] };
-          await store.giveUpCapture(capture?.id ?? "", { id, to: "running", when, set: { capture: null } });
-          if (capture !== undefined) deps.snapshots.removeSoon(nodeId, capture.id);
+          await store.giveUpSnapshot(pendingSnapshot?.id ?? "", {
+            id,
+            to: "running",
+            when,
+            set: { pendingSnapshot: null },
+          });
+          if (pendingSnapshot !== undefined) deps.snapshots.removeSoon(nodeId, pendingSnapshot.id);
           return undefined;
         },
       });
     },
 
     async sweep(before) {
-      const left = [...(await store.snapshots.leftForks(before)), ...(await store.snapshots.leftCaptures(before))];
+      const left = [...(await store.snapshots.leftForks(before)), ...(await store.snapshots.leftSnapshots(before))];
       for (const build of left) {
-        deps.log.warn({ snapshotId: build.id, kind: build.kind }, "removing an interrupted capture");
+        deps.log.warn({ snapshotId: build.id, kind: build.kind }, "removing an interrupted snapshot");
         await discard(build);
       }
       await store.snapshots.dropEmpty(before);
@@ -188,7 +193,7 @@ export function createCapturing(deps: CapturingDeps): Capturing {
   };
 }
 
-/** Throws for every state that cannot be captured. */
+/** Throws for every state in which no snapshot can be taken. */
 function refuse(record: SandboxRecord | undefined, id: string, done: string): asserts record is SandboxRecord {
   switch (record?.state) {
     case undefined:

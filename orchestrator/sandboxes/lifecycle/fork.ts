@@ -9,7 +9,7 @@ import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
 import type { Launch } from "../launch.ts";
 import { startBody } from "../start-request.ts";
-import type { Capture, Capturing } from "./checkpoint.ts";
+import type { Checkpoint, Checkpointing } from "./checkpoint.ts";
 
 type Fork = { readonly record: SandboxRecord } | { readonly error: AppError };
 
@@ -20,7 +20,7 @@ export interface Forking {
 
 export interface ForkingDeps {
   readonly store: Store;
-  readonly capturing: Capturing;
+  readonly checkpointing: Checkpointing;
   readonly launch: Launch;
   readonly sealing: Seal;
   readonly seed: string;
@@ -32,7 +32,7 @@ export interface ForkingDeps {
 export function createForking(deps: ForkingDeps): Forking {
   const { store } = deps;
 
-  async function one(project: Project, { source, build }: Capture, seconds: number): Promise<Fork> {
+  async function one(project: Project, { source, build }: Checkpoint, seconds: number): Promise<Fork> {
     const id = newSandboxId();
     try {
       const sealed = await store.sandboxes.envs(source.id);
@@ -86,18 +86,22 @@ export function createForking(deps: ForkingDeps): Forking {
         const most = `the project's limit of ${limit} concurrent sandboxes`;
         throw new AppError("bad_request", `body field 'count' must be less than ${most}`);
       }
-      const capture = await deps.capturing.capture(project, id, { kind: "fork", done: "forked", same: "wait" });
+      const checkpoint = await deps.checkpointing.checkpoint(project, id, {
+        kind: "fork",
+        done: "forked",
+        same: "wait",
+      });
       try {
         const forks: Fork[] = [];
         const rest = Array.from({ length: count }, (_, index) => index).values();
         const worker = async () => {
-          for (const index of rest) forks[index] = await one(project, capture, seconds);
+          for (const index of rest) forks[index] = await one(project, checkpoint, seconds);
         };
         await Promise.all(Array.from({ length: Math.min(count, deps.concurrency) }, worker));
         return forks;
       } finally {
         // The node keeps the checkpoint for as long as a copy needs it.
-        await deps.capturing.discard(capture.build);
+        await deps.checkpointing.discard(checkpoint.build);
       }
     },
   };

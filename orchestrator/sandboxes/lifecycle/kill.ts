@@ -35,7 +35,7 @@ export interface EndingDeps {
   readonly snapshots: SnapshotRemover;
   readonly stopTimeoutMs: number;
   /** How long a kill waits for a pause or snapshot under way. */
-  readonly captureTimeoutMs: number;
+  readonly snapshotTimeoutMs: number;
   /** For the metrics. */
   observe(reason: EndReason): void;
 }
@@ -56,7 +56,7 @@ export function createEnding(deps: EndingDeps): Ending {
     await routes.remove(record.id, record.executionId, "killed");
     await end(record.nodeId, record.executionId);
     // The execution before its snapshot: a running sandbox must not lose the files below it.
-    for (const snapshot of [record.snapshot, record.capture]) {
+    for (const snapshot of [record.snapshot, record.pendingSnapshot]) {
       if (snapshot !== undefined) await deps.snapshots.remove(record.nodeId, snapshot.id);
     }
     const gone = await store.move(
@@ -97,7 +97,7 @@ export function createEnding(deps: EndingDeps): Ending {
     deps.transitions.perform({
       sandboxId: id,
       aim: "gone",
-      waitMs: deps.stopTimeoutMs * 3 + deps.captureTimeoutMs,
+      waitMs: deps.stopTimeoutMs * 3 + deps.snapshotTimeoutMs,
       work,
     });
 
@@ -126,7 +126,7 @@ export function createEnding(deps: EndingDeps): Ending {
         if (gone === undefined) return false;
         deps.observe(reason);
         await routes.remove(sandboxId, executionId, "lost");
-        for (const snapshot of [gone.snapshot, gone.capture]) {
+        for (const snapshot of [gone.snapshot, gone.pendingSnapshot]) {
           if (snapshot !== undefined) deps.snapshots.removeSoon(gone.nodeId, snapshot.id);
         }
         noteEnd(gone, reason);

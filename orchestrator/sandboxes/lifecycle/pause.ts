@@ -1,6 +1,6 @@
 /**
- * running → pausing → paused. The record names the capture before the node is asked, so that a retry after a crash asks
- * for the same capture. When the node refuses, the sandbox stays running and its route returns; when the node does not
+ * running → pausing → paused. The record names the snapshot before the node is asked, so that a retry after a crash asks
+ * for the same snapshot. When the node refuses, the sandbox stays running and its route returns; when the node does not
  * answer, the record stays `pausing`, because the outcome is unknown.
  */
 
@@ -38,7 +38,7 @@ export interface PausingDeps {
   readonly now: () => number;
   readonly random: () => number;
   readonly log: Log;
-  readonly captureTimeoutMs: number;
+  readonly snapshotTimeoutMs: number;
   /** How long a node that does not answer is asked again. */
   readonly patienceMs: number;
   /** Called with each paused sandbox, for caches of paused sandboxes. */
@@ -55,14 +55,14 @@ export function createPausing(deps: PausingDeps): Pausing {
   const { store, routes, now } = deps;
 
   function begin(id: string, work: () => Promise<Outcome>): Promise<Outcome> {
-    return deps.transitions.perform({ sandboxId: id, aim: "paused", waitMs: deps.captureTimeoutMs, work });
+    return deps.transitions.perform({ sandboxId: id, aim: "paused", waitMs: deps.snapshotTimeoutMs, work });
   }
 
   async function pauseNow(id: string, memory: boolean, endAtMost?: number): Promise<Outcome> {
-    const capture = { id: newUuid(), memory };
-    const deadlineAt = now() + deps.captureTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
+    const pendingSnapshot = { id: newUuid(), memory };
+    const deadlineAt = now() + deps.snapshotTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
     const when = { from: ["running" as const], ...(endAtMost === undefined ? {} : { endAtMost }) };
-    const pausing = await store.move({ id, to: "pausing", when, set: { capture, deadlineAt } });
+    const pausing = await store.move({ id, to: "pausing", when, set: { pendingSnapshot, deadlineAt } });
     if (pausing !== undefined) return complete(pausing, false);
     const record = await store.sandboxes.get(id);
     // A crashed process began it: no one in this process pauses it, or this caller would have joined.
@@ -72,27 +72,28 @@ export function createPausing(deps: PausingDeps): Pausing {
 
   /** pausing → paused, or back to running with the node's reason. `repeated`: the node may have been asked before. */
   async function complete(record: SandboxRecord, repeated: boolean): Promise<Outcome> {
-    const { id, executionId, nodeId, capture } = record;
-    if (capture === undefined) throw new AppError("internal", `sandbox ${id} is pausing without a capture`);
+    const { id, executionId, nodeId, pendingSnapshot } = record;
+    if (pendingSnapshot === undefined)
+      throw new AppError("internal", `sandbox ${id} is pausing, but its record names no snapshot`);
     await routes.suspend(id, executionId);
     let memory: boolean;
     try {
-      const captured = await callAgain(
+      const taken = await callAgain(
         () =>
           deps.nodes
             .agent(nodeId)
             .pauseExecution(
-              { params: { executionId }, body: { snapshotId: capture.id, memory: capture.memory } },
-              { timeoutMs: deps.captureTimeoutMs },
+              { params: { executionId }, body: { snapshotId: pendingSnapshot.id, memory: pendingSnapshot.memory } },
+              { timeoutMs: deps.snapshotTimeoutMs },
             ),
         { ...deps, repeated },
       );
-      memory = captured.memory;
+      memory = taken.memory;
     } catch (reason) {
       if (!isError(reason, "node_unreachable")) await back(record);
       throw reason;
     }
-    return settle(record, { id: capture.id, memory });
+    return settle(record, { id: pendingSnapshot.id, memory });
   }
 
   /** If the node has a snapshot nevertheless, reconciliation of its report adopts or deletes it. */
@@ -101,7 +102,7 @@ export function createPausing(deps: PausingDeps): Pausing {
       id,
       to: "running",
       when: { executionId, from: ["pausing"] },
-      set: { capture: null },
+      set: { pendingSnapshot: null },
     });
     if (running !== undefined) routes.add(running);
   }
@@ -116,7 +117,7 @@ export function createPausing(deps: PausingDeps): Pausing {
         id,
         to: "paused",
         when: { executionId, from: ["pausing"] },
-        set: { snapshot, capture: null, endAt: now() },
+        set: { snapshot, pendingSnapshot: null, endAt: now() },
       },
       { type: "paused", data: { memory: snapshot.memory } },
     );
@@ -168,17 +169,17 @@ export function createPausing(deps: PausingDeps): Pausing {
 
     async adopt(record, stored) {
       const outcome = await begin(record.id, async () => {
-        const capture = { id: stored.snapshotId, memory: stored.memory };
+        const pendingSnapshot = { id: stored.snapshotId, memory: stored.memory };
         const pausing = await store.move({
           id: record.id,
           to: "pausing",
           when: { executionId: stored.executionId, from: ["running"] },
           // Overdue at once: after a crash before the next move, housekeeping asks the node again.
-          set: { capture, deadlineAt: now() },
+          set: { pendingSnapshot, deadlineAt: now() },
         });
         if (pausing === undefined) return { is: "not", record };
         await routes.suspend(record.id, stored.executionId);
-        return settle(pausing, capture);
+        return settle(pausing, pendingSnapshot);
       });
       return outcome.is === "paused";
     },

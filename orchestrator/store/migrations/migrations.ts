@@ -4,6 +4,7 @@ import type { Kysely, Migration, MigrationProvider } from "kysely";
 import type { Seal } from "../../../shared/program/seal.ts";
 import { builds } from "./0004-builds.ts";
 import { sealNetworks } from "./0005-seal.ts";
+import { pendingSnapshot } from "./0006-pending-snapshot.ts";
 
 const first: Migration = {
   async up(db: Kysely<unknown>) {
@@ -207,6 +208,13 @@ const third: Migration = {
 
 /** `sealing`: for rows that were written in the clear. */
 export function migrations(sealing: Seal): MigrationProvider {
-  const all = { "0001": first, "0002": second, "0003": third, "0004": builds, "0005": sealNetworks(sealing) };
+  const all = {
+    "0001": first,
+    "0002": second,
+    "0003": third,
+    "0004": builds,
+    "0005": sealNetworks(sealing),
+    "0006": pendingSnapshot,
+  };
   return { getMigrations: () => Promise.resolve(all) };
 }

@@ -16,13 +16,13 @@ export function pausedSandboxStore(db: Database) {
         const some = ids.slice(at, at + CHUNK);
         const rows = await db
           .selectFrom("sandboxes")
-          .select(["snapshot_id", "capture_id"])
+          .select(["snapshot_id", "pending_snapshot_id"])
           .where("state", "not in", ["gone", "killing"])
-          .where((where) => where.or([where("snapshot_id", "in", some), where("capture_id", "in", some)]))
+          .where((where) => where.or([where("snapshot_id", "in", some), where("pending_snapshot_id", "in", some)]))
           .execute();
-        for (const { snapshot_id: snapshot, capture_id: capture } of rows) {
+        for (const { snapshot_id: snapshot, pending_snapshot_id: pendingSnapshot } of rows) {
           if (snapshot !== null) wanted.add(snapshot);
-          if (capture !== null) wanted.add(capture);
+          if (pendingSnapshot !== null) wanted.add(pendingSnapshot);
         }
         const builds = await db
           .selectFrom("builds")

@@ -43,7 +43,7 @@ export interface SandboxRecord {
   /** The snapshot that a paused sandbox resumes from. Kept while it starts, and after a start without memory. */
   readonly snapshot: Snapshot | undefined;
   /** A pause or checkpoint under way, written before the node is asked. */
-  readonly capture: Snapshot | undefined;
+  readonly pendingSnapshot: Snapshot | undefined;
   /** The resume under way. */
   readonly resumption: Resumption | undefined;
 }
@@ -65,7 +65,7 @@ export interface Resumption {
 export interface NewSandbox
   extends Omit<
     SandboxRecord,
-    "state" | "address" | "endedAt" | "endReason" | "snapshot" | "capture" | "resumption" | "networkVersion"
+    "state" | "address" | "endedAt" | "endReason" | "snapshot" | "pendingSnapshot" | "resumption" | "networkVersion"
   > {
   readonly sealedEnvs: string;
   readonly deadlineAt: number;
@@ -86,7 +86,7 @@ export interface MoveSet {
   readonly endReason?: string;
   readonly onTimeout?: "kill" | "pause";
   readonly snapshot?: Snapshot | null;
-  readonly capture?: Snapshot | null;
+  readonly pendingSnapshot?: Snapshot | null;
   readonly resumption?: Resumption | null;
 }
 
@@ -131,8 +131,8 @@ export function toRow(sandbox: NewSandbox, sealing: Seal): Record<keyof SandboxR
     on_resume: sandbox.onResume,
     snapshot_id: null,
     snapshot_memory: null,
-    capture_id: null,
-    capture_memory: null,
+    pending_snapshot_id: null,
+    pending_snapshot_memory: null,
     resume_memory: null,
     resume_s: null,
     auto_resume: Number(sandbox.autoResume),
@@ -158,7 +158,11 @@ export function toColumns(set: MoveSet): Updateable<SandboxRow> {
     ...(set.endReason === undefined ? {} : { end_reason: set.endReason }),
     ...(set.onTimeout === undefined ? {} : { on_timeout: set.onTimeout }),
     ...nullable(set.snapshot, ({ id, memory }) => ({ snapshot_id: id, snapshot_memory: Number(memory) }), NO_SNAPSHOT),
-    ...nullable(set.capture, ({ id, memory }) => ({ capture_id: id, capture_memory: Number(memory) }), NO_CAPTURE),
+    ...nullable(
+      set.pendingSnapshot,
+      ({ id, memory }) => ({ pending_snapshot_id: id, pending_snapshot_memory: Number(memory) }),
+      NO_PENDING_SNAPSHOT,
+    ),
     ...nullable(
       set.resumption,
       ({ memory, seconds }) => ({ resume_memory: Number(memory), resume_s: seconds }),
@@ -168,7 +172,7 @@ export function toColumns(set: MoveSet): Updateable<SandboxRow> {
 }
 
 const NO_SNAPSHOT = { snapshot_id: null, snapshot_memory: null };
-const NO_CAPTURE = { capture_id: null, capture_memory: null };
+const NO_PENDING_SNAPSHOT = { pending_snapshot_id: null, pending_snapshot_memory: null };
 const NO_RESUMPTION = { resume_memory: null, resume_s: null };
 
 /** Undefined: unchanged; null: cleared. */
@@ -217,7 +221,7 @@ export function toRecord(row: Selectable<SandboxRow>, sealing: Seal): SandboxRec
     endedAt: row.ended_at ?? undefined,
     endReason: row.end_reason ?? undefined,
     snapshot: snapshotOf(row.snapshot_id, row.snapshot_memory),
-    capture: snapshotOf(row.capture_id, row.capture_memory),
+    pendingSnapshot: snapshotOf(row.pending_snapshot_id, row.pending_snapshot_memory),
     resumption: row.resume_s === null ? undefined : { memory: row.resume_memory === 1, seconds: row.resume_s },
   };
 }

@@ -46,7 +46,7 @@ beforeAll(async () => {
   const api = await startApi(
     {
       sandboxes: unused,
-      captures: unused,
+      taker: unused,
       snapshots: unused,
       builds: unused,
       samples: unused,

@@ -302,7 +302,7 @@ test.each([...STEPS, "pull"])("a build that fails at %s leaves nothing behind", 
 });
 
 test.each(["freeze", "commit", "dump", "sync", "durable"])(
-  "a capture that fails at %s leaves a template that boots",
+  "a snapshot that fails at %s leaves a template that boots",
   async (failing) => {
     const made = await world();
     const given = body({ steps: [] });

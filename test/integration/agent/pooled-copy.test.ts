@@ -18,7 +18,7 @@ async function setup(): Promise<{ engine: FakeEngine; parts: Parts; copy: () => 
   started.push(parts);
   const [executionId, snapshotId] = [randomUUID(), randomUUID()];
   await parts.sandboxes.start(executionId, startBody());
-  await parts.captures.checkpoint(executionId, { snapshotId, memory: true });
+  await parts.taker.checkpoint(executionId, { snapshotId, memory: true });
   await parts.sandboxes.stop(executionId);
   await parts.settled();
   const snapshot = parts.stores.snapshots.get(snapshotId);

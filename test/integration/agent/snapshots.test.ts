@@ -38,7 +38,7 @@ async function running(more: Partial<StartBody> = {}): Promise<Running> {
   return { executionId, body };
 }
 
-const capture = (snapshotId = randomUUID()) => ({ snapshotId, memory: true });
+const snapshotRequest = (snapshotId = randomUUID()) => ({ snapshotId, memory: true });
 const again = ({ body }: Running, snapshotId: string, memory = true): StartBody => ({
   ...body,
   origin: { is: "paused", snapshotId, memory },
@@ -85,21 +85,21 @@ const PAUSE = ["suspend", "freeze", "draft", "dump", "sync"];
 describe("a pause", () => {
   test.each(PAUSE.filter((step) => step !== "suspend"))("that fails at %s leaves it running", async (step) => {
     const sandbox = await running();
-    const { snapshotId } = capture();
+    const { snapshotId } = snapshotRequest();
     failAt(step);
-    await expect(parts.captures.pause(sandbox.executionId, { snapshotId, memory: true })).rejects.toThrow();
+    await expect(parts.taker.pause(sandbox.executionId, { snapshotId, memory: true })).rejects.toThrow();
     engine.fail(() => undefined);
     expect(parts.sandboxes.route(sandbox.body.sandboxId)).toBeDefined();
     expectRunning();
     expect(parts.stores.snapshots.all()).toEqual([]);
-    expect(await parts.captures.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({ snapshotId });
+    expect(await parts.taker.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({ snapshotId });
   });
 
   test.each([...PAUSE, "close", "durable"])("in which the agent is killed at %s is undone or done", async (step) => {
     const sandbox = await running();
-    const { snapshotId } = capture();
+    const { snapshotId } = snapshotRequest();
     const vanished = vanishAt(step);
-    void parts.captures.pause(sandbox.executionId, { snapshotId, memory: true }).catch(() => undefined);
+    void parts.taker.pause(sandbox.executionId, { snapshotId, memory: true }).catch(() => undefined);
     await vanished;
     await takeOver();
     const runs = parts.sandboxes.get(sandbox.executionId) !== undefined;
@@ -108,7 +108,7 @@ describe("a pause", () => {
     expect(stored).toBe(step === "durable");
     if (runs) await expect.poll(expectRunning).toBeUndefined();
     // The same request again has the same end in both cases.
-    expect(await parts.captures.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({ snapshotId });
+    expect(await parts.taker.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({ snapshotId });
     const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
     expect(resumed.restored).toBe("frozen");
     expectRunning();
@@ -120,15 +120,15 @@ describe("a pause", () => {
     const { executionId, body } = await running({ projectId: "p1" });
     const before = engine.steps.length;
     for (const kind of ["pause", "checkpoint"] as const) {
-      await expect(parts.captures[kind](executionId, capture())).rejects.toMatchObject({
+      await expect(parts.taker[kind](executionId, snapshotRequest())).rejects.toMatchObject({
         code: "no_space",
         message: expect.stringMatching(/project's quota of 5 MiB .*SVC_PROJECT_SNAPSHOT_QUOTA_MB/) as unknown,
       });
     }
     expect(engine.steps.slice(before)).toEqual([]);
     expectRunning();
-    const { snapshotId } = capture();
-    await parts.captures.pause(executionId, { snapshotId, memory: false });
+    const { snapshotId } = snapshotRequest();
+    await parts.taker.pause(executionId, { snapshotId, memory: false });
     expect(parts.stores.snapshots.get(snapshotId)).toMatchObject({ state: "stored", projectId: "p1" });
     expect(parts.sandboxes.route(body.sandboxId)).toBeUndefined();
   });
@@ -136,7 +136,7 @@ describe("a pause", () => {
   test("is its project's also when another agent than the one that started it takes it", async () => {
     const { executionId } = await running({ projectId: "p1" });
     await takeOver();
-    const { snapshotId } = await parts.captures.pause(executionId, capture());
+    const { snapshotId } = await parts.taker.pause(executionId, snapshotRequest());
     expect(parts.stores.snapshots.get(snapshotId)?.projectId).toBe("p1");
   });
 
@@ -146,7 +146,7 @@ describe("a pause", () => {
     parts = agentParts(engine, { databasePath: join(directory, "agent.db"), disk: { storageRefusal } });
     const { executionId } = await running();
     const before = engine.steps.length;
-    await expect(parts.captures.pause(executionId, capture())).rejects.toThrow("because of a test");
+    await expect(parts.taker.pause(executionId, snapshotRequest())).rejects.toThrow("because of a test");
     expect(engine.steps.slice(before)).toEqual([]);
     expectRunning();
     expect(parts.stores.snapshots.all()).toEqual([]);
@@ -154,7 +154,7 @@ describe("a pause", () => {
 
   test("makes the sandbox unroutable and is not reported as an exit", async () => {
     const sandbox = await running();
-    await parts.captures.pause(sandbox.executionId, capture());
+    await parts.taker.pause(sandbox.executionId, snapshotRequest());
     expect(parts.sandboxes.route(sandbox.body.sandboxId)).toBeUndefined();
     expect(parts.stores.executions.exits()).toEqual([]);
     expect([...engine.firewall.values()].filter(({ open }) => open)).toEqual([]);
@@ -164,7 +164,7 @@ describe("a pause", () => {
 describe("a resume", () => {
   const pausedCold = async () => {
     const sandbox = await running();
-    const { snapshotId } = await parts.captures.pause(sandbox.executionId, capture());
+    const { snapshotId } = await parts.taker.pause(sandbox.executionId, snapshotRequest());
     const [container] = engine.containers.values();
     engine.die(container?.id ?? "");
     await parts.stop();
@@ -221,7 +221,7 @@ describe("a resume", () => {
 
   test.each(["init", "open"])("of a frozen one in which the agent is killed at %s loses nothing", async (step) => {
     const sandbox = await running();
-    const { snapshotId } = await parts.captures.pause(sandbox.executionId, capture());
+    const { snapshotId } = await parts.taker.pause(sandbox.executionId, snapshotRequest());
     const pid = onlyPid();
     await cutResume(step, sandbox, snapshotId);
     await takeOver();
@@ -237,7 +237,7 @@ describe("a resume", () => {
     const pid = onlyPid();
     await takeOver();
     const other = await running();
-    await parts.captures.pause(other.executionId, capture());
+    await parts.taker.pause(other.executionId, snapshotRequest());
     await parts.stop();
     await takeOver({ frozenSeconds: 0 });
     // The other one's was to be evicted in the same round.
@@ -270,7 +270,7 @@ describe("a resume", () => {
 
   test("of a frozen container that does not answer restores the memory from the disk", async () => {
     const sandbox = await running();
-    const { snapshotId } = await parts.captures.pause(sandbox.executionId, capture());
+    const { snapshotId } = await parts.taker.pause(sandbox.executionId, snapshotRequest());
     let failed = false;
     engine.fail((name) => {
       if (name !== "init" || failed) return;
@@ -282,13 +282,13 @@ describe("a resume", () => {
 
   test("cannot be had twice, and a later pause replaces the memory", async () => {
     const sandbox = await running();
-    const { snapshotId } = await parts.captures.pause(sandbox.executionId, capture());
+    const { snapshotId } = await parts.taker.pause(sandbox.executionId, snapshotRequest());
     const executionId = randomUUID();
     await parts.sandboxes.start(executionId, again(sandbox, snapshotId));
     await expect(parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).rejects.toMatchObject({
       code: "conflict",
     });
-    const next = await parts.captures.pause(executionId, capture());
+    const next = await parts.taker.pause(executionId, snapshotRequest());
     await parts.snapshots.settled();
     expect(parts.snapshots.list().map((one) => one.snapshotId)).toEqual([next.snapshotId]);
     await parts.snapshots.delete(next.snapshotId);
@@ -303,7 +303,7 @@ describe("a checkpoint", () => {
     async (step) => {
       const sandbox = await running();
       failAt(step);
-      await expect(parts.captures.checkpoint(sandbox.executionId, capture())).rejects.toThrow();
+      await expect(parts.taker.checkpoint(sandbox.executionId, snapshotRequest())).rejects.toThrow();
       expectRunning();
       expect(parts.stores.snapshots.all()).toEqual([]);
     },
@@ -314,7 +314,7 @@ describe("a checkpoint", () => {
     async (step) => {
       const sandbox = await running();
       const vanished = vanishAt(step);
-      void parts.captures.checkpoint(sandbox.executionId, capture()).catch(() => undefined);
+      void parts.taker.checkpoint(sandbox.executionId, snapshotRequest()).catch(() => undefined);
       await vanished;
       await takeOver();
       expect(parts.sandboxes.get(sandbox.executionId)).toBeDefined();
@@ -325,10 +325,10 @@ describe("a checkpoint", () => {
 
   test("another one at the same time is refused, the same one shared", async () => {
     const { executionId } = await running();
-    const body = capture();
-    const first = parts.captures.checkpoint(executionId, body);
-    const same = parts.captures.checkpoint(executionId, body);
-    await expect(parts.captures.checkpoint(executionId, capture())).rejects.toMatchObject({ code: "conflict" });
+    const body = snapshotRequest();
+    const first = parts.taker.checkpoint(executionId, body);
+    const same = parts.taker.checkpoint(executionId, body);
+    await expect(parts.taker.checkpoint(executionId, snapshotRequest())).rejects.toMatchObject({ code: "conflict" });
     expect(await same).toEqual(await first);
   });
 
@@ -336,7 +336,7 @@ describe("a checkpoint", () => {
     "a copy that fails at %s leaves nothing of it",
     async (step) => {
       const { executionId } = await running();
-      const { snapshotId } = await parts.captures.checkpoint(executionId, capture());
+      const { snapshotId } = await parts.taker.checkpoint(executionId, snapshotRequest());
       failAt(step);
       const origin = { is: "snapshot" as const, snapshotId, memory: true };
       await expect(parts.sandboxes.start(randomUUID(), startBody({ origin }))).rejects.toThrow();
@@ -355,7 +355,7 @@ describe("a checkpoint", () => {
 describe("restores that hang", () => {
   const stored = async () => {
     const { executionId } = await running();
-    const { snapshotId } = await parts.captures.checkpoint(executionId, capture());
+    const { snapshotId } = await parts.taker.checkpoint(executionId, snapshotRequest());
     return { is: "snapshot" as const, snapshotId, memory: true };
   };
 
@@ -422,7 +422,7 @@ describe("a sandbox that storing its memory has ended", () => {
   test("in a pause has its disk kept", async () => {
     const sandbox = await running();
     const id = killedIn("dump");
-    await expect(parts.captures.pause(sandbox.executionId, capture())).rejects.toThrow();
+    await expect(parts.taker.pause(sandbox.executionId, snapshotRequest())).rejects.toThrow();
     engine.fail(() => undefined);
     await expectDiskKept(sandbox, id);
   });
@@ -440,7 +440,7 @@ describe("a sandbox that storing its memory has ended", () => {
         }
         throw new Error("injected");
       });
-      await expect(parts.captures.checkpoint(sandbox.executionId, capture())).rejects.toThrow();
+      await expect(parts.taker.checkpoint(sandbox.executionId, snapshotRequest())).rejects.toThrow();
       engine.fail(() => undefined);
       if (later === 1) {
         engine.die(id, { code: 139 });
@@ -450,9 +450,9 @@ describe("a sandbox that storing its memory has ended", () => {
     },
   );
 
-  test("leaves no trace: after a successful capture an end is an exit", async () => {
+  test("leaves no trace: after a successful checkpoint an end is an exit", async () => {
     const sandbox = await running();
-    const { snapshotId } = await parts.captures.checkpoint(sandbox.executionId, capture());
+    const { snapshotId } = await parts.taker.checkpoint(sandbox.executionId, snapshotRequest());
     parts.sandboxes.died(idOf(), { reason: "exited", exitCode: 1 });
     await expect.poll(() => parts.told.includes("exit exited"), { timeout: 20_000 }).toBe(true);
     expect(parts.snapshots.list().map((one) => one.snapshotId)).toEqual([snapshotId]);

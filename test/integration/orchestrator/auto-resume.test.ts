@@ -125,7 +125,7 @@ test("a request for a sandbox that is being paused waits for the pause, then res
   const { sandboxID } = await paused();
   await visit(sandboxID);
   let go: (() => void) | undefined;
-  cluster.agent.onPause = async (_capture, take) => {
+  cluster.agent.onPause = async (_request, take) => {
     await new Promise<void>((resolve) => {
       go = resolve;
     });

@@ -7,7 +7,7 @@ import { type Cluster, startCluster } from "../../support/cluster.ts";
 let cluster: Cluster;
 beforeEach(async () => {
   cluster = await startCluster({
-    config: { patienceMs: 300, captureTimeoutMs: 500, orphanGraceMs: 100, missingGraceMs: 200, reconcileEveryMs: 50 },
+    config: { patienceMs: 300, snapshotTimeoutMs: 500, orphanGraceMs: 100, missingGraceMs: 200, reconcileEveryMs: 50 },
   });
 });
 afterEach(() => cluster.stop());
@@ -41,7 +41,7 @@ async function row(id: string): Promise<Record<string, unknown>> {
 
 describe("pause", () => {
   const begun =
-    "update sandboxes set state = 'pausing', capture_id = ?, capture_memory = 1, deadline_at = ? where id = ?";
+    "update sandboxes set state = 'pausing', pending_snapshot_id = ?, pending_snapshot_memory = 1, deadline_at = ? where id = ?";
 
   test("after the record, before the node: it is paused now", async () => {
     const id = await create();
@@ -49,7 +49,7 @@ describe("pause", () => {
     expect(await settled(id)).toBe("paused");
     await expect.poll(() => cluster.agent.live.size, { timeout: 20_000 }).toBe(0);
     await expect.poll(async () => (await row(id)).state, { timeout: 20_000 }).toBe("paused");
-    expect(await row(id)).toMatchObject({ snapshot_id: SNAPSHOT, snapshot_memory: 1, capture_id: null });
+    expect(await row(id)).toMatchObject({ snapshot_id: SNAPSHOT, snapshot_memory: 1, pending_snapshot_id: null });
     expect((await cluster.ask("POST", `/v2/sandboxes/${id}/connect`)).status).toBe(201);
   });
 
@@ -105,7 +105,7 @@ describe("snapshot", () => {
     const [executionId = ""] = [...cluster.agent.live.keys()];
     cluster.agent.checkpointByItself(executionId, SNAPSHOT);
     await crashedAfter(
-      "update sandboxes set state = 'snapshotting', capture_id = ?, capture_memory = 1, deadline_at = ? where id = ?",
+      "update sandboxes set state = 'snapshotting', pending_snapshot_id = ?, pending_snapshot_memory = 1, deadline_at = ? where id = ?",
       SNAPSHOT,
       Date.now() + 60_000,
       id,

@@ -10,7 +10,7 @@ const never = () => new Promise<void>(() => undefined);
 
 beforeEach(async () => {
   cluster = await startCluster({
-    config: { patienceMs: 300, captureTimeoutMs: 1_000, orphanGraceMs: 100, maxProjectSandboxes: 20 },
+    config: { patienceMs: 300, snapshotTimeoutMs: 1_000, orphanGraceMs: 100, maxProjectSandboxes: 20 },
   });
 });
 afterEach(() => cluster.stop());
@@ -100,7 +100,7 @@ describe("fork", () => {
   test("keeps the source routed while it is copied", async () => {
     const { sandboxID } = await create();
     let during = "";
-    cluster.agent.onCheckpoint = async (_capture, take) => {
+    cluster.agent.onCheckpoint = async (_request, take) => {
       const headers = { "svc-sandbox-id": sandboxID, "svc-sandbox-port": "1" };
       during = await fetch(`${cluster.edgeUrl}/`, { headers }).then((response) => response.text());
       expect((await read(sandboxID)).state).toBe("running");
@@ -168,18 +168,18 @@ describe("fork", () => {
       const answer = await fork(sandboxID);
       expect(answer.body).toMatchObject({ error_code: code, code: answer.status });
       expect(await read(sandboxID)).toEqual(before);
-      cluster.agent.onCheckpoint = (_capture, take) => take();
+      cluster.agent.onCheckpoint = (_request, take) => take();
       expect((await fork(sandboxID)).status).toBe(201);
     },
   );
 
   test("when a node does not answer, the source runs on, and forks that the node made are removed", async () => {
     const { sandboxID } = await create();
-    cluster.agent.onCheckpoint = async (_capture, take) => {
+    cluster.agent.onCheckpoint = async (_request, take) => {
       take();
       await never();
     };
-    await cluster.restart({ captureTimeoutMs: 100, patienceMs: 100 });
+    await cluster.restart({ snapshotTimeoutMs: 100, patienceMs: 100 });
     await cluster.agent.beat();
     expect((await fork(sandboxID)).body).toMatchObject({ code: 503, error_code: "node_unreachable" });
     expect((await read(sandboxID)).state).toBe("running");
@@ -257,7 +257,7 @@ describe("snapshots", () => {
     expect((await cluster.ask("POST", "/v2/sandboxes", { key, body: { templateID: snapshotID } })).status).toBe(404);
   });
 
-  test("of a name that is there mean the new capture; the old one goes when nothing needs it", async () => {
+  test("of a name that is there mean the new snapshot; the old one goes when nothing needs it", async () => {
     const { sandboxID } = await create();
     await taken(sandboxID, "snap");
     const [first] = [...cluster.agent.snapshots.keys()];
@@ -298,7 +298,7 @@ describe("snapshots", () => {
   test("two at once are one, and a 409", async () => {
     const { sandboxID } = await create();
     let go: (() => void) | undefined;
-    cluster.agent.onCheckpoint = async (_capture, take) => {
+    cluster.agent.onCheckpoint = async (_request, take) => {
       await new Promise<void>((resolve) => {
         go = resolve;
       });

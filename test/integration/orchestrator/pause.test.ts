@@ -12,7 +12,7 @@ beforeEach(async () => {
   cluster = await startCluster({
     config: {
       patienceMs: 400,
-      captureTimeoutMs: 2_000,
+      snapshotTimeoutMs: 2_000,
       resumeTimeoutMs: 1_000,
       orphanGraceMs: 100,
       stopTimeoutMs: 500,
@@ -84,7 +84,7 @@ describe("pause", () => {
   test("requested twice at once is one pause, and both callers get its result", async () => {
     const { sandboxID } = await create();
     const go = hold((held) => {
-      cluster.agent.onPause = async (_capture, take) => {
+      cluster.agent.onPause = async (_request, take) => {
         await held();
         take();
       };
@@ -113,7 +113,7 @@ describe("pause", () => {
 
   test("whose answer is lost is requested again, with the same snapshot", async () => {
     const { sandboxID } = await create();
-    await cluster.restart({ captureTimeoutMs: 200, patienceMs: 2_000 });
+    await cluster.restart({ snapshotTimeoutMs: 200, patienceMs: 2_000 });
     const ids: string[] = [];
     cluster.agent.onPause = async ({ snapshotId }, take) => {
       ids.push(snapshotId);
@@ -128,12 +128,12 @@ describe("pause", () => {
   test("on a node that is gone stays undecided, and is finished when the node is back", async () => {
     const { sandboxID } = await create();
     cluster.agent.onPause = never;
-    await cluster.restart({ captureTimeoutMs: 300, patienceMs: 300 });
+    await cluster.restart({ snapshotTimeoutMs: 300, patienceMs: 300 });
     const answer = await pause(sandboxID);
     expect(answer.body).toMatchObject({ code: 503, error_code: "node_unreachable" });
     expect((await read(sandboxID)).state).toBe("paused");
     expect(await routed(sandboxID)).toContain("The sandbox was not found");
-    cluster.agent.onPause = (_capture, take) => take();
+    cluster.agent.onPause = (_request, take) => take();
     expect((await pause(sandboxID)).status).toBe(204);
     expect(cluster.agent.live.size).toBe(0);
   });
@@ -391,7 +391,7 @@ describe("connect", () => {
   test("waits for a pause under way, then resumes", async () => {
     const { sandboxID } = await create();
     let go: () => void = () => undefined;
-    cluster.agent.onPause = async (_capture, take) => {
+    cluster.agent.onPause = async (_request, take) => {
       await new Promise<void>((resolve) => {
         go = resolve;
       });

@@ -147,8 +147,8 @@ async function hostileSandbox(work: Work): Promise<Started> {
   return source;
 }
 
-async function dumped<T>(capture: Promise<T>): Promise<T> {
-  return capture.catch((error: unknown) => {
+async function dumped<T>(dump: Promise<T>): Promise<T> {
+  return dump.catch((error: unknown) => {
     throw new Refused("dump refused", said(error));
   });
 }

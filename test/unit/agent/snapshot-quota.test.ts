@@ -54,7 +54,7 @@ test("a project has a quota of its own, which its setting names; 0 is none of ei
 
 test("the disk of a sandbox that runs again is not stored, its memory image is; what is being written counts once", () => {
   const of = (state: Snapshot["state"]) => ({ state, memoryBytes: 10, diskBytes: 7 });
-  expect(storedBy([of("stored"), of("spent"), of("capturing")])).toEqual({ memory: 20, disk: 7 });
+  expect(storedBy([of("stored"), of("spent"), of("taking")])).toEqual({ memory: 20, disk: 7 });
 });
 
 test("a snapshot must leave the reserve free; without a reserve the disk itself is the limit", () => {

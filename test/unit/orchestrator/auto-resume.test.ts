@@ -10,7 +10,7 @@ const seed = "seed";
 const id = "i1";
 const withMemory = { id: "s", memory: true };
 const withoutMemory = { id: "s", memory: false };
-const none = { autoResume: true, snapshot: undefined, capture: undefined, resumption: undefined };
+const none = { autoResume: true, snapshot: undefined, pendingSnapshot: undefined, resumption: undefined };
 
 describe("policy", () => {
   test.each<[boolean, SandboxState, object]>([
@@ -18,8 +18,8 @@ describe("policy", () => {
     [false, "paused", { snapshot: withoutMemory }],
     [false, "paused", {}],
     [false, "paused", { snapshot: withMemory, autoResume: false }],
-    [true, "pausing", { capture: withMemory }],
-    [false, "pausing", { capture: withoutMemory, snapshot: withMemory }],
+    [true, "pausing", { pendingSnapshot: withMemory }],
+    [false, "pausing", { pendingSnapshot: withoutMemory, snapshot: withMemory }],
     [true, "starting", { snapshot: withMemory, resumption: { memory: true, seconds: 1 } }],
     // Somebody resumes it without its memory: traffic does not join that in silence.
     [false, "starting", { snapshot: withMemory, resumption: { memory: false, seconds: 1 } }],

@@ -9,7 +9,7 @@ export const ID = "isandbox";
 /** Of the next call. */
 export type Fault = "refuse" | "break" | "silent before" | "silent after";
 
-interface CaptureCall {
+interface TakeSnapshotCall {
   readonly params: { readonly executionId: string };
   readonly body: { readonly snapshotId: string; readonly memory: boolean };
 }
@@ -36,12 +36,12 @@ export function lifecycleNode(step: () => Promise<void>) {
     return result;
   }
 
-  function capture(kind: StoredSnapshot["kind"], executionId: string, body: { snapshotId: string; memory: boolean }) {
+  function take(kind: StoredSnapshot["kind"], executionId: string, body: { snapshotId: string; memory: boolean }) {
     const known = snapshots.get(body.snapshotId);
     if (known === undefined) {
       if (!live.has(executionId)) throw new AppError("not_found", "no such execution");
       const { snapshotId, memory } = body;
-      const sizes = { memoryBytes: 0, diskBytes: 0, capturedAt: 0 };
+      const sizes = { memoryBytes: 0, diskBytes: 0, takenAt: 0 };
       snapshots.set(snapshotId, { snapshotId, kind, sandboxId: ID, executionId, memory, ...sizes });
       if (kind === "pause") live.delete(executionId);
     }
@@ -83,12 +83,13 @@ export function lifecycleNode(step: () => Promise<void>) {
         stopped.add(params.executionId);
         live.delete(params.executionId);
       }),
-    pauseExecution: (call: CaptureCall) =>
+    pauseExecution: (call: TakeSnapshotCall) =>
       called(
-        () => capture("pause", call.params.executionId, call.body),
+        () => take("pause", call.params.executionId, call.body),
         () => snapshots.has(call.body.snapshotId),
       ),
-    checkpointExecution: (call: CaptureCall) => called(() => capture("checkpoint", call.params.executionId, call.body)),
+    checkpointExecution: (call: TakeSnapshotCall) =>
+      called(() => take("checkpoint", call.params.executionId, call.body)),
     deleteSnapshot: ({ params }: { params: { snapshotId: string } }) =>
       called(() => void snapshots.delete(params.snapshotId)),
   };

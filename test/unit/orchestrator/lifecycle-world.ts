@@ -9,7 +9,7 @@ import { finishAbandoned } from "../../../orchestrator/nodes/housekeeping.ts";
 import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
 import { noSuspicions, reconcile } from "../../../orchestrator/nodes/reconcile.ts";
 import { createRoutes, type Routes } from "../../../orchestrator/routing-table.ts";
-import { createCapturing } from "../../../orchestrator/sandboxes/lifecycle/checkpoint.ts";
+import { createCheckpointing } from "../../../orchestrator/sandboxes/lifecycle/checkpoint.ts";
 import { createEnding, type Ending } from "../../../orchestrator/sandboxes/lifecycle/kill.ts";
 import { createPausing } from "../../../orchestrator/sandboxes/lifecycle/pause.ts";
 import { createResuming } from "../../../orchestrator/sandboxes/lifecycle/resume.ts";
@@ -61,7 +61,7 @@ interface Process {
   readonly ending: Ending;
   readonly pausing: ReturnType<typeof createPausing>;
   readonly resuming: ReturnType<typeof createResuming>;
-  readonly capturing: ReturnType<typeof createCapturing>;
+  readonly checkpointing: ReturnType<typeof createCheckpointing>;
   readonly networks: ReturnType<typeof createNetworkUpdating>;
   readonly routes: Routes;
   readonly background: ReturnType<typeof createBackground>;
@@ -117,7 +117,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     const routes = createRoutes({ seed: "seed", place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }) });
     const transitions = createTransitions();
     const removal = createSnapshotRemover({ nodes, background, log, timeoutMs: 1_000 });
-    const limits = { captureTimeoutMs: 1_000, stopTimeoutMs: 1_000, patienceMs: 0, startTimeoutMs: 1_000 };
+    const limits = { snapshotTimeoutMs: 1_000, stopTimeoutMs: 1_000, patienceMs: 0, startTimeoutMs: 1_000 };
     const now = () => NOW;
     const parts = {
       store: mine,
@@ -153,7 +153,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
         end: (nodeId, executionId) => ending.end(nodeId, executionId),
         expiresAt,
       }),
-      capturing: createCapturing({ ...parts, expiresAt }),
+      checkpointing: createCheckpointing({ ...parts, expiresAt }),
       networks: createNetworkUpdating({ ...parts, networkTimeoutMs: 5_000 }),
     };
   }
@@ -203,7 +203,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     "pause disk": ({ pausing }) => pausing.pause(project, ID, false),
     connect: ({ resuming }) => resuming.resume(ID, { ...ask, memory: true }),
     reboot: ({ resuming }) => resuming.resume(ID, { ...ask, memory: false }),
-    snapshot: ({ capturing }) => snapshotOf(capturing, project),
+    snapshot: ({ checkpointing }) => snapshotOf(checkpointing, project),
     deny: ({ networks }) => networks.replace(project, ID, TUNNELLED),
     allow: ({ networks }) =>
       networks.replace(project, ID, { network: {}, internet: undefined, proxyPassword: undefined }),
@@ -253,7 +253,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
           await current.ending.ended({ sandboxId: ID, executionId, nodeId: NODE }, "lost");
         for (const executionId of stop) live.delete(executionId);
       }
-      await current.capturing.sweep(Number.MAX_SAFE_INTEGER);
+      await current.checkpointing.sweep(Number.MAX_SAFE_INTEGER);
       await current.background.settled();
     },
     strays: async () => (await plan()).deleteSnapshots,
@@ -261,7 +261,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
   };
 }
 
-async function snapshotOf(capturing: ReturnType<typeof createCapturing>, project: Project): Promise<void> {
-  const { build } = await capturing.capture(project, ID, { kind: "fork", done: "forked", same: "wait" });
-  await capturing.discard(build);
+async function snapshotOf(checkpointing: ReturnType<typeof createCheckpointing>, project: Project): Promise<void> {
+  const { build } = await checkpointing.checkpoint(project, ID, { kind: "fork", done: "forked", same: "wait" });
+  await checkpointing.discard(build);
 }

@@ -103,7 +103,7 @@ async function check({ w, killed }: Ran): Promise<void> {
   if (state !== "gone") expect(await w.store.networks.changing(ID)).toBeUndefined();
   expect(w.routes().lookup(ID)?.executionId).toBe(running[0]);
   if (state === "paused") expect([...w.snapshots.keys()]).toContain(snapshot?.id);
-  if (state !== "gone") expect(record.capture).toBeUndefined();
+  if (state !== "gone") expect(record.pendingSnapshot).toBeUndefined();
   await checkStored(w, state === "gone" ? undefined : snapshot?.id);
   const events = await w.store.events.list(record.projectId, { offset: 0, limit: 100, ascending: true });
   expect(events.filter(({ type }) => type.endsWith("killed")).length).toBe(state === "gone" ? 1 : 0);

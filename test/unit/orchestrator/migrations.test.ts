@@ -30,6 +30,23 @@ test("a sandbox from before network policies could change keeps its options", as
   await drop();
 });
 
+test("a pause that began before the update is found again, with its snapshot", async () => {
+  const { db, drop } = await emptyTestDatabase();
+  const migrator = new Migrator({ db, provider: migrations(testSeal) });
+  expect((await migrator.migrateTo("0005")).error).toBeUndefined();
+  await sql`
+    insert into sandboxes (id, project_id, state, execution_id, node_id, template_id, build_id, cpu_count, memory_mb,
+      disk_mb, envd_version, metadata, envs, on_timeout, auto_resume, timeout_s, created_at, started_at, end_at,
+      deadline_at, capture_id, capture_memory)
+    values ('i1', 'p', 'pausing', 'e1', 'n', 't', 'b', 1, 128, 0, '0', '{}', '', 'kill', 0, 1, 1, 1, 1, 0, 's1',
+      1)`.execute(db);
+  expect((await migrator.migrateToLatest()).error).toBeUndefined();
+  const store = createStore(db, () => 5, testSeal);
+  expect(await store.sandboxes.get("i1")).toMatchObject({ pendingSnapshot: { id: "s1", memory: true } });
+  expect(await store.pausedSandboxes.wanted(["s1", "s2"])).toEqual(new Set(["s1"]));
+  await drop();
+});
+
 test("the migrations make every column that a sandbox is written to, and no other", async () => {
   const { db, drop } = await emptyTestDatabase();
   await new Migrator({ db, provider: migrations(testSeal) }).migrateToLatest();

@@ -91,7 +91,7 @@ describe("snapshots on the node", () => {
     memory: true,
     memoryBytes: 1,
     diskBytes: 1,
-    capturedAt: 0,
+    takenAt: 0,
     ...over,
   });
   const judge = (

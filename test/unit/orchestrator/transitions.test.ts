@@ -63,7 +63,7 @@ async function world(step: () => Promise<void>): Promise<World> {
     log,
     snapshots: { remove: () => Promise.resolve(), removeSoon: () => undefined },
     stopTimeoutMs: 1_000,
-    captureTimeoutMs: 1_000,
+    snapshotTimeoutMs: 1_000,
     observe: () => undefined,
   });
   return { opened, store, routes, transitions, ending, live, ended };

@@ -68,7 +68,9 @@ test("tokens of the version before are sealed, and deleted ones leave the file",
   former.exec("create table former (text text)");
   former.prepare("insert into former values (?)").run("hunter2".repeat(500));
   former.exec(
-    "drop table former; pragma user_version = 5; alter table executions drop column project_id; alter table snapshots drop column project_id; alter table snapshots drop column resuming",
+    `drop table former; pragma user_version = 5; alter table executions drop column project_id;
+    alter table snapshots drop column project_id; alter table snapshots drop column resuming;
+    alter table snapshots rename column taken_at to captured_at`,
   );
   former.close();
   expect(await filesWith(directory, "hunter2")).toEqual(["agent.db"]);
@@ -107,7 +109,7 @@ const container = (id: string) => {
 const snapshot = (id: string): Snapshot => ({
   id,
   kind: "pause",
-  state: "capturing",
+  state: "taking",
   sandboxId: "s",
   executionId: "e",
   projectId: undefined,
@@ -116,7 +118,7 @@ const snapshot = (id: string): Snapshot => ({
   memory: true,
   memoryBytes: 0,
   diskBytes: 0,
-  capturedAt: 0,
+  takenAt: 0,
   resuming: false,
 });
 
@@ -124,13 +126,13 @@ test("control tokens of containers and of stored disks are in no file of the dat
   const stores = openStores(path(), testSeal);
   stores.containers.add(container("1"));
   stores.snapshots.intend(snapshot("2"));
-  stores.snapshots.keep("2", { memoryBytes: 1, diskBytes: 2, capturedAt: 3 }, () => stores.containers.remove("none"));
+  stores.snapshots.keep("2", { memoryBytes: 1, diskBytes: 2, takenAt: 3 }, () => stores.containers.remove("none"));
   expect(await filesWith(directory, "hunter2")).toEqual([]);
   stores.close();
   expect(await filesWith(directory, "hunter2")).toEqual([]);
   const again = openStores(path(), testSeal);
   expect(again.containers.all()).toMatchObject([{ id: "1", slot: 7, ...disk("1"), upperDirectory: "/upper" }]);
-  const kept = { ...snapshot("2"), state: "stored", memoryBytes: 1, diskBytes: 2, capturedAt: 3 };
+  const kept = { ...snapshot("2"), state: "stored", memoryBytes: 1, diskBytes: 2, takenAt: 3 };
   expect(again.snapshots.all()).toEqual([kept]);
   expect(again.snapshots.get("2")).toEqual(kept);
   again.close();
@@ -147,7 +149,8 @@ test("control tokens that the version before wrote in the clear are sealed, and 
     .prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)")
     .run(disk("2").controlToken.padEnd(60_000, "+"));
   former.prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)").run(disk("2").controlToken);
-  former.exec("alter table snapshots drop column resuming; pragma user_version = 8");
+  former.exec(`alter table snapshots drop column resuming; pragma user_version = 8;
+    alter table snapshots rename column taken_at to captured_at`);
   former.close();
   expect(await filesWith(directory, "hunter2")).toEqual(["agent.db"]);
   const stores = openStores(path(), testSeal);

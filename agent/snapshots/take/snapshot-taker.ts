@@ -1,18 +1,18 @@
-/** Captures by execution: one at a time; repeated requests share its result, also after its end. */
+/** Takes snapshots: one of an execution at a time; repeated requests share its result, also after its end. */
 
-import type { CaptureBody, Captured } from "../../../shared/agent-api/routes.ts";
+import type { TakenSnapshot, TakeSnapshotBody } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Sandboxes } from "../../sandboxes/sandboxes.ts";
 import type { SnapshotStore } from "../../store/snapshots.ts";
-import type { Capture } from "./memory-to-disk.ts";
-import { toCaptured } from "./memory-to-disk.ts";
+import type { SnapshotRequest } from "./memory-to-disk.ts";
+import { toTakenSnapshot } from "./memory-to-disk.ts";
 
-export interface CapturesDeps {
+export interface SnapshotTakerDeps {
   readonly sandboxes: Pick<Sandboxes, "get" | "leave">;
   readonly snapshots: Pick<SnapshotStore, "get">;
-  readonly pause: (sandbox: Sandbox, capture: Capture) => Promise<Captured>;
-  readonly checkpoint: (sandbox: Sandbox, capture: Capture) => Promise<Captured>;
+  readonly pause: (sandbox: Sandbox, request: SnapshotRequest) => Promise<TakenSnapshot>;
+  readonly checkpoint: (sandbox: Sandbox, request: SnapshotRequest) => Promise<TakenSnapshot>;
   /** Called around each dump. */
   readonly storing: <T>(sandbox: Sandbox, work: () => Promise<T>) => Promise<T>;
   /** The last page of a lazy restore is in: before that its memory cannot be dumped. */
@@ -20,32 +20,32 @@ export interface CapturesDeps {
   /** This node can store memory. */
   readonly capable: () => boolean;
   /** @throws {AppError} no_space */
-  readonly admit: (sandbox: Sandbox, capture: Capture, kind: Kind) => Promise<() => void>;
+  readonly admit: (sandbox: Sandbox, request: SnapshotRequest, kind: Kind) => Promise<() => void>;
   readonly onChange: () => void;
 }
 
-export interface Captures {
-  pause(executionId: string, body: CaptureBody): Promise<Captured>;
-  checkpoint(executionId: string, body: CaptureBody): Promise<Captured>;
-  /** Waits for the captures under way. */
+export interface SnapshotTaker {
+  pause(executionId: string, body: TakeSnapshotBody): Promise<TakenSnapshot>;
+  checkpoint(executionId: string, body: TakeSnapshotBody): Promise<TakenSnapshot>;
+  /** Waits for the snapshots under way. */
   drain(): Promise<void>;
 }
 
 type Kind = "pause" | "checkpoint";
 
-export function createCaptures(deps: CapturesDeps): Captures {
+export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
   const { sandboxes, snapshots, pause, checkpoint, capable, admit, onChange } = deps;
-  const under = new Map<string, { kind: Kind; snapshotId: string; done: Promise<Captured> }>();
+  const under = new Map<string, { kind: Kind; snapshotId: string; done: Promise<TakenSnapshot> }>();
 
-  const earlier = (executionId: string, snapshotId: string, kind: Kind): Captured | undefined => {
+  const earlier = (executionId: string, snapshotId: string, kind: Kind): TakenSnapshot | undefined => {
     const known = snapshots.get(snapshotId);
     if (known === undefined) return undefined;
-    if (known.executionId !== executionId || known.kind !== kind || known.state === "capturing")
+    if (known.executionId !== executionId || known.kind !== kind || known.state === "taking")
       throw new AppError("conflict", `snapshot ${snapshotId} exists already, of another execution or kind`);
-    return toCaptured(known);
+    return toTakenSnapshot(known);
   };
 
-  const take = async (kind: Kind, executionId: string, body: CaptureBody): Promise<Captured> => {
+  const take = async (kind: Kind, executionId: string, body: TakeSnapshotBody): Promise<TakenSnapshot> => {
     const current = under.get(executionId);
     if (current !== undefined) {
       if (current.kind === kind && current.snapshotId === body.snapshotId) return current.done;
@@ -59,9 +59,9 @@ export function createCaptures(deps: CapturesDeps): Captures {
     const sandbox = sandboxes.get(executionId);
     if (sandbox === undefined)
       throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
-    const capture = { snapshotId: body.snapshotId, memory: body.memory && capable() };
+    const request = { snapshotId: body.snapshotId, memory: body.memory && capable() };
     const work = async () => {
-      const admitted = await admit(sandbox, capture, kind);
+      const admitted = await admit(sandbox, request, kind);
       try {
         return await taken();
       } finally {
@@ -71,10 +71,10 @@ export function createCaptures(deps: CapturesDeps): Captures {
     const taken = async () => {
       // While it can still be reached.
       await deps.complete(sandbox);
-      const storing = <T>(one: () => Promise<T>) => (capture.memory ? deps.storing(sandbox, one) : one());
+      const storing = <T>(one: () => Promise<T>) => (request.memory ? deps.storing(sandbox, one) : one());
       return kind === "pause"
-        ? sandboxes.leave(executionId, (leaving) => storing(() => pause(leaving, capture)))
-        : storing(() => checkpoint(sandbox, capture));
+        ? sandboxes.leave(executionId, (leaving) => storing(() => pause(leaving, request)))
+        : storing(() => checkpoint(sandbox, request));
     };
     const shared = work().finally(() => {
       under.delete(executionId);

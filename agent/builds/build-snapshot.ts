@@ -1,4 +1,4 @@
-/** Captures a build container with its start command running: the snapshot from which its sandboxes start. */
+/** Takes the snapshot from which the sandboxes of a template start: its build container with the start command running. */
 
 import { randomUUID } from "node:crypto";
 import { AppError } from "../../shared/http/errors.ts";
@@ -6,18 +6,18 @@ import { OPEN } from "../../shared/policy/egress-policy.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import { type CheckpointDeps, checkpoint } from "../snapshots/take/checkpoint.ts";
 import type { BuildStore } from "../store/builds.ts";
-import type { Captured, CaptureOf } from "./build.ts";
+import type { SnapshotOutcome, SnapshotSource } from "./build.ts";
 import { type BuildContainer, buildContainerId } from "./steps/build-container.ts";
 
-export interface CaptureBuildDeps extends Omit<CheckpointDeps, "diskBytes"> {
+export interface TakeBuildSnapshotDeps extends Omit<CheckpointDeps, "diskBytes"> {
   readonly store: Pick<BuildStore, "intendSnapshot">;
   /** This node can store memory. */
   readonly capable: () => boolean;
   readonly admission: Pick<Admission, "admit" | "diskBytes">;
 }
 
-export function captureBuild({ store, capable, admission, ...deps }: CaptureBuildDeps) {
-  return async ({ container }: BuildContainer, { buildId, projectId }: CaptureOf): Promise<Captured> => {
+export function takeBuildSnapshot({ store, capable, admission, ...deps }: TakeBuildSnapshotDeps) {
+  return async ({ container }: BuildContainer, { buildId, projectId }: SnapshotSource): Promise<SnapshotOutcome> => {
     if (!capable()) return { why: "this node cannot" };
     const snapshotId = randomUUID();
     const sandbox = {
@@ -33,18 +33,18 @@ export function captureBuild({ store, capable, admission, ...deps }: CaptureBuil
       onTimeout: { does: "kill" as const, memory: false },
     };
     try {
-      const capture = { snapshotId, memory: true };
-      const admitted = await admission.admit(sandbox, capture, "checkpoint");
+      const request = { snapshotId, memory: true };
+      const admitted = await admission.admit(sandbox, request, "checkpoint");
       try {
         store.intendSnapshot(buildId, snapshotId);
         const { diskBytes } = admission;
-        const { memory, memoryBytes } = await checkpoint(sandbox, capture, { ...deps, diskBytes });
+        const { memory, memoryBytes } = await checkpoint(sandbox, request, { ...deps, diskBytes });
         return { snapshot: { snapshotId, memory, memoryBytes } };
       } finally {
         admitted();
       }
     } catch (error) {
-      deps.log.warn({ err: error, buildId }, "could not capture the memory of a template");
+      deps.log.warn({ err: error, buildId }, "could not store the memory of a template");
       return { why: AppError.from(error).message };
     }
   };

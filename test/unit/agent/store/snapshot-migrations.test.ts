@@ -1,0 +1,62 @@
+/** Rows of stored snapshots that an older agent wrote are read by this one. */
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { expect, test } from "vitest";
+import type { Snapshot } from "../../../../agent/store/snapshots.ts";
+import { openStores } from "../../../../agent/store/stores.ts";
+import { testSeal } from "../../../support/test-seal.ts";
+
+const snapshot = (id: string): Snapshot => ({
+  id,
+  kind: "pause",
+  state: "taking",
+  sandboxId: "s",
+  executionId: "e",
+  projectId: "p",
+  disk: {
+    containerId: "c",
+    controlToken: "token",
+    build: { templateId: "base", buildId: "b1", image: "svc/base:1" },
+    resources: { cpuCount: 1, memoryMB: 128, diskSizeMB: 512 },
+    runtime: "/opt/svc/envd",
+    upperDirectory: "/upper",
+    createdAt: 1,
+  },
+  image: undefined,
+  memory: true,
+  memoryBytes: 0,
+  diskBytes: 0,
+  takenAt: 7,
+  resuming: false,
+});
+
+test("an updated agent keeps the snapshots of its former version, stored and begun", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-store-"));
+  try {
+    const path = join(directory, "agent.db");
+    const first = openStores(path, testSeal);
+    first.snapshots.intend(snapshot("begun"));
+    first.snapshots.intend(snapshot("stored"));
+    first.snapshots.keep("stored", { memoryBytes: 1, diskBytes: 2, takenAt: 3 }, () => undefined);
+    first.close();
+    const former = new Database(path);
+    former.exec(`alter table snapshots rename column taken_at to captured_at;
+      update snapshots set state = 'capturing' where state = 'taking'; pragma user_version = 11`);
+    former.close();
+    const stores = openStores(path, testSeal);
+    expect(stores.snapshots.get("begun")).toEqual(snapshot("begun"));
+    expect(stores.snapshots.get("stored")).toEqual({
+      ...snapshot("stored"),
+      state: "stored",
+      memoryBytes: 1,
+      diskBytes: 2,
+      takenAt: 3,
+    });
+    stores.close();
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
