@@ -240,7 +240,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   });
   teardown.add("expiry", () => expiry.stop());
   expiry.begin((executionId) => endExpired(executionId, { sandboxes, taker, log }));
-  teardown.add("engine events", () => engine.stop());
+  teardown.add("Docker events", () => engine.stop());
   const janitor = startJanitor({ ...deps, config, stores, disposal, instruments });
   teardown.add("janitor", () => janitor.stop());
   engine.begin({

@@ -17,7 +17,7 @@ const dist = resolve(values.to ?? join(root, "dist"));
 // Native addons and what they need at run time; everything else is bundled.
 const addons = ["better-sqlite3", "bindings", "file-uri-to-path"];
 const addonFiles = /^([^/]+\.js|package\.json|lib\/.*\.js|build\/Release\/better_sqlite3\.node)$/;
-// Optional accelerators of ssh2, which dockerode brings for engines reached over ssh: it does without them.
+// Optional accelerators of ssh2, which dockerode brings for Docker daemons reached over ssh: it does without them.
 // The native client of pg, which is used only where it is asked for.
 const absent = ["cpu-features", "./crypto/build/Release/sshcrypto.node", "pg-native"];
 

@@ -27,7 +27,7 @@ const project = (
     setupFiles: limits.shared === true ? ["test/support/leaves-process-as-found.ts"] : [],
     testTimeout: limits.testTimeout,
     hookTimeout: limits.hookTimeout,
-    // One engine and one platform: files that use them take turns.
+    // One Docker daemon and one platform: files that use them take turns.
     fileParallelism: limits.alone !== true,
     passWithNoTests: false,
     // What the platform's sandboxes may or may not reach, for as long as the project runs.

@@ -132,7 +132,7 @@ const EventLine = Type.Object({
   Action: Type.String(),
   Actor: Type.Object({ ID: Type.String(), Attributes: Type.Optional(Type.Record(Type.String(), Type.Unknown())) }),
 });
-const eventLine = check(EventLine, "engine event");
+const eventLine = check(EventLine, "Docker event");
 
 function toEvent(line: string): ContainerEvent | undefined {
   let value: Static<typeof EventLine>;

@@ -25,7 +25,7 @@ export interface OwnFilesDeps {
 
 export function watchOwnFiles({ dataRoot, containers, log }: OwnFilesDeps): Loop {
   let from = 0;
-  return loop({ name: "engine's files", everyMs: EVERY_MS, log }, async () => {
+  return loop({ name: "Docker's files", everyMs: EVERY_MS, log }, async () => {
     const ids = containers();
     const root = await dataRoot();
     const start = from < ids.length ? from : 0;

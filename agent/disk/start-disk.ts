@@ -73,7 +73,7 @@ export function watchDisk(deps: WatchDiskDeps, teardown: Teardown): void {
     containers: () => [...sandboxes.running(), ...builds.buildContainers()].map(({ container }) => container.id),
     log,
   });
-  teardown.add("engine's files", () => files.stop());
+  teardown.add("Docker's files", () => files.stop());
 }
 
 async function dataRootOf(containers: Pick<Containers, "facts">): Promise<string> {

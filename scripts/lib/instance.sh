@@ -1,5 +1,5 @@
 # Names, places and numbers of one platform on this machine. SVC_INSTANCE (default: none) lets several
-# stand side by side, for example the tests' own beside the one a person uses. The engine's runtime,
+# stand side by side, for example the tests' own beside the one a person uses. Docker's runtime,
 # CRIU, the base image and the installed versions are shared; everything named here is not.
 # shellcheck shell=bash disable=SC2034
 

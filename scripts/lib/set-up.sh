@@ -8,7 +8,7 @@ set_up_host() {
   step 'machine' "$here/host/machine/check"
   step 'system packages' "$here/host/machine/packages"
   step 'kernel' "$here/host/machine/kernel"
-  step 'Docker engine' "$here/host/engine/start"
+  step 'Docker daemon' "$here/host/engine/start"
   step 'CRIU' "$here/host/criu/install"
   step 'runtime svc' "$here/host/runtime/register"
   step 'template base' "$here/host/engine/base-image" "$SHARED_STATE"

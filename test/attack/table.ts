@@ -87,7 +87,7 @@ first packets of a sandbox that was just claimed | nothing arrives | conformance
 another sandbox by the platform's edge | its policy and tokens hold | conformance/bypass.test.ts | 17 inbound reflection
 the authority's key, and its leaves for other hosts | not inside, not shown | conformance/bypass.test.ts | 19 the authority
 a secret header reflected by another host or port | sent to its host only | conformance/bypass.test.ts | 20 secret reflection
-the engine's ways to the host | nothing arrives | conformance/bypass.test.ts | 21 the engine's ways
+Docker's ways to the host | nothing arrives | conformance/bypass.test.ts | 21 Docker's ways
 multicast and broadcast | nothing arrives | conformance/bypass.test.ts | 22 multicast
 programs of the enforcement are killed, its table deleted | nothing arrives | chaos/egress.test.ts | nothing forbidden arrives meanwhile
 first packets after a resume, of forks, of a pool entry | nothing arrives | chaos/egress.test.ts | the first packets
@@ -103,7 +103,7 @@ system calls that no sandbox needs | refused | unit/agent/seccomp.test.ts | is n
 sockets of families with known holes | do not exist | conformance/isolation.test.ts | dangerous kinds of sockets
 facts of the host in /proc | not readable, also after a restore | docker/host-facts.test.ts
 mounts, modules, the network, as root inside | refused | conformance/isolation.test.ts | root inside cannot change the network
-a container with privileges, or a way to the engine | never made | unit/agent/container-options.test.ts | no privileges and no way
+a container with privileges, or a way to the Docker daemon | never made | unit/agent/container-options.test.ts | no privileges and no way
 another sandbox's address, processes, files, names | not reached, not seen | conformance/isolation.test.ts | cannot reach each other
 another sandbox's address for oneself | refused | conformance/isolation.test.ts | cannot take each other's address
 `,
@@ -132,7 +132,7 @@ a flood of decisions for the log | counted, not kept | conformance/egress-audit.
 space reserved with fallocate, holes that a copy makes real | refused | docker/agent-disk.test.ts
 memory that does not fit on the disk | refused; the sandbox goes on | docker/agent-snapshots.test.ts | whose memory does not fit
 snapshots beyond the quota of the node or of a project | refused before anything is written | unit/agent/snapshot-quota.test.ts
-the log of the engine | bounded, and not readable by everybody | integration/scripts/bound-log.test.ts
+the log of the Docker daemon | bounded, and not readable by everybody | integration/scripts/bound-log.test.ts
 bombs, too many entries, too many bytes in an archive | refused | unit/agent/builds/archive.test.ts | a bomb are refused
 too many calls of the API | 429, other kinds go on | integration/orchestrator/access.test.ts | too many calls of one kind
 thousands of requests and WebSockets that break off | nothing is left open | integration/edge/endings.test.ts | nothing is left open

@@ -1,4 +1,4 @@
-/** A Docker engine of the bench's own with `--experimental`, for Docker's own checkpoints: it shares nothing with the machine's. */
+/** A Docker daemon of the bench's own with `--experimental`, for Docker's own checkpoints: it shares nothing with the machine's. */
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ export interface ExperimentalEngine {
   stop(): Promise<void>;
 }
 
-/** @param image of the machine's engine, copied into this one */
+/** @param image of the machine's Docker daemon, copied into this one */
 export async function startExperimentalEngine(image: string): Promise<ExperimentalEngine> {
   const home = await mkdtemp(join(tmpdir(), "svc-bench-engine-"));
   const socket = `unix://${home}/docker.sock`;
@@ -41,7 +41,7 @@ export async function startExperimentalEngine(image: string): Promise<Experiment
         () => true,
         () => false,
       );
-    await until(answers, { what: "an engine with checkpoints", timeoutMs: 30_000, everyMs: 200 });
+    await until(answers, { what: "a Docker daemon with checkpoints", timeoutMs: 30_000, everyMs: 200 });
     await run("bash", ["-c", `docker save ${image} | docker -H ${socket} load`]);
   } catch (error) {
     await stop();

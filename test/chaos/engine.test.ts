@@ -19,7 +19,7 @@ test.skipIf(!allowed)(
     process.kill(Number((await run("cat", ["/var/run/docker.pid"])).trim()), "SIGKILL");
     await run(`${checkout}scripts/host/engine/start`, []);
     await untilReady(platform);
-    // The engine that `up` starts keeps containers; one with other settings may take them with it.
+    // The Docker daemon that `up` starts keeps containers; one with other settings may take them with it.
     if ((await run("docker", ["info", "--format", "{{.LiveRestoreEnabled}}"])).trim() === "true") {
       expect((await sandbox.commands.run("echo here")).stdout).toBe("here\n");
       await sandbox.kill();

@@ -402,7 +402,7 @@ test("20 secret reflection: a header goes to its host on its ports only, so only
   expect(await arrived("203.0.113.120")).toBe(0);
 });
 
-test("21 the engine's ways to the host: host.docker.internal, 127.0.0.11, the bridge", async () => {
+test("21 Docker's ways to the host: host.docker.internal, 127.0.0.11, the bridge", async () => {
   const sandbox = await ownSandbox();
   const names = [
     "host.docker.internal",

@@ -69,7 +69,7 @@ async function uploaded(layout: Layout): Promise<BuildBody["from"]> {
 
 test("an uploaded OCI layout is an image like others, and is gone after the build", async () => {
   const saved = await savedImage(image);
-  // The engine has its layers still, and would take them instead of these.
+  // Docker has its layers still, and would take them instead of these.
   const claiming = layoutOf({ ...saved, layers: [...saved.layers.slice(0, -1), tarOf({ a: "b" })] });
   expect((await built(await uploaded(claiming))).state.reason).toMatchObject(refused("other layers"));
   const config = Buffer.from(JSON.stringify({ ...(JSON.parse(saved.config.toString("utf8")) as object), created: 5 }));

@@ -1,4 +1,4 @@
-/** Templates built by the agent on the real engine, from images that are on it. */
+/** Templates built by the agent on the real Docker daemon, from images that are on it. */
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -389,7 +389,7 @@ test("a start command that does not end well fails the build", async () => {
   await expect.poll(containers, SLOW).toEqual([]);
 });
 
-/** One more image on the engine, made of the busybox one or the base one by this command. */
+/** One more image on the Docker daemon, made of the busybox one or the base one by this command. */
 async function made(name: string, of: string, text: string): Promise<string> {
   const image = `svc/test-built:${name}${NODE_ID}`;
   const container = `svc-made-${NODE_ID}-${name}`;

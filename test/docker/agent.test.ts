@@ -1,4 +1,4 @@
-/** The agent on the real engine: starting, claiming, ending, and being killed at the worst moment. */
+/** The agent on the real Docker daemon: starting, claiming, ending, and being killed at the worst moment. */
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";

@@ -1,4 +1,4 @@
-/** The engine's containers as the agent handles them, where the engine itself would go wrong. */
+/** Docker's containers as the agent handles them, where Docker itself would go wrong. */
 
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm, stat, truncate, writeFile } from "node:fs/promises";
@@ -16,7 +16,7 @@ const ROUNDS = 40;
 test("a container that is renamed during its removal is gone: Docker does not list it as `removing` for ever", async () => {
   const runtimeDirectory = await mkdtemp(join(tmpdir(), "svc-containers-"));
   onTestFinished(() => rm(runtimeDirectory, { recursive: true }));
-  // What one run leaves is there until the engine restarts.
+  // What one run leaves is there until the Docker daemon restarts.
   const nodeId = `${NODE_ID}-${randomUUID().slice(0, 8)}`;
   const containers = dockerContainers({
     socketPath: "/var/run/docker.sock",

@@ -12,11 +12,11 @@ import { until } from "./until.ts";
 const PROGRAM = "/opt/svc/test/docker-registry";
 
 interface DebianRegistry {
-  /** host:port, which the engine takes without TLS because it is this machine's. */
+  /** host:port, which Docker takes without TLS because it is this machine's. */
   readonly host: string;
   readonly username: string;
   readonly password: string;
-  /** Pushes an image of this machine's engine; its name there. */
+  /** Pushes an image of this machine's Docker daemon; its name there. */
   push(image: string, path: string): Promise<string>;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Commands in a sandbox through its own envd, as the SDK would run them: what the engine starts is in no memory image. */
+/** Commands in a sandbox through its own envd, as the SDK would run them: what Docker starts is in no memory image. */
 
 import { request } from "node:http";
 

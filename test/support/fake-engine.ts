@@ -1,5 +1,5 @@
 /**
- * A machine in memory: engine, links, firewall, annotations, cgroups and envd, with faults. What is in it outlives the agent
+ * A machine in memory: Docker, links, firewall, annotations, cgroups and envd, with faults. What is in it outlives the agent
  * that made it, so a test can let one agent go and look what the next one makes of what is left.
  */
 

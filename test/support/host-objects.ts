@@ -20,7 +20,7 @@ export interface HostObjects {
   readonly annotations: number;
   /** Processes in all containers of the instance. */
   readonly processes: number;
-  /** Shims and cgroups of containers that the engine does not know. */
+  /** Shims and cgroups of containers that Docker does not know. */
   readonly orphanShims: number;
   readonly orphanCgroups: number;
   /** Running sandboxes by the records of all projects, and by the node's last report. */

@@ -226,7 +226,7 @@ export interface Ran {
   readonly output: string;
 }
 
-/** A command in a sandbox, through the engine: the same limits hold for it as for everything inside. */
+/** A command in a sandbox, through Docker: the same limits hold for it as for everything inside. */
 export async function inside(sandboxId: string, user: string, ...command: string[]): Promise<Ran> {
   try {
     const { stdout, stderr } = await run("docker", ["exec", "-u", user, await containerOf(sandboxId), ...command], {
@@ -240,7 +240,7 @@ export async function inside(sandboxId: string, user: string, ...command: string
   }
 }
 
-/** The name is given in the background; the agent's row is not ours to read: the engine knows it by both. */
+/** The name is given in the background; the agent's row is not ours to read: Docker knows it by both. */
 async function containerOf(sandboxId: string): Promise<string> {
   for (;;) {
     const { stdout } = await run("docker", ["ps", "-q", "--filter", `name=^svc-${sandboxId}$`]);

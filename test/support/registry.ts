@@ -1,4 +1,4 @@
-/** A registry of images with one image in it, behind basic auth: as much of the protocol as the engine's pull needs. */
+/** A registry of images with one image in it, behind basic auth: as much of the protocol as Docker's pull needs. */
 
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
@@ -14,7 +14,7 @@ export interface Registry {
   close(): void;
 }
 
-/** `source`: an image of this machine's engine. */
+/** `source`: an image of this machine's Docker daemon. */
 export async function registryWith(source: string): Promise<Registry> {
   const { config, layers } = await savedImage(source);
   const blobs = new Map<string, Buffer>();

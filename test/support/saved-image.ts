@@ -1,4 +1,4 @@
-/** What an image of this machine's engine is made of, and an OCI layout of it as tools for images write them. */
+/** What an image of this machine's Docker daemon is made of, and an OCI layout of it as tools for images write them. */
 
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";

@@ -71,14 +71,14 @@ const UNKNOWN: Pick<Reason, "reason" | "wayOut"> = {
   wayOut: "the node's operator finds Docker's message in the log of the agent",
 };
 
-/** One sentence. `said` is the engine's text; nothing of it but the name of an entry of the archive is passed on. */
+/** One sentence. `said` is Docker's text; nothing of it but the name of an entry of the archive is passed on. */
 export function loadFailure(said: string): string {
   const { reason, wayOut } = REASONS.find(({ when }) => when.test(said)) ?? UNKNOWN;
   const entry = entryIn(said);
   return `the uploaded image cannot be loaded: ${reason}${entry === undefined ? "" : ` ('${entry}')`}; ${wayOut}`;
 }
 
-/** The engine has changed its root to the layer's before it unpacks: paths are those of the archive. */
+/** Docker has changed its root to the layer's before it unpacks: paths are those of the archive. */
 function entryIn(said: string): string | undefined {
   const path = /^Error processing tar file\([^)]*\): (?:link \S+|open|mkdir|symlink \S+|lchown) (\/[^:]*): /.exec(
     said,

@@ -1,5 +1,5 @@
 /**
- * Why an image could not be pulled, for the person who builds: the image, the reason, the way out. The engine's own words
+ * Why an image could not be pulled, for the person who builds: the image, the reason, the way out. Docker's own words
  * name the host's resolver, proxies and addresses, so that they stay in the node's log. Pure.
  */
 

@@ -39,7 +39,7 @@ const REASONS: readonly Reason[] = [
 /** @param error of Docker, with the last complaint of `svc-runc` and its causes */
 export function explainRestore(error: unknown): string {
   const found = /svc-runc: restore from \S+ failed: ([^\n]*)/.exec(texts(error).join("\n"))?.[1];
-  if (found === undefined) return "the engine could not start it";
+  if (found === undefined) return "Docker could not start it";
   const said = found.slice(0, MAX_READ_CHARACTERS);
   const reason = REASONS.find((one) => one.said.test(said));
   if (reason === undefined) return `CRIU says: ${printable(said, MAX_CHARACTERS)}`;

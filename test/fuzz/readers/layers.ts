@@ -1,4 +1,4 @@
-/** Layers of uploaded images, as the node reads them before the engine unpacks them. */
+/** Layers of uploaded images, as the node reads them before Docker unpacks them. */
 
 import { Readable } from "node:stream";
 import { extract } from "tar-stream";
@@ -103,7 +103,7 @@ function problemOf(pieces: readonly Buffer[]): string | undefined {
   return entries.problem;
 }
 
-/** Name of the first one, as tar-stream reads the archive up to its first two blocks of zeros, where it ends for the engine. */
+/** Name of the first one, as tar-stream reads the archive up to its first two blocks of zeros, where it ends for Docker. */
 async function sparseFileOf(archive: Buffer): Promise<string | undefined> {
   const unpack = extract();
   const source = Readable.from([archive.subarray(0, endOf(archive))]);
@@ -118,7 +118,7 @@ async function sparseFileOf(archive: Buffer): Promise<string | undefined> {
       entry.resume();
     }
   } catch {
-    // It does not read on; neither need the engine.
+    // It does not read on; neither need Docker.
   } finally {
     source.destroy();
     unpack.destroy();

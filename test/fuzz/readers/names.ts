@@ -232,7 +232,7 @@ export const names: readonly Reader[] = [
   },
   {
     name: "image-name",
-    promise: "throws its own error only; the engine's spelling is its own spelling, of the same registry",
+    promise: "throws its own error only; Docker's spelling is its own spelling, of the same registry",
     seeds: () => [
       "ubuntu",
       "library/ubuntu:22.04",

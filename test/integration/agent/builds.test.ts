@@ -222,7 +222,7 @@ test("a cached step is not run again; a forced step is, and so are all that foll
   expect(forced.entries.filter(({ message }) => message.startsWith("CACHED")).map(({ step }) => step)).toEqual(["1"]);
   const all = await built(made, body({ ...plain, force: true }));
   expect(all.entries.filter(({ message }) => message.startsWith("CACHED"))).toEqual([]);
-  // Somebody tidied up the engine.
+  // As after a cleanup of Docker's images.
   for (const name of made.engine.builds.named.keys())
     if (name.startsWith("svc/layer:")) made.engine.builds.named.delete(name);
   expect((await built(made, body(plain))).status).toBe("ready");

@@ -428,7 +428,7 @@ describe("a sandbox that storing its memory has ended", () => {
   });
 
   test.each([0, 1])(
-    "in a checkpoint has its disk kept, when the engine tells of the end (%i: later)",
+    "in a checkpoint has its disk kept, when Docker tells of the end (%i: later)",
     async (later) => {
       const sandbox = await running();
       const id = idOf();

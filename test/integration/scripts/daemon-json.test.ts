@@ -1,4 +1,4 @@
-/** Our entry in the settings of a Docker engine that others use too. */
+/** Our entry in the settings of a Docker daemon that others use too. */
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

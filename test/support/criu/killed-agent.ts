@@ -1,6 +1,6 @@
 /**
  * The agent as a program that kills itself (SIGKILL) at the step that the file SVC_TEST_KILL_AT names, once. It writes
- * the file SVC_TEST_KILL_AT.inspected whenever it asks the engine about a container.
+ * the file SVC_TEST_KILL_AT.inspected whenever it asks Docker about a container.
  */
 
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** A runtime of the test's own in the engine's settings, for as long as the test needs it. The engine reads them again on SIGHUP. */
+/** A runtime of the test's own in the Docker daemon's settings, for as long as the test needs it. SIGHUP makes Docker read them again. */
 
 import { execFile } from "node:child_process";
 import { readFile, rename, writeFile } from "node:fs/promises";
@@ -35,10 +35,10 @@ async function setRuntimes(ours: Readonly<Record<string, { readonly path: string
     const names = Object.keys(JSON.parse(stdout) as object);
     return names.filter((one) => one.startsWith(PREFIX)).join() === wanted;
   };
-  await until(taken, { what: `the engine's runtimes with "${wanted}"`, timeoutMs: 30_000 });
+  await until(taken, { what: `Docker's runtimes with "${wanted}"`, timeoutMs: 30_000 });
 }
 
-/** What the set-up knows of the engine. */
+/** What the set-up knows of the Docker daemon. */
 async function ask(word: string): Promise<string> {
   const { stdout } = await run("bash", ["-c", `. ${checkout}scripts/lib/engine.sh; ${word}`]);
   return stdout.trim();

@@ -1,4 +1,4 @@
-/** The bundle of a container as the engine makes one, with a single program in it. */
+/** The bundle of a container as Docker makes one, with a single program in it. */
 
 const CAPABILITIES = [
   "CAP_CHOWN",

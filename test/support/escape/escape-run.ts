@@ -118,7 +118,7 @@ async function makeSandbox(host: EscapeHost, runtime: string, wish: Wish): Promi
     at("bundle/config.json"),
     containerConfig({ id, root: at("merged"), args, network, hosts: at("hosts") }),
   );
-  // As the engine does: /var/run/docker, which is a link.
+  // As Docker does: /var/run/docker, which is a link.
   await symlink("state", at("state-link"));
   // A container keeps its output: only a device of its own can be made again. What runc has to say is in its log.
   const runc = async (...parameters: string[]) => {

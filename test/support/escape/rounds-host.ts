@@ -50,7 +50,7 @@ export async function roundsHost(layers: Layers): Promise<RoundsHost> {
       host = await escapeHost(disk.found);
       closing.push(() => host.close());
     } else {
-      // The runtime must be there before the agent that uses it; the sandbox beside them is the engine's own container.
+      // The runtime must be there before the agent that uses it; the sandbox beside them is Docker's own container.
       const neighbour = await plainContainer();
       closing.push(() => run("docker", ["rm", "-f", neighbour.id]));
       host = await escapeHost(neighbour.disk);

@@ -13,7 +13,7 @@ const spec = {
 };
 const node = { nodeId: "n1", runtime: "svc", seccomp: "{}", openFiles: 1024, diskLimit: false, sudo: true };
 
-test("a container has no network but the slot's, no privileges and no way to reach the engine", () => {
+test("a container has no network but the slot's, no privileges and no way to reach the Docker daemon", () => {
   const { HostConfig } = containerOptions(spec, node);
   expect(HostConfig).toMatchObject({
     Runtime: "svc",

@@ -38,5 +38,5 @@ test.each([
 ])("%j", (reason, words) => expect(explainRestore(said(reason))).toMatch(words));
 
 test("text that svc-runc did not write is not passed on", () => {
-  expect(explainRestore(new Error("connect ENOENT /var/run/docker.sock"))).toBe("the engine could not start it");
+  expect(explainRestore(new Error("connect ENOENT /var/run/docker.sock"))).toBe("Docker could not start it");
 });

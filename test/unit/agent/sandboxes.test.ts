@@ -261,7 +261,7 @@ test("a removal that fails is kept for later and does not hold up the stop", asy
   const id = randomUUID();
   await parts.sandboxes.start(id, startBody());
   engine.fail((step) => {
-    if (step === "remove") throw new Error("the engine is away");
+    if (step === "remove") throw new Error("Docker does not answer");
   });
   await parts.sandboxes.stop(id);
   await parts.settled();

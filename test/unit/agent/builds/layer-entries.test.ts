@@ -1,4 +1,4 @@
-/** Layers of uploaded images: what the engine would unpack to more than there is, or otherwise than it was read here. */
+/** Layers of uploaded images: what Docker would unpack to more than there is, or otherwise than it was read here. */
 
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promises";
@@ -87,7 +87,7 @@ const extended = (type: string, records: string) =>
   changed(tarOf({ about: records, file: "y".repeat(600) }), 0, (header) => header.write(type, 156));
 
 test("a size in an extended header is that of its entry: the next entry is found where Docker finds it", () => {
-  // As the engine reads it the file is one block long, and the next one is no header.
+  // As Docker reads it the file is one block long, and the next one is no header.
   expect(problemOf(extended("x", record("size=512")))).toMatch(/damaged/);
   expect(problemOf(extended("x", record("size=600")))).toBeUndefined();
   expect(problemOf(extended("x", record("path=other")))).toBeUndefined();

@@ -1,4 +1,4 @@
-/** Uploaded images → what the engine loads: only what is what it says it is. */
+/** Uploaded images → what Docker loads: only what is what it says it is. */
 
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
@@ -19,7 +19,7 @@ const configOf = (architecture = "amd64", layers = [layer]) => {
 const layout = (layers = [layer], config = configOf("amd64", layers)) => layoutOf({ config, layers });
 const options = { name: "svc/from:n-b", ref: undefined, architecture: "amd64" };
 
-/** What the engine would get. Bytes one by one, or all at once. */
+/** What Docker would get. Bytes one by one, or all at once. */
 async function converted(archive: Buffer, more: { ref?: string } = {}, pieces = archive.length) {
   const chunks = Array.from({ length: Math.ceil(archive.length / pieces) }, (_, at) =>
     archive.subarray(at * pieces, (at + 1) * pieces),
