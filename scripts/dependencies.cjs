@@ -39,7 +39,7 @@ module.exports = {
       from: { path: "^(shared|orchestrator|agent|envd)/" },
       to: { path: "^(test|scripts)/" },
     },
-    { name: "nobody-imports-main", severity: "error", from: {}, to: { path: "(^|/)main\\.ts$" } },
+    { name: "main-is-not-imported", severity: "error", from: {}, to: { path: "(^|/)main\\.ts$" } },
     {
       name: "envd-stays-light",
       severity: "error",

@@ -26,7 +26,7 @@ export interface TableOptions {
 /**
  * Sets of what slots are and may; their elements are all that changes when a sandbox comes or goes. Each one permits
  * something, or hands it to the egress process: who is taken out of it, or whose set is flushed by another tool, may do
- * less. What is always denied is therefore part of the rules, where nobody can change it without the rule.
+ * less. What is always denied is therefore part of the rules, where no element can change it.
  */
 export const SLOT_SETS = ["pinned", "open", "steered", "tunnelled", "diverted", "free", "allowed"] as const;
 export type SlotSet = (typeof SLOT_SETS)[number];

@@ -1,7 +1,7 @@
 /**
  * The part of the network's protection that survives a flush of nftables: rules of the routing policy, which no flush of a
  * ruleset removes. A sandbox's packet without the table's mark is not forwarded; one with the mark for the egress process
- * is delivered to this host, whatever its destination.
+ * is delivered to this host, for every destination.
  */
 
 import { addressNumber } from "../../shared/policy/ranges.ts";

@@ -30,7 +30,7 @@ const EXISTING = constants.O_WRONLY | constants.O_NONBLOCK;
 
 /**
  * Makes missing parents, then the file (0644) or empties the one that is there (keeping its mode), owned by the user.
- * @throws {AppError} bad_request for a directory or device, no_space; whatever was written by then stays
+ * @throws {AppError} bad_request for a directory or device, no_space; the bytes written by then stay
  */
 export async function writeFileFrom(
   source: AsyncIterable<Pieces>,
@@ -101,7 +101,7 @@ async function refuse(file: FileHandle, path: string, created: boolean): Promise
   }
 }
 
-// Through the descriptor, so that it is this very file whatever happens to its name.
+// Through the descriptor, so that it is this very file, also when its name changes.
 async function replaceMetadata(
   file: FileHandle,
   metadata: Attributes,

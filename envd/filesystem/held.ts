@@ -1,6 +1,6 @@
 /**
- * Entries by an open directory instead of by a path: `/proc/self/fd/N/NAME` is in that very directory whatever a user does
- * to the names on the way, and a call that does not follow NAME itself is led nowhere else.
+ * Entries by an open directory instead of by a path: `/proc/self/fd/N/NAME` is in that very directory, also when a user
+ * changes the names on the way, and a call that does not follow NAME itself is led nowhere else.
  */
 
 import { constants } from "node:fs";

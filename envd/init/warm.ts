@@ -21,7 +21,7 @@ const LIMIT_MS = 5_000;
 const SWEEP_MS = 25;
 const TOKEN = "warm";
 /** As long as real ones: their files are made here, and the start only writes over them. */
-const NOBODY = "-".repeat(20);
+const NO_ID = "-".repeat(20);
 /** Not every image has it. */
 const SHELL = { cmd: "/bin/bash", args: ["--noprofile", "--norc", "-c", ":"] };
 
@@ -45,8 +45,8 @@ export async function warmUp({ port, program, directory, controlToken }: WarmOpt
         accessToken: TOKEN,
         envVars: { WARM: "1" },
         defaultUser: "root",
-        sandboxId: NOBODY,
-        templateId: NOBODY,
+        sandboxId: NO_ID,
+        templateId: NO_ID,
       });
       for (const process of [{ cmd: program, args: ["-l", "-c", "warm"] }, SHELL])
         await stream("Start", { process: { ...process, envs: { WARM: "1" }, cwd: "/" }, stdin: false });

@@ -17,7 +17,7 @@ interface Leftovers {
 export interface BuildCleaning {
   /** Builds and archives without a user; `dryRun` lists them and changes nothing. */
   collect(options: { readonly dryRun: boolean; readonly keepHours?: number }): Promise<Leftovers>;
-  /** Wakes the round that sends removals to nodes. */
+  /** Starts the round that sends removals to nodes at once. */
   soon(): void;
   stop(): Promise<void>;
 }

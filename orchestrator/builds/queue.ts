@@ -38,7 +38,7 @@ export interface BuildQueueDeps extends Omit<BuildRunDeps, "store" | "nodes"> {
   readonly limitMs: number;
   /** Longest time in the queue while no node could take the build at all. */
   readonly placementTimeoutMs: number;
-  /** Wakes the round that sends removals to nodes. */
+  /** Starts the round that sends removals to nodes at once. */
   cleanSoon(): void;
 }
 

@@ -35,7 +35,7 @@ export interface LaunchDeps {
   readonly placement: PlacementPolicy;
   readonly startTimeoutMs: number;
   readonly placementTimeoutMs: number;
-  /** Asks a node to end an execution, in whatever state it is. */
+  /** Asks a node to end an execution, in any state. */
   end(nodeId: string, executionId: string): Promise<void>;
   /** For the metrics. */
   observe(outcome: { readonly warm: boolean; readonly seconds: number } | { readonly failed: ErrorCode }): void;

@@ -72,7 +72,7 @@ function lockedPool(pool: Pool): PostgresPool {
   };
 }
 
-/** Held until the connection ends, for whatever reason. */
+/** Held until the connection ends, for any reason. */
 async function lock(client: PoolClient): Promise<void> {
   const before = Date.now();
   for (;;) {

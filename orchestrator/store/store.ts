@@ -28,7 +28,7 @@ export interface Move {
   readonly set?: MoveSet;
 }
 
-export interface Told {
+export interface NewEvent {
   readonly type: EventType;
   readonly data?: Readonly<Record<string, unknown>>;
 }
@@ -57,18 +57,18 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
     nodes: nodeStore(db),
 
     /** The record after the move, or undefined: another state, another execution, or not over yet. */
-    async move(move: Move, told?: Told): Promise<SandboxRecord | undefined> {
-      if (told === undefined) return sandboxes.move(db, move);
+    async move(move: Move, event?: NewEvent): Promise<SandboxRecord | undefined> {
+      if (event === undefined) return sandboxes.move(db, move);
       return db.transaction().execute(async (session) => {
         const moved = await sandboxes.move(session, move);
-        if (moved !== undefined) await events.add(session, told.type, moved, told.data);
+        if (moved !== undefined) await events.add(session, event.type, moved, event.data);
         return moved;
       });
     },
 
     /** An event that changes no state. */
-    async tell(record: SandboxRecord, told: Told): Promise<void> {
-      await db.transaction().execute((session) => events.add(session, told.type, record, told.data));
+    async addEvent(record: SandboxRecord, event: NewEvent): Promise<void> {
+      await db.transaction().execute((session) => events.add(session, event.type, record, event.data));
     },
 
     /** A move to `snapshotting` and the build of the snapshot, in one transaction. */
@@ -125,11 +125,11 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
     async setEnd(
       id: string,
       end: { readonly at: number; readonly extendOnly: boolean },
-      told: Told,
+      event: NewEvent,
     ): Promise<SandboxRecord | undefined> {
       return db.transaction().execute(async (session) => {
         const record = await sandboxes.setEnd(session, id, end);
-        if (record !== undefined) await events.add(session, told.type, record, told.data);
+        if (record !== undefined) await events.add(session, event.type, record, event.data);
         return record;
       });
     },

@@ -58,7 +58,7 @@ export const Started = Type.Object(
 );
 export type Started = Static<typeof Started>;
 
-/** The policy is in force, whatever is said here. */
+/** The policy is in force with either value of `trust`. */
 export const EgressReplaced = Type.Object(
   {
     trust: Type.Union([Type.Literal("applied"), Type.Literal("not applied")], {

@@ -156,7 +156,7 @@ export const adminApi = contract({
     method: "POST",
     path: "/admin/builds/collect",
     summary:
-      "Remove builds that nothing needs, and uploaded files that no build needs; a dry run unless told otherwise",
+      "Remove builds that nothing needs, and uploaded files that no build needs; a dry run unless `dryRun` is false",
     body: Type.Object({
       dryRun: Type.Optional(Type.Boolean({ default: true })),
       keepHours: Type.Optional(

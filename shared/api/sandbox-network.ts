@@ -9,7 +9,7 @@ const one = { tag: "Sandboxes", access: "project", params: bySandbox } as const;
 
 const Verdict = Type.Enum(["allow", "deny"]);
 const rule = Type.String({
-  description: "What decided: an entry of allowOut or denyOut, `always …` (nobody may change those), or `default`",
+  description: "What decided: an entry of allowOut or denyOut, `always …` (no option changes those), or `default`",
 });
 
 export const NetworkVerdict = Type.Object({

@@ -47,7 +47,7 @@ export const OPEN: EgressPolicy = { allowRanges: [], allowDomains: [], denyRange
 export const CLOSED: EgressPolicy = { ...OPEN, denyRanges: ["0.0.0.0/0"] };
 export const EVERYTHING = "0.0.0.0/0";
 
-/** The kernel's share of a policy: only what is permitted, so that it refuses whatever it loses. */
+/** The kernel's share of a policy: only what is permitted, so that the kernel refuses traffic whose entry it loses. */
 export interface KernelPolicy {
   /** TCP goes to the egress process, and no UDP leaves. */
   readonly steered: boolean;

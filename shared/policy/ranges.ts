@@ -8,7 +8,7 @@ export interface Range {
 
 export const LAST_ADDRESS = 2 ** 32 - 1;
 
-/** Never reachable, whatever a policy says. */
+/** Never reachable, under any policy. */
 export const ALWAYS_DENIED = [
   "0.0.0.0/8",
   "10.0.0.0/8",

@@ -22,7 +22,7 @@ a key that was deleted, in a hundred calls at once | refused | integration/orche
 an API key on the operator's routes | refused | integration/orchestrator/access.test.ts | does not take an API key
 metrics without a token, on loopback too | refused | integration/orchestrator/access.test.ts | metrics are for operators
 a signed URL for another path, direction, user or end | refused | conformance/signed-urls.test.ts | a signature is for one path
-a signature that nobody made, without routing headers | reaches no sandbox | conformance/signed-urls.test.ts | a signature of nobody's sandbox
+a signature for no sandbox, without routing headers | reaches no sandbox | conformance/signed-urls.test.ts | a signature for no sandbox
 an upload with another URL than was given | refused | integration/orchestrator/template-files.test.ts | with another URL than it was given
 the node's routes of envd, from inside and outside | refused | integration/envd/access.test.ts | only the node may initialise, read logs, warm up or tunnel
 a token of one sandbox at another's initialisation | refused | integration/envd/access.test.ts | only a caller with the sandbox's token may initialise again
@@ -47,12 +47,12 @@ inputs near right ones, to every reader of untrusted bytes | one reading, its ow
 `,
   "hostile responses": `
 a response that a sandbox splits in two | stays the answer to one request | integration/edge/smuggling.test.ts | a response split by the sandbox
-an answer that nobody asked for | given to nobody | integration/edge/smuggling.test.ts | an answer without a request reaches no visitor
+an answer without a request | given to no visitor | integration/edge/smuggling.test.ts | an answer without a request reaches no visitor
 an answer that is cut off | cut off for the client too, never finished | integration/edge/forwarding.test.ts | whose answer is cut off
 informational answers without end | the server is cut off, its client gets an error | integration/edge/slow-readers.test.ts | endless informational answers
 any bytes of a server in a sandbox | the visitor's next request gets its own answer | fuzz/fuzz.test.ts | edge-response keeps its promise
 a destination that speaks no TLS, no HTTP, or nothing | 502 with the reason | integration/agent/egress/transform-failures.test.ts | answers without TLS
-a certificate that nobody signed, where headers are set | nothing is sent to it | conformance/egress-transform.test.ts | the destination's certificate is verified
+a certificate that no authority signed, where headers are set | nothing is sent to it | conformance/egress-transform.test.ts | the destination's certificate is verified
 `,
   "slow clients": `
 a request that never ends its head | others are served | integration/edge/front-door.test.ts | never ends its head
@@ -110,13 +110,13 @@ another sandbox's address for oneself | refused | conformance/isolation.test.ts 
   restore: `
 files of the host, and of another sandbox, through ghosts and links of a restored one | nothing is made, read or changed there | docker/restore-escape.test.ts
 the same by pauses, forks, snapshots, templates with memory, and COPY through links | nothing is made, read or changed there | docker/escape-rounds.test.ts
-a damaged memory image | told; the disk still boots | docker/agent-pause.test.ts | a damaged memory image is reported, and the disk still boots
+a damaged memory image | reported; the disk still boots | docker/agent-pause.test.ts | a damaged memory image is reported, and the disk still boots
 a restore that hangs | cut with its reason, and others do not wait for it | docker/hanging-restore.test.ts
 files that are deleted or replaced while a process has them open | as they were, in a copy and after a pause | docker/open-files.test.ts
 names that a dump gives to open files | not left in any sandbox | docker/open-file-names.test.ts
 CRIU killed in a dump | costs the sandbox nothing | docker/killed-dump.test.ts | costs the sandbox nothing
 CRIU and the sandbox's first process killed in a dump | the disk is kept as a pause | docker/killed-dump.test.ts | is kept as a pause of its disk
-what cannot be stored | the sandbox goes on, the reason is told | docker/agent-pause.test.ts | a sandbox that cannot be stored continues to run, and the answer has the reason
+what cannot be stored | the sandbox goes on, the answer has the reason | docker/agent-pause.test.ts | a sandbox that cannot be stored continues to run, and the answer has the reason
 a copy with the identity of its source | it has its own | docker/agent-pause.test.ts | nothing of its identity
 CRIU, the agent or the orchestrator killed in the middle | never lost, never twice | chaos/interrupted.test.ts
 many restores of one project | turns are left to others | integration/agent/snapshots.test.ts | leave a turn to another project's
@@ -147,10 +147,10 @@ sparse files in a layer of an uploaded image | refused by name | unit/agent/buil
 an uploaded image that names another's layer | refused | unit/agent/builds/oci-archive.test.ts
 a step of a build that reaches what no sandbox may | refused | docker/agent-build-images.test.ts | a step reaches no more
 an image of this machine, by name or id | only where its operator allows it | integration/agent/builds.test.ts | an image of this machine
-a helper of envd that is lost | told, and replaced | integration/envd/hardening.test.ts | the end of a lost helper reaches its followers, and the helper is replaced
+a helper of envd that is lost | reported, and replaced | integration/envd/hardening.test.ts | the end of a lost helper reaches its followers, and the helper is replaced
 signals other than SIGTERM and SIGKILL | refused | integration/envd/processes.test.ts | only SIGTERM and SIGKILL can be sent
-a killed process that the kernel has not taken away | not told as gone before it is | integration/envd/processes.test.ts | SIGKILL is answered when the process is gone
-input for a process that does not read, when it ends | not told as delivered | integration/envd/hardening.test.ts | input for a process that does not read
+a killed process that the kernel has not taken away | not reported as gone before it is | integration/envd/processes.test.ts | SIGKILL is answered when the process is gone
+input for a process that does not read, when it ends | not reported as delivered | integration/envd/hardening.test.ts | input for a process that does not read
 `,
 };
 

@@ -31,7 +31,7 @@ const fresh = () => {
 interface Kind {
   readonly name: string;
   readonly network: (forbidden: string, allowed: string) => SandboxNetworkOpts;
-  /** Nothing of it may be forwarded by the kernel, whatever happens. */
+  /** Nothing of it may be forwarded by the kernel, at any time. */
   readonly steered: boolean;
 }
 

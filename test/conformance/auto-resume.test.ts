@@ -1,4 +1,4 @@
-/** A paused sandbox wakes for traffic, if it was made so, and if the visitor may. */
+/** Traffic resumes a paused sandbox that was created so, if the visitor may reach it. */
 
 import { Sandbox, type SandboxOpts } from "e2b";
 import { describe, expect, test } from "vitest";

@@ -1,6 +1,6 @@
 /**
  * The classes of bypass that are known, each tried from inside. What arrived is counted in the test
- * internet, at addresses that nobody else uses; the list with the results is printed at the end.
+ * internet, at addresses that no other test uses; the list with the results is printed at the end.
  */
 
 import { createServer, type Server } from "node:net";
@@ -447,6 +447,6 @@ for target in (${targets.map(([address, port]) => `("${address}", ${port})`).joi
 });
 
 beforeAll(async () => {
-  // The counters begin where this run begins: addresses of this file are used by nobody else.
+  // The counters begin where this run begins: no other file uses its addresses.
   expect(await arrived("203.0.113.108")).toBe(0);
 });

@@ -62,7 +62,7 @@ describe("network/check", () => {
     expect(await check(sandbox, eight, 1234, "udp")).toMatchObject({ verdict: "deny", rule: "always udp" });
   });
 
-  test("a name that leads inside is denied, and nobody is connected to", async () => {
+  test("a name that leads inside is denied, without a connection", async () => {
     const sandbox = await sandboxWith({ allowOut: ["*"], denyOut: NOTHING });
     const before = await internet.packets("border", { address: "10.255.255.1" });
     expect(await check(sandbox, "private.test", 443)).toMatchObject({ verdict: "deny", addresses: ["10.255.255.1"] });
@@ -91,7 +91,7 @@ describe("network/check", () => {
   });
 
   test.each([
-    ["nobody's sandbox", "i0000000000000000000", "host=a.example&port=1", 404],
+    ["a sandbox that does not exist", "i0000000000000000000", "host=a.example&port=1", 404],
     ["no port", undefined, "host=a.example", 400],
     ["a port that is none", undefined, "host=a.example&port=70000", 400],
     ["no host", undefined, "port=80", 400],
@@ -140,7 +140,7 @@ describe("network/log", () => {
     }
   });
 
-  test("has what is denied whatever anybody says", async () => {
+  test("has the addresses that are denied under every policy", async () => {
     const sandbox = await sandboxWith();
     await reached(sandbox, "http://169.254.200.1/");
     await expect
@@ -174,7 +174,7 @@ describe("network/log", () => {
     await expect.poll(counted).toBeGreaterThan(1000);
   });
 
-  test("is each sandbox's own, and nobody's who has no key to it", async () => {
+  test("is each sandbox's own, and needs a key of its project", async () => {
     const sandbox = await sandboxWith();
     await reached(sandbox, `https://${eight}/`);
     const other = await sandboxWith();

@@ -88,7 +88,7 @@ describe("egress by name", () => {
   test("TestEgressFirewallHTTPDomainFiltering", async () => {
     const sandbox = await sandboxWith({ allowOut: ["echo.example"], denyOut: NOTHING });
     expect(await reached(sandbox, "http://echo.example/", "http://plain.example/")).toEqual(["ok", "blocked"]);
-    // By the Host header itself, whatever name the address came from.
+    // By the Host header itself, not by the name that the address came from.
     const { stdout } = await sandbox.commands.run(
       `curl -s -m 3 -H 'Host: plain.example' http://echo.example/ >/dev/null && echo ok || echo blocked`,
     );
@@ -109,7 +109,7 @@ describe("egress by name", () => {
   });
 });
 
-describe("protocols that nobody may touch", () => {
+describe("protocols that pass untouched", () => {
   const welcome = "SSH-2.0-TestInternet_1.0\nPermission denied (publickey). You said 6 bytes";
 
   test("TestNoNetworkConfig_SSHWorks", async () => {

@@ -121,7 +121,7 @@ print(go("${first}"), go("${second}"))`;
     expect((await sandbox().commands.run("curl -s https://google.example/ || echo $?")).stdout).toBe("60\n");
   });
 
-  test("the destination's certificate is verified: nothing is sent to one that nobody signed", async () => {
+  test("the destination's certificate is verified: nothing is sent to one that no authority signed", async () => {
     const watch = await internet.watch();
     const { stdout } = await sandbox().commands.run(
       "curl -sk -m 8 -o /dev/null -w '%{http_code}' https://untrusted.example/ || true",
@@ -154,7 +154,7 @@ describe("rules", () => {
 
   test("survive a resume from what was stored, and are in a fork of that, the trust of all programs as well", async () => {
     const sandbox = await sandboxWith({ rules: RULES });
-    // A process that has its certificates in memory, and connects again when it is told to.
+    // A process that has its certificates in memory, and connects again on a signal.
     await sandbox.files.write("/tmp/old.py", ASK_WHEN_TOLD);
     await (await sandbox.commands.run("python3 /tmp/old.py", { background: true, timeoutMs: 0 })).disconnect();
     expect(await believing(sandbox)).toEqual(BELIEVERS);

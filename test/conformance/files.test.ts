@@ -147,7 +147,7 @@ describe("what cannot be read or written", () => {
     expect(writing.message).toContain("is a directory");
   });
 
-  test("a pipe is not a regular file, and nobody waits for it", async () => {
+  test("a pipe is not a regular file, and a read of it does not wait", async () => {
     await sandbox().commands.run("mkfifo /tmp/pipe");
     expect(await refusal(sandbox().files.read("/tmp/pipe"))).toBeInstanceOf(InvalidArgumentError);
   });

@@ -38,7 +38,7 @@ describe("servers inside", () => {
     expect(await echo(sandbox(), port, "hello")).toBe("hello");
   });
 
-  test("are spoken to as the option says, whatever they speak", async () => {
+  test("are reached in the protocol that the option names, also when they speak another", async () => {
     const notTls = await send(platform, sandbox().sandboxId, "/", { port: 8446 });
     expect(notTls.status).toBe(502);
     // A TLS server that is not in the list is spoken to in the clear, which it refuses in its own way.

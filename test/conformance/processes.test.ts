@@ -280,7 +280,7 @@ interface Options {
 
 async function started(sandbox: Sandbox, command: string, options: Options = {}) {
   const handle = await sandbox.commands.run(command, { background: true, timeoutMs: 120_000, ...options });
-  // Whoever kills it asks for its end separately.
+  // A caller that kills it asks for its end separately.
   handle.wait().catch(() => undefined);
   return handle;
 }

@@ -106,7 +106,7 @@ describe("signed URLs", () => {
     ]);
   });
 
-  test("a signature of nobody's sandbox, without routing headers, reaches nobody", async () => {
+  test("a signature for no sandbox, without routing headers, reaches none", async () => {
     const response = await fetch(`${platform.sandboxUrl}/files?path=x&signature=v1_${"A".repeat(43)}`);
     expect(response.status).toBeGreaterThanOrEqual(400);
     expect(response.status).toBeLessThan(500);

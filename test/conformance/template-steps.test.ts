@@ -1,4 +1,4 @@
-/** What a definition says arrives as it was said, whatever characters are in it, and is done once. */
+/** Each step of a definition arrives unchanged, with any characters in it, and runs once. */
 
 import { BuildError, Template } from "e2b";
 import { beforeAll, expect, test } from "vitest";
@@ -21,7 +21,7 @@ const slow = {
 };
 beforeAll(() => {
   slow.build = Template.build(slow.definition(), slow.name, SIZE);
-  // Told where it is waited for.
+  // Reported where it is waited for.
   slow.build.catch(() => undefined);
 });
 

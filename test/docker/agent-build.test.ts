@@ -250,7 +250,7 @@ test.each<[string, Step, RegExp, string]>([
     "2",
   ],
   [
-    "files nobody sent",
+    "files that were never sent",
     { type: "COPY", source: "a", destination: "b", filesHash: "f".repeat(64) },
     /not uploaded/,
     "2",

@@ -345,7 +345,7 @@ ${mine} two`);
   });
 
   test.each(["steered", "allowed"])(
-    "while the set %s is empty nobody may do more than before, and it is filled again",
+    "while the set %s is empty no sandbox may do more than before, and it is filled again",
     async (set) => {
       await open(2, NAMED);
       await open(3, ranges([], [`${OTHER}/32`]));

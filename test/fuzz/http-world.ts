@@ -1,4 +1,4 @@
-/** An edge with sandboxes behind it, for readers that are fuzzed from outside: whatever one client sends, a visitor is served. */
+/** An edge with sandboxes behind it, for readers that are fuzzed from outside: a visitor is served after any input of another client. */
 
 import { createHash } from "node:crypto";
 import { once } from "node:events";

@@ -29,7 +29,7 @@ export function fakeNetwork(step: (name: string) => Promise<void>) {
     async open({ link, address }, policy) {
       await step("open");
       if (!rules.has(link)) throw new Error("opened before it was pinned");
-      if (!told.has(address)) throw new Error("opened before the egress process was told");
+      if (!told.has(address)) throw new Error("opened before the egress process had the policy");
       rules.set(link, kept(link, address, policy));
     },
     async close({ link, address }) {

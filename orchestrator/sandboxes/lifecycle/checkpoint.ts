@@ -125,7 +125,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       deps.expiresAt(finished.record.endAt);
       return { source: finished.record, build: finished.build };
     } catch (reason) {
-      // Whatever the node did, the sandbox continues there, and no record names the snapshot.
+      // The sandbox continues on its node in every case, and no record names the snapshot.
       await store.giveUpSnapshot(snapshotId, onward);
       deps.snapshots.removeSoon(nodeId, snapshotId);
       deps.expiresAt(record.endAt);

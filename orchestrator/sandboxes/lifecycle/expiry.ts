@@ -9,7 +9,7 @@ import type { SandboxStore } from "../../store/sandboxes/sandboxes.ts";
 type Expire = (record: SandboxRecord) => Promise<unknown>;
 
 export interface Expiry {
-  /** An end was set: wakes at that time, not only at the next round. */
+  /** An end was set: a round runs at that time, also between two regular ones. */
   soon(endAt: number): void;
   /** Starts the rounds. */
   begin(expire: Expire): void;

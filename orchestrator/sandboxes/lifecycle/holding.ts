@@ -7,7 +7,7 @@ import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
 
 export interface HoldingDeps {
-  readonly store: Pick<Store, "tell"> & { readonly events: Pick<Store["events"], "heldExecutions"> };
+  readonly store: Pick<Store, "addEvent"> & { readonly events: Pick<Store["events"], "heldExecutions"> };
   readonly routes: Pick<Routes, "hold">;
   readonly log: Log;
 }
@@ -43,7 +43,7 @@ export function createHolding({ store, routes, log }: HoldingDeps): Holding {
           { nodeId, sandboxId, executionId },
           is ? "sandbox held: its node's disk is short" : "sandbox released",
         );
-        await store.tell(record, { type: is ? "held" : "released", data: { reason: "disk" } });
+        await store.addEvent(record, { type: is ? "held" : "released", data: { reason: "disk" } });
       }
     },
   };

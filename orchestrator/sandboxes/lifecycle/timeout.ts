@@ -68,7 +68,7 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
   async function change(
     project: Project,
     id: string,
-    change: { readonly seconds: number; readonly extendOnly: boolean; readonly told: string },
+    change: { readonly seconds: number; readonly extendOnly: boolean },
   ): Promise<SandboxRecord> {
     const before = await owned(project, id);
     const limit = longest(project, before);
@@ -76,21 +76,21 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
     const at = Math.min(now() + change.seconds * 1000, Math.max(limit, now()));
     // Nothing to write: an end that other code compares for equality must not change.
     if (change.extendOnly && before.state === "running" && before.endAt >= at) return before;
-    const told = { type: "updated", data: { [change.told]: change.seconds } } as const;
-    const record = await store.setEnd(id, { at, extendOnly: change.extendOnly }, told);
+    const event = { type: "updated", data: { set_timeout: change.seconds } } as const;
+    const record = await store.setEnd(id, { at, extendOnly: change.extendOnly }, event);
     if (record === undefined) throw await refusal(project, id);
     changed(record);
     return record;
   }
 
   return {
-    connect: (project, id, seconds) => change(project, id, { seconds, extendOnly: true, told: "set_timeout" }),
+    connect: (project, id, seconds) => change(project, id, { seconds, extendOnly: true }),
     async set(project, id, seconds) {
-      await change(project, id, { seconds, extendOnly: false, told: "set_timeout" });
+      await change(project, id, { seconds, extendOnly: false });
     },
     async refresh(project, id, seconds) {
       const raised = Math.max(LEAST_REFRESH_S, seconds ?? 0);
-      await change(project, id, { seconds: raised, extendOnly: true, told: "set_timeout" });
+      await change(project, id, { seconds: raised, extendOnly: true });
     },
   };
 }

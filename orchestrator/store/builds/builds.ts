@@ -44,7 +44,7 @@ export interface BuildReason {
 }
 
 export function buildStore(db: Database, now: () => number) {
-  /** building → error; its node is to be told. Undefined: it was over, or is gone. */
+  /** building → error; its node is then asked to remove it. Undefined: it was over, or is gone. */
   async function fail(
     session: Session,
     id: string,

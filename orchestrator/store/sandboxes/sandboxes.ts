@@ -77,7 +77,7 @@ export function sandboxStore(db: Database, sealing: Seal) {
       return row === undefined ? undefined : toRecord(row, sealing);
     },
 
-    /** A start goes to another node, as another execution, as long as nobody has ended it. */
+    /** A start goes to another node, as another execution, as long as no caller has ended it. */
     async restart(
       id: string,
       from: string,
@@ -170,7 +170,7 @@ export function sandboxStore(db: Database, sealing: Seal) {
       return rows.map((row) => toRecord(row, sealing));
     },
 
-    /** Nobody works on any transition any more: all of them are overdue from now on. */
+    /** The process that worked on them is gone: all transitions are overdue from now on. */
     async abandonAll(): Promise<void> {
       await db.updateTable("sandboxes").set({ deadline_at: 0 }).where("state", "in", IN_TRANSITION).execute();
     },

@@ -73,7 +73,7 @@ export class Exchange {
     this.#take();
   }
 
-  /** Ends it now, whatever it is doing; resolves when the client has the last of it, or after `limitMs`. */
+  /** Ends it now, in any state; resolves when the client has the last of it, or after `limitMs`. */
   end(error: StreamError, limitMs: number): Promise<void> {
     if (this.#done) return Promise.resolve();
     const response = this.#response;

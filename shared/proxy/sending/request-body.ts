@@ -36,7 +36,7 @@ export class RequestBody {
 
   /**
    * Whether a server of ours can be taken to have read it. Handed over is not read: megabytes fit between two sockets, and
-   * one that answers early (a full disk) may leave them there, with whatever is sent behind them.
+   * one that answers early (a full disk) may leave them there, with the next request behind them.
    */
   get surelyRead(): boolean {
     return this.sent && this.#bytes <= SURELY_READ_BYTES;

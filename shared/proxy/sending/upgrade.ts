@@ -25,7 +25,7 @@ export interface UpgradeOptions {
 }
 
 export interface Upgrading {
-  /** Breaks it off, whatever it is doing. */
+  /** Breaks it off, in any state. */
   destroy(): void;
 }
 
@@ -34,7 +34,7 @@ export function sendUpgrade(options: UpgradeOptions): Upgrading {
   const { socket } = upgrade;
   const state: { call?: ClientRequest; peer?: Socket } = {};
   const proxy = createProxyServer({ target: "http://upgrade.invalid", agent, prependPath: false });
-  // Whatever goes wrong is reported by the request or by one of the sockets.
+  // The request or one of the sockets reports every failure.
   proxy.on("error", () => undefined);
   proxy.once("proxyReqWs", (call) => {
     state.call = call;
@@ -86,7 +86,7 @@ function switchingHeaders(rawHeaders: readonly string[], keepsBack: (name: strin
   return byName(["Connection", "Upgrade", ...(upgrade === undefined ? [] : ["Upgrade", upgrade]), ...kept]);
 }
 
-/** Values of one name together, whatever its spelling; the first spelling stays. */
+/** Values of one name together, in any spelling of it; the first spelling stays. */
 function byName(headers: readonly string[]): Record<string, string | string[]> {
   const spelling = new Map<string, string>();
   const grouped: Record<string, string | string[]> = {};

@@ -25,7 +25,7 @@ interface Tunnelled {
 interface Proxied {
   readonly host: string;
   readonly credentials: { readonly username?: string; readonly password?: string };
-  /** What the proxy sends, in pieces, whatever it is asked. */
+  /** What the proxy sends, in pieces, to any request. */
   readonly pieces: readonly Buffer[];
 }
 

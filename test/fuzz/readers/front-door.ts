@@ -96,7 +96,7 @@ export const frontDoor: readonly Reader[] = [
     {
       name: "edge-response",
       promise:
-        "whatever a server in a sandbox answers, the next request on the visitor's connection gets its own answer",
+        "after any answer of a server in a sandbox, the next request on the visitor's connection gets its own answer",
       seeds: () => RESPONSES,
       words: WORDS,
       longest: 1_500,

@@ -110,7 +110,7 @@ export const host: readonly Reader[] = [
   },
   {
     name: "nft-sets",
-    promise: "never throws; a table that is not there, or holds what nobody put there, lacks elements",
+    promise: "never throws; a table that is not there, or holds foreign entries, lacks elements",
     seeds: () => SETS,
     words: NFT_WORDS,
     share: 40_000,
@@ -122,7 +122,7 @@ export const host: readonly Reader[] = [
   },
   {
     name: "criu-log",
-    promise: "never throws; the reason is short and printable, whatever the log holds",
+    promise: "never throws; the reason is short and printable, for any log",
     seeds: () => DUMPS,
     words: ["Error (", "Error ", "): ", "\n", "No space", "inotify", "\u001b[2J", "\0", "\u202e"],
     share: 40_000,

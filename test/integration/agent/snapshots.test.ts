@@ -427,28 +427,25 @@ describe("a sandbox that storing its memory has ended", () => {
     await expectDiskKept(sandbox, id);
   });
 
-  test.each([0, 1])(
-    "in a checkpoint has its disk kept, when Docker tells of the end (%i: later)",
-    async (later) => {
-      const sandbox = await running();
-      const id = idOf();
-      engine.fail((name) => {
-        if (name !== "dump") return;
-        if (later === 0) {
-          engine.die(id, { code: 139 });
-          parts.sandboxes.died(id, { reason: "exited", exitCode: 139 });
-        }
-        throw new Error("injected");
-      });
-      await expect(parts.taker.checkpoint(sandbox.executionId, snapshotRequest())).rejects.toThrow();
-      engine.fail(() => undefined);
-      if (later === 1) {
+  test.each([0, 1])("in a checkpoint has its disk kept, when Docker tells of the end (%i: later)", async (later) => {
+    const sandbox = await running();
+    const id = idOf();
+    engine.fail((name) => {
+      if (name !== "dump") return;
+      if (later === 0) {
         engine.die(id, { code: 139 });
         parts.sandboxes.died(id, { reason: "exited", exitCode: 139 });
       }
-      await expectDiskKept(sandbox, id);
-    },
-  );
+      throw new Error("injected");
+    });
+    await expect(parts.taker.checkpoint(sandbox.executionId, snapshotRequest())).rejects.toThrow();
+    engine.fail(() => undefined);
+    if (later === 1) {
+      engine.die(id, { code: 139 });
+      parts.sandboxes.died(id, { reason: "exited", exitCode: 139 });
+    }
+    await expectDiskKept(sandbox, id);
+  });
 
   test("leaves no trace: after a successful checkpoint an end is an exit", async () => {
     const sandbox = await running();

@@ -1,4 +1,4 @@
-/** What a sandbox is told under its policy, and what the resolvers behind are asked meanwhile. */
+/** The answers that a sandbox gets under its policy, and the questions that the resolvers behind get meanwhile. */
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";

@@ -121,8 +121,8 @@ describe("uploading bytes", () => {
 
   test.each([
     ["damaged gzip", { "content-encoding": "gzip" }, "not gzip at all", "the body is not valid gzip"],
-    ["an encoding nobody knows", { "content-encoding": "zstd" }, "x", "unsupported content encoding 'zstd'"],
-    ["a content type nobody knows", { "content-type": "text/plain" }, "x", "unsupported content type"],
+    ["an unknown encoding", { "content-encoding": "zstd" }, "x", "unsupported content encoding 'zstd'"],
+    ["an unknown content type", { "content-type": "text/plain" }, "x", "unsupported content type"],
   ])("%s is refused", async (_, headers, body, message) => {
     const response = await put(at("f"), body, headers);
     expect([response.status, await response.json()]).toEqual([
@@ -187,7 +187,7 @@ describe("uploading bytes", () => {
       '--XX\r\nContent-Disposition: form-data; name="file"\r\n\r\n',
       "\r\n--XX--\r\n",
     ],
-  ])("a full disk is told as such on a connection that still works, as %s", async (_, type, before, after) => {
+  ])("a full disk is reported as such on a connection that still works, as %s", async (_, type, before, after) => {
     const body = Buffer.concat([Buffer.from(before), Buffer.alloc(16 * 1024 * 1024), Buffer.from(after)]);
     const text = await onSmallDisk(async (mount) => {
       const socket = connect({ port: envd.port, host: "127.0.0.1" }).setEncoding("latin1");
@@ -320,7 +320,7 @@ describe("downloading", () => {
     expect([headers["content-length"], body.length]).toEqual(["0", 0]);
   });
 
-  test("files of the kernel are read to their end, whatever they claim", async () => {
+  test("files of the kernel are read to their end, not to their stated size", async () => {
     const proc = await get("/proc/sys/kernel/random/boot_id");
     expect(proc.body.toString()).toMatch(/^[0-9a-f-]{36}\n$/);
     const sys = await get("/sys/kernel/mm/transparent_hugepage/enabled");

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => envd.stop());
 
-/** Whatever was done to it: it still runs commands, and nothing of before is left. */
+/** After any attack envd still runs commands, and nothing of before is left. */
 async function stillWorks(): Promise<void> {
   const config = { cmd: "/bin/sh", args: ["-c", "echo fine"], envs: {} };
   expect((await toEnd(clients.process.start({ process: config, stdin: false }, as("user")))).stdout.toString()).toBe(

@@ -166,7 +166,7 @@ describe("output", () => {
     await iterator.next();
     await iterator.next();
     const before = process.memoryUsage.rss();
-    // The process would be through in a moment if nobody held it back.
+    // The process would be through in a moment if its reader did not hold it back.
     await expect(run("sleep 0.5; test -e finished")).resolves.toMatchObject({ end: { exitCode: 1 } });
     expect(process.memoryUsage.rss() - before).toBeLessThan(20_000_000);
     let size = 0;

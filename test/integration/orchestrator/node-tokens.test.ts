@@ -47,7 +47,7 @@ describe("the token of a node", () => {
     expect((await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).status).toBe(201);
   });
 
-  test("ends no sandbox of another node, whatever it reports as its own", async () => {
+  test("ends no sandbox of another node that it reports as its own", async () => {
     const created = await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base", timeout: 600 } });
     const { sandboxID } = created.body as { sandboxID: string };
     const home = cluster.agents.find(({ live }) => [...live.values()].some(({ body }) => body.sandboxId === sandboxID));

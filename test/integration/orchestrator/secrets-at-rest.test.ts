@@ -65,7 +65,7 @@ test("of a sandbox through create, update, snapshot, fork, pause, resume and kil
   });
   expect(created.status, created.text).toBe(201);
   const { sandboxID } = created.body as { sandboxID: string };
-  // Its node is told, and its owner reads back the headers.
+  // Its node gets the password, and its owner reads back the rules.
   expect(cluster.agent.starts.at(-1)?.body.egress.proxy?.password).toBe(secretsOf("create").password);
   const read = async () => (await ask("GET", `/sandboxes/${sandboxID}`)).body as SandboxDetail;
   expect((await read()).network?.rules).toEqual(network("create").rules);

@@ -67,7 +67,7 @@ describe("an upload", () => {
     const before = await place(hash);
     expect(before).toMatchObject({ present: false, url: expect.stringContaining(cluster.url) as string });
     expect(await put(before.url, bytes)).toEqual({ status: 200, message: "" });
-    // Also when they are there: a client may be told to upload them again.
+    // Also when they are there: a client may be asked to upload them again.
     expect(await place(hash)).toMatchObject({ present: true, url: expect.any(String) as string });
     expect((await download(hash)).status).toBe(404);
 

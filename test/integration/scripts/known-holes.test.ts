@@ -79,7 +79,7 @@ describe("the kernel", () => {
   });
 });
 
-test("the check works on this machine, whatever it has installed", () => {
+test("the check works on this machine, with the programs that it has", () => {
   const { status, stderr } = spawnSync(process.execPath, [script], { encoding: "utf8" });
   expect([status, stderr]).toEqual([0, ""]);
 });

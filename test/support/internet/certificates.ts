@@ -1,4 +1,4 @@
-/** The test internet's own authority, kept in a directory, and certificates for whatever name is asked for. */
+/** The test internet's own authority, kept in a directory, and certificates for every name that a client asks for. */
 
 import { existsSync } from "node:fs";
 import { chmod, mkdir, readFile, rename } from "node:fs/promises";

@@ -111,7 +111,7 @@ describe("another policy", () => {
     expect(policies()).toEqual({ kernel: [1], process: [to], row: [to], live: [to] });
   });
 
-  test("is in force and kept before the sandbox has a part in it, whatever comes of that", async () => {
+  test("is in force and kept before the sandbox has a part in it, also when that part fails", async () => {
     const { parts, executionId, policies } = await started();
     const inForce = { kernel: [1], process: [to], row: [to], live: [to] };
     let seen: unknown;

@@ -135,7 +135,7 @@ test("other projects' snapshots do not count, nor does the image that this pause
   });
 });
 
-test("a pause without memory is admitted whatever is stored, a copy of the disk alone is not", async () => {
+test("a pause without memory is admitted with any amount stored, a copy of the disk alone is not", async () => {
   const short = new AppError("no_space", "short");
   const disks = { ...roomyDisk, snapshotRefusal: () => short };
   const { admit } = admission({ disk: disks }, [stored("p1", 5_000)]);

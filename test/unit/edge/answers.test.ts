@@ -112,7 +112,7 @@ test.each([
   ["a page that takes JSON too", { "User-Agent": chrome, Accept: "text/html, application/json" }, true],
   ["an old script", { "User-Agent": chrome, "X-Requested-With": "XMLHttpRequest" }, false],
   ["Node", { "User-Agent": "node", Accept: "*/*" }, false],
-  ["nobody", {}, false],
+  ["a client that names no format", {}, false],
 ])("%s: page %s", (_name, given, expected) => {
   expect(isNavigation(Object.entries(given).flat())).toBe(expected);
 });

@@ -1,4 +1,4 @@
-/** Builds in the store, whatever comes in whatever order: legal moves only, one build under way for a tag, tags on ready ones. */
+/** Builds in the store, for any operations in any order: legal moves only, one build under way for a tag, tags on ready ones. */
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -128,7 +128,7 @@ test("random interleavings", { timeout: 60_000 }, async () => {
           await take(each);
           await look();
         }
-        // What had a node and is gone or failed is still to be told there; what is ready or under way is not.
+        // A node still has to remove its builds that are gone or failed; those that are ready or under way stay.
         const removals = (await store.buildLeftovers.removals(["n1"], 100)).map(({ buildId }) => buildId);
         for (const id of removals) expect(gone.has(id) || known.get(id) === "error").toBe(true);
       } finally {

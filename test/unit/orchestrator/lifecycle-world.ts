@@ -78,7 +78,7 @@ export interface LifecycleWorld {
   perform(operation: Operation): Promise<unknown>;
   /** The platform comes up on a healthy node, and everything overdue is finished. */
   settle(): Promise<void>;
-  /** What the node would be told to remove, all graces over. */
+  /** What the node would be asked to remove, all graces over. */
   strays(): Promise<readonly string[]>;
   close(): Promise<void>;
 }

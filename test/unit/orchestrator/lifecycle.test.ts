@@ -97,7 +97,7 @@ async function check({ w, killed }: Ran): Promise<void> {
   if (killed) expect(state).toBe("gone");
   const running = state === "running" ? [executionId] : [];
   expect([...w.live.keys()]).toEqual(running);
-  // Record and node have the same policy, and nobody is left with half a change.
+  // Record and node have the same policy, and neither is left with half a change.
   const proxyPassword = openPassword(sealing, record.sealedProxyPassword, ID);
   for (const policy of w.live.values()) expect(policy).toEqual(toPolicy({ ...record, proxyPassword }));
   if (state !== "gone") expect(await w.store.networks.changing(ID)).toBeUndefined();

@@ -1,4 +1,4 @@
-/** A process that dies: whatever it still does reaches nobody, and nothing answers it. */
+/** A process that dies: its later calls reach no other part, and nothing answers it. */
 
 const never = () => new Promise<never>(() => undefined);
 

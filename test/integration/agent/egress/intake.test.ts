@@ -51,7 +51,7 @@ async function write(socket: Socket, bytes: Buffer, piece: number): Promise<void
   socket.end();
 }
 
-/** Reads to the end; stops now and then, so that whoever sends has to wait. Rejects when there is no end. */
+/** Reads to the end; stops now and then, so that the sender has to wait. Rejects when there is no end. */
 function read(socket: Socket, stops: boolean): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let since = 0;

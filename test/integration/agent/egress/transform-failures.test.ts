@@ -40,7 +40,7 @@ async function behind(leaf?: Awaited<ReturnType<typeof leafOf>>, headers: Record
 
 test.each([
   [
-    "of an authority nobody knows",
+    "of an unknown authority",
     () => leafOf(HOST, undefined, nodeAuthority),
     /is not trusted: .* \(UNABLE_TO_VERIFY_LEAF_SIGNATURE\)/,
   ],

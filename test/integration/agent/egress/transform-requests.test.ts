@@ -86,7 +86,7 @@ describe("requests that only two parsers could agree about", () => {
   ])("%s: not answered by the destination, and the connection ends", async (_, bytes) => {
     const { seen, say } = await plain();
     const answer = await say(bytes);
-    // Where the body is what is wrong there may be nobody left to answer.
+    // Where the body is what is wrong the client may be gone.
     expect(answer).toMatch(/^(HTTP\/1.1 4(00|21) |$)/);
     expect(answer.split("HTTP/1.1 4").length).toBeLessThanOrEqual(2);
     expect(seen.text).not.toMatch(/smuggled|other\.test/);
@@ -150,7 +150,7 @@ describe("the name of the connection", () => {
     expect(/^Host: (.*)\r$/m.exec(seen.text)?.[1]).toBe(host);
   });
 
-  test("a whole address of another server is misdirected, whatever Host says", async () => {
+  test("a whole address of another server is misdirected, with any Host", async () => {
     const { seen, say } = await plain();
     expect(await say(`GET http://other.test/ HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`)).toMatch(/^HTTP\/1.1 421 /);
     expect(await say(`GET https://${HOST}/ HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`)).toMatch(/^HTTP\/1.1 421 /);

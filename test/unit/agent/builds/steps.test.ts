@@ -80,7 +80,7 @@ const definition = (more: Partial<Definition> = {}): Definition => ({
 });
 const keys = (more: Partial<Definition> = {}) => planSteps(definition(more)).map(({ key }) => key);
 
-test("the same definition has the same keys, whatever is forced and numbered", () => {
+test("the same definition has the same keys, with any forced steps and numbers", () => {
   const steps = definition().steps.map((step, index) => ({ ...step, number: index + 7, force: true }));
   expect(keys({ steps, force: true })).toEqual(keys());
   expect(new Set(keys()).size).toBe(3);

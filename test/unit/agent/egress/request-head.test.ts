@@ -49,7 +49,7 @@ const url = fc.constantFrom(
   "x",
 );
 
-test("whatever is let through has one Host, its own, the rule's value once, and one framing", () => {
+test("each request that is let through has one Host, its own, the rule's value once, and one framing", () => {
   let passed = 0;
   fc.assert(
     fc.property(lines, url, fc.constantFrom("GET", "POST", "OPTIONS", "CONNECT"), (rawHeaders, url, method) => {

@@ -73,7 +73,7 @@ describe("not host names", () => {
   ])("%j", (text) => expect(hostName(text)).toBeUndefined());
 });
 
-test("whatever is a host name is one of labels, and its own spelling", () => {
+test("every accepted host name consists of labels, and is its own spelling", () => {
   const hostile = fc.oneof(
     fc.string({ unit: "binary" }),
     fc.string({ unit: "grapheme" }),
