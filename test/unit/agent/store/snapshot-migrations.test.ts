@@ -7,7 +7,9 @@ import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import type { Snapshot } from "../../../../agent/store/snapshots.ts";
 import { openStores } from "../../../../agent/store/stores.ts";
-import { testSeal } from "../../../support/test-seal.ts";
+import { createSeal } from "../../../../shared/program/seal.ts";
+
+const sealing = createSeal("a key of this test", "/etc/svc/seal.key");
 
 const snapshot = (id: string): Snapshot => ({
   id,
@@ -37,7 +39,7 @@ test("an updated agent keeps the snapshots of its former version, stored and beg
   const directory = await mkdtemp(join(tmpdir(), "svc-store-"));
   try {
     const path = join(directory, "agent.db");
-    const first = openStores(path, testSeal);
+    const first = openStores(path, sealing);
     first.snapshots.intend(snapshot("begun"));
     first.snapshots.intend(snapshot("stored"));
     first.snapshots.keep("stored", { memoryBytes: 1, diskBytes: 2, takenAt: 3 }, () => undefined);
@@ -46,7 +48,7 @@ test("an updated agent keeps the snapshots of its former version, stored and beg
     former.exec(`alter table snapshots rename column taken_at to captured_at;
       update snapshots set state = 'capturing' where state = 'taking'; pragma user_version = 11`);
     former.close();
-    const stores = openStores(path, testSeal);
+    const stores = openStores(path, sealing);
     expect(stores.snapshots.get("begun")).toEqual(snapshot("begun"));
     expect(stores.snapshots.get("stored")).toEqual({
       ...snapshot("stored"),
