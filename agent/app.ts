@@ -25,7 +25,7 @@ import { startNetwork } from "./network/start-network.ts";
 import { startProxy } from "./proxy/start-proxy.ts";
 import { recover } from "./recovery/apply.ts";
 import { startJanitor } from "./recovery/janitor.ts";
-import { startContainerSource } from "./sandboxes/container-source.ts";
+import { startContainerSource } from "./sandboxes/pool/container-source.ts";
 import { createDisposal } from "./sandboxes/disposal.ts";
 import { createExpiry, endExpired } from "./sandboxes/expiry.ts";
 import { launch } from "./sandboxes/launch.ts";

@@ -2,7 +2,7 @@
 
 import type { HeartbeatReply } from "../../shared/agent-api/routes.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Pool } from "../sandboxes/pool.ts";
+import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
 

@@ -3,7 +3,7 @@
 import type { Heartbeat, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
 import { VERSION } from "../../shared/version.ts";
 import type { AgentConfig } from "../config.ts";
-import { promised } from "../sandboxes/pool-plan.ts";
+import { promised } from "../sandboxes/pool/plan.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 
 /** Facts that do not change while one agent process runs. */

@@ -3,7 +3,7 @@
 import type { Log } from "../../shared/program/log.ts";
 import { claim, type LaunchDeps, type Launched, type LaunchSpec } from "../sandboxes/launch.ts";
 import type { Flavour, LiveContainer } from "../sandboxes/live-container.ts";
-import type { Pool } from "../sandboxes/pool.ts";
+import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
 

@@ -10,7 +10,7 @@ import type { Gate } from "../network/gate.ts";
 import type { ExecutionStore } from "../store/executions.ts";
 import type { Disposal } from "./disposal.ts";
 import type { LiveContainer } from "./live-container.ts";
-import type { Provision, Provisioned } from "./provision.ts";
+import type { Provision, Provisioned } from "./pool/provision.ts";
 
 export interface LaunchSpec {
   readonly executionId: string;

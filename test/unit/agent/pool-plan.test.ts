@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { flavourKey } from "../../../agent/sandboxes/live-container.ts";
-import { planPool } from "../../../agent/sandboxes/pool-plan.ts";
+import { planPool } from "../../../agent/sandboxes/pool/plan.ts";
 import { build, resources } from "../../support/agent-parts.ts";
 
 const other = { ...build, buildId: "b2" };

@@ -3,13 +3,13 @@
  * container leaves by being claimed or dropped and never comes back.
  */
 
-import type { NodeLoad, PoolTarget } from "../../shared/agent-api/routes.ts";
-import { anySignal } from "../../shared/program/any-signal.ts";
-import type { Log } from "../../shared/program/log.ts";
-import { loop } from "../../shared/program/loop.ts";
-import type { Envd } from "../containers/envd.ts";
-import { type Flavour, flavourKey, type LiveContainer } from "./live-container.ts";
-import { planPool } from "./pool-plan.ts";
+import type { NodeLoad, PoolTarget } from "../../../shared/agent-api/routes.ts";
+import { anySignal } from "../../../shared/program/any-signal.ts";
+import type { Log } from "../../../shared/program/log.ts";
+import { loop } from "../../../shared/program/loop.ts";
+import type { Envd } from "../../containers/envd.ts";
+import { type Flavour, flavourKey, type LiveContainer } from "../live-container.ts";
+import { planPool } from "./plan.ts";
 
 const ROUND_MS = 1_000;
 const BOOT_LIMIT_MS = 30_000;

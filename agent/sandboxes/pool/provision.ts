@@ -1,11 +1,11 @@
 /** Gets a container for a start: from the pool if one fits, else by a boot, whichever is ready first. */
 
-import type { StartBody } from "../../shared/agent-api/routes.ts";
-import { AppError } from "../../shared/http/errors.ts";
-import { anySignal } from "../../shared/program/any-signal.ts";
-import type { Semaphore } from "../../shared/program/semaphore.ts";
-import type { BootSpec } from "../containers/boot.ts";
-import type { Flavour, LiveContainer } from "./live-container.ts";
+import type { StartBody } from "../../../shared/agent-api/routes.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { anySignal } from "../../../shared/program/any-signal.ts";
+import type { Semaphore } from "../../../shared/program/semaphore.ts";
+import type { BootSpec } from "../../containers/boot.ts";
+import type { Flavour, LiveContainer } from "../live-container.ts";
 import type { Pool } from "./pool.ts";
 
 export interface Provisioned {
