@@ -2,19 +2,15 @@
 
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { nodeApi } from "../shared/agent-api/routes.ts";
-import { connect } from "../shared/http/client.ts";
 import { Teardown } from "../shared/program/teardown.ts";
-import { applyReply } from "./api/apply-reply.ts";
-import { describeNode } from "./api/heartbeat.ts";
 import { identify } from "./api/identity.ts";
 import { createInstruments } from "./api/prometheus.ts";
 import { createReport } from "./api/report.ts";
 import { startApi } from "./api/start-api.ts";
-import { pooledTemplates } from "./builds/pooled-templates.ts";
+import { startReport } from "./api/start-report.ts";
 import { startBuilds } from "./builds/start-builds.ts";
-import { startCommand } from "./builds/start-command.ts";
 import { templateFiles } from "./builds/steps/template-files.ts";
+import { createTemplateStarts } from "./builds/template-starts.ts";
 import type { AgentConfig } from "./config.ts";
 import { createEngineWatch } from "./containers/engine-watch.ts";
 import type { AgentDeps } from "./deps.ts";
@@ -25,14 +21,9 @@ import { startNetwork } from "./network/start-network.ts";
 import { startProxy } from "./proxy/start-proxy.ts";
 import { recover } from "./recovery/apply.ts";
 import { startJanitor } from "./recovery/janitor.ts";
-import { startContainerSource } from "./sandboxes/pool/container-source.ts";
 import { createDisposal } from "./sandboxes/disposal.ts";
-import { createExpiry, endExpired } from "./sandboxes/expiry.ts";
-import { launch } from "./sandboxes/launch.ts";
-import { createLiveSet } from "./sandboxes/live-set.ts";
-import { startSandboxLogs } from "./sandboxes/logs.ts";
-import { createSandboxes } from "./sandboxes/sandboxes.ts";
-import { createMetrics } from "./sandboxes/usage.ts";
+import { endExpired } from "./sandboxes/expiry.ts";
+import { createSandboxParts } from "./sandboxes/wire.ts";
 import { startSnapshots } from "./snapshots/start-snapshots.ts";
 import { originsHere } from "./snapshots/store/origins.ts";
 import { lockState } from "./store/lock.ts";
@@ -49,8 +40,7 @@ export async function startAgent(config: AgentConfig, deps: AgentDeps): Promise<
   const teardown = new Teardown(deps.log);
   try {
     const base = await takeOver(config, deps, teardown);
-    const parts = { ...base, ...startContainerSource(config, deps, base, teardown) };
-    const reached = await startSandboxes(config, deps, parts, teardown);
+    const reached = await startParts(config, deps, base, teardown);
     return { ...reached, stop: () => teardown.run() };
   } catch (error) {
     await teardown.run();
@@ -86,42 +76,52 @@ async function takeOver(config: AgentConfig, deps: AgentDeps, teardown: Teardown
 
 type Base = Awaited<ReturnType<typeof takeOver>>;
 
-type ContainerSource = ReturnType<typeof startContainerSource>;
-
 /**
- * The live set, what watches it, and what serves it. Each part uses only what stands above it: one whose sources come
- * later is constructed first, does nothing, and gets them by `begin`.
+ * Constructs each folder's parts in the order in which they need each other. Each part uses only what stands above it:
+ * one whose sources come later is constructed first, does nothing, and gets them by `begin`.
  */
-async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base & ContainerSource, teardown: Teardown) {
+async function startParts(config: AgentConfig, deps: AgentDeps, base: Base, teardown: Teardown) {
   const { log, now, containers } = deps;
-  const { stores, disposal, pool, found, slots, gate, egressProcess: egress } = parts;
-  const launchDeps = { ...deps, ...parts, store: stores.executions };
+  const { stores, disposal, found, slots, gate, egressProcess: egress } = base;
   const capabilities = await deps.probe();
   const capable = () => capabilities.memorySnapshots;
   const here = { origins: () => originsHere(capabilities, deps.machine), resolver: deps.plan.gateway };
 
-  const live = createLiveSet();
-  for (const sandbox of found.sandboxes) live.add(sandbox);
-  const { running } = live;
   const report = createReport({ nodeId: config.nodeId, everyMs: config.heartbeatEveryMs, now, log });
-  const expiry = createExpiry({ lastContact: () => report.lastContact, graceMs: config.endGraceMs, running, now, log });
+  const parts = { ...base, ...createSandboxParts(config, deps, { ...base, report }, teardown) };
+  const { live, pool, metrics, expiry } = parts;
+  const { running } = live;
   const engine = createEngineWatch({ containers, now, log });
-  const metrics = createMetrics({ ...deps, store: stores.samples, everyMs: config.metricsEveryMs, running });
   const disk = createDisk({ ...deps, config, found: found.sandboxes });
+  const refusal = () => disk.refusal();
 
   const diskBytes = (executionId: string) => metrics.latest(executionId)?.diskUsed ?? 0;
   const storing = startSnapshots({ ...deps, ...parts, ...here, config, diskBytes, disk }, teardown);
-  const { snapshots, frozen } = storing;
-  const templates = pooledTemplates({ ...launchDeps, copy: (...request) => storing.copy(...request) });
-  parts.makePooled((flavour, signal) => templates.make(flavour, signal));
-  const runStart = startCommand({ ...deps, store: stores.builds });
+  const { snapshots, frozen, admission } = storing;
+  const building = startBuilds(
+    {
+      ...deps,
+      ...parts,
+      ...here,
+      config,
+      snapshots,
+      admission,
+      capable,
+      refusal,
+      templateFiles: templateFiles(config),
+      cleared: found.cleared,
+    },
+    teardown,
+  );
+  const { builds } = building;
+  const starts = createTemplateStarts({ ...deps, ...parts, copy: storing.copy });
   const instruments = createInstruments({
     nodeId: config.nodeId,
     running: () => running().length,
     starting: () => live.starting(),
     held: () => running().filter(({ executionId }) => disk.isHeld(executionId)).length,
     disks: () => disk.seen(),
-    stored: () => storing.admission.used(),
+    stored: () => admission.used(),
     pools: () => pool.load(),
     slots: () => slots.taken,
     pendingRemovals: () => disposal.pending,
@@ -129,62 +129,14 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
   });
 
   const proxy = await startProxy({ config, live, isHeld: (id) => disk.isHeld(id), log }, teardown);
-  const logs = startSandboxLogs({ ...deps, store: stores.logs, running });
-  teardown.add("logs", () => logs.stop());
-  teardown.add("metrics", () => metrics.stop());
-  metrics.begin();
-  const sandboxes = createSandboxes({
-    live,
-    launch: async (spec, signal) => {
-      const { origin } = spec.body;
-      const launched = await (origin === undefined
-        ? launch(spec, launchDeps, signal)
-        : ((await templates.launch(spec, signal)) ?? storing.launchFrom(spec, origin, signal)));
-      await runStart(spec.body, launched, signal);
-      return launched;
-    },
-    store: stores.executions,
-    closeStreams: (executionId) => proxy.close(executionId),
-    beforeEnd: (sandbox) => logs.last(sandbox),
-    rescue: (sandbox) => storing.rescue(sandbox),
-    onStart: (sandbox) => metrics.started(sandbox),
-    onChange: () => {
-      expiry.changed();
-      report.soon();
-    },
-    onExit: (reason) => {
-      instruments.exited(reason);
-      report.exited();
-    },
-    maxSandboxes: config.maxSandboxes,
-    refusal: () => disk.refusal(),
-    startLimitMs: config.startLimitMs,
-    disposal,
-    now,
-    log,
-  });
+  const { rescue, launchFrom: fromSnapshot } = storing;
+  const { sandboxes, logs } = parts.begin({ ...starts, fromSnapshot, rescue, proxy, disk, instruments });
   const taker = storing.taker({
     sandboxes,
     capable,
     beforeEnd: (sandbox) => logs.last(sandbox),
     onChange: () => report.soon(),
   });
-  const building = startBuilds(
-    {
-      ...deps,
-      ...parts,
-      config,
-      snapshots,
-      admission: storing.admission,
-      ...here,
-      capable,
-      refusal: () => disk.refusal(),
-      templateFiles: templateFiles(config),
-      cleared: found.cleared,
-    },
-    teardown,
-  );
-  const { builds } = building;
   watchDisk({ ...deps, disk, sandboxes, metrics, builds: building, onChange: () => report.soon() }, teardown);
 
   const api = await startApi(
@@ -211,33 +163,8 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     teardown,
   );
   const { url } = api;
-
   const identity = identify(config, deps, { apiUrl: url, proxyUrl: proxy.url, capabilities });
-  const orchestrator = connect(nodeApi, {
-    url: config.orchestratorUrl,
-    name: "orchestrator",
-    headers: { authorization: `Bearer ${config.nodeToken}` },
-  });
-  teardown.add("orchestrator connection", () => orchestrator.close());
-  // Those of templates are the builds' own; the others belong to records of the orchestrator.
-  const reported = () => snapshots.list().filter(({ executionId }) => stores.builds.get(executionId) === undefined);
-  teardown.add("report", () => report.stop());
-  report.begin({
-    orchestrator: orchestrator.call,
-    describe: () =>
-      describeNode(config, identity, {
-        machine: deps.machine.load(),
-        pools: pool.load(),
-        running: [...running(), ...live.leaving()],
-        snapshots: reported(),
-        starting: live.starting(),
-        stored: storing.admission.used(),
-        isHeld: (executionId) => disk.isHeld(executionId),
-      }),
-    exits: () => stores.executions.exits(),
-    acknowledge: (ids) => stores.executions.acknowledge(ids),
-    apply: (reply) => applyReply(reply, { pool, sandboxes, snapshots, log }),
-  });
+  startReport({ ...deps, ...parts, config, report, identity, sandboxes, snapshots, admission, disk }, teardown);
   teardown.add("expiry", () => expiry.stop());
   expiry.begin((executionId) => endExpired(executionId, { sandboxes, taker, log }));
   teardown.add("Docker events", () => engine.stop());

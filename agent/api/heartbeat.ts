@@ -1,7 +1,7 @@
 /** Builds the heartbeat: what the agent reports to the orchestrator about its node. Pure. */
 
 import type { Heartbeat, NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
-import { VERSION } from "../../shared/version.ts";
+import { COMMIT, VERSION } from "../../shared/version.ts";
 import type { AgentConfig } from "../config.ts";
 import { promised } from "../sandboxes/pool/plan.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
@@ -35,7 +35,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
     node: {
       nodeId: config.nodeId,
       version: VERSION,
-      commit: "",
+      commit: COMMIT,
       labels: parseLabels(config.labels),
       maxSandboxes: config.maxSandboxes,
       ...identity,

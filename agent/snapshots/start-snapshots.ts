@@ -63,11 +63,11 @@ export interface SnapshotParts {
   readonly snapshots: Snapshots;
   readonly frozen: FrozenContainers;
   readonly admission: Admission;
-  launchFrom(spec: LaunchSpec, origin: Origin, signal: AbortSignal): Promise<Launched>;
+  readonly launchFrom: (spec: LaunchSpec, origin: Origin, signal: AbortSignal) => Promise<Launched>;
   /** Keeps the disk of a sandbox that a dump has ended. */
-  rescue(sandbox: Sandbox): Promise<boolean>;
+  readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
   /** For the pool. */
-  copy(flavour: Flavour, snapshot: Snapshot, signal: AbortSignal): Promise<LiveContainer>;
+  readonly copy: (flavour: Flavour, snapshot: Snapshot, signal: AbortSignal) => Promise<LiveContainer>;
   /** Called once there is a live set to take snapshots of. */
   taker(more: TakerSources): SnapshotTaker;
 }

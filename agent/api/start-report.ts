@@ -1,0 +1,62 @@
+/** Connects to the orchestrator and starts the reports to it. */
+
+import { nodeApi } from "../../shared/agent-api/routes.ts";
+import { connect } from "../../shared/http/client.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { AgentConfig } from "../config.ts";
+import type { DiskReserve } from "../disk/reserve.ts";
+import type { Machine } from "../host/machine.ts";
+import type { LiveSet } from "../sandboxes/live-set.ts";
+import type { Pool } from "../sandboxes/pool/pool.ts";
+import type { Sandboxes } from "../sandboxes/sandboxes.ts";
+import type { Snapshots } from "../snapshots/store/snapshots.ts";
+import type { Admission } from "../snapshots/take/admission.ts";
+import type { Stores } from "../store/stores.ts";
+import { applyReply } from "./apply-reply.ts";
+import { describeNode, type NodeIdentity } from "./heartbeat.ts";
+import type { Report } from "./report.ts";
+
+export interface StartReportDeps {
+  readonly config: AgentConfig;
+  readonly report: Report;
+  readonly identity: NodeIdentity;
+  readonly machine: Pick<Machine, "load">;
+  readonly live: Pick<LiveSet, "running" | "leaving" | "starting">;
+  readonly sandboxes: Sandboxes;
+  readonly pool: Pool;
+  readonly snapshots: Snapshots;
+  readonly admission: Pick<Admission, "used">;
+  readonly disk: Pick<DiskReserve, "isHeld">;
+  readonly stores: Pick<Stores, "builds" | "executions">;
+  readonly log: Log;
+}
+
+export function startReport(deps: StartReportDeps, teardown: Teardown): void {
+  const { config, report, identity, machine, live, pool, snapshots, admission, disk, stores } = deps;
+  const orchestrator = connect(nodeApi, {
+    url: config.orchestratorUrl,
+    name: "orchestrator",
+    headers: { authorization: `Bearer ${config.nodeToken}` },
+  });
+  teardown.add("orchestrator connection", () => orchestrator.close());
+  // The builder owns the snapshots of templates; all others belong to records of the orchestrator.
+  const reported = () => snapshots.list().filter(({ executionId }) => stores.builds.get(executionId) === undefined);
+  teardown.add("report", () => report.stop());
+  report.begin({
+    orchestrator: orchestrator.call,
+    describe: () =>
+      describeNode(config, identity, {
+        machine: machine.load(),
+        pools: pool.load(),
+        running: [...live.running(), ...live.leaving()],
+        snapshots: reported(),
+        starting: live.starting(),
+        stored: admission.used(),
+        isHeld: (executionId) => disk.isHeld(executionId),
+      }),
+    exits: () => stores.executions.exits(),
+    acknowledge: (ids) => stores.executions.acknowledge(ids),
+    apply: (reply) => applyReply(reply, deps),
+  });
+}

@@ -1,0 +1,96 @@
+/** Constructs the live set with its containers and what watches it, then the starts and stops that change it. */
+
+import type { Origin, StartBody } from "../../shared/agent-api/routes.ts";
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { Instruments } from "../api/prometheus.ts";
+import type { Report } from "../api/report.ts";
+import type { AgentConfig } from "../config.ts";
+import type { AgentDeps } from "../deps.ts";
+import type { DiskReserve } from "../disk/reserve.ts";
+import type { Gate } from "../network/gate.ts";
+import type { Slots } from "../network/slots.ts";
+import type { NodeProxy } from "../proxy/node-proxy.ts";
+import type { Recovered } from "../recovery/apply.ts";
+import type { Stores } from "../store/stores.ts";
+import type { Disposal } from "./disposal.ts";
+import { createExpiry } from "./expiry.ts";
+import { type LaunchDeps, type Launched, type LaunchSpec, launch } from "./launch.ts";
+import { createLiveSet } from "./live-set.ts";
+import { startSandboxLogs } from "./logs.ts";
+import { startContainerSource } from "./pool/container-source.ts";
+import type { Sandbox } from "./sandbox.ts";
+import { createSandboxes } from "./sandboxes.ts";
+import { createMetrics } from "./usage.ts";
+
+interface Base {
+  readonly stores: Stores;
+  readonly found: Recovered;
+  readonly slots: Slots;
+  readonly disposal: Disposal;
+  readonly gate: Pick<Gate, "open">;
+  readonly report: Report;
+}
+
+interface Starts {
+  /** Undefined for starts that need no memory of a template. */
+  readonly fromPooledTemplate: (spec: LaunchSpec, signal: AbortSignal) => Promise<Launched | undefined>;
+  readonly fromSnapshot: (spec: LaunchSpec, origin: Origin, signal: AbortSignal) => Promise<Launched>;
+  /** Runs what the template starts in a sandbox. */
+  readonly startCommand: (body: StartBody, launched: Launched, signal: AbortSignal) => Promise<void>;
+  readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
+  readonly proxy: Pick<NodeProxy, "close">;
+  readonly disk: Pick<DiskReserve, "refusal">;
+  readonly instruments: Pick<Instruments, "exited">;
+}
+
+/** The live set holds the sandboxes that a former agent left running. Nothing starts or ends before `begin`. */
+export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: Base, teardown: Teardown) {
+  const { now, log } = deps;
+  const { stores, found, disposal, report } = base;
+  const source = startContainerSource(config, deps, base, teardown);
+  const live = createLiveSet();
+  for (const sandbox of found.sandboxes) live.add(sandbox);
+  const { running } = live;
+  const metrics = createMetrics({ ...deps, store: stores.samples, everyMs: config.metricsEveryMs, running });
+  const expiry = createExpiry({ lastContact: () => report.lastContact, graceMs: config.endGraceMs, running, now, log });
+  const launchDeps: LaunchDeps = { ...deps, ...base, ...source, store: stores.executions };
+
+  const begin = (starts: Starts) => {
+    const logs = startSandboxLogs({ ...deps, store: stores.logs, running });
+    teardown.add("logs", () => logs.stop());
+    teardown.add("metrics", () => metrics.stop());
+    metrics.begin();
+    const sandboxes = createSandboxes({
+      live,
+      launch: async (spec, signal) => {
+        const { origin } = spec.body;
+        const launched = await (origin === undefined
+          ? launch(spec, launchDeps, signal)
+          : ((await starts.fromPooledTemplate(spec, signal)) ?? starts.fromSnapshot(spec, origin, signal)));
+        await starts.startCommand(spec.body, launched, signal);
+        return launched;
+      },
+      store: stores.executions,
+      closeStreams: (executionId) => starts.proxy.close(executionId),
+      beforeEnd: (sandbox) => logs.last(sandbox),
+      rescue: starts.rescue,
+      onStart: (sandbox) => metrics.started(sandbox),
+      onChange: () => {
+        expiry.changed();
+        report.soon();
+      },
+      onExit: (reason) => {
+        starts.instruments.exited(reason);
+        report.exited();
+      },
+      maxSandboxes: config.maxSandboxes,
+      refusal: () => starts.disk.refusal(),
+      startLimitMs: config.startLimitMs,
+      disposal,
+      now,
+      log,
+    });
+    return { sandboxes, logs };
+  };
+  return { ...source, live, metrics, expiry, launchDeps, begin };
+}
