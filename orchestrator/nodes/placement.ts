@@ -95,7 +95,9 @@ function hasRoom(node: Candidate, demand: Demand, policy: PlacementPolicy): bool
 
 function whyFull(nodes: readonly Candidate[]): string {
   const counted = nodes.every((node) => node.sandboxCount >= node.maxSandboxes);
-  return counted ? "every node runs as many sandboxes as it may" : "no node has the CPU and memory left";
+  if (!counted) return "no node has the CPU and memory left";
+  const limits = [...new Set(nodes.map((node) => node.maxSandboxes))].join(" or ");
+  return `every node is at its limit of ${limits} sandboxes`;
 }
 
 function sample<T>(items: readonly T[], count: number, random: () => number): T[] {
