@@ -9,7 +9,7 @@ import type { SandboxStore } from "../../store/sandboxes/sandboxes.ts";
 type Expire = (record: SandboxRecord) => Promise<unknown>;
 
 export interface Expiry {
-  /** An end was set: wakes at that time, not only at the next round. */
+  /** Must be called when an end is set: expiry then also wakes at that time, not only at its next round. */
   soon(endAt: number): void;
   /** Starts the rounds. */
   begin(expire: Expire): void;
