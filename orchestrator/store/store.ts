@@ -56,7 +56,7 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
     tags: tagStore(db, now),
     nodes: nodeStore(db),
 
-    /** The record after the move, or undefined: another state, another execution, or not over yet. */
+    /** As `sandboxes.move`, with its event. */
     async move(move: Move, told?: Told): Promise<SandboxRecord | undefined> {
       if (told === undefined) return sandboxes.move(db, move);
       return db.transaction().execute(async (session) => {
@@ -66,7 +66,7 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
       });
     },
 
-    /** An event that changes no state. */
+    /** Adds an event without a move. */
     async tell(record: SandboxRecord, told: Told): Promise<void> {
       await db.transaction().execute((session) => events.add(session, told.type, record, told.data));
     },
