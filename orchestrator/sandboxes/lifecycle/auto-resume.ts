@@ -153,9 +153,9 @@ async function within(
 }
 
 /**
-* Whether traffic may resume the sandbox: its policy allows it, and no memory would be lost. A snapshot without memory
-* needs an explicit connect.
-*/
+ * Whether traffic may resume the sandbox: its policy allows it, and no memory would be lost. A snapshot without memory
+ * needs an explicit connect.
+ */
 export function mayAutoResume(
   record: Pick<SandboxRecord, "state" | "autoResume" | "snapshot" | "capture" | "resumption">,
 ): boolean {

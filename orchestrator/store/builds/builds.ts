@@ -228,9 +228,9 @@ export function buildStore(db: Database, now: () => number) {
     },
 
     /**
-    * building → ready, and its tags move to it. `former`: the builds that the tags named before. Undefined: the build
-    * was over, or is deleted.
-    */
+     * building → ready, and its tags move to it. `former`: the builds that the tags named before. Undefined: the build
+     * was over, or is deleted.
+     */
     async finish(
       id: string,
       made: MadeBuild,
