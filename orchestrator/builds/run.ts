@@ -171,7 +171,8 @@ class Follower {
       const { message, step } = reason ?? { message: "the build failed" };
       return this.#end({ message, step }, "logged");
     }
-    if (result === undefined) return this.#fail(`node ${build.nodeId} reports the build as ready, but without its result`);
+    if (result === undefined)
+      return this.#fail(`node ${build.nodeId} reports the build as ready, but without its result`);
     const { snapshot, settings } = result;
     const finished = await this.#deps.store.builds.finish(build.id, {
       image: result.image,

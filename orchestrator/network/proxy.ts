@@ -51,7 +51,8 @@ export function readAllowed(text: string): readonly Range[] {
     .filter((part) => part !== "")
     .map((part) => {
       const range = readCidr(part) === undefined ? undefined : parseRange(part);
-      if (range === undefined) throw new ConfigError([`SVC_EGRESS_PROXY_ALLOW: ${quoted(part)} is not an IPv4 CIDR range`]);
+      if (range === undefined)
+        throw new ConfigError([`SVC_EGRESS_PROXY_ALLOW: ${quoted(part)} is not an IPv4 CIDR range`]);
       return range;
     });
 }

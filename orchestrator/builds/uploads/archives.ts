@@ -48,7 +48,8 @@ const UNFINISHED = ".upload-";
 export function openArchives(directory: string): Archives {
   // A second check before the values become a path: both come from validated routes and rows.
   function folder(templateId: string): string {
-    if (!TEMPLATE.test(templateId)) throw new AppError("bad_request", `'${templateId.slice(0, 64)}' is not a template id`);
+    if (!TEMPLATE.test(templateId))
+      throw new AppError("bad_request", `'${templateId.slice(0, 64)}' is not a template id`);
     return join(directory, templateId);
   }
   function path(templateId: string, hash: string): string {
