@@ -149,7 +149,10 @@ async function readHead(file: FileHandle, size: number): Promise<Buffer> {
     position += bytesRead;
     if (position === size) break;
     if (position > LARGEST_HEAD_BYTES)
-    throw new AppError("bad_request", `the file is longer than it reports and does not end within ${LARGEST_HEAD_BYTES} bytes`);
+      throw new AppError(
+        "bad_request",
+        `the file is longer than it reports and does not end within ${LARGEST_HEAD_BYTES} bytes`,
+      );
   }
   return pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces);
 }
