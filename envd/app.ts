@@ -78,8 +78,8 @@ export async function startEnvd(config: EnvdConfig): Promise<Envd> {
   const idleMemory = new IdleMemory({ used: heapBytes, collect: collectGarbage });
   const server = createHttpServer({ routes, rpc, access, journal, idleMemory });
   await listen(server, config.port);
-  // What the node asks for first is loaded first, then what the first command needs. The helper process starts while
-  // there surely is room for it: a full sandbox would refuse it later.
+  // Loads the code of RPCs only now: a client's first command needs it, the node's first request does not. The helper
+  // process starts now, while the sandbox surely has room for it: a full sandbox would refuse it later.
   const preparing = setTimeout(() => {
     rpc().catch(() => undefined);
     system.start().catch(() => undefined);
@@ -96,7 +96,7 @@ export async function startEnvd(config: EnvdConfig): Promise<Envd> {
   };
 }
 
-// Without an address Node takes both families, or the one there is.
+// Without an address Node listens on IPv4 and IPv6, or on the one family that exists.
 function listen(server: Server, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);

@@ -7,7 +7,7 @@ import { startEnvd } from "./app.ts";
 const DEFAULT_PORT = 49_983;
 
 const { SVC_ENVD_CONTROL, SVC_ENVD_PORT, PATH } = process.env;
-// Programs that start from here on must not inherit it.
+// Programs that envd starts must not inherit the control token.
 delete process.env["SVC_ENVD_CONTROL"];
 
 const config = {

@@ -1,4 +1,4 @@
-/** What `app.ts` gives to the constructor of each folder, besides the parts of other folders. */
+/** The dependencies that `app.ts` passes to every folder's constructor, besides the parts of other folders. */
 
 import type { Log } from "../shared/program/log.ts";
 import type { Seal } from "../shared/program/seal.ts";
@@ -9,7 +9,7 @@ import type { OrchestratorConfig } from "./config.ts";
 export interface OrchestratorDeps {
   readonly log: Log;
   readonly now: () => number;
-  /** In [0, 1). */
+  /** A random number in [0, 1). */
   readonly random: () => number;
   /** Id of this machine (see `NodeFacts.machineId`): the edge dials sandboxes of nodes on this machine directly. */
   readonly machineId: string | undefined;

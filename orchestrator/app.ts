@@ -1,4 +1,4 @@
-/** Wires the orchestrator: one constructor of each folder in the order in which they need each other; stops in reverse. */
+/** Wires the orchestrator: calls each folder's constructor in the order of their needs, and stops the parts in reverse. */
 
 import { nodeToken } from "../shared/agent-api/node-tokens.ts";
 import { addressList } from "../shared/http/client-address.ts";
@@ -114,12 +114,12 @@ interface EdgeParts {
   readonly nodeToken: (nodeId: string) => string;
 }
 
-/** The edge imports nothing of the orchestrator: what it needs of the settings is read here. */
+/** Opens the edge, which imports nothing of the orchestrator: this function reads the settings for it. */
 async function openEdge(base: Base, { routes, autoResuming, nodeToken: tokenTo }: EdgeParts): Promise<Edge> {
   const { config, teardown } = base;
   const log = base.log.child({ part: "edge" });
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);
-  // A port that is not chosen yet is left out: the page then has no link.
+  // Port 0 means that no port is chosen yet: the edge's page then has no link to the API.
   const ownUrl = config.apiPort === 0 ? undefined : `http://localhost:${config.apiPort}`;
   const apiUrl = config.publicUrl ?? ownUrl;
   const documentation = apiUrl === undefined ? undefined : `${apiUrl.replace(/\/+$/, "")}/docs`;

@@ -1,4 +1,4 @@
-/** Reads settings from the environment, opens the log, runs the orchestrator until a signal comes. */
+/** Reads settings from the environment, opens the log, runs the orchestrator until a signal arrives. */
 
 import { readFileSync } from "node:fs";
 import { Type } from "typebox";

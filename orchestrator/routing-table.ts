@@ -1,4 +1,4 @@
-/** Where the traffic of each running sandbox goes. Kept in memory and rebuilt from the store at start. */
+/** The node and address of each running sandbox, for its traffic. Kept in memory and rebuilt from the store at start. */
 
 import { LRUCache } from "lru-cache";
 import { envdToken, trafficToken } from "../shared/ids.ts";

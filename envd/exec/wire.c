@@ -35,7 +35,7 @@ char *read_string(struct reader *reader) {
 
 char **read_strings(struct reader *reader) {
   uint32_t count = read_u32(reader);
-  /* Every string takes five bytes at least, so a count cannot ask for more memory than the frame paid for. */
+  /* Every string takes five bytes at least, so a wrong count cannot reserve more memory than the frame's size allows. */
   if (count > (size_t)(reader->end - reader->at) / 5) {
     reader->broken = 1;
     return NULL;

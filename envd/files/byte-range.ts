@@ -6,7 +6,7 @@ export interface Span {
   readonly to: number;
 }
 
-/** `all`: send everything (no range, several, or nonsense). `none`: nothing of it exists. */
+/** `all`: send everything (no range, several ranges, or an unreadable header). `none`: no byte of the range exists. */
 export type RangeChoice = Span | "all" | "none";
 
 export function chooseRange(header: string | undefined, size: number): RangeChoice {
@@ -35,7 +35,7 @@ export interface Conditions {
   readonly ifUnmodifiedSince?: string | undefined;
 }
 
-/** RFC 9110 §13.2.2, for GET. */
+/** Evaluates the conditional headers of a GET, in the order of RFC 9110 §13.2.2. */
 export function checkConditions(conditions: Conditions, version: Version): "send" | "not modified" | "failed" {
   const { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince } = conditions;
   if (ifMatch !== undefined) {
@@ -59,7 +59,7 @@ function listsTag(header: string, etag: string): boolean {
   return tags.includes("*") || tags.includes(etag);
 }
 
-/** Undefined for text that is no date. */
+/** Undefined when the text is not a date. */
 function isLater(modifiedMs: number, date: string): boolean | undefined {
   const ms = Date.parse(date);
   return Number.isNaN(ms) ? undefined : Math.floor(modifiedMs / 1_000) > Math.floor(ms / 1_000);

@@ -1,4 +1,4 @@
-/** Pure: the media type of a download, by its name. */
+/** Pure: the media type and the disposition of a download, by its file name. */
 
 import { posix } from "node:path";
 

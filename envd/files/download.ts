@@ -16,7 +16,7 @@ import { contentDisposition, contentType } from "./content-type.ts";
 import { negotiateEncoding } from "./negotiate.ts";
 import { restUser } from "./upload.ts";
 
-/** One read call: large enough that the calls do not count, small enough that many downloads fit. */
+/** Size of one read: large enough that the calls cost little, small enough that many downloads fit into memory. */
 const CHUNK_BYTES = 512 * 1024;
 /** Compression level of gzip: speed, not size, because clients are rarely far away. */
 const FASTEST_LEVEL = 1;
@@ -148,7 +148,11 @@ async function readHead(file: FileHandle, size: number): Promise<Buffer> {
     pieces.push(buffer.subarray(0, bytesRead));
     position += bytesRead;
     if (position === size) break;
-    if (position > LARGEST_HEAD_BYTES) throw new AppError("bad_request", "the file has no end");
+    if (position > LARGEST_HEAD_BYTES)
+      throw new AppError(
+        "bad_request",
+        `the file is longer than it reports and does not end within ${LARGEST_HEAD_BYTES} bytes`,
+      );
   }
   return pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces);
 }

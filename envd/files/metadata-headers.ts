@@ -6,7 +6,7 @@ import type { Attributes } from "../system/system.ts";
 const HEADER = "x-metadata-";
 const PREFIX_BYTES = "user.e2b.".length;
 const LONGEST_KEY_BYTES = 246;
-/** Keys with their prefix, and values. */
+/** Most bytes of all keys, with their prefix, and all values. */
 const MOST_BYTES = 4096;
 
 /** @param rawHeaders names and values in turn, as received. @throws {AppError} bad_request */

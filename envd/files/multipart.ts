@@ -14,7 +14,7 @@ export interface Part {
 const LARGEST_HEADER_BYTES = 16 * 1024;
 const HEADER_END = Buffer.from("\r\n\r\n");
 
-/** Of a Content-Type header. @throws {AppError} bad_request where there is none that RFC 2046 allows */
+/** The boundary of a Content-Type header. @throws {AppError} bad_request without a boundary that RFC 2046 allows */
 export function boundaryOf(contentType: string): string {
   const match = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i.exec(contentType);
   const boundary = match?.[1] ?? match?.[2];
@@ -53,7 +53,7 @@ async function* partsOf(source: AsyncIterator<Pieces>, boundary: string): AsyncG
 
 class Reader {
   readonly #source: AsyncIterator<Pieces>;
-  /** Arrived and not looked at. */
+  /** Pieces that have arrived and were not read yet. */
   readonly #pieces: Buffer[] = [];
   #held: Buffer;
 
@@ -62,7 +62,7 @@ class Reader {
     this.#held = before;
   }
 
-  /** What comes before the mark; the mark itself is taken too. */
+  /** The bytes before the mark; takes the mark itself, too. */
   async *until(mark: Buffer): AsyncGenerator<Pieces> {
     let ready: Buffer[] = [];
     for (;;) {
@@ -80,7 +80,7 @@ class Reader {
     }
   }
 
-  /** Up to the line break, which is taken too. */
+  /** The text before the line break; takes the line break itself, too. */
   async line(): Promise<string> {
     // The last boundary may be the last thing there is, without a line break.
     while (this.#held.length < 2) if (!(await this.#more())) break;
@@ -111,7 +111,7 @@ class Reader {
     }
   }
 
-  /** Holds one more piece. */
+  /** Adds one more piece to the held bytes. False: the body has ended. */
   async #more(): Promise<boolean> {
     let piece = this.#pieces.shift();
     while (piece === undefined) {

@@ -23,14 +23,14 @@ export function signFile({ path, operation, username, expiration }: Signed, toke
   return `v1_${lateCrypto().createHash("sha256").update(text).digest("base64").replace(/=+$/, "")}`;
 }
 
-/** @throws {AppError} unauthorized that says whether it is missing, wrong, or (only when it is right) expired */
+/** @throws {AppError} unauthorized: the signature is missing, wrong, or (only when it is right) expired */
 export function checkSignature(request: SignedRequest, token: string, nowMs: number): void {
   const { signature, expiration } = request;
   if (signature === undefined || signature === "")
     throw new AppError("unauthorized", "missing signature query parameter");
   if (!equalText(signature, signFile(request, token))) throw new AppError("unauthorized", "invalid signature");
   if (expiration === undefined) return;
-  // Signed, so its owner wrote it; "now" or a word would otherwise never expire.
+  // The owner of the token wrote and signed it, but a word such as "now" would otherwise never expire.
   if (!/^-?\d{1,15}$/.test(expiration)) throw new AppError("unauthorized", "invalid signature expiration");
   if (Number(expiration) < Math.floor(nowMs / 1_000))
     throw new AppError("unauthorized", "signature is already expired");

@@ -25,7 +25,7 @@ export interface FileTarget {
 const MOST_PIECES = 1024;
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NONBLOCK;
-// Emptied only after its place has been checked.
+// Without O_TRUNC: the file is emptied only after its place has been checked.
 const EXISTING = constants.O_WRONLY | constants.O_NONBLOCK;
 
 /**
@@ -131,7 +131,7 @@ async function copyInto(file: FileHandle, source: AsyncIterable<Pieces>): Promis
   }
 }
 
-// One call where it is possible: watchers count them.
+// One call where possible: each call is an event for watchers.
 async function writeAll(file: FileHandle, pieces: Pieces): Promise<void> {
   let rest: Pieces = pieces;
   while (rest.length > 0) {

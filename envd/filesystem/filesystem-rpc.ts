@@ -114,7 +114,7 @@ export function filesystemService(deps: FilesystemDeps): ServiceImpl<typeof File
   };
 }
 
-/** With a root, the entry comes along while there is something to describe. */
+/** With a root, adds the entry to each event whose file still exists. */
 async function toMessages(
   events: readonly WatchEvent[],
   root: string | undefined,

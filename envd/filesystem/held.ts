@@ -13,7 +13,7 @@ import { refuseForeign } from "./place.ts";
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NONBLOCK;
 
 /**
- * Calls `act` with a path of the entry that stays the same entry's.
+ * Calls `act` with a path of the entry that stays in the same directory while a user renames or exchanges names.
  * @throws {AppError} forbidden where a user's link leads to a directory that is not that user's
  */
 export async function withEntry<T>(path: string, act: (entry: string) => Promise<T>): Promise<T> {
@@ -27,7 +27,7 @@ export async function withEntry<T>(path: string, act: (entry: string) => Promise
   }
 }
 
-/** The directory itself, not what a link of its name leads to. */
+/** Opens the directory itself; fails when a link has its name. */
 export function openHeld(directory: string): Promise<FileHandle> {
   return open(directory, DIRECTORY | constants.O_NOFOLLOW);
 }
@@ -42,7 +42,7 @@ export async function namesIn(directory: FileHandle): Promise<string[]> {
   return names;
 }
 
-/** With everything below it; nothing there is fine. */
+/** Removes an entry with everything below it; succeeds when nothing is there. */
 export async function removeHeld(entry: string): Promise<void> {
   try {
     await unlink(entry);

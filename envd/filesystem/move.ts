@@ -25,7 +25,7 @@ import { makeDirectories } from "./tree.ts";
 export interface Move {
   readonly source: string;
   readonly destination: string;
-  /** Owns the parents of the destination that have to be made. */
+  /** The owner of the destination's parents that have to be made. */
   readonly owner: Pick<User, "uid" | "gid">;
 }
 
@@ -34,7 +34,10 @@ const MAKE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constan
 
 type Metadata = Pick<System, "getAttributes" | "setAttributes">;
 
-/** Over what is there. @throws {AppError} not_found, bad_request, failed_precondition or forbidden; then nothing was moved */
+/**
+ * Moves one entry, and replaces what is at the destination.
+ * @throws {AppError} not_found, bad_request, failed_precondition or forbidden; then nothing was moved
+ */
 export async function moveEntry({ source, destination, owner }: Move, metadata: Metadata): Promise<void> {
   try {
     await withEntry(source, async (from) => {
@@ -69,7 +72,7 @@ async function copyOver(source: string, destination: string, metadata: Metadata)
   await removeHeld(source);
 }
 
-/** What was looked at is what is copied: a user may exchange each entry for a link meanwhile. */
+/** Copies the very entries that it has opened, because a user may exchange each name for a link meanwhile. */
 async function copy(source: string, destination: string, metadata: Metadata): Promise<void> {
   const stats = await lstat(source);
   if (stats.isSymbolicLink()) {
@@ -92,7 +95,7 @@ async function copy(source: string, destination: string, metadata: Metadata): Pr
       () => open(destination, MAKE, 0o600),
       async (from, to) => {
         await copyFile(`/proc/self/fd/${from.fd}`, `/proc/self/fd/${to.fd}`);
-        // The helper looks there: its own /proc/self is another.
+        // The path names envd's process, because /proc/self of the helper is another process.
         const ofHelper = ({ fd }: FileHandle) => `/proc/${process.pid}/fd/${fd}`;
         const [attributes = {}] = await metadata.getAttributes([ofHelper(from)]);
         if (Object.keys(attributes).length > 0) await metadata.setAttributes(ofHelper(to), attributes);
@@ -102,7 +105,7 @@ async function copy(source: string, destination: string, metadata: Metadata): Pr
   } else {
     throw new AppError(
       "failed_precondition",
-      "a device, socket or pipe is among what is moved, which cannot be moved between file systems",
+      "a device, socket or pipe cannot be moved between file systems: remove it from the moved directory first",
     );
   }
 }

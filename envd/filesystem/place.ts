@@ -1,7 +1,7 @@
 /**
- * Where an open file really is. envd is root and works for users: a link that a user has planted, or a directory that a user
- * has exchanged for one, must not lead it to what that user could not reach. Looked at is what is open, which no exchange of
- * names changes any more.
+ * Finds where an open file really is. envd is root and works for users: a link that a user has planted, or a directory
+ * that a user has exchanged for a link, must not lead envd to files that this user could not reach. envd checks the open
+ * file, which no later exchange of names changes.
  */
 
 import { type FileHandle, lstat, readlink, stat } from "node:fs/promises";
@@ -9,15 +9,15 @@ import { posix } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 
 const ROOT = 0;
-/** As many as the kernel follows. */
+/** Most links of one path: as many as the kernel follows. */
 const MOST_LINKS = 40;
 
-/** What the access is, as the owner of the links would have to be allowed it. */
+/** The access that the owner of the links must be allowed. */
 export type Access = "change" | "create" | "read";
 
 /**
- * Root's own links may lead anywhere. Links of another user may lead to what that user owns: the file, for `create` its
- * directory, for `read` also what everybody may read.
+ * Root's own links may lead anywhere. Links of another user may lead to a file that this user owns; for `create` the user
+ * must own its directory, and `read` also allows files that everybody may read.
  * @param path absolute and normal, by which the file was opened
  * @throws {AppError} forbidden
  */
@@ -40,7 +40,7 @@ export async function endOf(path: string): Promise<string> {
 interface FollowedPath {
   /** Where the links lead now. */
   readonly end: string;
-  /** Of the links: root, or the one user whose there are; -1 where there are several users'. */
+  /** Owner of the links: root, or the one other user who owns links; -1 for links of several users. */
   readonly owner: number;
 }
 

@@ -1,4 +1,4 @@
-/** Directories made, listed and removed. envd is root inside: users decide only who owns what is made. */
+/** Makes, lists and removes directories. envd is root inside; a request's user only decides who owns a new directory. */
 
 import { constants } from "node:fs";
 import { mkdir, open, opendir, realpath, rmdir, stat } from "node:fs/promises";
@@ -11,19 +11,19 @@ import { removeHeld, withEntry } from "./held.ts";
 import { refuseForeign } from "./place.ts";
 
 const DIRECTORY_MODE = 0o755;
-/** Of one listing: more would not fit into the memory of a small sandbox. */
+/** Most entries of one listing: more would not fit into the memory of a small sandbox. */
 const MOST_ENTRIES = 100_000;
 const MOST_PATH_CHARACTERS = 8_000_000;
 
 type Owner = Pick<User, "uid" | "gid">;
 
-/** Makes what is missing of a directory, owned by the user. @returns whether the directory itself was made */
+/** Makes a directory and its missing parents, owned by the user. @returns whether the directory itself was made */
 export async function makeDirectories(path: string, owner: Owner): Promise<boolean> {
   try {
     await mkdir(path, DIRECTORY_MODE);
   } catch (error) {
     const errno = errnoOf(error);
-    // Somebody else may make the same directory at the same time.
+    // Another process may make the same directory at the same time.
     if (errno === "EEXIST") return false;
     if (errno !== "ENOENT" || path === "/") throw fileError(error, path);
     await makeDirectories(posix.dirname(path), owner);
@@ -33,7 +33,7 @@ export async function makeDirectories(path: string, owner: Owner): Promise<boole
   return true;
 }
 
-// Through a descriptor: by its name it may be another's by now.
+// Through a descriptor, because the name may lead to another directory by now.
 async function give(path: string, owner: Owner): Promise<void> {
   const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
@@ -59,8 +59,8 @@ export async function makeNewDirectory(path: string, owner: Owner): Promise<void
 }
 
 /**
- * Paths below a directory: depth first, a directory before its entries, by name. Links are not followed, except the
- * directory itself, whose entries are then named under the path that was asked for. What vanishes meanwhile is left out.
+ * Paths below a directory: depth first, a directory before its entries, by name. Follows no link except the directory
+ * itself, whose entries it then names under the requested path. Leaves out entries that vanish meanwhile.
  * @throws {AppError} not_found, bad_request for what is no directory, failed_precondition for a cycle of links
  */
 export async function listTree(path: string, depth: number): Promise<string[]> {
@@ -71,7 +71,7 @@ export async function listTree(path: string, depth: number): Promise<string[]> {
 }
 
 /**
- * Where a directory really is. A user's link leads to what that user may read.
+ * The real path of a directory. A user's link may lead only to a directory that this user may read.
  * @throws {AppError} not_found, bad_request for what is no directory, failed_precondition for a cycle of links, forbidden
  */
 export async function readableDirectory(path: string): Promise<string> {
@@ -101,7 +101,7 @@ interface Listing {
 
 interface Place {
   readonly directory: string;
-  /** What it is called in the listing. */
+  /** Its path in the listing. */
   readonly shown: string;
 }
 
@@ -134,7 +134,7 @@ async function walk({ directory, shown }: Place, depth: number, listing: Listing
   }
 }
 
-/** With everything below it; nothing there is fine. */
+/** Removes what is at a path, with everything below it; succeeds when nothing is there. */
 export async function removeTree(path: string): Promise<void> {
   await withEntry(path, removeHeld).catch((error: unknown) => {
     const errno = errnoOf(error);

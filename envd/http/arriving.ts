@@ -13,7 +13,7 @@ const MOST_WAITING_BYTES = 2 * 1024 * 1024;
 
 /**
  * Leaves the stream open when its reader stops early: the connection still carries the answer.
- * @throws what the stream fails with; {AppError} bad_request when it is closed before its end
+ * @throws the stream's own error; {AppError} bad_request when the stream is closed before its end
  */
 export async function* arriving(stream: Readable): AsyncGenerator<Pieces> {
   let waiting: Buffer[] = [];

@@ -29,7 +29,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The body's bytes with `Content-Encoding` undone. @throws {AppError} bad_request for an encoding we do not know */
+/** The body's bytes with `Content-Encoding` undone. @throws {AppError} bad_request for an unknown encoding */
 export function decodedBody(request: IncomingMessage): AsyncIterable<Pieces> {
   const encoding = request.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
   if (encoding === "identity" || encoding === "") return arriving(request);

@@ -9,13 +9,13 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
   response.end(bytes);
 }
 
-/** 204 and the like. */
+/** Sends a status without a body. */
 export function sendNothing(response: ServerResponse, status: number): void {
   response.writeHead(status, status === 204 || status === 304 ? {} : { "Content-Length": 0 });
   response.end();
 }
 
-/** When the reply has begun it is too late for a status: the connection is cut, so that the reply is not taken as whole. */
+/** Once the reply has begun, cuts the connection instead, so that the client does not take the reply for complete. */
 export function sendError(response: ServerResponse, reason: unknown): void {
   if (response.headersSent) {
     response.destroy();

@@ -13,7 +13,7 @@ const BUNDLES = [
   "etc/ssl/ca-bundle.pem",
   "etc/ssl/cert.pem",
 ] as const;
-/** Found by update-ca-certificates, so that installing packages does not lose it. */
+/** update-ca-certificates finds the authority here, so that installing packages does not lose it. */
 const ANCHOR = "usr/local/share/ca-certificates/svc-ca.crt";
 /** For programs that read the path from a variable. */
 export const CA_FILE = "run/svc/ca.pem";
@@ -43,9 +43,9 @@ function withoutCertificate(bundle: string, before: string): string {
 }
 
 /**
- * Idempotent. An empty PEM removes the authority; without one installed that costs one look.
+ * Idempotent. An empty PEM removes the authority; when none is installed, that costs one look-up.
  * @param root `/` outside of tests
- * @returns the variables for programs that ask the system for nothing; they name files that only root can write
+ * @returns variables for programs that ignore the system's certificates; they name files that only root can write
  */
 export async function installCertificate(root: string, pem: string): Promise<Readonly<Record<string, string>>> {
   const at = (path: string) => posix.join(root, path);
@@ -72,7 +72,7 @@ async function rewrite(path: string, pem: string, before: string): Promise<boole
   const text = await readIfThere(path);
   if (text === undefined) return false;
   const after = withCertificate(text, pem, before);
-  // Several names of one file are one file afterwards, too.
+  // Writes the file behind a link, so that several names of one file still name one file.
   const real = await realpath(path);
   if (after !== text) await replace(real, after, (await stat(real)).mode & 0o755);
   return true;

@@ -5,8 +5,8 @@ import { posix } from "node:path";
 import type { Settings } from "./session.ts";
 
 /**
- * At once, not through libuv's threads: six tiny files, and the sandbox's start waits for them. Over files that are there
- * already, as a warmed envd has them, that is 0.2 ms; making them takes 2 ms of the disk's time.
+ * Writes synchronously, not through libuv's threads: the files are six and tiny, and the sandbox's start waits for them.
+ * Overwriting the files of a warmed envd takes 0.2 ms; making them takes 2 ms of the disk's time.
  * @param root `/` outside of tests
  */
 export function writeIdentity(root: string, { sandboxId, templateId }: Settings): void {
@@ -21,7 +21,7 @@ export function writeIdentity(root: string, { sandboxId, templateId }: Settings)
   }
 }
 
-// Cut afterwards, and only if there is more: a file that was emptied first is put on the disk when it is closed.
+// Truncates afterwards, and only a longer file: closing a file that was emptied first makes the kernel flush it.
 function writeOver(path: string, text: string): void {
   const file = openSync(path, constants.O_WRONLY | constants.O_CREAT, 0o644);
   try {

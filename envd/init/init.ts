@@ -30,7 +30,7 @@ export class Initialiser {
     await turn;
   }
 
-  /** Another certificate, or none with an empty text, for a sandbox that runs. Waits its turn. */
+  /** Replaces the certificate of a running sandbox, or removes it (empty text), after all earlier requests. */
   async trust(caBundle: string): Promise<void> {
     const turn = this.#turn.then(() => this.#trust(caBundle));
     this.#turn = turn.catch(() => undefined);
@@ -47,7 +47,7 @@ export class Initialiser {
       this.#lastApplied = timestamp;
     }
     const { executionId } = this.#session.settings;
-    // Entries so far belong to the sandbox that it was, or was copied from, and were fetched there.
+    // The entries so far belong to the former or the copied execution, from which the node has fetched them.
     if (executionId !== undefined && settings.executionId !== executionId) this.#journal.clear();
     // First, and at once: from here on only the new token is valid.
     this.#session.apply(settings);

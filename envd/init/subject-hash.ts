@@ -11,11 +11,11 @@ const TEXTS: ReadonlySet<number> = new Set([UTF8, 0x13, 0x16]);
 interface Element {
   readonly tag: number;
   readonly content: Buffer;
-  /** With tag and length. */
+  /** All bytes of the element, tag and length included. */
   readonly whole: Buffer;
 }
 
-/** Eight hexadecimal digits; undefined for what is no certificate. */
+/** Eight hexadecimal digits; undefined when the text is not a certificate. */
 export function subjectHash(pem: string): string | undefined {
   const base64 = /-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----/.exec(pem)?.[1] ?? "";
   try {
@@ -33,7 +33,7 @@ export function subjectHash(pem: string): string | undefined {
   }
 }
 
-// Names are compared without case and with one space for many: so they are hashed.
+// OpenSSL hashes names in the form in which it compares them: in lower case, with one space for many.
 function canonicalSet(set: Element): Buffer {
   return encode(
     set.tag,

@@ -20,9 +20,9 @@ const LIMIT_MS = 5_000;
 /** V8 sweeps in small steps after a collection; frozen in between, the first request would do the rest. */
 const SWEEP_MS = 25;
 const TOKEN = "warm";
-/** As long as real ones: their files are made here, and the start only writes over them. */
+/** Placeholder ids, as long as real ones: their files are made here, and the start only overwrites them. */
 const NO_ID = "-".repeat(20);
-/** Not every image has it. */
+/** Not every image has this shell. */
 const SHELL = { cmd: "/bin/bash", args: ["--noprofile", "--norc", "-c", ":"] };
 
 /** Best effort: a failed step has run its code as far as it can. */

@@ -15,7 +15,7 @@ export interface MemoryFiles {
   readonly meminfo: string;
 }
 
-/** In the control group where it has a limit, of the machine otherwise. */
+/** Memory of the control group where it has a limit, of the machine otherwise. */
 export function readMemory({ limit, usage, stat, meminfo }: MemoryFiles): Memory {
   const machine = fields(meminfo, ":");
   const total = (machine.get("MemTotal") ?? 0) * 1024;

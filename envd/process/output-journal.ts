@@ -4,7 +4,7 @@ import type { Journal } from "../runtime/journal.ts";
 import type { Stream } from "./subscription.ts";
 
 const LONGEST_LINE_BYTES = 4096;
-/** Entries per process and second; further lines are only counted. */
+/** Bytes that are logged per process and second; further output is only counted. */
 const BUDGET_BYTES = 64 * 1024;
 const BUDGET_WINDOW_MS = 1_000;
 const NEWLINE = 10;
@@ -52,7 +52,7 @@ export function outputJournal(journal: Journal, pid: number): OutputJournal {
       write(stream, rest.subarray(0, end));
       rest = rest.subarray(end + 1);
     }
-    // A copy: the chunk it is part of may be large.
+    // A copy, because a reference would keep the whole chunk in memory.
     if (rest.length === 0) partial.delete(stream);
     else partial.set(stream, Buffer.from(rest.subarray(0, LONGEST_LINE_BYTES)));
   };

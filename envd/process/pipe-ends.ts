@@ -79,7 +79,7 @@ function readEnd(fd: number, stream: Stream, onBytes: OnBytes): OutputEnd {
   });
   const drain = () => {
     if (socket.destroyed || socket.readableEnded) return;
-    // `read` hands what it returns to the listener as well.
+    // `read` also passes the bytes that it returns to the listener.
     while (socket.read() !== null);
     drainNow(fd, deliver);
     socket.destroy();

@@ -42,7 +42,7 @@ export class ProcessTable {
   }
 
   /**
-   * Starts it and follows it from its first byte.
+   * Starts a process and follows its output from the first byte.
    * @throws {AppError} not_found, bad_request, forbidden or resource_exhausted: nothing was started
    */
   async start(
@@ -118,7 +118,7 @@ export function processNotFound(selector: Selector): AppError {
   return new AppError("not_found", `process with ${what} not found`);
 }
 
-/** Whether a terminal or a signal was meant for a process that has just ended. */
+/** Whether a call failed because its process, or the process's terminal, has just ended. */
 export function hasEnded(reason: unknown): boolean {
   return reason instanceof SystemError && reason.errno === "ESRCH";
 }

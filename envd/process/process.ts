@@ -14,7 +14,7 @@ export interface ProcessConfig {
   readonly cwd: string | undefined;
 }
 
-/** The end as followers get it. */
+/** The end of a process, as its followers get it. */
 export type Ending =
   | { readonly is: "exit"; readonly report: ExitReport }
   | { readonly is: "deadline" }
@@ -45,7 +45,7 @@ export class Process {
   readonly config: ProcessConfig;
   readonly tag: string | undefined;
   readonly terminal: boolean;
-  /** After every follower has got the last output. */
+  /** Resolves after every follower has got the last output. */
   readonly ended: Promise<Ending>;
   readonly #system: System;
   readonly #followers = new Set<Follower>();
@@ -109,8 +109,8 @@ export class Process {
   }
 
   /**
-   * SIGKILL takes the whole process group, as a shell's children are of no use without it, and is over when the process
-   * has ended; anything else goes to the process alone, which may want to end its children itself.
+   * SIGKILL goes to the whole process group, because a shell's children are of no use without it, and the call returns when
+   * the process has ended. Any other signal goes to the process alone, which may want to end its children itself.
    * @returns false when there is nothing left to signal
    * @throws {AppError} internal when the process has not ended 5 s after SIGKILL
    */
@@ -185,7 +185,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, ms));
 }
 
-/** Whether it happened within the limit. */
+/** Whether `awaited` settled within the limit. */
 function within(ms: number, awaited: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), ms);

@@ -1,4 +1,4 @@
-/** Both RPC services on one Connect handler: JSON and binary, errors of the protocol, streams that always send their end. */
+/** Serves both RPC services by one Connect handler: JSON and binary, protocol errors, streams that always send their end. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";

@@ -1,6 +1,6 @@
 /**
  * Collects garbage of a burst of work once the sandbox is idle. V8's own collector for idle programs is off
- * (`launch.ts`): its timer expires while a sandbox is frozen, and the first request after the thaw paid for it.
+ * (`launch.ts`): its timer expires while a sandbox is frozen, and the first request after the thaw would pay for it.
  */
 
 /** Time without requests that counts as idle. */
@@ -9,7 +9,7 @@ const REST_MS = 10_000;
 const WORTH_BYTES = 8 * 1024 * 1024;
 
 export interface IdleMemoryDeps {
-  /** Bytes that a collection could give back are part of it. */
+  /** Bytes in use, those that a collection could free included. */
   readonly used: () => number;
   readonly collect: () => void;
 }

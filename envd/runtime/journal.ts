@@ -19,7 +19,7 @@ export interface JournalPage {
   readonly next: number;
 }
 
-/** Of messages and names; the entries' own size is an estimate added to it. */
+/** Most bytes of the ring: of messages and names, plus an estimate of each entry's own size. */
 const LARGEST_RING_BYTES = 1024 * 1024;
 const ENTRY_OVERHEAD_BYTES = 200;
 

@@ -18,8 +18,8 @@ export function lateZlib(): typeof import("node:zlib") {
 }
 
 /**
- * A unique name, in lower-case hexadecimal. From the kernel: OpenSSL's generator is memory of this process, and
- * every sandbox that is started from one memory image would go on with the same numbers.
+ * A unique name, in lower-case hexadecimal. The kernel makes it: OpenSSL's generator is memory of this process, and
+ * every sandbox that is started from one memory image would continue with the same numbers.
  */
 export function randomName(bytes: number): string {
   const random = Buffer.alloc(bytes);

@@ -1,7 +1,7 @@
 /**
  * Replaces two built-ins that cost an idle sandbox much. Node's own `Headers` loads its whole HTTP client with a
  * WebAssembly parser (4 MB, 20 ms); base64 of byte arrays is missing in Node 20, and the protobuf library's own
- * version handles one character at a time. Only main.ts imports this, before anything else: libraries look once.
+ * version handles one character at a time. Only main.ts imports this file, before all others: libraries look once.
  */
 
 class SmallHeaders {

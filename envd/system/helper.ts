@@ -16,7 +16,7 @@ import {
   LARGEST_FRAME_BYTES,
 } from "./frames.ts";
 
-/** Called while the reply is parsed, before anything svc-exec said after it. */
+/** Called while the reply is parsed, before any frame that svc-exec sent after it. */
 type OnReply<T> = (body: AnswerReader) => T;
 
 export interface HelperEvents {

@@ -5,7 +5,7 @@ import type { User } from "./users.ts";
 
 /**
  * Absolute: cleaned. `~` and `~/x`: the user's home. Relative and empty: from the default work directory where one is
- * set, else from the user's home. Whether it exists is not looked at.
+ * set, else from the user's home. Does not check whether the path exists.
  */
 export function resolvePath(path: string, user: User, workdir: string | undefined): string {
   if (posix.isAbsolute(path)) return clean(path);

@@ -1,6 +1,6 @@
 /**
- * What envd needs of the kernel and Node does not give: children as any user on real pipes and terminals, inotify,
- * extended attributes. svc-exec does it; it is started once and again when it was lost.
+ * The functions of the kernel that envd needs and Node lacks: children as any user on real pipes and terminals, inotify,
+ * extended attributes. svc-exec provides them; envd starts it once, and again when it was lost.
  */
 
 import { constants } from "node:os";
@@ -21,7 +21,7 @@ export interface SpawnPlan {
   readonly openFiles: number;
   /** A terminal of this size instead of pipes. */
   readonly terminal: { readonly cols: number; readonly rows: number } | undefined;
-  /** Without it standard input is /dev/null. Terminals always have one. */
+  /** False: standard input is /dev/null. Terminals always have an input. */
   readonly stdin: boolean;
 }
 
@@ -145,7 +145,7 @@ export class System {
     await helper.request(Request.unwatchAll, [], () => undefined);
   }
 
-  /** One answer per path, in order; empty where there are none, or no such file. */
+  /** The attributes of each path, in order; empty where a file has none or does not exist. */
   async getAttributes(paths: readonly string[]): Promise<Attributes[]> {
     const found: Attributes[] = [];
     for (let from = 0; from < paths.length; from += PATHS_PER_REQUEST) {
@@ -160,7 +160,7 @@ export class System {
     return found;
   }
 
-  /** Replaces the metadata of the file. Writes no value that is there already. @throws {SystemError} */
+  /** Replaces the metadata of the file. Skips values that the file already has. @throws {SystemError} */
   async setAttributes(path: string, attributes: Attributes): Promise<void> {
     const pairs = Object.entries(attributes).flatMap(([name, value]) => [`user.e2b.${name}`, value]);
     const helper = await this.#running();
@@ -173,7 +173,7 @@ export class System {
     const pid = body.int();
     const end = (fd: number) => (fd < 0 ? undefined : `/proc/${helper.pid}/fd/${fd}`);
     const [stdin, stdout, stderr] = [end(body.int()), end(body.int()), end(body.int())];
-    if (stdout === undefined) throw new AppError("internal", "svc-exec gave no output");
+    if (stdout === undefined) throw new AppError("internal", "svc-exec started a process without an output");
     const exited = new Promise<WaitStatus>((resolve) => this.#exits.set(pid, resolve));
     return { pid, stdin, stdout, stderr, exited, release: () => helper.tell(Request.release, [pid]) };
   }

@@ -1,4 +1,4 @@
-/** Users and groups from /etc/passwd and /etc/group. Parsed here, so that it works in any image, with any libc or none. */
+/** Users and groups from /etc/passwd and /etc/group. Own parsers, so that they work in any image, with any libc or none. */
 
 import { readFileSync, statSync } from "node:fs";
 import { AppError } from "../../shared/http/errors.ts";
@@ -64,7 +64,7 @@ function numericUser(name: string, passwd: readonly Passwd[]): Passwd | undefine
   return passwd.find((user) => user.uid === uid) ?? { name, uid, gid: 0, home: "/" };
 }
 
-// Root exists even where no file names it.
+// The user root exists even where no file names it.
 function rootWithoutFile(name: string): Passwd | undefined {
   return name === "root" ? { name, uid: 0, gid: 0, home: "/root" } : undefined;
 }

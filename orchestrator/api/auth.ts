@@ -45,8 +45,8 @@ export interface Auth {
 
 export function createAuth(deps: AuthDeps): Auth {
   /**
-   * Wrong credentials are limited: a caller that guesses soon gets 429. They are counted per credential too, so that of
-   * several clients behind one proxy only the one that repeats a wrong key is refused. Right credentials never are.
+   * Limits wrong credentials: a caller that guesses soon gets 429. Counts them per credential too, so that of several
+   * clients behind one proxy only the one that repeats a wrong key gets 429. Never refuses right credentials for wrong ones.
    */
   async function guarded<T>(request: FastifyRequest, check: () => Promise<T>): Promise<T> {
     try {
@@ -167,7 +167,7 @@ export function createAuth(deps: AuthDeps): Auth {
   };
 }
 
-/** Names a credential in the counters without keeping it. */
+/** A name for the caller's credentials in the counters, which does not reveal them. */
 function credential(request: FastifyRequest): string {
   const shown = ["x-api-key", "authorization", "x-admin-token"].map((name) => header(request, name) ?? "");
   return createHash("sha256").update(shown.join("\n")).digest("base64").slice(0, 16);

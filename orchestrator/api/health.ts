@@ -1,4 +1,4 @@
-/** Liveness, readiness, version. */
+/** Handlers of the health routes: liveness, readiness, version. */
 
 import type { healthApi } from "../../shared/api/health.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
@@ -9,7 +9,7 @@ export interface HealthDeps {
   readonly nodes: Pick<Nodes, "list">;
   readonly schema: string;
   ping(): Promise<void>;
-  /** The program is shutting down: not ready any more, so that load balancers choose another replica. */
+  /** True while the program shuts down: it is no longer ready, so that load balancers choose another replica. */
   readonly stopping: () => boolean;
 }
 

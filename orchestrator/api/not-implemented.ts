@@ -4,7 +4,7 @@ import type { removedApi } from "../../shared/api/builds.ts";
 import type { Handlers, Route } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 
-/** 501 for every route of a contract that is marked so, as the API description and its page say. */
+/** Answers 501 on every route of a contract that is marked `notImplemented`; the API description shows the mark. */
 export function notYet<C extends Readonly<Record<string, Route & { readonly notImplemented: true }>>>(
   contract: C,
 ): Handlers<C, unknown> {
@@ -15,7 +15,7 @@ export function notYet<C extends Readonly<Record<string, Route & { readonly notI
   return Object.fromEntries(handlers) as unknown as Handlers<C, unknown>;
 }
 
-/** 410. */
+/** Answers 410 on each removed route and names its replacement. */
 export function removed(): Handlers<typeof removedApi> {
   const refuse = (message: string) => (): never => {
     throw new AppError("gone", message);

@@ -1,6 +1,6 @@
 /**
- * Pagination of lists that are short enough to be read whole, newest first. A token holds a position in the order, so
- * it stays valid when the item is deleted that it was made from. Pure.
+ * Pagination of lists that are short enough to be read whole, newest first. A token holds a position in the order, not
+ * an item, so it stays valid when that item is deleted. Pure.
  */
 
 import { AppError } from "../../shared/http/errors.ts";

@@ -39,7 +39,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   }).set({ version: VERSION, commit: COMMIT, component: "orchestrator" }, 1);
   const create = new Histogram({
     name: "svc_sandbox_create_duration_seconds",
-    help: "From the request being valid to the sandbox running",
+    help: "Time from the valid create request to the running sandbox",
     labelNames: ["path", "result"],
     buckets: SECONDS,
     registers,
@@ -58,14 +58,14 @@ export function createMetrics(sources: MetricsSources): Metrics {
   });
   const builds = new Histogram({
     name: "svc_template_build_duration_seconds",
-    help: "From the start of a template build to its end, time in the queue included",
+    help: "Time from the start of a template build to its end, time in the queue included",
     labelNames: ["result"],
     buckets: [0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600],
     registers,
   });
   const lag = new Histogram({
     name: "svc_expiry_lag_seconds",
-    help: "Between the end of a sandbox and its being acted on",
+    help: "Delay between the timeout of a sandbox and its kill or pause",
     buckets: SECONDS,
     registers,
   });
@@ -78,13 +78,13 @@ export function createMetrics(sources: MetricsSources): Metrics {
   const runs = new Counter({ name: "svc_reconcile_runs_total", help: "Comparisons of records and nodes", registers });
   const rejections = new Counter({
     name: "svc_ratelimit_rejections_total",
-    help: "Requests answered 429",
+    help: "Requests that a rate limit refused with 429",
     labelNames: ["route"],
     registers,
   });
   const requests = new Histogram({
     name: "svc_http_request_duration_seconds",
-    help: "Requests of the platform API",
+    help: "Duration of requests of the platform API",
     labelNames: ["route", "method", "code"],
     buckets: SECONDS,
     registers,
@@ -161,9 +161,9 @@ function nodeGauges(registers: Registry[], sources: MetricsSources): void {
       },
     });
   };
-  gauge("svc_node_up", "1: ready", ({ status }) => [[{}, Number(status === "ready")]]);
-  gauge("svc_node_status", "1 for the status the node has", ({ status }) => [[{ status }, 1]]);
-  gauge("svc_node_heartbeat_age_seconds", "Since the last report", ({ lastHeardAt }) => [
+  gauge("svc_node_up", "1 when the node is ready, else 0", ({ status }) => [[{}, Number(status === "ready")]]);
+  gauge("svc_node_status", "1 for the node's current status", ({ status }) => [[{ status }, 1]]);
+  gauge("svc_node_heartbeat_age_seconds", "Time since the node's last report", ({ lastHeardAt }) => [
     [{}, (sources.now() - lastHeardAt) / 1000],
   ]);
   gauge("svc_node_capacity", "Cores and bytes of the machine", ({ load }) => [

@@ -84,7 +84,7 @@ export function createApiServer(deps: {
   return server;
 }
 
-/** What `auth.metrics` reads of its route. */
+/** The description of the metrics route that `auth.metrics` needs. */
 const METRICS = {
   method: "GET",
   path: "/metrics",

@@ -1,4 +1,4 @@
-/** Constructs the platform API: who calls, keys, operators' routes, and the server with the handlers of every folder. */
+/** Constructs the platform API: authentication, keys, operators' routes, and the server with every folder's handlers. */
 
 import type { AddressInfo } from "node:net";
 import { addressList } from "../../shared/http/client-address.ts";
@@ -38,7 +38,7 @@ interface StartApi {
   readonly cleaning: Pick<BuildCleaning, "collect">;
   readonly files: Omit<FileRoutesDeps, "auth">;
   readonly metrics: Metrics;
-  /** Those of the other folders. */
+  /** The handlers that other folders construct. */
   readonly handlers: Omit<ApiHandlers, "keys" | "teams" | "admin" | "nodes" | "health">;
 }
 

@@ -39,7 +39,7 @@ export interface BuildCleaningDeps {
 
 const HOUR_MS = 3_600_000;
 const COLLECT_EVERY_MS = HOUR_MS;
-/** No upload takes longer. */
+/** Age at which a temporary file is left over from an interrupted upload: no upload takes longer. */
 const UPLOAD_LEFT_MS = 6 * HOUR_MS;
 const BATCH = 32;
 

@@ -47,7 +47,7 @@ export function createBuildHandlers(deps: BuildsDeps): Served {
   const { store } = deps;
   const templates = { names: deps.names, templates: store.templates };
 
-  /** The image without credentials: credentials never reach the database. */
+  /** The base of a build, without credentials: credentials never reach the database. */
   async function origin(
     caller: Project,
     ask: Ask,

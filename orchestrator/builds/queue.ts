@@ -31,7 +31,7 @@ export interface BuildQueueDeps extends Omit<BuildRunDeps, "store" | "nodes"> {
   readonly random: () => number;
   readonly placement: PlacementPolicy;
   readonly everyMs: number;
-  /** Limits of builds at the same time: of a project, and on a node. */
+  /** Most builds at the same time: of one project, and on one node. */
   readonly perProject: (projectId: string) => Promise<number>;
   readonly perNode: number;
   readonly queueMs: number;
@@ -44,7 +44,7 @@ export interface BuildQueueDeps extends Omit<BuildRunDeps, "store" | "nodes"> {
 
 type Waiting = Build & { readonly projectId: string };
 
-/** How long beyond its own limit a node may take before the build is given up. */
+/** Added to the node's own time limit before the orchestrator gives a build up. */
 const SLACK_MS = 60_000;
 /** A node that refused a build gets no other build for this time. */
 const REFUSED_MS = 1_000;
@@ -72,7 +72,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
       access.delete(id);
       deps.cleanSoon();
     } catch (error) {
-      deps.log.warn({ err: error, buildId: id, nodeId }, "build could not be followed");
+      deps.log.warn({ err: error, buildId: id, nodeId }, "could not follow a build on its node");
     } finally {
       free("refused");
     }
@@ -88,12 +88,12 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
     followed.set(build.id, { stopping, done });
   }
 
-  /** A node for the build; or why there is none, and whether that may change soon. */
+  /** Chooses a node for the build, or says why there is none and whether that may change soon. */
   function nodeFor(build: Waiting, home: string | undefined, placed: ReadonlyMap<string, number>) {
     const all = deps.nodes.candidates();
     const candidates = home === undefined ? all : all.filter(({ id }) => id === home);
     if (home !== undefined && candidates.length === 0) {
-      return { is: "none", reason: `node ${home}, which has what it is based on, is not there` } as const;
+      return { is: "none", reason: `node ${home}, which has the build's base, is not registered` } as const;
     }
     const busy = candidates.filter(
       ({ id }) => (placed.get(id) ?? 0) >= deps.perNode || (refusedUntil.get(id) ?? 0) > now(),
@@ -112,7 +112,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
     return undefined;
   }
 
-  /** The node that now has the build; undefined: the build stays in the queue, or has failed. */
+  /** Gives the build to a node and returns the node. Undefined: the build stays in the queue, or has failed. */
   async function give(build: Waiting, placed: ReadonlyMap<string, number>): Promise<string | undefined> {
     const { parentBuildId } = build;
     const parent = parentBuildId === undefined ? undefined : await store.templates.build(parentBuildId);
@@ -127,7 +127,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
       follow({ ...build, nodeId: choice.id, deadlineAt });
       return choice.id;
     }
-    const reason = choice.is === "connecting" ? "its node is not back yet" : choice.reason;
+    const reason = choice.is === "connecting" ? "the node is not connected again yet" : choice.reason;
     if (waited > deps.queueMs || (choice.is === "none" && waited > deps.placementTimeoutMs)) {
       access.delete(build.id);
       await store.builds.fail(
@@ -195,7 +195,7 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
           if ((await store.builds.fail(id, reason, "not logged")) !== undefined) outcome.cancelled++;
           forget([id]);
         } catch (error) {
-          deps.log.warn({ err: error, buildId: id }, "build could not be cancelled");
+          deps.log.warn({ err: error, buildId: id }, "could not cancel a build");
           outcome.failed++;
         }
       }

@@ -1,6 +1,6 @@
 /**
- * Follows one build from the moment it has a node to its end: repeats the start request until the node confirms, then
- * polls until the build is over. The record holds all state, so a restart can begin here again after any crash.
+ * Follows one build from the moment it has a node to its end: repeats the start request until the node confirms it, then
+ * polls until the build is over. The record holds all state, so after a crash the next process can follow it again.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,7 +23,7 @@ export interface BuildRunDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly pollEveryMs: number;
-  /** A node that is silent for this long will not finish the build. */
+  /** A build fails when its node is silent for this long. */
   readonly silentMs: number;
   /** The build is ready, and its tags point to it; `former`: the builds that the tags pointed to before. */
   ready(build: Build, former: ReadonlySet<string>): void;
@@ -76,7 +76,7 @@ class Follower {
     for (let failures = 0; ; ) {
       if (signal.aborted) return "stopped";
       if (this.#deps.now() > (build.deadlineAt ?? Number.MAX_SAFE_INTEGER)) {
-        return this.#fail("the build took longer than the platform lets a build take");
+        return this.#fail("the build took longer than the platform's time limit for builds");
       }
       try {
         const end = await this.#step();
@@ -155,7 +155,7 @@ class Follower {
       const verdict = verdictOf(error);
       if (verdict === "busy") return "refused";
       if (error.code === "not_found" && build.withAccess && this.#run.credentials.get() === undefined) {
-        const why = "the credentials of its registry are not kept";
+        const why = "the registry's credentials were in memory only";
         return this.#fail(`the platform was restarted before the build began, and ${why}; build it again`);
       }
       if (verdict !== "silence" && verdict !== "not now") return this.#fail(error.message);
@@ -171,7 +171,8 @@ class Follower {
       const { message, step } = reason ?? { message: "the build failed" };
       return this.#end({ message, step }, "logged");
     }
-    if (result === undefined) return this.#fail("its node says that the build is ready, but not what it is");
+    if (result === undefined)
+      return this.#fail(`node ${build.nodeId} reports the build as ready, but without its result`);
     const { snapshot, settings } = result;
     const finished = await this.#deps.store.builds.finish(build.id, {
       image: result.image,
@@ -199,7 +200,7 @@ class Follower {
   #observe(result: "ready" | "error"): void {
     const { id, nodeId, startedAt } = this.#run.build;
     const seconds = (this.#deps.now() - (startedAt ?? this.#deps.now())) / 1000;
-    this.#deps.log.info({ buildId: id, nodeId, result, seconds }, "build is over");
+    this.#deps.log.info({ buildId: id, nodeId, result, seconds }, "build ended");
     this.#deps.observe(result, seconds);
   }
 }

@@ -1,4 +1,4 @@
-/** What sandboxes of a build start with. Sealed in the database: variables of a template may be secrets. */
+/** The settings that a build's sandboxes start with. Sealed in the database: variables of a template may be secrets. */
 
 import type { BuildSettings } from "../../shared/agent-api/build-shapes.ts";
 import type { Seal } from "../../shared/program/seal.ts";

@@ -22,7 +22,7 @@ export function admission(route: EdgeRoute, port: number, visitor: Visitor): Ref
   return port < 1 || port > MAX_PORT ? { is: "closed_port", sandboxId, port } : undefined;
 }
 
-/** A paused sandbox accepts connections and never answers them. */
+/** The refusal for a held sandbox: it is frozen, so it would accept connections and never answer them. */
 export function standing({ held, sandboxId }: EdgeRoute): Refusal | undefined {
   return held === true ? { is: "held", sandboxId } : undefined;
 }

@@ -34,10 +34,10 @@ const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 /** CORS headers of the edge's own answers; a sandbox's answers carry the sandbox's own. */
 const CORS: readonly string[] = ["Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", EXPOSED];
 
-/** The same as header lines, for answers that are written to a socket. */
+/** The same headers as lines, for answers that are written to a socket. */
 export const CORS_LINES = `Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ${EXPOSED}\r\n`;
 
-/** `reader` is who asks; see `readerOf`. */
+/** `reader` is the kind of client that reads the answer; see `readerOf`. */
 export function answerFor(refusal: Refusal, reader: Reader): Answer {
   if (refusal.is === "text") return textAnswer(refusal.status, refusal.message);
   if (refusal.is === "invalid_signature") return jsonAnswer(401, { code: 401, message: "invalid signature" });

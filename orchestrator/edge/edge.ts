@@ -43,7 +43,7 @@ export interface EdgeConfig {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** Where the API's documentation is, for people who open the bare address. */
+  /** URL of the API's documentation, for people who open the bare address. */
   readonly docsUrl?: string;
   /** The token that the edge sends to a node's proxy. */
   readonly nodeToken: (nodeId: string) => string;

@@ -6,9 +6,9 @@ const SCRIPT_MODES: ReadonlySet<string> = new Set(["cors", "no-cors", "same-orig
 const BROWSER = /mozilla|chrome|safari|firefox|edge|opera|msie/i;
 
 /**
- * Who reads the answer. The public SDKs, the CLI and `fetch` are scripts: they look at the status and at JSON. A browser
- * always sends Accept. A program that calls itself a browser and does not send it is a `probe`: the public tests of the
- * wire protocol ask like that and want a page that begins with `<html`, so that it gets the page without its doctype.
+ * The kind of client that reads the answer. The public SDKs, the CLI and `fetch` are scripts: they read the status and
+ * JSON. A browser always sends Accept. A program that names itself a browser and sends no Accept is a `probe`: the public
+ * tests of the wire protocol do so and expect a page that begins with `<html`, so a probe gets the page without a doctype.
  */
 export type Reader = "script" | "browser" | "probe";
 
@@ -17,7 +17,7 @@ export function readerOf(rawHeaders: readonly string[]): Reader {
   return headerValue(rawHeaders, "accept") === undefined ? "probe" : "browser";
 }
 
-/** True when an HTML page may be answered. Accept, Sec-Fetch-Mode and X-Requested-With come before the User-Agent. */
+/** True when the answer may be an HTML page. Accept, Sec-Fetch-Mode and X-Requested-With decide before User-Agent. */
 export function isNavigation(rawHeaders: readonly string[]): boolean {
   const accept = (headerValue(rawHeaders, "accept") ?? "").toLowerCase();
   if (accept.includes("application/json") && !accept.includes("text/html")) return false;

@@ -1,4 +1,4 @@
-/** The page a browser shows when a sandbox cannot answer: small, no scripts, nothing loaded. Pure. */
+/** The page a browser shows when a sandbox cannot answer: small, without scripts or external resources. Pure. */
 
 export interface Page {
   readonly title: string;
@@ -6,7 +6,7 @@ export interface Page {
   readonly what: string;
   /** What to do about it. */
   readonly advice: string;
-  /** Undefined where the request names none. */
+  /** Undefined when the request names no sandbox. */
   readonly sandboxId?: string;
   readonly link?: { readonly href: string; readonly text: string };
   readonly status: number;
@@ -28,7 +28,7 @@ dt{font-weight:600}dd{margin:0;overflow-wrap:anywhere;font-family:ui-monospace,m
 export const PAGE_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors *";
 
-/** Before the page, for every reader but those that look for `<html` at its start (`readerOf`). */
+/** Precedes the page for every reader except a `probe` (see `readerOf`). */
 export const DOCTYPE = "<!doctype html>";
 
 export function renderPage(page: Page): string {

@@ -7,14 +7,14 @@ import { headerValue } from "../../shared/proxy/raw-headers.ts";
 import { type Answer, answerFor, preflightAnswer, type Refusal } from "./answers.ts";
 import { isPreflight, readerOf } from "./navigation.ts";
 
-/** A refusal that a preflight must not get: the browser has to continue to read the real answer. */
+/** Sends a refusal. A preflight gets a success instead, so that the browser goes on and can read the refusal. */
 export function refuse(client: Client, refusal: Refusal | Answer): void {
   const { method, rawHeaders } = client.request;
   if (!isPreflight(method, rawHeaders)) send(client, refusal);
   else answer(client, preflightAnswer(headerValue(rawHeaders, "access-control-request-headers")));
 }
 
-/** A refusal for every client, preflights included. */
+/** Sends a refusal to every client, preflights included. */
 export function send(client: Client, refusal: Refusal | Answer): void {
   answer(client, "is" in refusal ? answerFor(refusal, readerOf(client.request.rawHeaders)) : refusal);
 }

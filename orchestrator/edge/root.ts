@@ -1,6 +1,6 @@
 /**
- * What the edge answers to a request that names no sandbox. Programs get the one line that the wire rules fix; for a
- * person who opens the bare address the answer also says what this is and where the documentation is. Pure.
+ * The edge's answer to a request that names no sandbox. Programs get the one line that the wire rules fix; a person who
+ * opens the bare address also reads what this address is and where the documentation is. Pure.
  */
 
 import { headerValue } from "../../shared/proxy/raw-headers.ts";
@@ -24,7 +24,7 @@ const STATUS = 400;
 const WHAT = "This is the address of the sandboxes of a sandbox platform, and the request names no sandbox.";
 const ADVICE =
   "Use the host name <port>-<sandbox id>.<domain>, or the headers E2b-Sandbox-Id and E2b-Sandbox-Port. The API has another address.";
-/** Programs by which people at a terminal ask. */
+/** User agents of programs that people use at a terminal. */
 const TERMINAL = /^(?:curl|wget|httpie)\//i;
 
 export function unaddressedAnswer({ method, rawHeaders }: Asked, { path, message, docsUrl }: Unaddressed): Answer {

@@ -1,4 +1,4 @@
-/** What the edge reads about sandboxes. The orchestrator's routing table implements `EdgeRoutes`. */
+/** The data about sandboxes that the edge reads. The orchestrator's routing table implements `EdgeRoutes`. */
 
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";
 import type { Signed } from "./signed-url.ts";

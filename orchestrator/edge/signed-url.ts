@@ -1,4 +1,4 @@
-/** Signed file URLs name no sandbox: the right one is that whose token made the signature. Pure. */
+/** Reads signed file URLs, which name no sandbox, and finds the sandbox whose token made the signature. Pure. */
 
 import { fileSignature, sameSecret } from "../../shared/ids.ts";
 

@@ -80,7 +80,7 @@ export function createSigners<Route extends PausedSandbox>(deps: SignersDeps<Rou
   };
 }
 
-/** Counts recent wrong signatures by address. Parallel requests may overdraw the limit; time pays the debt. */
+/** Counts recent wrong signatures by address. Parallel requests may exceed the limit, and then wait longer. */
 function wrongOnes(now: () => number) {
   const counted = new LRUCache<string, { readonly count: number; readonly at: number }>({ max: ADDRESSES });
   const countOf = (address: string) => {

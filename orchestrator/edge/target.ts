@@ -39,7 +39,7 @@ export function targetOf(addressed: Addressed): Target {
   return fromHost.is === "sandbox" || !byHeader ? fromHost : fromHeaders(addressed);
 }
 
-/** Host without port and brackets, lower case; empty for what a URL could not have between its slashes. */
+/** The host without port and brackets, in lower case; empty for a text that cannot be the host of a URL. */
 export function hostName(host: string): string {
   const lower = host.trim().toLowerCase();
   if (/[\s@/\\?#]/.test(lower)) return "";
@@ -66,7 +66,7 @@ function fromHeaders({ ids, ports }: Addressed): Target {
   return check(id, port ?? String(ENVD_PORT));
 }
 
-/** The one value, however often it is repeated; undefined for none, null for several. */
+/** The one value, however often it is repeated; undefined for none, null for several different ones. */
 function only(values: readonly string[]): string | undefined | null {
   const said = values.filter((value) => value !== "");
   return said.every((value) => value === said[0]) ? said[0] : null;

@@ -18,7 +18,7 @@ import { hostName } from "./target.ts";
 import { TRAFFIC_TOKEN_HEADERS } from "./visitor.ts";
 
 const DIAL_TIMEOUT_MS = 5_000;
-/** Idle time for envd and the node proxy: they are ours and keep idle connections for longer. */
+/** Idle time for envd and the node proxy, which belong to this platform and keep idle connections for longer. */
 const OURS_IDLE_MS = 30_000;
 /** Idle time for users' servers: many close a connection after five seconds. */
 const USER_IDLE_MS = 3_000;
@@ -26,7 +26,7 @@ const USER_IDLE_MS = 3_000;
 const DEFAULT_SERVER_NAME = "localhost";
 const MAX_PREPARED_PORTS = 64;
 
-/** What all requests to one port of one execution share. */
+/** The data that all requests to one port of one execution share. */
 export interface PreparedPort {
   readonly nextHops: readonly NextHop[];
   /** `Host` for the server, where the sandbox masks it. */

@@ -24,7 +24,7 @@ export function readVisitor(url: string, rawHeaders: readonly string[]): Visitor
   const trafficTokens: { header: string; value: string }[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? "";
-    // The names that matter have one of these lengths; most headers are passed over without a copy.
+    // The names that matter have one of these lengths; this skips most headers without a copy.
     if (name.length !== 4 && name.length !== 14 && name.length !== 16 && name.length !== 24) continue;
     const value = rawHeaders[at + 1] ?? "";
     const lower = name.toLowerCase();

@@ -36,7 +36,7 @@ export function checkProxy(
   checkCredential(password, field("password"));
 }
 
-/** Undefined unless it is a DNS name or an IPv4 address, and a port. */
+/** Undefined unless the text is a DNS name or an IPv4 address, with a port. */
 export function readEndpoint(address: string): Endpoint | undefined {
   const [host = "", port = "", ...rest] = address.trim().split(":");
   if (rest.length > 0 || !/^\d{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535) return undefined;
@@ -44,14 +44,15 @@ export function readEndpoint(address: string): Endpoint | undefined {
   return known === undefined ? undefined : { host: known, port: Number(port) };
 }
 
-/** `SVC_EGRESS_PROXY_ALLOW` → ranges; ConfigError for what is none. */
+/** The ranges of `SVC_EGRESS_PROXY_ALLOW`; ConfigError for an entry that is not an IPv4 CIDR range. */
 export function readAllowed(text: string): readonly Range[] {
   const parts = text.split(",").map((part) => part.trim());
   return parts
     .filter((part) => part !== "")
     .map((part) => {
       const range = readCidr(part) === undefined ? undefined : parseRange(part);
-      if (range === undefined) throw new ConfigError([`SVC_EGRESS_PROXY_ALLOW: ${quoted(part)} is no IPv4 CIDR range`]);
+      if (range === undefined)
+        throw new ConfigError([`SVC_EGRESS_PROXY_ALLOW: ${quoted(part)} is not an IPv4 CIDR range`]);
       return range;
     });
 }

@@ -8,7 +8,7 @@ interface Apart {
   readonly proxyPassword: string | undefined;
 }
 
-/** The options without the password, and the password. */
+/** Splits the options into those without the password and the password. */
 export function apart(network: NetworkOptions | undefined): Apart {
   if (!network?.egressProxy) return { network, proxyPassword: undefined };
   const { password: proxyPassword, ...egressProxy } = network.egressProxy;

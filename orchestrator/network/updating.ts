@@ -58,7 +58,7 @@ export interface NetworkUpdatingDeps {
   readonly patienceMs: number;
 }
 
-/** The change as it is sealed beside the options. Without `wanted`, the node gets the options of the record. */
+/** The change as it is sealed beside the options. Without `wish`, the node gets the options of the record. */
 interface Change {
   readonly executionId: string;
   readonly wish?: NetworkWish;
@@ -142,7 +142,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
       await store.networks.replaceChange(record, null);
     } else if (change.wish === undefined) await putBack(record);
     else await settle(record, change.wish, { patienceMs: 0, repeated: true });
-    deps.log.warn({ sandboxId: id }, "finished a change of network options that was cut short");
+    deps.log.warn({ sandboxId: id }, "finished an interrupted change of network options");
   }
 
   function seal(id: string, change: Change): string {

@@ -26,7 +26,7 @@ export interface ReportsDeps {
   readonly grace: Grace;
   readonly now: () => number;
   readonly log: Log;
-  /** For the metrics. */
+  /** Counts repairs for the metrics. */
   observe(repair: "stop" | "lost" | "end_at" | "paused_by_node" | "delete_snapshot", count: number): void;
 }
 
@@ -66,7 +66,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     );
   }
 
-  /** Logs only: the sandbox may still boot from its disk, and its next resume reports it to the owner. */
+  /** Only logs missing snapshots: a sandbox may still boot from its disk, and its next resume tells the owner. */
   async function missSnapshots({ node: { nodeId }, snapshots }: Heartbeat): Promise<void> {
     if (deps.now() - (checkedAt.get(nodeId) ?? 0) < SNAPSHOT_CHECK_MS) return;
     checkedAt.set(nodeId, deps.now());
@@ -127,9 +127,10 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   };
 }
 
-/** A node speaks for itself only; AppError `forbidden`. */
+/** AppError `forbidden` when a node reports about another node. */
 function itself(nodeId: string, caller: string): void {
-  if (nodeId !== caller) throw new AppError("forbidden", "the node token is another node's");
+  if (nodeId !== caller)
+    throw new AppError("forbidden", `the token belongs to node '${caller}', not to node '${nodeId}'`);
 }
 
 function reasonOf({ reason }: ExitReport): EndReason {

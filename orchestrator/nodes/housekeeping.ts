@@ -34,7 +34,7 @@ const FORGET_EVERY_MS = 3_600_000;
 
 /** Pause before a failed repair is tried again. */
 const RETRY_MS = 15_000;
-/** How long repairs of an unreachable node are put behind the others. */
+/** Delay of the repairs on an unreachable node, so that the others come first. */
 const ABSENT_MS = 1_000;
 /** Longest time of a fork or snapshot. */
 const SNAPSHOT_LEFT_MS = 1_800_000;
@@ -45,8 +45,8 @@ type Repairs = Pick<
 >;
 
 /**
- * Finishes each transition whose deadline has passed, because no process works on it any more. Where a sandbox could be
- * lost, its node is asked again or the transition is undone; abandoned creates and kills are completed as ends. Then it
+ * Finishes each transition whose deadline has passed, because no process works on it any more. Where the sandbox could
+ * be lost, it asks the node again or undoes the transition; it completes abandoned creates and kills as ends. Then it
  * finishes changes of network options.
  */
 export async function finishAbandoned(deps: Repairs): Promise<void> {
@@ -87,7 +87,7 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
 
   async function loseSilentNodes(): Promise<void> {
     for (const { id, lastHeardAt } of deps.nodes.list()) {
-      // The node was not silent while this orchestrator was down.
+      // Silence counts from this orchestrator's start: no report could arrive while it was down.
       const silentSince = Math.max(lastHeardAt, startedAt);
       if (deps.now() - silentSince < deps.nodeLostMs) continue;
       for (const record of await deps.store.sandboxes.onNode(id)) {

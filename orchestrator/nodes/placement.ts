@@ -39,12 +39,12 @@ export type Choice =
   | { readonly is: "connecting" }
   | { readonly is: "none"; readonly reason: string };
 
-/** Nodes compared; with more, all orchestrators would choose the same one. */
+/** Number of random nodes compared: with more, all orchestrators would choose the same node. */
 const SAMPLE = 3;
 /** Weight of the measured load beside the promised load. */
 const BUSY_WEIGHT = 0.5;
 
-/** Best of a few random ones: spreads load without agreement between replicas. `random` in [0, 1). */
+/** Chooses the best of a few random nodes, which spreads load without agreement between replicas. `random` in [0, 1). */
 export function choose(
   candidates: readonly Candidate[],
   demand: Demand,
@@ -95,7 +95,9 @@ function hasRoom(node: Candidate, demand: Demand, policy: PlacementPolicy): bool
 
 function whyFull(nodes: readonly Candidate[]): string {
   const counted = nodes.every((node) => node.sandboxCount >= node.maxSandboxes);
-  return counted ? "every node runs as many sandboxes as it may" : "no node has the CPU and memory left";
+  if (!counted) return "no node has the CPU and memory left";
+  const limits = [...new Set(nodes.map((node) => node.maxSandboxes))].join(" or ");
+  return `every node is at its limit of ${limits} sandboxes`;
 }
 
 function sample<T>(items: readonly T[], count: number, random: () => number): T[] {

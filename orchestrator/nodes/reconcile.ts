@@ -47,7 +47,7 @@ export interface Plan {
 
 export const noSuspicions: Suspicions = { orphans: new Map(), missing: new Map(), strays: new Map() };
 
-/** Boot times that differ by less than this count as equal: nodes measure them differently. */
+/** End times that differ by no more than this count as equal: nodes count them by their own clock since boot. */
 const END_TOLERANCE_MS = 1_000;
 
 export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: number): Plan {
@@ -58,7 +58,7 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
   for (const execution of sides.reported) {
     const record = records.get(execution.sandboxId);
     if (record === undefined) {
-      // No record: another replica may be writing it, so it is not stopped at once.
+      // No record: another replica may be writing it, so the execution is not stopped at once.
       const since = before.orphans.get(execution.executionId) ?? now;
       orphans.set(execution.executionId, since);
       if (now - since >= grace.orphanMs) stop.push(execution.executionId);
@@ -76,7 +76,7 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
   const lost: SandboxRecord[] = [];
   for (const record of sides.records) {
     if (record.nodeId !== sides.nodeId || record.state !== "running" || reported.has(record.executionId)) continue;
-    // The report may have been made before a start that it does not mention had ended.
+    // The node may have made the report before the start of this execution had ended.
     const since = before.missing.get(record.executionId) ?? now;
     missing.set(record.executionId, since);
     if (now - since >= grace.missingMs) lost.push(record);
@@ -102,7 +102,7 @@ function reconcileSnapshots(sides: Sides, before: Suspicions, grace: Grace, now:
     // A sandbox in transition: its snapshot is not judged before the transition ends.
     else if (own && !isOver(record) && !live.has(stored.executionId)) continue;
     else {
-      // Another replica may be writing the record, so it is not deleted at once.
+      // Another replica may be writing the record, so the snapshot is not deleted at once.
       const since = before.strays.get(stored.snapshotId) ?? now;
       strays.set(stored.snapshotId, since);
       if (now - since >= grace.orphanMs) deleteSnapshots.push(stored.snapshotId);

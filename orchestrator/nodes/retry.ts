@@ -1,15 +1,15 @@
 /**
- * The one policy by which a call to a node is repeated: what a node's error says about the call, whether the same call is
- * made again, how long to wait before, and until when. Callers repeat only calls that name what they do by an id of the
- * record, so that the node finds the work of the first call when the second arrives.
+ * The one policy for repeating calls to nodes: what an error says about the call, whether to make the same call again,
+ * how long to wait before, and until when. Callers repeat only calls that carry an id of the record, so that the node
+ * recognises the work of the first call when the second one arrives.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, type ErrorCode } from "../../shared/http/errors.ts";
 
 /**
- * `silence`: no answer, so the call may have been carried out. `busy`: the node has no room and began nothing. `not now`:
- * the agent is starting, stopping or being replaced. `broken`: an error of the agent's own. `refusal`: its last word.
+ * `silence`: no answer, so the node may have carried the call out. `busy`: the node has no room and began nothing. `not
+ * now`: the agent is starting, stopping or being replaced. `broken`: a fault of the agent. `refusal`: its final answer.
  */
 type Verdict = "silence" | "busy" | "not now" | "broken" | "refusal";
 
@@ -31,12 +31,12 @@ interface Backoff {
   readonly longestMs: number;
 }
 
-/** Between calls to a node that does not answer. */
+/** Waits between calls to a node that does not answer. */
 const SILENT: Backoff = { firstMs: 100, longestMs: 2_000 };
-/** Between calls to nodes that have no room at the moment: starts take about so long. */
+/** Waits between calls to nodes that have no room at the moment: a start takes about this long. */
 const BUSY: Backoff = { firstMs: 100, longestMs: 100 };
 
-/** A fifth of the full wait to all of it, so that callers who failed together do not call again together. */
+/** A random part of the full wait, at least a fifth, so that callers that failed together do not call again together. */
 export function backoffMs(failures: number, { firstMs, longestMs }: Backoff, random: () => number): number {
   return Math.min(longestMs, firstMs * 2 ** failures) * (0.2 + 0.8 * random());
 }
@@ -50,15 +50,15 @@ export interface RetryOptions {
   readonly random: () => number;
   /** No call begins later than this after the first. Each call has a time limit of its own. */
   readonly patienceMs: number;
-  /** The same call was made before, and its answer was lost: what is found now may be the work of that one. */
+  /** The same call was made before and its answer was lost, so the node may have done the work already. */
   readonly repeated?: boolean;
   /** `wait`: no other node can do it, so a busy one is called again. */
   readonly whenBusy?: "refuse" | "wait";
 }
 
 /**
- * Whether an error leaves it open what the node did, and whether the same call is made again. After a lost answer (`unsure`)
- * a node that says no more than that it is busy or broken has not looked whether the work is done already.
+ * Decides whether an error leaves open what the node did, and whether to make the same call again. After a lost answer
+ * (`unsure`) a node that only reports that it is busy or broken has not checked whether the work is done already.
  */
 export function judge(
   error: AppError,
@@ -70,7 +70,7 @@ export function judge(
   return { repeat: open || (verdict === "busy" && whenBusy === "wait"), unsure: open };
 }
 
-/** The node's answer or its refusal; AppError `node_unreachable` when it is not known what the node did. */
+/** The node's answer or its refusal; AppError `node_unreachable` when the outcome on the node is unknown. */
 export async function callAgain<T>(call: () => Promise<T>, options: RetryOptions): Promise<T> {
   const { now, random, patienceMs, repeated = false, whenBusy = "refuse" } = options;
   const until = now() + patienceMs;

@@ -10,7 +10,7 @@ export interface Pools {
   replaced(formerIds: Iterable<string>, build: Build): void;
   /** Forgets builds that no sandbox can start from any more. */
   gone(buildIds: readonly string[]): void;
-  /** What that node should keep warm, given the number of nodes that share the load. */
+  /** The containers that the node should keep warm, given the number of nodes that share the load. */
   targets(nodeId: string, nodes: number): PoolTarget[];
 }
 
@@ -21,14 +21,14 @@ export interface PoolsDeps {
   readonly now: () => number;
 }
 
-/** Starts within this span are kept warm for the next burst. */
+/** Span of a burst: nodes keep as many containers warm as sandboxes started within one. */
 const BURST_MS = 10_000;
 /** Older starts do not count. */
 const MEMORY_MS = 300_000;
 /** Builds with fewer starts in that time get no warm container. */
 const LEAST_USES = 3;
 
-/** Enough for the largest possible pool. */
+/** Most start times remembered for a build: enough for the largest possible pool. */
 const REMEMBERED = 256;
 
 interface Demand {

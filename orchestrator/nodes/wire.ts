@@ -58,7 +58,7 @@ interface StartRepairs extends Repaired {
   readonly metrics: Metrics;
 }
 
-/** Starts the periodic repairs; returns the handlers of the nodes' reports, which make the others. */
+/** Starts the periodic repairs; returns the handlers of the nodes' reports, which make the other repairs. */
 export function startRepairs({ config, now, log, teardown }: Base, parts: StartRepairs) {
   const { store, sandboxes } = parts;
   const housekeeping = startHousekeeping({

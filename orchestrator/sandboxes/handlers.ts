@@ -52,7 +52,7 @@ type Served = Omit<Handlers<typeof sandboxApi, Project>, "metricsOfMany" | "metr
 
 const ENDED: readonly SandboxState[] = ["killing", "gone"];
 
-/** API defaults. */
+/** Timeouts of a create request that names none. */
 const DEFAULT_TIMEOUT_S = 300;
 const DEFAULT_TIMEOUT_V1_S = 15;
 
@@ -197,7 +197,7 @@ function originOf({ kind, id, snapshotId, memory }: Build): { readonly origin?: 
   return from === undefined ? {} : { origin: { is: "snapshot", snapshotId: from, memory } };
 }
 
-/** What a connect restores; undefined: as the sandbox's creation said. */
+/** Whether a connect restores memory; undefined: as the create request asked. */
 function memoryOf({ memory, onResume }: { readonly memory?: boolean; readonly onResume?: "restore" | "reboot" }) {
   if (onResume === undefined) return memory;
   const restores = onResume === "restore";

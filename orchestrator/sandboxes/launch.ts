@@ -13,7 +13,7 @@ import type { Routes } from "../routing-table.ts";
 import type { NewSandbox, SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 
-/** What to start, without what the launch decides. */
+/** The sandbox to start, without the fields that the launch decides. */
 interface LaunchRequest {
   readonly sandbox: Omit<NewSandbox, "executionId" | "nodeId" | "startedAt" | "endAt" | "deadlineAt">;
   /** The start request without the end, which is set when a node is asked. */
@@ -37,7 +37,7 @@ export interface LaunchDeps {
   readonly placementTimeoutMs: number;
   /** Asks a node to end an execution, in any state. */
   end(nodeId: string, executionId: string): Promise<void>;
-  /** For the metrics. */
+  /** Counts the outcome for the metrics. */
   observe(outcome: { readonly warm: boolean; readonly seconds: number } | { readonly failed: ErrorCode }): void;
 }
 
@@ -83,7 +83,8 @@ async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: 
   } catch (reason) {
     if (execution !== undefined) {
       const { executionId, nodeId } = execution;
-      // The record first, so that nothing is shown as running; the request to the node is repeated until it answers.
+      // The record first, so that the API shows nothing as running. A node that misses the request to end the
+      // execution reports it, and reconciliation ends it then.
       await deps.store.move({
         id,
         to: "gone",

@@ -47,7 +47,7 @@ export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
   };
 }
 
-/** The schema checks that it is above zero; the limit is the project's. */
+/** Checks the project's limit; the schema has checked that the timeout is above zero. */
 export function checkTimeout(seconds: number, maxHours: number): void {
   if (seconds > maxHours * 3600) {
     throw new AppError("bad_request", `Timeout cannot be greater than ${maxHours} hours`);
@@ -68,7 +68,7 @@ function checkLifecycle(body: CreateBody): void {
       throw new AppError("bad_request", "body field 'autoPauseMemory' false cannot be combined with autoResume");
     }
   }
-  // Traffic must not cost a sandbox its memory: only a caller's explicit request does.
+  // Traffic must not cost a sandbox its memory: only a caller's explicit request may.
   if (body.onResume === "reboot" && body.autoResume?.enabled === true) {
     throw new AppError("bad_request", "body field 'onResume' 'reboot' cannot be combined with autoResume");
   }

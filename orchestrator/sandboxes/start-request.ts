@@ -1,4 +1,4 @@
-/** The request by which a node resumes or forks a sandbox: made from the record, with what the create said. Pure. */
+/** Makes the request by which a node resumes or forks a sandbox, from the record with the options of the create. Pure. */
 
 import type { Origin, StartBody } from "../../shared/agent-api/routes.ts";
 import { envdToken } from "../../shared/ids.ts";
@@ -26,7 +26,7 @@ export interface StartFacts {
   readonly envs: Readonly<Record<string, string>>;
   /** The egress proxy's password, in clear. */
   readonly proxyPassword: string | undefined;
-  /** The build that the record names; undefined: deleted since, and the sandbox keeps the settings it has. */
+  /** The build that the record names. Undefined: the build was deleted, and the sandbox keeps the settings it has. */
   readonly build: Pick<Build, "image" | "defaultUser" | "defaultWorkdir"> | undefined;
   readonly origin?: Origin;
 }

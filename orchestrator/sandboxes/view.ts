@@ -1,4 +1,4 @@
-/** Converts a record to what the API shows. Pure. */
+/** Converts a sandbox record to the bodies that the API answers. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { ListedSandbox, Sandbox, SandboxDetail } from "../../shared/api/sandbox-shapes.ts";
@@ -13,7 +13,7 @@ export interface ViewDeps {
   readonly domain: string | null;
 }
 
-/** Required by the wire and deprecated: a constant. */
+/** The deprecated field `clientID`, which the contract still requires: a constant. */
 const CLIENT_ID = "6532622b";
 
 export function toSandbox(record: SandboxRecord, { seed, domain }: ViewDeps): Sandbox {

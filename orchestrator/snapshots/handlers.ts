@@ -1,4 +1,4 @@
-/** Handlers of snapshots: made from running sandboxes, listed; template-changes.ts deletes them. */
+/** Handlers that make snapshots from running sandboxes and list them; `templates/changes.ts` deletes them. */
 
 import type { snapshotApi } from "../../shared/api/snapshots.ts";
 import type { Handlers } from "../../shared/http/contract.ts";

@@ -19,12 +19,12 @@ export interface OpenedDatabase {
 }
 
 /**
- * Opens the store and brings its schema up to date, alone among all processes that do so.
+ * Opens the store and brings its schema up to date, while no other process does so.
  * @param place path of the SQLite file, or a `postgresql://` URL
  */
 export async function openDatabase(place: string, sealing: Seal): Promise<OpenedDatabase> {
   const { dialect, alone, forgetRemoved } = openDialect(place);
-  // A list to look in may be empty; PostgreSQL has no text for that.
+  // PostgreSQL has no syntax for `in` with an empty list, so the plugin replaces it.
   const database = new Kysely<Tables>({ dialect, plugins: [emptyLists] });
   const migrator = new Migrator({ db: database, provider: migrations(sealing) });
   const { error, results } = await alone(() => migrator.migrateToLatest());
@@ -55,7 +55,7 @@ type OpenedDialect = ReturnType<typeof openSqlite>;
 
 /** @param place as of `openDatabase` */
 export function openDialect(place: string): OpenedDialect {
-  // PostgreSQL's connection holds its own lock, and its files are the server's to clean.
+  // PostgreSQL's connection holds its own lock, and the server cleans its files itself.
   if (/^postgres(ql)?:\/\//.test(place)) {
     return { ...openPostgres(place), alone: (work) => work(), forgetRemoved: () => undefined };
   }

@@ -72,7 +72,7 @@ function lockedPool(pool: Pool): PostgresPool {
   };
 }
 
-/** Held until the connection ends, for any reason. */
+/** Takes the advisory lock, which the connection holds until it ends for any reason. */
 async function lock(client: PoolClient): Promise<void> {
   const before = Date.now();
   for (;;) {

@@ -1,4 +1,4 @@
-/** Projects (teams): the only SQL on them. */
+/** SQL on projects, which the API calls teams. */
 
 import { newProjectId, newUuid } from "../../shared/ids.ts";
 import type { Database, ProjectRow } from "./tables.ts";

@@ -66,7 +66,7 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
       });
     },
 
-    /** An event that changes no state. */
+    /** Adds an event without a move. */
     async addEvent(record: SandboxRecord, event: NewEvent): Promise<void> {
       await db.transaction().execute((session) => events.add(session, event.type, record, event.data));
     },

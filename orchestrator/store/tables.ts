@@ -78,7 +78,7 @@ export interface BuildRow {
   readonly with_access: number;
   /** `BuildSettings`, sealed: what its sandboxes start with. */
   readonly settings: string | null;
-  /** The build below it. */
+  /** The build that this one is based on. */
   readonly parent_build_id: string | null;
   /** Checkpoint on its node, copied by sandboxes of a template with memory. */
   readonly snapshot_id: string | null;
@@ -87,7 +87,7 @@ export interface BuildRow {
   readonly deadline_at: number | null;
   /** The node has confirmed the start request. */
   readonly accepted: number;
-  /** Entries of the node's log that were read. */
+  /** Number of entries of the node's log that were read. */
   readonly log_offset: number;
   /** Length of its stored log; at the limit further entries are dropped. */
   readonly log_characters: number;

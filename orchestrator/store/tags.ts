@@ -1,4 +1,4 @@
-/** Tags: which build a template's name and tag resolve to. The only SQL that moves them. */
+/** Lists, assigns and deletes tags: the build that a template's name and tag resolve to. `snapshots.ts` tags snapshots. */
 
 import type { Database, Session } from "./tables.ts";
 
@@ -28,7 +28,7 @@ export function tagStore(db: Database, now: () => number) {
       await db.transaction().execute((session) => assign(session, { templateId, buildId, tags, at: now() }));
     },
 
-    /** Deletes all of them or none. Returns the first that does not exist, or undefined when all were deleted. */
+    /** Deletes all tags or none. Returns the first tag that does not exist, or undefined when all were deleted. */
     async remove(templateId: string, tags: readonly string[]): Promise<string | undefined> {
       return db.transaction().execute(async (session) => {
         const rows = await session

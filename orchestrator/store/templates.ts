@@ -1,4 +1,4 @@
-/** Templates, their builds, aliases and tags. The only SQL on them. */
+/** SQL on templates with their builds, aliases and tags; `builds/`, `snapshots.ts` and `tags.ts` write these tables too. */
 
 import { newTemplateId, newUuid } from "../../shared/ids.ts";
 import { type Build, toBuild } from "./builds/record.ts";
@@ -40,7 +40,7 @@ export function templateStore(db: Database, now: () => number) {
       return row === undefined ? undefined : toTemplate(row);
     },
 
-    /** Looked up in each namespace in turn. */
+    /** Looks the alias up in each namespace in turn. */
     async findByAlias(alias: string, namespaces: readonly string[]): Promise<Template | undefined> {
       const rows = await db
         .selectFrom("template_aliases")
@@ -133,7 +133,7 @@ export function templateStore(db: Database, now: () => number) {
         .execute();
     },
 
-    /** The promoted template `alias` points to a ready build of exactly this image; made or renewed where it does not. */
+    /** Makes sure that the promoted template `alias` has a ready build of exactly this image, and returns that build. */
     async seed(alias: string, base: BaseImage): Promise<Build> {
       return db.transaction().execute(async (session) => {
         const templateId = await promoted(session, alias, now());

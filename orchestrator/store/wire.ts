@@ -1,4 +1,4 @@
-/** Opens the store, with the base template in it. */
+/** Opens the store and makes sure that it has the base template. */
 
 import type { Seal } from "../../shared/program/seal.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";

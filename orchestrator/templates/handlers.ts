@@ -1,4 +1,4 @@
-/** Handlers that read templates; builds.ts and build-requests.ts make them. */
+/** Handlers that read templates; the handlers in `builds/` make them. */
 
 import {
   type Template as ShownTemplate,
@@ -53,7 +53,7 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
   }
 
   async function allShown(some: readonly Template[]): Promise<ShownTemplate[]> {
-    // Undefined: deleted after it was listed.
+    // Undefined: the template was deleted after it was listed.
     return (await Promise.all(some.map(shown))).filter((template) => template !== undefined);
   }
 

@@ -17,9 +17,9 @@ export interface Resolved {
 export interface TemplateNames {
   /** AppError `template_not_found`, also for another project's private template. */
   resolve(project: Project, reference: string): Promise<Resolved>;
-  /** Undefined: unknown, or private and not the project's. */
+  /** Undefined: the template is unknown, or another project's private one. */
   find(project: Project, reference: TemplateReference): Promise<Template | undefined>;
-  /** Of any owner. */
+  /** As `find`, but for templates of any owner. */
   findAny(project: Project, reference: TemplateReference): Promise<Template | undefined>;
 }
 

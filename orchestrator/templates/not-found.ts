@@ -1,16 +1,16 @@
-/** An unknown template, in words that lead on: how to list templates, and how to make one. Pure. */
+/** The refusal for an unknown template; it says how to list templates and how to make one. Pure. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import { parseTemplateReference } from "./reference.ts";
 
-/** AppError `template_not_found`. The same for a template that is another project's: it says nothing about those. */
+/** AppError `template_not_found`, with equal words for another project's template: it reveals nothing about those. */
 export function noTemplate(reference: string): AppError {
   const message = `template '${reference}' not found: list templates with 'npx @e2b/cli template list' or GET /templates`;
   const make = creation(reference);
   return new AppError("template_not_found", make === undefined ? message : `${message}; ${make}`);
 }
 
-/** Only for what can be the name of a template of the caller's own. */
+/** How to make the template; undefined when the reference names another namespace. */
 function creation(text: string): string | undefined {
   const { namespace, name } = parseTemplateReference(text);
   if (namespace !== undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Templates for those who may change them: their owners. For all others they do not exist, or are refused. */
+/** Finds templates and builds for their owner, who may change them. For all other projects they do not exist. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Build } from "../store/builds/record.ts";

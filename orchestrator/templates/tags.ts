@@ -1,4 +1,4 @@
-/** Handlers of tags. */
+/** Handlers that assign, delete and list the tags of a template. */
 
 import type { tagApi } from "../../shared/api/templates.ts";
 import type { Handlers } from "../../shared/http/contract.ts";

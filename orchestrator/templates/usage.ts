@@ -1,8 +1,8 @@
-/** Counts uses of templates in memory and writes them periodically, so that a start does not wait for it. */
+/** Counts uses of templates in memory and writes them periodically, so that a start does not wait for the database. */
 
 export interface Spawns {
   count(templateId: string): void;
-  /** Writes the counts; counts that cannot be written stay for the next time. */
+  /** Writes the counts. A count that cannot be written stays for the next time, and the error is thrown. */
   flush(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** What the API says of itself: the description for programs, the page to read, and what its bare address is. */
+/** Serves the API's documents: the OpenAPI description, the reference page, and the answer of the bare address. */
 
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { publicApi } from "../../../shared/api/public.ts";

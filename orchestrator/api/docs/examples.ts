@@ -2,7 +2,7 @@
 
 import type { Operation } from "../../../shared/http/openapi.ts";
 
-/** What the examples read of a JSON Schema. */
+/** The keywords of a JSON Schema that the examples are made from. */
 interface ExampleSchema {
   readonly type?: unknown;
   readonly format?: unknown;
@@ -11,7 +11,7 @@ interface ExampleSchema {
   readonly const?: unknown;
   readonly default?: unknown;
   readonly minimum?: unknown;
-  /** Where nothing general fits: the schema brings its own. */
+  /** The schema's own examples; the first one is used before any other keyword. */
   readonly examples?: readonly unknown[];
   readonly anyOf?: readonly ExampleSchema[];
   readonly items?: ExampleSchema;
@@ -20,10 +20,10 @@ interface ExampleSchema {
   readonly additionalProperties?: ExampleSchema | boolean;
 }
 
-/** `request`: what must be given, and what has an example of its own. `answer`: everything. */
+/** `request`: required fields, and fields with an example of their own. `answer`: all fields. */
 type Extent = "request" | "answer";
 
-/** A command for a shell that has read `.svc/env`; parts of the path are variables of the shell. */
+/** A curl command for a shell that has read `.svc/env`; path parameters are shell variables. */
 export function curlOf(method: string, path: string, operation: Operation): string {
   const body = operation.requestBody;
   const schema = body === undefined ? undefined : (Object.values(body.content)[0]?.schema as ExampleSchema | undefined);
@@ -37,7 +37,7 @@ export function curlOf(method: string, path: string, operation: Operation): stri
   return lines.join(" \\\n  ");
 }
 
-/** Of the first success that has a body; undefined when none has. */
+/** An example of the first successful answer that has a body; undefined when none has. */
 export function answerOf({ responses }: Operation): unknown {
   for (const [status, { content }] of Object.entries(responses)) {
     const schema = content?.["application/json"]?.schema;
@@ -88,7 +88,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   uuid: "3f0c1a52-6d7b-4c1e-9a55-0b8f2d1c7e90",
 };
 
-/** The field's own name in words, or what else its pattern allows. */
+/** An example text: the field's name in words, in a form that the pattern allows. */
 function textOf({ format, pattern }: ExampleSchema, name: string): string {
   if (typeof format === "string" && FORMATS[format] !== undefined) return FORMATS[format];
   const words = name.replaceAll(/([a-z0-9])([A-Z])/g, "$1-$2").toLowerCase();

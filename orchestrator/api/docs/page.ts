@@ -1,4 +1,4 @@
-/** The API description as a web page, made from the OpenAPI document: no scripts, nothing loaded. Pure. */
+/** The API description as a web page, made from the OpenAPI document, without scripts or external resources. Pure. */
 
 import { createHash } from "node:crypto";
 import type { OpenApi, Operation, Parameter } from "../../../shared/http/openapi.ts";
@@ -34,7 +34,7 @@ ${sections.join("\n")}</main></body></html>
   return { html, contentSecurityPolicy: POLICY };
 }
 
-/** What a browser gets at the bare address. Its links are relative: a proxy may put a path in front. */
+/** The page at the API's bare address. Its links are relative, because a proxy may put a path in front. */
 export function rootPage({ info }: OpenApi): Page {
   const html = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
@@ -51,7 +51,7 @@ function entry({ path, method, operation }: { path: string; method: string; oper
     missing ? ' <span class="flag">not implemented: answers 501</span>' : ""
   }`;
   const body = operation.requestBody;
-  // Open, so that a browser's search finds what is in it.
+  // The element is open, so that a browser's search finds its content.
   return `<details open id="${escape(operation.operationId)}"><summary><span class="method ${method.toLowerCase()}">${method}</span>
 <code>${escape(path)}</code> <span class="what">${escape(operation.summary)}</span>${flags}</summary>
 ${operation.description === undefined ? "" : `<p>${escape(operation.description)}</p>`}
@@ -194,5 +194,5 @@ table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:t
 @media(max-width:48rem){body{display:block}nav{position:static;height:auto;border:0}main{padding:1rem}th{white-space:normal}}
 `;
 
-/** Our own style, and nothing else. */
+/** The page's content security policy: its own style and nothing else. */
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'; frame-ancestors 'none'`;

@@ -1,4 +1,4 @@
-/** Checks whether bytes begin a tar archive, plain or gzip: a first look, the node checks again. Pure. */
+/** Checks whether bytes begin a tar archive, plain or gzip. This is a first check; the node checks again. Pure. */
 
 import { constants, gunzipSync } from "node:zlib";
 
@@ -8,7 +8,7 @@ export type ArchiveKind = "tar" | "tar.gz";
 export const HEAD_BYTES = 65_536;
 
 const BLOCK = 512;
-/** Position of the checksum field in a tar header; it counts as blanks. */
+/** Position of the checksum field in a tar header; the checksum counts its own field as blanks. */
 const SUM_AT = 148;
 const SUM_LENGTH = 8;
 

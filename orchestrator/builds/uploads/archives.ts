@@ -30,7 +30,7 @@ export interface Archives {
   list(): Promise<StoredArchive[]>;
   remove(templateId: string, hash: string): Promise<void>;
   removeTemplate(templateId: string): Promise<void>;
-  /** Removes the files of interrupted uploads that are older than that. */
+  /** Removes the files of interrupted uploads that are older than `before`. */
   sweepUnfinished(before: number): Promise<void>;
 }
 
@@ -46,13 +46,14 @@ const TEMPLATE = /^[a-z0-9]{1,64}$/;
 const UNFINISHED = ".upload-";
 
 export function openArchives(directory: string): Archives {
-  // A second check: both values come from validated routes and rows.
+  // A second check before the values become a path: both come from validated routes and rows.
   function folder(templateId: string): string {
-    if (!TEMPLATE.test(templateId)) throw new AppError("bad_request", "not a template id");
+    if (!TEMPLATE.test(templateId))
+      throw new AppError("bad_request", `'${templateId.slice(0, 64)}' is not a template id`);
     return join(directory, templateId);
   }
   function path(templateId: string, hash: string): string {
-    if (!HASH.test(hash)) throw new AppError("bad_request", "not a hash of files");
+    if (!HASH.test(hash)) throw new AppError("bad_request", `'${hash.slice(0, 64)}' is not a hash of files`);
     return join(folder(templateId), hash);
   }
 

@@ -16,7 +16,7 @@ export interface FileRoutesDeps {
   readonly maxBytes: number;
   /** False: the template was deleted after the URL was signed. */
   readonly isTemplate: (id: string) => Promise<boolean>;
-  /** Whether that node has a build of the template that copies from these files. */
+  /** Whether the node has a build of the template that copies from these files. */
   readonly isBuilding: (place: UploadPlace & { readonly nodeId: string }) => Promise<boolean>;
 }
 
@@ -25,7 +25,7 @@ interface Params {
   readonly hash: string;
 }
 
-/** What `auth.node` reads of a node's download. */
+/** The description of a node's download that `auth.node` needs. */
 const DOWNLOAD = {
   method: "GET",
   path: "/internal/templates/{templateId}/files/{hash}",
@@ -45,7 +45,7 @@ export function addFileRoutes(server: FastifyInstance, deps: FileRoutesDeps): vo
     return reply.type("application/octet-stream").header("content-length", found.bytes).send(found.stream);
   });
 
-  // A context of its own: only here does a body of any type stay a stream.
+  // A fastify context of its own, because only here a body of any type stays a stream.
   void server.register((uploads, _options, done) => {
     uploads.removeAllContentTypeParsers();
     uploads.addContentTypeParser("*", (_request, body, parsed) => parsed(null, body));

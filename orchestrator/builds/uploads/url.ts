@@ -31,6 +31,6 @@ export function checkUploadUrl(
     written !== undefined &&
     typeof signature === "string" &&
     sameSecret(signature, uploadSignature(seed, { ...place, expiresAt: written }));
-  if (!signed) throw new AppError("forbidden", "the upload URL is not one of this service");
+  if (!signed) throw new AppError("forbidden", "the upload URL was not signed by this platform: ask for another one");
   if (written * 1000 < now) throw new AppError("forbidden", "the upload URL has expired: ask for another one");
 }

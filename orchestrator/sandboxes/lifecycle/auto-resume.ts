@@ -44,7 +44,7 @@ export interface AutoResumingDeps {
   readonly timeoutMs: number;
 }
 
-/** Shortest life of a sandbox that traffic resumed [REF]. */
+/** Shortest timeout of a sandbox that traffic resumed, as in the hosted service. */
 const LEAST_SECONDS = 300;
 /** How long the list of paused sandboxes is cached, so that wrong signatures do not read the table each time. */
 const PAUSED_FRESH_MS = 1_000;
@@ -152,7 +152,10 @@ async function within(
   }
 }
 
-/** By its policy, and only where no memory would be lost: a snapshot without memory needs an explicit connect. */
+/**
+ * Whether traffic may resume the sandbox: its policy allows it, and no memory would be lost. A snapshot without memory
+ * needs an explicit connect.
+ */
 export function mayAutoResume(
   record: Pick<SandboxRecord, "state" | "autoResume" | "snapshot" | "pendingSnapshot" | "resumption">,
 ): boolean {

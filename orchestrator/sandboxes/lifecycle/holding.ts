@@ -36,7 +36,7 @@ export function createHolding({ store, routes, log }: HoldingDeps): Holding {
         const record = current.get(executionId);
         if (record === undefined || record.nodeId !== nodeId) continue;
         if (is) after.add(executionId);
-        // Also when nothing changed: a new route does not know of the hold.
+        // Also when nothing changed: a route that was added since does not have the hold.
         if (is || was) routes.hold(sandboxId, executionId, is);
         if (is === was) continue;
         log.warn(

@@ -36,7 +36,7 @@ export interface EndingDeps {
   readonly stopTimeoutMs: number;
   /** How long a kill waits for a pause or snapshot under way. */
   readonly snapshotTimeoutMs: number;
-  /** For the metrics. */
+  /** Counts the end for the metrics. */
   observe(reason: EndReason): void;
 }
 
@@ -55,7 +55,7 @@ export function createEnding(deps: EndingDeps): Ending {
   async function finish(record: SandboxRecord, reason: string): Promise<void> {
     await routes.remove(record.id, record.executionId, "killed");
     await end(record.nodeId, record.executionId);
-    // The execution before its snapshot: a running sandbox must not lose the files below it.
+    // The execution first, then its snapshots: a running sandbox must not lose the files below it.
     for (const snapshot of [record.snapshot, record.pendingSnapshot]) {
       if (snapshot !== undefined) await deps.snapshots.remove(record.nodeId, snapshot.id);
     }

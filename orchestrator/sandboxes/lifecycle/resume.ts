@@ -128,7 +128,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
   async function start(record: SandboxRecord, by: ResumeAsk | undefined): Promise<Done> {
     const { id, resumption, snapshot } = record;
     if (resumption === undefined || snapshot === undefined) {
-      throw new AppError("internal", `sandbox ${id} is being resumed from nothing`);
+      throw new AppError("internal", `sandbox ${id} is being resumed without a snapshot`);
     }
     underWay.set(id, resumption.memory && snapshot.memory);
     try {

@@ -13,7 +13,7 @@ import { shown } from "./paused.ts";
 export interface Lifetime {
   /** Extends a running sandbox to at least `seconds` from now. */
   connect(project: Project, id: string, seconds: number): Promise<SandboxRecord>;
-  /** 0: expires now. */
+  /** Sets the end to `seconds` from now; 0 expires the sandbox at once. */
   set(project: Project, id: string, seconds: number): Promise<void>;
   refresh(project: Project, id: string, seconds: number | undefined): Promise<void>;
 }
@@ -27,7 +27,7 @@ export interface LifetimeDeps {
   readonly maxHours: (project: Project) => number;
 }
 
-/** Shorter refreshes are raised to this [REF]. */
+/** Shorter refreshes are raised to this, as in the hosted service. */
 const LEAST_REFRESH_S = 15;
 
 export function createLifetime(deps: LifetimeDeps): Lifetime {
@@ -47,7 +47,7 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
   function changed(record: SandboxRecord): void {
     deps.expiry.soon(record.endAt);
     // The node acts on its own copy only while the orchestrator is away; its next report repairs a missed change.
-    deps.background.run("tell node the end", async () => {
+    deps.background.run("send end to node", async () => {
       const { executionId, nodeId, endAt } = record;
       await deps.nodes
         .agent(nodeId)

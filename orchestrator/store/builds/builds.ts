@@ -25,7 +25,7 @@ export interface StartedBuild {
   readonly parentBuildId: string | undefined;
   readonly diskSizeMB: number;
   readonly files: readonly string[];
-  /** Of the queue, unix milliseconds. */
+  /** End of the longest wait in the queue, unix milliseconds. */
   readonly deadlineAt: number;
 }
 
@@ -77,7 +77,7 @@ export function buildStore(db: Database, now: () => number) {
   }
 
   return {
-    /** A build that waits for its start, of the template of that name; made when there is none. Undefined: a snapshot's. */
+    /** Adds a waiting build to the named template, which is made when missing. Undefined: the name is a snapshot's. */
     async request(ask: NewBuild): Promise<{ readonly template: Template; readonly build: Build } | undefined> {
       return db.transaction().execute(async (session) => {
         const at = now();
@@ -111,7 +111,7 @@ export function buildStore(db: Database, now: () => number) {
 
     /**
      * waiting → building, into the queue. Builds under way that would get one of its tags fail in the same transaction:
-     * it supersedes them. Undefined: it did not wait.
+     * the new build supersedes them. Undefined: the build was not waiting.
      */
     async start(started: StartedBuild): Promise<{ readonly build: Build; readonly superseded: Build[] } | undefined> {
       return db.transaction().execute(async (session) => {
@@ -170,13 +170,13 @@ export function buildStore(db: Database, now: () => number) {
       return rows.map((row) => ({ ...toBuild(row), projectId: row.project_id ?? "" }));
     },
 
-    /** Sealed; undefined when it is over or never started. */
+    /** The sealed start request. Undefined: the build is over or never started. */
     async body(id: string): Promise<string | undefined> {
       const row = await db.selectFrom("builds").select("body").where("id", "=", id).executeTakeFirst();
       return row?.body ?? undefined;
     },
 
-    /** From the queue to a node, before that is asked. False: it is not in the queue any more. */
+    /** Gives a queued build to a node, before the node is asked. False: the build is no longer in the queue. */
     async place(id: string, nodeId: string, deadlineAt: number): Promise<boolean> {
       return changed(
         db
@@ -188,7 +188,7 @@ export function buildStore(db: Database, now: () => number) {
       );
     },
 
-    /** Back into the queue: its node has refused it. */
+    /** Puts a build that its node refused back into the queue. */
     async unplace(id: string, nodeId: string, deadlineAt: number): Promise<boolean> {
       return changed(
         db
@@ -211,7 +211,7 @@ export function buildStore(db: Database, now: () => number) {
       );
     },
 
-    /** Entries of the node's log from `offset`. False: it is over, or somebody else has read them. */
+    /** Appends the node's log entries from `offset`. False: the build is over, or another reader has stored them. */
     async log(id: string, offset: number, entries: readonly BuildLogEntry[]): Promise<boolean> {
       return db.transaction().execute(async (session) => {
         const own = await changed(
@@ -227,7 +227,10 @@ export function buildStore(db: Database, now: () => number) {
       });
     },
 
-    /** building → ready, and its tags move to it. The builds they named; undefined: it was over, or is gone. */
+    /**
+     * building → ready, and its tags move to it. `former`: the builds that the tags named before. Undefined: the build
+     * was over, or is deleted.
+     */
     async finish(
       id: string,
       made: MadeBuild,

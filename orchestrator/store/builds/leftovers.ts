@@ -1,12 +1,12 @@
-/** Unused builds, what they leave on nodes, and which archives are still needed. The only SQL on those. */
+/** SQL on unused builds, on the removal of builds from their nodes, and on the archives that builds still need. */
 
 import type { Database, Session } from "../tables.ts";
 import { type Build, toBuild } from "./record.ts";
 
 export interface KeepUntil {
-  /** Builds that ended before, unix milliseconds. */
+  /** Applies to builds that ended before this time, unix milliseconds. */
   readonly ended: number;
-  /** Builds that were requested before and never started. */
+  /** Applies to builds that were requested before this time and never started. */
   readonly requested: number;
 }
 
@@ -44,7 +44,7 @@ export function buildLeftovers(db: Database, now: () => number) {
       });
     },
 
-    /** A deleted template with all its builds; undefined: sandboxes that are not over were started from it. */
+    /** Deletes a template and returns its builds. Undefined: sandboxes that are not over were started from it. */
     async dropTemplate(templateId: string): Promise<Build[] | undefined> {
       return db.transaction().execute(async (session) => {
         const used = await session
@@ -78,12 +78,12 @@ export function buildLeftovers(db: Database, now: () => number) {
       return rows.map((row) => ({ buildId: row.build_id, nodeId: row.node_id }));
     },
 
-    /** The node confirmed the removal, or will never do so. */
+    /** Drops a removal that the node has confirmed, or will never confirm. */
     async removed(buildId: string): Promise<void> {
       await db.deleteFrom("build_removals").where("build_id", "=", buildId).execute();
     },
 
-    /** Drops removals that were not confirmed for so long: their nodes are not coming back. */
+    /** Drops unconfirmed removals that are older than `before`: their nodes are not coming back. */
     async forgetRemovals(before: number): Promise<void> {
       await db.deleteFrom("build_removals").where("created_at", "<=", before).execute();
     },

@@ -1,4 +1,4 @@
-/** The template that a build of a name is of: the known one, else a new one under that name. */
+/** Finds the template that a build names, or makes a new one under that name. */
 
 import { newTemplateId } from "../../../shared/ids.ts";
 import type { Session, TemplateRow } from "../tables.ts";
@@ -14,7 +14,7 @@ export async function templateNamed(session: Session, ask: TemplateName, at: num
   return (await named(session, ask)) ?? (await create(session, ask, at));
 }
 
-/** Names before ids, as everywhere. */
+/** An alias takes precedence over an id, as in every look-up of a template. */
 async function named(session: Session, { projectId, namespace, name }: TemplateName): Promise<TemplateRow | undefined> {
   const known = await session
     .selectFrom("template_aliases")

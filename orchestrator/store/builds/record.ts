@@ -1,4 +1,4 @@
-/** A build as the rest of the program sees it, out of its row. */
+/** The record of a build, and its conversion from a database row. */
 
 import type { BuildRow } from "../tables.ts";
 
@@ -21,22 +21,22 @@ export interface Build {
   readonly nodeId: string | undefined;
   readonly memory: boolean;
   readonly sourceSandboxId: string | undefined;
-  /** Of a template: those it gets once it is ready. */
+  /** Tags that a template's build gets once it is ready. */
   readonly wantedTags: readonly string[];
-  /** `BuildSettings`, sealed (build-settings.ts). */
+  /** `BuildSettings`, sealed (builds/settings.ts). */
   readonly sealedSettings: string | undefined;
   readonly parentBuildId: string | undefined;
-  /** Of a template taken with its start command running: what sandboxes start as copies of, on its node. */
+  /** Checkpoint of a template whose start command runs: sandboxes start as copies of it, on the build's node. */
   readonly snapshotId: string | undefined;
   readonly startedAt: number | undefined;
   readonly deadlineAt: number | undefined;
-  /** Needs credentials that are in memory only. */
+  /** The build needs registry credentials, which are in memory only. */
   readonly withAccess: boolean;
-  /** Its node has said that it has it. */
+  /** The node has confirmed the start request. */
   readonly accepted: boolean;
-  /** Entries of the node's log that have been read. */
+  /** Number of entries of the node's log that have been read. */
   readonly logOffset: number;
-  /** Why it failed. */
+  /** The reason why the build failed. */
   readonly reason: { readonly message: string; readonly step: string | undefined } | undefined;
 }
 

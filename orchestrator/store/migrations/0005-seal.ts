@@ -3,7 +3,7 @@
 import { type Kysely, type Migration, sql } from "kysely";
 import { isSealed, type Seal } from "../../../shared/program/seal.ts";
 
-/** Sealed with the context that sandbox-record.ts opens them with. */
+/** Seals them in the context in which `store/sandboxes/record.ts` opens them. */
 export function sealNetworks(sealing: Seal): Migration {
   return {
     async up(db: Kysely<unknown>) {

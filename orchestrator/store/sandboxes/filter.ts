@@ -1,4 +1,4 @@
-/** Which sandboxes a list or a count is about, as a condition of SQL. */
+/** Converts the filter of a list or count of sandboxes to an SQL condition. */
 
 import type { ExpressionBuilder } from "kysely";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
@@ -10,7 +10,7 @@ export interface SandboxFilter {
   readonly metadata?: ReadonlyMap<string, string>;
   readonly startedAfter?: number;
   readonly templateId?: string;
-  /** Also those that are being resumed, which read `paused` until they run. */
+  /** Includes sandboxes that are being resumed, which the API shows as `paused` until they run. */
   readonly resuming?: boolean;
 }
 

@@ -2,7 +2,7 @@
 
 import type { Database } from "../tables.ts";
 
-/** Below the smallest limit of variables in one statement. */
+/** Variables in one statement: fewer than the smallest limit of both databases. */
 const CHUNK = 500;
 
 export type PausedSandboxStore = ReturnType<typeof pausedSandboxStore>;

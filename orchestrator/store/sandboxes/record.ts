@@ -57,7 +57,7 @@ interface Snapshot {
 /** The request of a resume, so that it can be finished after a crash. */
 export interface Resumption {
   readonly memory: boolean;
-  /** Timeout from the moment it runs. */
+  /** Timeout in seconds, from the moment when the sandbox runs. */
   readonly seconds: number;
 }
 
@@ -103,7 +103,7 @@ function networkContext(id: string): string {
   return `${id} network`;
 }
 
-/** A new sandbox is `starting`. */
+/** The row of a new sandbox, in state `starting`. */
 export function toRow(sandbox: NewSandbox, sealing: Seal): Record<keyof SandboxRow, string | number | null> {
   return {
     id: sandbox.id,

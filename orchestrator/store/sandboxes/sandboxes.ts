@@ -1,4 +1,4 @@
-/** The only SQL on sandboxes. A state changes by one statement that checks and writes. */
+/** SQL on sandboxes; the only file that changes their state, by one statement that checks and writes. */
 
 import { sql } from "kysely";
 import type { Seal } from "../../../shared/program/seal.ts";
@@ -7,7 +7,7 @@ import type { Database, SandboxRow, Session } from "../tables.ts";
 import { matches, type SandboxFilter } from "./filter.ts";
 import { type MoveSet, type NewSandbox, type SandboxRecord, toColumns, toRecord, toRow } from "./record.ts";
 
-/** The condition of a move beyond the state: which life of the id, that it is really over, that there is room for it. */
+/** Conditions of a move beyond the state: the execution, its node, its end, its snapshot, the project's limit. */
 export interface MoveIf {
   readonly executionId?: string;
   readonly nodeId?: string;
@@ -16,7 +16,7 @@ export interface MoveIf {
   readonly snapshotId?: string;
   /** The project has fewer sandboxes running. Part of the statement, so that a burst cannot exceed the limit. */
   readonly limit?: number;
-  /** Narrower than what the table of moves allows. */
+  /** The states to move from, where the table of moves allows more. */
   readonly from?: readonly SandboxState[];
 }
 
@@ -25,7 +25,7 @@ export interface Position {
   readonly id: string;
 }
 
-/** What counts as running for a project's limit. */
+/** The states that count as running for a project's limit. */
 const LIVE: readonly SandboxState[] = ["starting", "running", "pausing", "snapshotting", "killing"];
 
 const IN_TRANSITION: readonly SandboxState[] = ["starting", "pausing", "snapshotting", "killing"];
@@ -55,7 +55,7 @@ export function sandboxStore(db: Database, sealing: Seal) {
       return (await db.selectFrom("sandboxes").select("envs").where("id", "=", id).executeTakeFirst())?.envs;
     },
 
-    /** The record after the move, or undefined: it was not in a state the table lets move there, or `when` failed. */
+    /** The record after the move. Undefined: the table allows no such move from its state, or `when` does not hold. */
     async move(
       session: Session,
       move: { readonly id: string; readonly to: SandboxState; readonly when?: MoveIf; readonly set?: MoveSet },
@@ -144,7 +144,7 @@ export function sandboxStore(db: Database, sealing: Seal) {
       return new Map(rows.map(({ state, count }) => [state, Number(count)]));
     },
 
-    /** Running and past their end, oldest first. */
+    /** Running sandboxes whose end has passed, oldest first. */
     async expired(now: number, limit: number): Promise<SandboxRecord[]> {
       const rows = await db
         .selectFrom("sandboxes")
@@ -157,7 +157,7 @@ export function sandboxStore(db: Database, sealing: Seal) {
       return rows.map((row) => toRecord(row, sealing));
     },
 
-    /** In a transition that should have ended before `deadline`, the longest overdue first. */
+    /** Sandboxes in a transition that should have ended before `deadline`, the longest overdue first. */
     async stuck(deadline: number, limit: number): Promise<SandboxRecord[]> {
       const rows = await db
         .selectFrom("sandboxes")
@@ -175,7 +175,7 @@ export function sandboxStore(db: Database, sealing: Seal) {
       await db.updateTable("sandboxes").set({ deadline_at: 0 }).where("state", "in", IN_TRANSITION).execute();
     },
 
-    /** A repair that could not be made is tried again then, after the others. */
+    /** Sets the next try of a repair that failed to `deadlineAt`, after the other repairs. */
     async postpone(id: string, executionId: string, deadlineAt: number): Promise<void> {
       await db
         .updateTable("sandboxes")

@@ -187,5 +187,6 @@ test("an upload URL is good for its place, until it expires, and not otherwise",
     [place, { expires: query.expires }],
     [place, {}],
   ] as const;
-  for (const [where, given] of wrong) expect(() => checkUploadUrl(where, given, key)).toThrow("not one of this");
+  for (const [where, given] of wrong)
+    expect(() => checkUploadUrl(where, given, key)).toThrow("was not signed by this platform");
 });

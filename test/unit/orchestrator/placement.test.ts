@@ -56,7 +56,7 @@ describe("why there is no node", () => {
       "full of sandboxes",
       [node({ sandboxCount: 100 })],
       demand(),
-      { is: "full", reason: "every node runs as many sandboxes as it may" },
+      { is: "full", reason: "every node is at its limit of 100 sandboxes" },
     ],
     [
       "never reported",
