@@ -73,7 +73,7 @@ export async function checkpoint(sandbox: Sandbox, capture: Capture, deps: Check
       },
       afterwards: async () => {
         if ((await deps.files.links(snapshotId)) !== undefined) {
-          // The disk was copied beside the dump, before or after that gave names to open files: the copy needs them.
+          // The disk was copied during the dump, which gives names to open files: the copy needs these names.
           await containers.removeImage(image);
           await containers.commit(container.id, image, snapshotId);
           await clearLinks(container, snapshotId, deps);
