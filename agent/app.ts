@@ -1,4 +1,4 @@
-/** Wires the agent: firewall first, then what runs, proxies last. */
+/** Wires the agent: first the firewall, then the sandboxes that still run, last the API, the proxy and the loops. */
 
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -219,7 +219,7 @@ async function startSandboxes(config: AgentConfig, deps: AgentDeps, parts: Base 
     headers: { authorization: `Bearer ${config.nodeToken}` },
   });
   teardown.add("orchestrator connection", () => orchestrator.close());
-  // Those of templates are the builds' own; the others belong to records of the orchestrator.
+  // Snapshots of templates belong to their builds; the orchestrator has a record of every other one.
   const reported = () => snapshots.list().filter(({ executionId }) => stores.builds.get(executionId) === undefined);
   teardown.add("report", () => report.stop());
   report.begin({
