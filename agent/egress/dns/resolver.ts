@@ -17,7 +17,7 @@ import type { Upstream } from "./upstreams.ts";
 
 /** Largest question over TCP; real ones are a few hundred bytes. */
 const LONGEST_QUESTION_BYTES = 4_096;
-/** Limits of a connection. Arriving bytes do not extend them: a question sent slowly has no more time than one never sent. */
+/** Limits of a connection. Bytes do not extend them: a question sent slowly has no more time than one never sent. */
 const TCP_LIMITS = {
   /** From the start, or from the last answer, until the next question is whole. */
   questionMs: 10_000,

@@ -15,7 +15,7 @@ export interface TableWatch {
   readonly isOwn: (pid: number) => boolean;
 }
 
-/** Calls `onTouched` at the start, at each foreign change, and when it may have missed one. Returns a function that stops. */
+/** Calls `onTouched` at the start, at each foreign change, and when it may have missed one. Returns the stop function. */
 export function watchTable({ network, program, isOwn }: TableWatch, onTouched: () => void): () => void {
   const state = { stopped: false, child: undefined as ChildProcess | undefined };
 
