@@ -1,4 +1,4 @@
-/** Wires the agent: firewall first, then what runs, proxies last. */
+/** Wires the agent: first the firewall, then the sandboxes that still run, last the API, the proxy and the loops. */
 
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";

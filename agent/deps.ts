@@ -47,7 +47,7 @@ export interface AgentDeps {
   readonly caFor: CaFor;
   readonly lockPath: string;
   readonly databasePath: string;
-  /** Of tests: how long a restore may take. */
+  /** For tests: the time limit of a restore. */
   readonly restoreLimitMs?: number | undefined;
   /** Seals secrets in the database; makes its key when there is none. */
   readonly sealing: () => Seal;

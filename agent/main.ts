@@ -41,7 +41,7 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
   }
 }
 
-// What no schema can say, in the words and with the exit code of the others.
+// Checks what no schema can express. The error has the form and the exit code of every other wrong setting.
 function checkSubnet({ networkName, subnet }: AgentConfig): void {
   try {
     planNetwork(networkName, subnet);
@@ -50,7 +50,7 @@ function checkSubnet({ networkName, subnet }: AgentConfig): void {
   }
 }
 
-/** Beside a running agent: only looks. */
+/** Lists garbage without removing it, so that it may run beside an agent. */
 async function showGarbage(
   { nodeId, buildCacheMb }: AgentConfig,
   { databasePath, sealing, ...deps }: AgentDeps,

@@ -1,6 +1,6 @@
 /**
- * `npm run build`: each program becomes one file in dist/, with what cannot be bundled beside it, so that dist/ runs
- * without this checkout. `npm run build -- envd` builds only the named ones.
+ * `npm run build`: bundles each program to one file in dist/, with the parts that cannot be bundled beside it, so that
+ * dist/ runs without this checkout. `npm run build -- envd` builds only the named programs.
  */
 
 import { execFileSync } from "node:child_process";
@@ -14,14 +14,14 @@ const root = join(import.meta.dirname, "..");
 const { values, positionals: asked } = parseArgs({ options: { to: { type: "string" } }, allowPositionals: true });
 const dist = resolve(values.to ?? join(root, "dist"));
 
-// Native addons and what they need at run time; everything else is bundled.
+// Native addons and the packages that they need at run time; all other packages are bundled.
 const addons = ["better-sqlite3", "bindings", "file-uri-to-path"];
 const addonFiles = /^([^/]+\.js|package\.json|lib\/.*\.js|build\/Release\/better_sqlite3\.node)$/;
 // Optional accelerators of ssh2, which dockerode brings for Docker daemons reached over ssh: it does without them.
 // The native client of pg, which is used only where it is asked for.
 const absent = ["cpu-features", "./crypto/build/Release/sshcrypto.node", "pg-native"];
 
-/** Of the checkout; a copy without its history has none. */
+/** The commit of the checkout; a copy without its history has none. */
 function commit(): string {
   try {
     return execFileSync("git", ["rev-parse", "HEAD"], {
@@ -42,7 +42,7 @@ const common: BuildOptions = {
   logLevel: "warning",
 };
 
-/** An ES module; packages in CommonJS find `require` and their own place as they expect. */
+/** Makes an ES module, in which packages in CommonJS find `require` and their own path as they expect. */
 async function bundleProgram(name: string, folder = name): Promise<void> {
   await build({
     ...common,
@@ -77,7 +77,7 @@ function copyAddons(): void {
   }
 }
 
-/** CommonJS and without a source map: it is loaded at every start of a sandbox, over a read-only mount. */
+/** CommonJS without a source map, because every start of a sandbox loads it over a read-only mount. */
 async function bundleEnvd(): Promise<void> {
   const directory = join(dist, "envd");
   mkdirSync(directory, { recursive: true });
@@ -105,7 +105,7 @@ async function bundleAgent(): Promise<void> {
   compile("agent/network", "svc-table-watch");
 }
 
-/** Beside it what makes its sockets and takes its rights away, before Node begins. */
+/** Builds the egress process, and `svc-egress`, which makes its sockets and takes its rights away before Node starts. */
 async function bundleEgress(): Promise<void> {
   await bundleProgram("egress", "agent/egress");
   compile("agent/egress/launch", "svc-egress", "filter");

@@ -1,6 +1,6 @@
 /**
- * `npm run dev`: the control plane and the edge in one process on fakes, no Docker needed; restarts when a file changes.
- * Sandboxes are created, listed and killed for real, but nothing runs in them. The key is always the same, and so are the
+ * `npm run dev`: runs the control plane and the edge in one process on fakes, without Docker; restarts when a file changes.
+ * Sandboxes can be created, listed and killed, but no program runs in them. The key is always the same, and so are the
  * ports while they are free: a shell with the printed settings works over restarts, also beside a running platform.
  */
 
@@ -8,7 +8,7 @@ import { hashApiKey } from "../shared/ids.ts";
 import { startCluster } from "../test/support/cluster.ts";
 import { freePorts } from "./lib/free-ports.ts";
 
-/** Opens nothing but this cluster of fakes on 127.0.0.1. */
+/** A fixed key, which gives access only to this cluster of fakes on 127.0.0.1. */
 const KEY = `e2b_${"de0".repeat(13)}d`;
 
 const [apiPort = 0, edgePort = 0] = await freePorts([3000, 3002]);

@@ -1,4 +1,4 @@
-// A first sandbox, from outside: create, run a program, print what it said, kill.
+// A first sandbox, with the public SDK: creates it, runs a program, prints the program's output, kills it.
 // Reads E2B_API_URL, E2B_SANDBOX_URL and E2B_API_KEY; exit status 1 when anything fails.
 import { Sandbox } from "e2b";
 

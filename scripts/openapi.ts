@@ -1,4 +1,4 @@
-/** Writes shared/openapi.json from the contract; `--check` only says whether it is fresh. */
+/** Writes shared/openapi.json from the contract; `--check` only compares, and fails if the file is stale. */
 
 import { readFile, writeFile } from "node:fs/promises";
 import { publicApi } from "../shared/api/public.ts";

@@ -1,4 +1,4 @@
-/** What the programs call themselves. */
+/** Version and commit of the programs, and the interface version of envd. */
 
 export const VERSION = "0.1.0";
 

@@ -12,7 +12,7 @@ export interface InstrumentSources {
   readonly nodeId: string;
   readonly running: () => number;
   readonly starting: () => number;
-  /** Running ones that stand still for want of disk. */
+  /** Running sandboxes that the agent holds because the disk is short. */
   readonly held: () => number;
   readonly disks: DiskReserve["seen"];
   readonly stored: Admission["used"];
@@ -54,7 +54,7 @@ export function createInstruments(sources: InstrumentSources): Instruments {
     one.set({ state: "running" }, sources.running());
     one.set({ state: "starting" }, sources.starting());
   });
-  gauge("svc_sandboxes_held", "Running sandboxes that the disk reserve holds still", [], (one) =>
+  gauge("svc_sandboxes_held", "Running sandboxes that the agent holds because the disk is short", [], (one) =>
     one.set(sources.held()),
   );
   const ofDisks = (name: string, help: string, read: (disk: Watched) => number) =>
@@ -62,11 +62,11 @@ export function createInstruments(sources: InstrumentSources): Instruments {
       for (const [disk, seen] of Object.entries(sources.disks() ?? {})) one.set({ disk }, read(seen));
     });
   ofDisks("svc_disk_free_bytes", "Free bytes of the disk, as seen last", ({ space }) => space.freeBytes);
-  ofDisks("svc_disk_reserve_bytes", "Bytes of it that sandboxes must leave free", ({ reserve }) => reserve.bytes);
+  ofDisks("svc_disk_reserve_bytes", "Bytes of the disk that sandboxes must leave free", ({ reserve }) => reserve.bytes);
   gauge("svc_snapshot_stored_bytes", "Memory and disks of snapshots and paused sandboxes", [], (one) =>
     one.set(sources.stored().storedBytes),
   );
-  gauge("svc_snapshot_quota_bytes", "What those may take; 0: no quota", [], (one) =>
+  gauge("svc_snapshot_quota_bytes", "Quota of stored snapshots in bytes; 0: no quota", [], (one) =>
     one.set(sources.stored().quotaBytes),
   );
   gauge("svc_pool_size", "Warm containers by build", ["build", "state"], (one) => {
@@ -98,9 +98,12 @@ export function createInstruments(sources: InstrumentSources): Instruments {
   const counter = (name: string, help: string, labelNames: string[] = []) =>
     new Counter({ name, help, labelNames, registers });
   const failures = counter("svc_sandbox_create_failures_total", "Starts that failed");
-  const claims = counter("svc_pool_claims_total", "Starts by whether the pool had one", ["result"]);
+  const claims = counter("svc_pool_claims_total", "Starts, by whether the pool had a container", ["result"]);
   const exits = counter("svc_sandbox_exits_total", "Sandboxes that ended by themselves", ["reason"]);
-  const repairs = counter("svc_firewall_repairs_total", "Times the firewall had to be put back");
+  const repairs = counter(
+    "svc_firewall_repairs_total",
+    "Times the agent restored its firewall after another program changed it",
+  );
 
   return {
     contentType: registry.contentType,

@@ -12,21 +12,21 @@ import type { Instruments } from "./prometheus.ts";
 import { type ApiDeps, addOperatorRoutes, handlers, type OperatorDeps, orchestratorOnly } from "./server.ts";
 import { createStartGate } from "./start-gate.ts";
 
-/** Of the process's descriptors; the node proxy in the same process takes two for a request. */
+/** Share of the process's descriptors for API connections; the node proxy in the same process needs two per request. */
 const API_SHARE = 1 / 8;
 
 export interface StartApiDeps extends ApiDeps {
   readonly instruments: Instruments;
   readonly config: AgentConfig;
   readonly checks: OperatorDeps["checks"];
-  /** For tests: files that the process may have open. Absent: what the kernel allows it. */
+  /** For tests: the limit of open files. Absent: the kernel's limit for this process. */
   readonly descriptors?: number;
   readonly log: Log;
 }
 
 export interface Api {
   readonly url: string;
-  /** Lets requests in: its address must be known before the first report, and the rest is made after that. */
+  /** Lets requests in. The server listens earlier, because the first report names its address. */
   open(): void;
 }
 

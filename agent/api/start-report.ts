@@ -40,7 +40,7 @@ export function startReport(deps: StartReportDeps, teardown: Teardown): void {
     headers: { authorization: `Bearer ${config.nodeToken}` },
   });
   teardown.add("orchestrator connection", () => orchestrator.close());
-  // The builder owns the snapshots of templates; all others belong to records of the orchestrator.
+  // Snapshots of templates belong to their builds; the orchestrator has a record of every other one.
   const reported = () => snapshots.list().filter(({ executionId }) => stores.builds.get(executionId) === undefined);
   teardown.add("report", () => report.stop());
   report.begin({

@@ -11,14 +11,14 @@ import { type BuildContainer, buildContainerId } from "./steps/build-container.t
 
 export interface TakeBuildSnapshotDeps extends Omit<CheckpointDeps, "diskBytes"> {
   readonly store: Pick<BuildStore, "intendSnapshot">;
-  /** This node can store memory. */
+  /** Whether this node can store memory. */
   readonly capable: () => boolean;
   readonly admission: Pick<Admission, "admit" | "diskBytes">;
 }
 
 export function takeBuildSnapshot({ store, capable, admission, ...deps }: TakeBuildSnapshotDeps) {
   return async ({ container }: BuildContainer, { buildId, projectId }: SnapshotSource): Promise<SnapshotOutcome> => {
-    if (!capable()) return { why: "this node cannot" };
+    if (!capable()) return { why: "this node cannot store memory" };
     const snapshotId = randomUUID();
     const sandbox = {
       executionId: buildId,

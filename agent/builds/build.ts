@@ -35,7 +35,7 @@ export interface BuildDeps
 
 export interface SnapshotSource {
   readonly buildId: string;
-  /** Whose template it is. */
+  /** The project that owns the template. */
   readonly projectId: string | undefined;
 }
 
@@ -164,7 +164,7 @@ async function reuse(
     const key = plan[count - 1]?.key;
     if (key === undefined) return { count: 0, image: undefined };
     const image = await layers.use(key);
-    // Its image is gone, so its row is deleted: try the next best.
+    // `use` has deleted the row of a layer whose image is gone: try the layer below.
     if (image !== undefined) return { count, image };
   }
 }

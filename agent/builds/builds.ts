@@ -38,7 +38,7 @@ export interface Builds {
   drain(): Promise<void>;
 }
 
-const INTERRUPTED = "the build was interrupted: its node started anew";
+const INTERRUPTED = "the build was interrupted: its node was restarted";
 
 export function createBuilds(deps: BuildsDeps): Builds {
   const { store, build, discard, semaphore, now, log } = deps;
@@ -52,7 +52,7 @@ export function createBuilds(deps: BuildsDeps): Builds {
     const seconds = Math.round(body.limitMs / 1_000);
     const outOfTime = new AbortController();
     limit.addEventListener("abort", () =>
-      outOfTime.abort(new AppError("bad_request", `the build took longer than it may: ${seconds} s`)),
+      outOfTime.abort(new AppError("bad_request", `the build took longer than its limit of ${seconds} s`)),
     );
     const signal = anySignal(cancelled, outOfTime.signal);
     try {

@@ -9,7 +9,7 @@ import { join } from "node:path";
 export interface Annotations {
   /** Written after the container was created and before it is started. */
   joinNetwork(containerId: string, netnsPath: string): Promise<void>;
-  /** The next start restores this memory; lazily when a page server listens in `criuDirectory`. */
+  /** Makes the next start restore this memory; lazily when a page server listens in `criuDirectory`. */
   restore(containerId: string, images: string, lazy: boolean): Promise<void>;
   criuDirectory(containerId: string): string;
   remove(containerId: string): Promise<void>;

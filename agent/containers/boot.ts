@@ -80,7 +80,7 @@ async function start(
   await annotations.joinNetwork(id, slot.netnsPath);
   teardown.add("mark", () => annotations.remove(id));
 
-  // The address is pinned and everything denied before anything inside can send.
+  // Before a program inside can send, the firewall has pinned the address and denies all traffic.
   await containers.start(id);
   signal.throwIfAborted();
 
@@ -116,7 +116,7 @@ export async function envdAnswers(
   return { found, cgroup };
 }
 
-// A container that dies at once (an image for another processor, for one) must not cost the whole time limit.
+// A container that dies at once (for example of an image for another processor) must not cost the whole time limit.
 async function readyWhileAlive(
   cgroup: Pick<Cgroup, "alive">,
   ready: (signal: AbortSignal) => Promise<void>,

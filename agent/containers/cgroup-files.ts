@@ -7,7 +7,7 @@ export interface Usage {
   readonly memory: number;
   /** Bytes of file cache. */
   readonly cache: number;
-  /** Those of `cache` that are memory which processes share: the kernel cannot give them back. */
+  /** Bytes of `cache` that are memory shared by processes: the kernel cannot reclaim them. */
   readonly shared: number;
 }
 

@@ -51,7 +51,7 @@ export const openCgroup: OpenCgroup = (pid, containerId) => {
 type Group = Pick<Cgroup, "freeze" | "thaw" | "frozen" | "usage" | "processes">;
 
 function firstProcess(pid: number, containerId: string) {
-  // The right container, and no zombie: a zombie's cgroup can still be read, but everything inside is dead.
+  // Undefined for another container and for a zombie, whose cgroup can still be read although everything inside is dead.
   const memberships = (): string | undefined => {
     try {
       const text = read(`/proc/${pid}/cgroup`);

@@ -12,7 +12,7 @@ export interface ContainerSpec {
   readonly env: readonly string[];
   /** Directory on the host, mounted read-only at /svc. */
   readonly runtimeDirectory: string;
-  /** The only resolver in its resolv.conf. */
+  /** Address of the only resolver in the container's resolv.conf. */
   readonly resolver: string;
 }
 
@@ -68,7 +68,7 @@ export interface RegistryLogin {
 interface EngineFacts {
   readonly version: string;
   readonly storageDriver: string;
-  /** Docker can limit the size of a writable layer. */
+  /** Whether Docker can limit the size of a writable layer. */
   readonly diskLimit: boolean;
   readonly seccomp: boolean;
   readonly runcVersion: string;
@@ -96,7 +96,7 @@ export interface Containers {
   layers(image: string): Promise<number>;
   /** Directories of an image's layers on the host; none where the storage driver has no directories. */
   layerDirectories(image: string): Promise<readonly string[]>;
-  /** Makes the same image with one layer. */
+  /** Replaces the image by one with the same content in one layer. */
   flatten(image: string): Promise<void>;
   /** False while a container needs it. An unknown image counts as success. */
   removeImage(image: string): Promise<boolean>;

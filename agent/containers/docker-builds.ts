@@ -58,7 +58,7 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
 
     async load(archive, signal) {
       const stop = new AbortController();
-      // A partial archive must not look complete: the request to Docker is aborted.
+      // A partial archive must not look complete, so a fault of the archive aborts the request to Docker.
       archive.once("error", () => stop.abort());
       const log = createPullLog(() => undefined);
       try {

@@ -1,4 +1,4 @@
-/** Containers on Docker. Together with docker-images.ts the only file that imports dockerode. */
+/** Containers on Docker. Only this file, docker-images.ts and docker-builds.ts import dockerode. */
 
 import { readFile } from "node:fs/promises";
 import type { Readable } from "node:stream";
@@ -27,7 +27,7 @@ export function dockerContainers(options: DockerOptions): Containers {
   const unlimited = new Docker(engine);
   const mine = [`svc.node=${options.nodeId}`];
   const facts = once(() => readFacts(docker));
-  // Docker writes a container back that is renamed during its removal, and lists it as `removing` until a restart.
+  // Docker keeps a container that is renamed during its removal, and lists it as `removing` until Docker restarts.
   const mutex = createKeyedMutex();
   const sudo = perImage(async (image) => {
     const { Config } = await docker.getImage(image).inspect();
@@ -43,7 +43,7 @@ export function dockerContainers(options: DockerOptions): Containers {
         return container.id;
       } catch (cause) {
         if (statusOf(cause) === 404)
-          throw new AppError("template_not_found", "the node does not have the image", { cause });
+          throw new AppError("template_not_found", `the node does not have the image ${spec.build.image}`, { cause });
         throw new AppError("sandbox_create_failed", "the container could not be created", { cause });
       }
     },

@@ -1,7 +1,7 @@
 /** The system calls that a sandbox may make, grouped by purpose. Pure data. */
 
 /**
- * Left out on purpose: bpf, perf_event_open, userfaultfd, the keyrings, the mount family and
+ * Denied on purpose, as not listed: bpf, perf_event_open, userfaultfd, the keyrings, the mount family and
  * fsopen…, unshare, setns, pivot_root, chroot, mknod of devices (the capability is missing), kernel modules, kexec, reboot, swap,
  * open_by_handle_at, clocks, quotas, acct, syslog, I/O ports, io_uring, NUMA page moving, lookup_dcookie, vmsplice.
  */

@@ -33,14 +33,14 @@ const RESERVES_SPACE = 0x40305800;
 const FIRST_BIT = 8;
 const BITS = 32;
 
-/** Programs try these and fall back when the kernel lacks them; "not permitted" would end them. */
+/** Calls that programs try, and do without when the kernel lacks them; "not permitted" would end such programs. */
 const UNKNOWN_TO_US = [
   // The flags are behind a pointer, where a filter cannot see them: the C library falls back to clone.
   "clone3",
   "io_uring_setup",
   "io_uring_enter",
   "io_uring_register",
-  // A memory image does not hold them: what was restored would be less confined, or could not be dumped.
+  // A memory image does not hold their effects: a restored program would be less confined, or could not be dumped.
   "landlock_add_rule",
   "landlock_create_ruleset",
   "landlock_restrict_self",
@@ -66,7 +66,7 @@ export interface SeccompProfile {
   readonly syscalls: readonly Rule[];
 }
 
-/** Only the machine's own word size: 32-bit programs, with their second set of socket calls, do not run. */
+/** Allows the machine's own word size only: 32-bit programs, with their second set of socket calls, do not run. */
 export function seccompProfile(architecture: NodeJS.Architecture): SeccompProfile {
   return {
     defaultAction: "SCMP_ACT_ERRNO",
@@ -125,13 +125,13 @@ function otherFamilies(): Rule[] {
 }
 
 /**
- * Space on the disk is taken by writing only. A reservation of a terabyte takes milliseconds, which no watch of the
- * disk is fast enough for. Programs that ask for one go on without: the C library's posix_fallocate writes instead.
+ * Refuses to reserve space on the disk, so that only writing takes space. A reservation of a terabyte takes
+ * milliseconds, and no watch of the disk is that fast. The C library's posix_fallocate writes instead.
  */
 function reservations(): Rule[] {
   const mode = 1;
   const request = 1;
-  // A masked value has no "is not": one rule for each bit that would have to differ.
+  // seccomp cannot compare a masked value for "is not", so there is one rule for each bit that may differ.
   const others = Array.from({ length: BITS - FIRST_BIT }, (_, at): Rule => {
     const bit = 2 ** (FIRST_BIT + at);
     const isSet = Math.floor(RESERVES_SPACE / bit) % 2 === 1;

@@ -9,7 +9,7 @@ const MIB = 1024 ** 2;
 const WALK_LIMIT_MS = 2_000;
 
 export interface HostGrowth {
-  /** Bytes that a process has written to disks since it began, and those of its children that it has waited for. */
+  /** Bytes that a process and the children it has waited for have written to disks since they began. */
   readonly written: (pid: number) => number;
   /** Number of files in a directory tree; undefined when counting takes too long. */
   readonly countFiles: (directory: string) => Promise<number | undefined>;
@@ -23,7 +23,7 @@ export function hostGrowth(run: RunCommand): HostGrowth {
         const field = (name: string) => Number(new RegExp(`^${name}: (\\d+)$`, "m").exec(text)?.[1] ?? 0);
         return Math.max(0, field("write_bytes") - field("cancelled_write_bytes"));
       } catch {
-        // It has just ended.
+        // The process has just ended.
         return 0;
       }
     },
@@ -63,7 +63,7 @@ export function growerOf({ id, container, hold, end }: Holding, deps: GrowerDeps
     try {
       return read();
     } catch {
-      // Its cgroup is gone: it has just ended.
+      // The cgroup is gone: the container has just ended.
       return 0;
     }
   };

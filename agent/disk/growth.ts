@@ -4,13 +4,13 @@
 export interface Grower {
   /** Id of its execution or build. */
   readonly id: string;
-  /** Bytes that its processes have written since they began; unknown for some that have ended. */
+  /** Bytes that its processes have written since they began, without those of some that have ended. */
   written(): number;
   /** Microseconds of processor time since it began. */
   cpuUs(): number;
   /** Bytes of its disk as last measured. */
   usedBefore(): number | undefined;
-  /** Bytes beyond its disk size, as last measured; 0 when it is within. */
+  /** Bytes beyond its disk size, as last measured; 0 when its disk is within that size. */
   over(): number;
   /** Walks its disk; undefined when that takes too long. */
   used(): Promise<number | undefined>;
@@ -32,9 +32,9 @@ export interface Growth {
   /** Stores how much each has written so far. */
   look(growers: readonly Grower[]): void;
   /**
-   * The one to hold now; undefined when none can be found. Those beyond their disk size come first, then the one that has
-   * written most since the last check. Programs can end so that no counter has their writing: then disks are walked, and
-   * when that shows nothing and it is urgent, the one that used most processor time is taken.
+   * The writer to hold now; undefined when none can be found. Active writers beyond their disk size come first, then the
+   * one that has written most since the last check. Programs that have ended may be in no counter: then it walks the
+   * disks, and if that shows nothing and the shortage is urgent, chooses the one that used most processor time.
    */
   choose(growers: readonly Grower[], short: Short): Promise<Grower | undefined>;
 }
@@ -68,11 +68,11 @@ export function createGrowth(now: () => number): Growth {
       const before = state.disks.get(grower.id) ?? grower.usedBefore();
       const used = (await grower.used()) ?? before;
       if (used !== undefined) disks.set(grower.id, used);
-      // One that was never measured is known at the next check.
+      // A disk that was never measured can be compared at the next check.
       if (before !== undefined && used !== undefined) found.push([grower, used - before]);
     }
     state.disks = disks;
-    // From its end: with many disks it takes a while itself.
+    // The time counts from the end of the walk, which takes a while with many disks.
     state.walkedAt = now();
     return most(found, of === "inodes" ? LEAST_FILES : LEAST_BYTES);
   };
@@ -100,7 +100,7 @@ export function createGrowth(now: () => number): Growth {
   };
 }
 
-/** The one with the largest number, if that is large enough. */
+/** The grower with the largest number, if the number is large enough. */
 function most(of: readonly (readonly [Grower, number])[], least: number): Grower | undefined {
   const first = [...of].sort(([, a], [, b]) => b - a)[0];
   return first !== undefined && first[1] >= least ? first[0] : undefined;

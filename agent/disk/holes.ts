@@ -6,16 +6,16 @@ import { AppError } from "../../shared/http/errors.ts";
 const MIB = 1024 ** 2;
 /** Limit for one file. */
 const MOST_IN_A_FILE = 256 * MIB;
-/** Limit for all files together: many small ones equal a large one. */
+/** Limit for all files together: many files with small holes equal one with a large hole. */
 const MOST_IN_ALL = 1024 * MIB;
-/** The unused end of a file's last block, and content kept in an inode, are no holes. */
+/** Smaller differences are no holes: the unused end of a file's last block, or content kept in an inode. */
 const SMALLEST = 64 * 1024;
 const BLOCK = 512;
 const LIMIT_MS = 30_000;
 const SHOWN = 200;
 const NUL = "\0";
 
-/** What exceeds a limit. */
+/** A file whose holes exceed a limit. */
 export interface Hole {
   /** Path inside the sandbox: of the file, or of the largest one where many exceed the limit together. */
   readonly path: string;
@@ -34,8 +34,8 @@ export function createHoleSum() {
   const state = { inAll: 0, largest: undefined as Omit<Hole, "inAll"> | undefined, linked: new Set<string>() };
   return {
     /**
-     * One regular file. `inode` and `links`: a file with many names is copied once.
-     * Returns what exceeds a limit, once something does.
+     * Adds one regular file. A file with many names (`links` of one `inode`) counts once, because it is copied once.
+     * Returns the file that exceeds a limit, or the largest one when many do so together.
      */
     add(file: { size: number; blocks: number; inode: string; links: number; path: string }): Hole | undefined {
       const { size, blocks, inode, links, path } = file;

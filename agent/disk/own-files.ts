@@ -13,7 +13,7 @@ const NAMES = ["hosts", "resolv.conf", "hostname"] as const;
 const MOST_BYTES = 1024 ** 2;
 const BLOCK = 512;
 const EVERY_MS = 1_000;
-/** Containers checked in one round: all of a thousand within five rounds. */
+/** Containers checked in one round: five rounds check a thousand. */
 const PER_ROUND = 200;
 
 export interface OwnFilesDeps {
@@ -34,7 +34,10 @@ export function watchOwnFiles({ dataRoot, containers, log }: OwnFilesDeps): Loop
       for (const name of NAMES) {
         const outcome = await cutFile(join(root, "containers", id, name));
         if (outcome !== "small")
-          log.warn({ containerId: id, file: `/etc/${name}`, outcome }, "a file of Docker's in a sandbox is too large");
+          log.warn(
+            { containerId: id, file: `/etc/${name}`, outcome },
+            "a file that Docker mounts into a sandbox is larger than 1 MiB",
+          );
       }
     }
   });

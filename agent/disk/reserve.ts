@@ -1,6 +1,6 @@
 /**
- * Keeps a reserve of the node's disk free. When it is short, the sandbox that grows most is held (frozen, nothing lost)
- * and new work is refused; with room again it is released. One that is held for too long is ended.
+ * Keeps a reserve of the node's disk free. When the disk is short, it refuses new work and holds the sandbox that grows
+ * most (frozen, nothing lost). It releases held sandboxes when there is room again, and ends one held for too long.
  */
 
 import { AppError } from "../../shared/http/errors.ts";
@@ -25,7 +25,7 @@ const FIRST_LOOK_MS = 100;
 /** There must be room for this long before a sandbox is released. */
 const ROOM_FOR_MS = 5_000;
 const HELD_AT_MOST_MS = 300_000;
-/** Pause after one was ended, before the next: the disk of the first is freed meanwhile. */
+/** Pause between ends of held sandboxes: the disk of the first is freed meanwhile. */
 const BETWEEN_ENDS_MS = 30_000;
 
 export interface Held extends Grower {
@@ -48,7 +48,7 @@ export interface ReserveDeps {
 }
 
 interface HeldSources {
-  /** What may be held. */
+  /** The sandboxes and builds that may be held. */
   readonly growers: () => readonly Held[];
   /** The set of held executions has changed. */
   readonly onChange: () => void;
@@ -66,9 +66,9 @@ export interface DiskReserve {
   /** The disks and their reserves at the last check; undefined before the first. */
   seen(): { readonly snapshots: Watched; readonly sandboxes: Watched } | undefined;
   isHeld(id: string): boolean;
-  /** It is frozen already, by an agent before this one. */
+  /** Counts a sandbox as held that a former agent has frozen. */
   adopt(id: string): void;
-  /** Starts watching the disk; before that there counts as room. */
+  /** Starts to watch the disk; until then the reserve says that there is room. */
   begin(sources: HeldSources): void;
   /** Held sandboxes stay held: the next agent adopts them. */
   stop(): Promise<void>;
@@ -104,7 +104,7 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     sandboxes: undefined as Seen | undefined,
     snapshots: undefined as Seen | undefined,
     roomSince: undefined as number | undefined,
-    /** Free bytes when the last one was held. */
+    /** Free bytes or inodes when the last sandbox was held. */
     freeAtHold: Number.POSITIVE_INFINITY,
     endedAt: Number.NEGATIVE_INFINITY,
     looked: false,
@@ -133,7 +133,7 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     try {
       await work();
     } catch (error) {
-      log.warn({ err: error, id: grower.id }, "could not hold or release a sandbox, trying again");
+      log.warn({ err: error, id: grower.id }, "could not hold, release or end a sandbox, trying again");
     }
   };
 
@@ -147,7 +147,7 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     }
     state.looked = true;
     const free = level.of === "bytes" ? space.freeBytes : space.freeInodes;
-    // One at a time: whether it was the right one shows in the free space.
+    // Holds one sandbox at a time: the free space shows whether it was the right one.
     const grower = held.size > 0 && free >= state.freeAtHold ? undefined : await growth.choose(others, level);
     const chosen = others.find(({ id }) => id === grower?.id);
     if (chosen !== undefined) await hold(chosen, free);
@@ -189,7 +189,7 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     if (seen.level.is === "short" && before !== "short")
       log.warn(
         { ...seen.space, ...seen.reserve, directory: await dataRoot() },
-        "the node's disk is short: SVC_DISK_RESERVE_MB",
+        "the node's disk is short: less is free than SVC_DISK_RESERVE_MB keeps in reserve",
       );
     const there = new Set(growers().map(({ id }) => id));
     for (const id of held.keys()) if (!there.has(id)) held.delete(id);
@@ -230,7 +230,7 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
 function standsStill(): AppError {
   return new AppError(
     "no_space",
-    "the sandbox stands still: the node's disk was short and it grew most on it; try again",
+    "the sandbox is held: the node's disk was short and the sandbox grew most; try again",
   );
 }
 

@@ -10,9 +10,9 @@ const MOST_INODES_RESERVED = 100_000;
 const INODES_SHARE = 0.02;
 /** A held sandbox is released when this much more than the reserve is free, so that it is not held again at once. */
 const MARGIN = 1.1;
-/** Below this the agent begins to count who writes how much. */
+/** Below this multiple of the reserve the agent begins to count what each sandbox writes. */
 const NEAR = 2;
-/** Below this share of the reserve a sandbox is held even without certainty that it is the one that grows. */
+/** Below this share of the reserve the agent holds a sandbox even if it is not certain which one grows. */
 const URGENT = 0.5;
 
 export interface Space {
@@ -51,7 +51,7 @@ export function reserveOf({ totalBytes, totalInodes }: Space, configuredMb: numb
   };
 }
 
-/** `short` of what, and how badly; `near` and `enough` of both. */
+/** How full the disk is: `short` names what is short and how badly; `near` and `enough` hold for bytes and inodes. */
 export type Level =
   | { readonly is: "short"; readonly of: "bytes" | "inodes"; readonly urgent: boolean }
   | { readonly is: "near" | "enough" };
@@ -88,6 +88,6 @@ export function tooLarge({ freeBytes }: Space, reserve: Reserve, bytes: number):
   const room = `the node's disk has ${Math.floor(freeBytes / MIB)} MiB free and keeps ${Math.ceil(reserve.bytes / MIB)} MiB in reserve (SVC_DISK_RESERVE_MB)`;
   return new AppError(
     "no_space",
-    `what is to be stored takes about ${Math.ceil(bytes / MIB)} MiB, and ${room}: delete sandboxes or snapshots, or ask the node's operator to make room`,
+    `the snapshot takes about ${Math.ceil(bytes / MIB)} MiB, and ${room}: delete sandboxes or snapshots, or ask the node's operator to make room`,
   );
 }

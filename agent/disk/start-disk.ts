@@ -24,7 +24,7 @@ export interface DiskDeps {
   readonly log: Log;
 }
 
-/** It says that there is room until it watches. */
+/** Until `watchDisk` the reserve says that there is room. */
 export function createDisk(deps: DiskDeps): DiskReserve {
   const { config, containers, found } = deps;
   const reserve = createReserve({
@@ -47,7 +47,7 @@ export interface WatchDiskDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> 
   readonly log: Log;
 }
 
-const FAILED = "the build was ended: the node's disk is short, and it grew most on it";
+const FAILED = "the build was ended: the node's disk is short, and the build grew most";
 
 export function watchDisk(deps: WatchDiskDeps, teardown: Teardown): void {
   const { disk, containers, sandboxes, builds, metrics, onChange, log } = deps;
@@ -61,7 +61,7 @@ export function watchDisk(deps: WatchDiskDeps, teardown: Teardown): void {
           growerOf({ id: executionId, container, end: () => sandboxes.end(executionId, "disk_full") }, growerDeps),
         ),
       ...builds.buildContainers().map(({ buildId, container }) => {
-        // A frozen build has no use, and what it wrote can be made again.
+        // A frozen build is of no use, and a later build can make its result again.
         const fail = () => builds.builds.fail(buildId, new AppError("no_space", FAILED));
         return growerOf({ id: buildId, container, hold: fail, end: async () => fail() }, growerDeps);
       }),

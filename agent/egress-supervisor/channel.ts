@@ -6,7 +6,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Begin, FromEgress, ToEgress } from "../egress/messages.ts";
 
-/** A process that carries every flow and is silent for longer is stuck. */
+/** An egress process that does not answer for this long is stuck: it answers at once even under load. */
 const ANSWER_LIMIT_MS = 5_000;
 const READY_LIMIT_MS = 15_000;
 const END_LIMIT_MS = 2_000;
@@ -17,18 +17,18 @@ type Question = Extract<ToEgress, { readonly is: "set" | "forget" | "check" }>;
 type WithoutId<T> = T extends unknown ? Omit<T, "id"> : never;
 
 export interface EgressChannel {
-  /** `begin` is in force. */
+  /** Resolves when the process has put `begin` in force. */
   readonly ready: Promise<void>;
   readonly ended: Promise<void>;
   /** Rejects when the process refuses, is stuck (then it is killed) or dies. */
   ask(question: WithoutId<Question>): Promise<Answer>;
   send(message: ToEgress): void;
-  /** The process ends by itself when its channel closes; it is killed if it does not. */
+  /** Closes the channel, at which the process ends by itself; kills it if it does not. */
   stop(): Promise<void>;
 }
 
 export interface ChannelOptions {
-  /** The program with its arguments; it gets a channel. */
+  /** The program with its arguments; it is started with an IPC channel. */
   readonly command: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly begin: Begin;
@@ -94,7 +94,7 @@ export function openChannel({ command, environment, begin, onMessage, log }: Cha
       const id = state.id++;
       return new Promise((resolve, reject) => {
         const stuck = setTimeout(() => {
-          log.error({ is: question.is }, "the egress process does not answer and is ended");
+          log.error({ is: question.is }, "the egress process does not answer, killing it");
           child.kill("SIGKILL");
         }, ANSWER_LIMIT_MS);
         const finish = (act: () => void) => {
@@ -127,13 +127,13 @@ function later(): { readonly promise: Promise<void>; resolve(): void; reject(why
   return { promise, resolve: () => settle[0](), reject: (why) => settle[1](why) };
 }
 
-/** Adds its output to the agent's log: its own log lines unchanged, anything else as a warning. */
+/** Adds the process's output to the agent's log: its log lines unchanged, anything else as a warning. */
 function relay(child: ChildProcess, log: Log): void {
   for (const stream of [child.stdout, child.stderr]) {
     if (stream === null) continue;
     createInterface({ input: stream }).on("line", (line) => {
       if (line.startsWith("{")) process.stdout.write(`${line}\n`);
-      else log.warn({ said: line.slice(0, 2_000) }, "egress process");
+      else log.warn({ said: line.slice(0, 2_000) }, "the egress process printed");
     });
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Supervises the egress process: restarts it when it dies, and sends it every sandbox at each start. While it is down it
- * passes no redirected connection and no name, and no policy is replaced.
+ * Supervises the egress process: restarts it when it dies, and sends it every sandbox at each start. While it is down,
+ * redirected connections and DNS questions fail, and no policy can be replaced.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -16,14 +16,14 @@ const LONGEST_PAUSE_MS = 5_000;
 const STEADY_MS = 10_000;
 
 export interface EgressProcess {
-  /** At start, with all running sandboxes. Resolves when connections are accepted, or at the limit: then it serves later. */
+  /** Starts it with all running sandboxes. Resolves when it accepts connections, or at the limit: then it serves later. */
   begin(sandboxes: readonly SandboxEgress[], limitMs: number): Promise<void>;
-  /** The policy is in force when it resolves, and forbidden flows are cut. Rejects while the process is down. */
+  /** When it resolves, the policy is in force and forbidden flows are cut. Rejects while the process is down. */
   set(sandbox: SandboxEgress): Promise<void>;
   /** Ends the address's flows and forgets it; without an answer. */
   forget(address: string): void;
   check(address: string, flow: Check["flow"]): Promise<NetworkCheck>;
-  /** Undefined when it serves. */
+  /** Why the process does not serve; undefined when it serves. */
   readonly problem: string | undefined;
   stop(): Promise<void>;
 }
@@ -51,7 +51,7 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
   const state = {
     channel: undefined as EgressChannel | undefined,
     serves: false,
-    problem: "it was not started yet" as string,
+    problem: "it has not been started yet" as string,
     running: undefined as Promise<void> | undefined,
   };
   const stopping = new AbortController();
@@ -79,11 +79,13 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
           resolve(executionId, placeholder)
             .catch(() => undefined)
             .then((value) => reply({ is: "resolved", id, ...(value === undefined ? {} : { value }) }))
-            .catch((error: unknown) => log.error({ err: error }, "could not answer a placeholder"));
+            .catch((error: unknown) =>
+              log.error({ err: error }, "could not send the value of a placeholder to the egress process"),
+            );
         }
       },
     });
-    // Set at once: what changes from here on is sent after `begin`, in order.
+    // Set at once, so that later changes are sent after `begin`, in order.
     state.channel = channel;
     try {
       await channel.ready;
@@ -91,7 +93,7 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
       first.ready();
       log.info({ sandboxes: sandboxes.size }, "the egress process serves");
       await channel.ended;
-      state.problem = "it ended and is started again";
+      state.problem = "it ended and is being restarted";
     } finally {
       state.serves = false;
       state.channel = undefined;
@@ -136,7 +138,8 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
     async check(address, flow) {
       if (state.channel === undefined) throw new AppError("unavailable", "the egress process is down");
       const answer = await state.channel.ask({ is: "check", address, flow });
-      if (answer.is !== "checked") throw new AppError("internal", "the egress process answered something else");
+      if (answer.is !== "checked")
+        throw new AppError("internal", `the egress process answered ${answer.is} in place of checked`);
       return { ...answer.decision, addresses: [...answer.addresses] };
     },
     get problem() {

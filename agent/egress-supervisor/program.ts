@@ -9,7 +9,7 @@ import type { Log } from "../../shared/program/log.ts";
 import type { RunCommand } from "../host/command.ts";
 import { nativeProgram } from "../host/native-program.ts";
 
-/** Makes the sockets that only root can make, gives up being root, and becomes the program. */
+/** A C program that makes the sockets that only root can make, gives up root, and becomes the egress process. */
 const LAUNCHER = "egress/launch/svc-egress";
 
 /** No user of the machine, of Docker or of a container's image has such a number, and no file belongs to one. */
@@ -17,7 +17,7 @@ const FIRST_USER = 1_879_048_192;
 const LAST_USER = 2_147_483_646;
 
 export interface EgressLaunch {
-  /** Where sandboxes reach it: the resolver on `dnsPort`, redirected connections on `port`. */
+  /** Address at which sandboxes reach it: the resolver on `dnsPort`, redirected connections on `port`. */
   readonly gateway: string;
   readonly port: number;
   readonly dnsPort: number;
@@ -35,12 +35,12 @@ export async function egressCommand(run: RunCommand, workDir: string, launch: Eg
 async function program(run: RunCommand, workDir: string): Promise<string[]> {
   const here = fileURLToPath(import.meta.url);
   if (!here.endsWith(".ts")) return [...process.execArgv, join(dirname(here), "egress.js")];
-  // From the sources, as tests and people who work on it do: its user may not be able to read this checkout.
+  // Tests and developers run from the sources. They are bundled, because the egress user may not read this checkout.
   const root = join(dirname(here), "../..");
   const file = join(workDir, "egress.cjs");
   const options = ["--bundle", "--platform=node", "--target=node20", "--log-level=error", `--outfile=${file}`];
   await run(join(root, "node_modules/.bin/esbuild"), [join(root, "agent/egress/main.ts"), ...options]);
-  // Its user reads it by name.
+  // The egress user opens the bundle by its path.
   await chmod(workDir, 0o711);
   await chmod(file, 0o644);
   return [file];
@@ -60,7 +60,7 @@ export async function extraCertificates(path: string | undefined, log: Log): Pro
   }
 }
 
-/** The wanted one, else the one of last time while it is free, else a free one; remembered in the file. */
+/** The wanted port, else the last one if it is still free, else a free one. Stores the choice in the file. */
 export async function choosePort(wanted: number, path: string): Promise<number> {
   if (wanted !== 0) return wanted;
   const last = Number(await readFile(path, "utf8").catch(() => "0"));
@@ -69,7 +69,7 @@ export async function choosePort(wanted: number, path: string): Promise<number> 
   return port;
 }
 
-// On every address, although it is used on one that may not be there yet.
+// Tries the port on every address, because the address that will use it may not exist yet.
 function free(port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer().listen(port, "0.0.0.0");

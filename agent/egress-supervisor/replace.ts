@@ -1,6 +1,6 @@
 /**
- * Replaces the policy of a running sandbox in two parts: what it may reach, which needs no help of the sandbox, and then
- * which certificates its programs trust, which its own envd changes and which the sandbox can therefore refuse.
+ * Replaces the policy of a running sandbox in two parts. First the firewall and the egress process enforce it, without
+ * the sandbox's help. Then its envd changes the certificates that its programs trust, which the sandbox can refuse.
  */
 
 import type { EgressReplaced } from "../../shared/agent-api/routes.ts";
@@ -36,7 +36,7 @@ export function createReplaceEgress({ gate, envd, caFor, log }: ReplaceEgressDep
       if (!before && !after) return { trust: "applied" };
       const { slot, controlToken } = container;
       try {
-        // Sent again when there were rules before, because the last attempt may have failed.
+        // Sends the certificate also when the old policy had rules, because the last attempt may have failed.
         const pem = await caFor(to);
         await envd.trust({ address: slot.address, controlToken }, pem, AbortSignal.timeout(TRUST_LIMIT_MS));
         return { trust: "applied" };
@@ -45,7 +45,7 @@ export function createReplaceEgress({ gate, envd, caFor, log }: ReplaceEgressDep
           { err: error, executionId },
           "the policy is in force, but the sandbox did not change the authorities that it trusts",
         );
-        // A leftover certificate does no harm: without rules no host is shown one of the node.
+        // A leftover certificate does no harm: without rules no host's certificate is signed by the node.
         return { trust: after ? "not applied" : "applied" };
       }
     },

@@ -10,7 +10,7 @@ export type Noted = Omit<NetworkLogEntry, "at" | "count"> & { readonly at?: numb
 
 export interface Decisions {
   note(entry: Noted): void;
-  /** Sends the rest, now. */
+  /** Sends the collected decisions now. */
   flush(): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Carries out the agent's messages in the egress process. The process knows only what they contain, and serves nothing
- * before them: an address without a sandbox gets no connection and no name.
+ * Carries out the agent's messages in the egress process. The process knows only what they contain and serves nothing
+ * before them: it passes no connection and answers no question of an address without a sandbox.
  */
 
 import type { Socket } from "node:net";
@@ -118,7 +118,7 @@ function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
     const { address, executionId, sandboxId, policy } = sandbox;
     const before = sandboxes.get(address);
     if (before?.executionId === executionId) return before.replace(policy);
-    // The address has another owner: nothing of the former one may continue.
+    // The address has another owner: no flow of the former one may continue.
     forget(address);
     const deps = {
       ...shared,

@@ -15,7 +15,7 @@ import { decideHere, findTarget, mayBeAnywhere, type Target } from "./target.ts"
 
 /** A connection that is open for this long is logged before its end, with its bytes so far. */
 const NOTED_AFTER_MS = 2_000;
-/** Made once: every flow ends with it, and an error with a stack is expensive. */
+/** One error for all flows, because each flow ends with it and an error with a stack is expensive. */
 const CUT = new Error("cut");
 
 export interface FlowDeps extends DialDeps {
@@ -154,7 +154,7 @@ function same(a: object | undefined, b: object | undefined): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** Logs the flow once, with what is known at that moment. */
+/** Logs the flow once, with the facts that are known at that moment. */
 function noter(owner: FlowOwner, about: Pick<Noted, "address" | "port" | "name">) {
   const at = Date.now();
   let noted = false;

@@ -38,16 +38,16 @@ export function largeBuffers(): LargeBuffers {
 }
 
 interface Lending {
-  /** Then the socket is an ordinary stream again. */
+  /** Number of bytes to lend; after them the socket is an ordinary stream again. */
   readonly bytes: number;
-  /** Called when the last of them has been given to `to`. */
+  /** Called when the last of these bytes has been given to `to`. */
   readonly over?: () => void;
 }
 
 export interface Intake {
-  /** For the options of the socket that reads. */
+  /** Belongs into the options of the socket that reads. */
   readonly onread: OnReadOpts;
-  /** That socket, before its first byte. */
+  /** Names that socket, before its first byte. */
   from(socket: Socket): void;
   /**
    * Writes what is read from now on to `to`, straight from the buffer, and reads nothing while `to` has not written it.
@@ -79,7 +79,7 @@ export function openIntake(buffers: LargeBuffers): Intake {
   let from: Socket | undefined;
 
   const settle = () => {
-    // Not while a socket still writes from it: other bytes would be sent instead.
+    // The buffer is not returned while a socket still writes from it: that socket would send other bytes.
     if (waitsFor !== undefined) return;
     if (large !== undefined && (closed || loan === undefined)) {
       buffers.give(large);
@@ -118,7 +118,7 @@ export function openIntake(buffers: LargeBuffers): Intake {
     onread: {
       buffer: () => large ?? small,
       callback: (length, buffer) => {
-        // Somebody else made it read: into what is still being written.
+        // Other code has made the socket read, into the buffer that is still being written.
         if (waitsFor !== undefined) {
           from?.resetAndDestroy();
           return false;

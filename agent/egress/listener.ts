@@ -40,7 +40,7 @@ export async function listen(fd: number, taken: (socket: Socket) => void, log: L
   };
 }
 
-/** Without a free descriptor the waiting connection is closed, and the next one is accepted when there is one. */
+/** Without a free descriptor, closes the waiting connection; later ones are accepted when a descriptor is free. */
 function survive(server: Server, log: Log): void {
   let complainedAt = 0;
   server.on("error", (error) => {

@@ -30,9 +30,9 @@ const send = (message: FromEgress) => {
 };
 const [redirected = 0, udp = 0, tcp = 0] = (process.env["SVC_EGRESS_SOCKETS"] ?? "").split(",").map(Number);
 if (!process.connected || ![redirected, udp, tcp].every((fd) => Number.isInteger(fd) && fd > 2)) {
-  die(new Error("no channel or no sockets"), "started by something that is not the agent");
+  die(new Error("no channel or no sockets"), "not started by the agent through svc-egress");
 }
-// It reads hostile input: better no names and no redirected connections than a process that could harm the node.
+// The process reads hostile input: unconfined it could harm the node, which is worse than no names and connections.
 const loose = looseEnds(readFileSync("/proc/self/status", "utf8"));
 if (loose.length > 0) die(new Error(loose.join(", ")), "not confined: start it by svc-egress");
 process.title = "svc-egress";

@@ -46,7 +46,7 @@ export interface Forget {
   readonly address: string;
 }
 
-/** What would happen to a flow; a name is resolved as for a flow. Answered by `checked` or `failed`. */
+/** Asks what would happen to a flow; a name is resolved as for a flow. Answered by `checked` or `failed`. */
 export interface Check {
   readonly is: "check";
   readonly id: number;
@@ -69,7 +69,7 @@ export type FromEgress =
   | { readonly is: "done"; readonly id: number }
   | { readonly is: "failed"; readonly id: number; readonly message: string }
   | { readonly is: "checked"; readonly id: number; readonly decision: Decision; readonly addresses: readonly string[] }
-  /** A value for `${placeholder}` of a header, for this execution, at the moment of use. */
+  /** Asks for the value of `${placeholder}` in a header, for this execution, at the moment of use. */
   | { readonly is: "resolve"; readonly id: number; readonly executionId: string; readonly placeholder: string }
   /** Batches, at most one per second; `suppressed` were over the limit of that sandbox. */
   | {

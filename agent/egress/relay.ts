@@ -12,7 +12,7 @@ export function relay(client: Socket, upstream: Socket, first: Buffer): Carried 
   // An error of one side is an error for the other: an end would look like a complete answer.
   client.on("error", () => upstream.resetAndDestroy());
   upstream.on("error", () => client.resetAndDestroy());
-  // Closed after its end has been read, it is done, and the other one still sends what it has.
+  // A socket that closes after its end was read is done, and the other one still sends what it has. Else both are cut.
   client.once("close", () => {
     if (!client.readableEnded) upstream.resetAndDestroy();
   });
@@ -34,7 +34,7 @@ function pour(upstream: Socket, client: Socket): void {
   const intake = intakeOf(upstream);
   if (intake === undefined) return void upstream.pipe(client);
   upstream.once("end", () => client.end());
-  // Bytes that came together with a proxy's answer.
+  // First the bytes that came together with a proxy's answer.
   for (let early = upstream.read(); early !== null; early = upstream.read()) client.write(early as Buffer);
   intake.lend(client);
 }

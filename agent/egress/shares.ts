@@ -6,28 +6,28 @@
 import type { Log } from "../../shared/program/log.ts";
 
 export interface SharedRoom {
-  /** Most at a time, of all sandboxes. */
+  /** Most at a time of all sandboxes together. */
   readonly total: number;
-  /** Of one sandbox. */
+  /** Most at a time of one sandbox. */
   readonly most: number;
   /** A sandbox with fewer than this gets another while any is free. */
   readonly few: number;
-  /** Of the total, kept for sandboxes with few. */
+  /** Part of the total that is kept for sandboxes with few. */
   readonly reserved: number;
 }
 
 export interface Shares {
-  /** False: not now. True must be released with `leave`. */
+  /** False when none is free for it. After true the caller must call `leave`. */
   enter(who: string): boolean;
   leave(who: string): void;
 }
 
-/** A single thread serves more than this badly, and each may take 64 KiB. */
+/** One thread serves more connections than this badly, and each may take 64 KiB. */
 const MOST_CONNECTIONS = 16_384;
 const MOST_QUESTIONS = 1_024;
 const COMPLAIN_EVERY_MS = 10_000;
 
-/** Shares of `limit` descriptors. A connection takes two and for a moment a third; a question one, over TCP two. */
+/** Divides `limit` descriptors. A connection takes two and for a moment a third; a question one, over TCP two. */
 export function roomOfEgress(limit: number, connectionsPerSandbox: number) {
   const connections = Math.max(16, Math.min(MOST_CONNECTIONS, Math.floor(limit / 3)));
   const questions = Math.max(16, Math.min(MOST_QUESTIONS, Math.floor(limit / 16)));
@@ -50,7 +50,7 @@ export function openShares({ total, most, few, reserved }: SharedRoom, what: str
     if (now - state.saidAt < COMPLAIN_EVERY_MS) return;
     log.warn(
       { what, address: who, own, used: state.used, total, refused: state.refused },
-      "a shared resource of the egress process is short",
+      "refused a sandbox's request, because a shared resource of the egress process is short",
     );
     state.refused = 0;
     state.saidAt = now;
@@ -60,7 +60,7 @@ export function openShares({ total, most, few, reserved }: SharedRoom, what: str
     enter(who) {
       const own = counts.get(who) ?? 0;
       if (own >= most) return false;
-      // Never more than is left for the others: a single one gets half, the next ones less and less.
+      // A sandbox never gets more than it leaves for the others: a single one gets half, the next ones less and less.
       const free = own < few ? state.used < total : own < total - reserved - state.used;
       if (!free) {
         complain(who, own);

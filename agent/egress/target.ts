@@ -1,4 +1,4 @@
-/** The real destination of a flow: carries the decision out as far as addresses. `check` answers with it too. */
+/** Finds the real destination of a flow: the decision, with the addresses to dial. `check` uses it too. */
 
 import { allowedByName, type Decision, decide, type Flow } from "../../shared/policy/decide.ts";
 import type { EgressPolicy, EgressProxy } from "../../shared/policy/egress-policy.ts";
@@ -33,7 +33,7 @@ export async function findTarget(flow: Flow, policy: EgressPolicy, deps: TargetD
   }
   const { addresses } = await deps.names.addresses(flow.hostname);
   if (addresses.length === 0) throw new Error("the name has no address");
-  // The name may resolve differently now than a moment ago: the dialled address is the one that is decided about.
+  // Decides about the addresses that are dialled, because the name may resolve differently than a moment ago.
   const decided = addresses.map((address) => ({ address, decision: decideHere({ ...flow, address }, policy, deps) }));
   const permitted = decided.filter(({ decision }) => decision.verdict === "allow");
   if (permitted.length === 0) return refused(decided[0]?.decision ?? decision);
@@ -51,7 +51,7 @@ export function mayBeAnywhere(flow: Flow, policy: EgressPolicy): boolean {
   return allowedByName(flow, policy) || policy.denyRanges.length === 0;
 }
 
-/** `decide`, and the node's own addresses, which no policy can know. */
+/** Decides like `decide`, and denies the node's own addresses, which no policy can know. */
 export function decideHere(flow: Flow, policy: EgressPolicy, { isOwn }: Pick<TargetDeps, "isOwn">): Decision {
   const decision = decide(flow, policy);
   if (decision.verdict === "deny" || decision.via !== undefined || !isOwn(flow.address)) return decision;

@@ -1,4 +1,4 @@
-/** What this node can do, found by trying rather than by version; reported to the orchestrator and shown to operators. */
+/** Finds what this node can do, by trying rather than by version, for the orchestrator and for operators. */
 
 import { existsSync, readFileSync } from "node:fs";
 import { release } from "node:os";
@@ -32,8 +32,8 @@ export async function probe(
 }
 
 /**
- * Most files that a sandbox may open. Docker cannot grant more than its own limit, unless it may raise limits
- * (CAP_SYS_RESOURCE); its limit is read through its pid file.
+ * Most files that a sandbox may open. Docker cannot grant more than its own limit, which its pid file leads to, unless
+ * it may raise limits (CAP_SYS_RESOURCE).
  */
 export function openFileLimit(wanted = 65_536, pidFile = "/var/run/docker.pid"): number {
   const pid = tryRead(pidFile)?.trim() ?? "self";

@@ -24,7 +24,7 @@ export const runCommand: RunCommand = (program, args, { input = "", timeoutMs = 
     });
     const output = collect(child.stdout);
     const complaint = collect(child.stderr);
-    // A program that ends without reading its input must not end this one.
+    // Without a listener, a program that ends before it has read its input would end the agent.
     child.stdin.on("error", () => undefined);
     child.stdin.end(input);
     child.once("error", (cause) => reject(new Error(`cannot run ${program}`, { cause })));

@@ -34,7 +34,7 @@ import { nativeProgram } from "./native-program.ts";
 
 const DNS_PORT = 53;
 
-/** What of the agent's environment the egress process gets: no secret is among it. */
+/** Variables of the agent's environment that the egress process gets; none holds a secret. */
 const EGRESS_ENVIRONMENT = ["PATH", "NODE_OPTIONS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.ProcessEnv = {}): AgentDeps {
@@ -49,7 +49,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
   const keyFile = config.sealKeyFile ?? join(config.stateDir, "seal.key");
   const chosen = { port: undefined as Promise<number> | undefined };
   const loaded = { authority: undefined as Promise<Authority> | undefined };
-  // Always the same object: leases are kept by it.
+  // Always the same object, because leases are kept by its identity.
   const authority = () => (loaded.authority ??= loadAuthority(config.stateDir, Date.now()));
   const egressPort = () => (chosen.port ??= choosePort(config.egressPort, join(config.stateDir, "egress-port")));
   return {

@@ -20,7 +20,7 @@ export interface Machine {
 export function hostMachine(directories: readonly string[]): Machine {
   const state = { busy: 0, total: 0 };
 
-  // Since the last call: the average of the time between two reports.
+  // The average since the last call, which is the time between two reports.
   const cpuPercent = (): number => {
     const times = (/^cpu +(.*)$/m.exec(read("/proc/stat"))?.[1] ?? "").split(" ").map(Number);
     const total = times.slice(0, 8).reduce((sum, time) => sum + time, 0);

@@ -5,11 +5,11 @@ import { ALWAYS_DENIED, addressText, mergeRanges, parseRange, type Range } from 
 import type { Plan } from "./addresses.ts";
 import { PINNED_MARK, STEERED_MARK } from "./routing.ts";
 
-/** What the kernel knows of one slot. */
+/** The kernel's rules for one slot. */
 export interface SlotPolicy {
   readonly link: string;
   readonly address: string;
-  /** May speak to the resolver and, as far as the policy says, to others. Everything is denied before and after. */
+  /** Whether the slot may send to the resolver and to what its policy allows; all its traffic is denied otherwise. */
   readonly open: boolean;
   readonly policy?: KernelPolicy;
   /** Connections that the egress process had taken before its policy stopped steering still belong to it. */
@@ -31,14 +31,14 @@ export interface TableOptions {
 export const SLOT_SETS = ["pinned", "open", "steered", "tunnelled", "diverted", "free", "allowed"] as const;
 export type SlotSet = (typeof SLOT_SETS)[number];
 
-/** What the kernel decided, for the log: `source . destination . protocol . port` with a counter of packets. */
+/** Sets with the kernel's decisions, for the log: `source . destination . protocol . port` with a counter of packets. */
 export const LOG_SETS = ["granted", "denials", "crowded"] as const;
 export type LogSet = (typeof LOG_SETS)[number];
 
-/** Known to the log for this long after the last packet: it is read more often, so that none of them is missed. */
+/** An element of the log stays for this long after its last packet; the log is read more often, so it misses none. */
 const LOG_SECONDS = 10;
 const LOG_SIZE = 4_096;
-/** New entries of one sandbox; what is above is only counted. */
+/** Limit of new entries of one sandbox; further ones are only counted. */
 const LOG_PACE = "20/second burst 100 packets";
 
 const SET_TYPES: Readonly<Record<SlotSet, string>> = {
@@ -181,8 +181,8 @@ ${LOG_SETS.map(tellChain).join("")}  chain into {
 }
 
 /**
- * From one state of a slot to another (undefined: it is not there), as one transaction on one line; undefined when
- * there is nothing to change.
+ * The command that brings a slot from one state to another (undefined: the slot is absent), as one transaction on one
+ * line; undefined when there is nothing to change.
  */
 export function changeCommand(
   plan: Plan,
@@ -255,7 +255,7 @@ function logSet(name: LogSet): string {
 `;
 }
 
-// A full set ends its rule, never the chain: nothing is let through or held up because it cannot be written down.
+// A full set ends the logging rule, never the chain: the log does not change which packets pass.
 function tellChain(name: LogSet): string {
   return `  chain tell_${name} {
     update @pace { ip saddr limit rate over ${LOG_PACE} } add @unlogged { ip saddr } return

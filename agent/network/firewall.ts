@@ -1,6 +1,6 @@
 /**
- * The node's firewall: what each slot may do, kept in the kernel and restored when another program changed it. The kernel
- * holds nothing that is not also here, so the whole table can be rebuilt at any time.
+ * The node's firewall: keeps the rules of every slot in the kernel, and restores them when another program changed them.
+ * This file knows all rules of the kernel's table, so it can rebuild the whole table at any time.
  */
 
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
@@ -19,7 +19,7 @@ export interface Firewall {
   rebuild(slots: readonly OpenSlot[]): Promise<void>;
   /** Pins the slot's own address. The slot may still not send to anything. */
   pin(slot: Slot): Promise<void>;
-  /** The policy is in force when this resolves, in one transaction, also in place of another policy. */
+  /** Puts the policy in force, in one transaction and also in place of another policy, before it resolves. */
   open(slot: Slot, policy: EgressPolicy): Promise<void>;
   /** Denies all traffic of the slot; its policy is kept for the next `open`, until `forget`. */
   close(slot: Slot): Promise<void>;
@@ -36,7 +36,7 @@ export interface Firewall {
 interface OpenSlot {
   readonly link: string;
   readonly address: string;
-  /** Undefined: pinned only. */
+  /** Undefined: the slot is only pinned, and all its traffic is denied. */
   readonly policy: EgressPolicy | undefined;
 }
 
@@ -72,7 +72,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
 
   // Queued like the changes, so that an older table does not overwrite a newer change.
   const putBack = async () => {
-    // Opened afterwards: sets of ranges are filled shortly after the rules of their transaction are in force.
+    // Links are opened afterwards: nft fills sets of ranges shortly after the rules of their transaction are in force.
     const closed = [...slots.values()].map((slot) => ({ ...slot, open: false }));
     await run("nft", ["-f", "-"], { input: tableText(plan, closed, { egressPort: await egressPort(), connections }) });
     const links = [...slots.values()].filter(({ open }) => open).map(({ link }) => `"${link}"`);
@@ -128,7 +128,7 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
     forget: ({ link }) => change(link, () => undefined),
     async repair() {
       const seen = { changes: state.changes };
-      // Compared outside of the queue first: reading a large table takes longer than a start may wait.
+      // The first comparison is outside of the queue, because reading a large table takes longer than a start may wait.
       const well = (await shell.mutex((now) => isThere(plan, now))) && (await asExpected());
       const touched = await shell.mutex(async () => {
         if (well && seen.changes === state.changes) return false;
@@ -185,8 +185,8 @@ function isThere(plan: Plan, now: NftLine): Promise<boolean> {
 }
 
 /**
- * Docker's own filter drops what it does not know, in a chain that an accept in this table cannot overrule; DOCKER-USER is
- * the place it leaves to others. On a host without that chain nothing is needed.
+ * Docker's own filter drops packets that it does not know, and an accept in this table cannot overrule it. Docker leaves
+ * the chain DOCKER-USER to others; a host without that chain needs no rule.
  */
 async function allowInDocker(plan: Plan, run: RunCommand): Promise<void> {
   const rules = await run("iptables", ["-w", "5", "-S", "DOCKER-USER"]).catch(() => undefined);

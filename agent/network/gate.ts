@@ -17,11 +17,11 @@ interface Guest {
 }
 
 export interface Gate {
-  /** At start: a sandbox that the firewall was rebuilt with. */
+  /** Called at start for each sandbox that the firewall was rebuilt with. */
   adopt(slot: Slot, guest: Guest, policy: EgressPolicy): void;
   /** All sandboxes that were opened and are not closed. */
   guests(): readonly SandboxEgress[];
-  /** The present or last owner of the address: the kernel's log is read a little later than it is written. */
+  /** The present or last owner of the address, because the agent reads the kernel's log a little later. */
   lastAt(address: string): SandboxEgress | undefined;
   /** The policy is in force when this resolves. While the egress process is down, its share of the policy is refused. */
   open(slot: Slot, guest: Guest, policy: EgressPolicy): Promise<void>;
@@ -58,7 +58,7 @@ export function createGate({ firewall, egress, log }: GateDeps): Gate {
 
   const put = async (slot: Slot, guest: Guest, policy: EgressPolicy) => {
     await egress.set(note(slot, guest, policy)).catch((error: unknown) => {
-      // A dead process passes nothing, and its successor begins with this policy; one that refuses may still pass flows.
+      // A dead process passes no flow, and its successor begins with this policy; one that refuses may still pass flows.
       if (egress.problem === undefined) throw error;
     });
     await firewall.open(slot, policy);
@@ -70,9 +70,9 @@ export function createGate({ firewall, egress, log }: GateDeps): Gate {
     lastAt: (address) => last.get(address),
     async open(slot, guest, policy) {
       const accepted = egress.set(note(slot, guest, policy)).catch((error: unknown) => {
-        log.warn({ err: error, ...guest }, "the egress process is down and gets the sandbox when it is back");
+        log.warn({ err: error, ...guest }, "the egress process is down; it gets the sandbox's policy at its restart");
       });
-      // Without rules it only answers questions for names, and the first question comes later than this message.
+      // For other policies it only answers DNS questions, and the first question comes later than this message.
       if (needsEgressProcess(policy)) await accepted;
       await firewall.open(slot, policy);
     },

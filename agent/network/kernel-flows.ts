@@ -1,4 +1,4 @@
-/** What the kernel wrote down about flows, read from the elements of its dynamic sets. */
+/** Reads the kernel's decisions about flows from the elements of its dynamic sets. */
 
 import type { LogSet } from "./firewall-rules.ts";
 import { readSets, type SetElement } from "./nft/nft-json.ts";
@@ -22,7 +22,7 @@ const OUTCOMES: Readonly<Record<LogSet, KernelFlow["outcome"]>> = {
 /** State of an element at the last read. */
 export interface LastRead {
   readonly packets: number;
-  /** Each packet prolongs the life of an element: one with more left than before, and no more packets, was made anew. */
+  /** Each packet prolongs an element's life; one with more time left and no more packets was removed and added again. */
   readonly leftSeconds: number;
 }
 
@@ -69,7 +69,7 @@ function elementsOf(text: string, set: string): readonly SetElement[] {
   return readSets(text).get(set) ?? [];
 }
 
-/** For an element that was removed and added again: all of its count. */
+/** Packets since the last read; all packets of an element that was removed and added again. */
 function since(lastReads: Map<string, LastRead>, key: string, { packets, leftSeconds }: SetElement): number {
   const before = lastReads.get(key);
   lastReads.set(key, { packets, leftSeconds });

@@ -10,7 +10,7 @@ import type { Firewall } from "./firewall.ts";
 import type { Gate } from "./gate.ts";
 import type { KernelFlow } from "./kernel-flows.ts";
 
-/** Shorter than the rest of an address after its sandbox, so no flow is logged for the next owner. */
+/** Shorter than the time that an address rests after use, so no flow is logged for its next owner. */
 const EVERY_MS = 1_000;
 
 export interface KernelLogDeps {
@@ -45,7 +45,7 @@ function toEntry(flow: KernelFlow, policy: EgressPolicy, at: number): NetworkLog
     address,
     port,
     verdict: outcome === "allowed" ? "allow" : "deny",
-    // They differ when the policy changed meanwhile, and where the egress process was down.
+    // The two verdicts differ when the policy changed meanwhile, and when the egress process was down.
     rule: outcome === "crowded" ? "limit connections" : agreed ? rule : outcome === "denied" ? "failed" : "default",
     count,
     sentBytes: 0,

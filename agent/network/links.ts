@@ -1,6 +1,6 @@
 /**
  * Network namespaces and links of the host: a routed point-to-point link per slot without shared layer 2, so a sandbox has
- * no neighbour to attack. Starts as few processes as possible: they are most of a slot's cost.
+ * no neighbour to attack. Starts as few processes as possible, because they are most of a slot's cost.
  */
 
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -52,8 +52,8 @@ export function hostLinks(plan: Plan, run: RunCommand): Links {
   };
 }
 
-// IPv6 off but for ::1, where some servers listen; no ICMP sockets, and servers bound to the address of the container they were restored from may stay bound.
-// The ports are also an option of the container, which is not applied when it is restored.
+// Turns off IPv6 except ::1, where some servers listen, and ICMP sockets. Lets restored servers stay bound to the address
+// of their former container. The port setting is also an option of the container, which a restore does not apply.
 const INSIDE =
   "ip -batch - && cd /proc/sys/net && { [ ! -e ipv6 ] || { echo 1 > ipv6/conf/all/disable_ipv6 && echo 0 > ipv6/conf/lo/disable_ipv6; }; } && " +
   'echo "1 0" > ipv4/ping_group_range && echo 1 > ipv4/ip_nonlocal_bind && ' +

@@ -8,9 +8,9 @@ import { addressNumber } from "../../shared/policy/ranges.ts";
 import type { RunCommand } from "../host/command.ts";
 import type { Plan } from "./addresses.ts";
 
-/** The table saw this packet, with its own address from its own link. */
+/** Mark of a packet that passed the table with its own address and from its own link. */
 export const PINNED_MARK = 0x10000000;
-/** The packet belongs to a connection of the egress process. */
+/** Mark of a packet that belongs to a connection of the egress process. */
 export const STEERED_MARK = 0x20000000;
 
 const EXEMPT = 7000;
@@ -45,8 +45,8 @@ export function hostRouting(plan: Plan, run: RunCommand): Routing {
 }
 
 /**
- * In the order in which they are added: the target of jumps comes first. Packets of this machine, and its reverse path
- * look-ups, carry no mark; both come in by `lo`.
+ * The rules in the order in which they are added: the target of jumps comes first. Packets of this machine, and its
+ * reverse path look-ups, carry no mark; both come in by `lo`.
  */
 export function routingRules(plan: Plan): readonly { pref: number; text: string; shown: string }[] {
   const from = `from ${plan.subnet}`;

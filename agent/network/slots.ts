@@ -9,7 +9,7 @@ import { FIRST_SLOT, type Plan, type Slot } from "./addresses.ts";
 import type { Firewall } from "./firewall.ts";
 import type { Links } from "./links.ts";
 
-/** Rest of an address before it is used again. */
+/** How long an address rests before it is used again. */
 const REST_MS = 3_000;
 
 export interface Slots {
@@ -17,7 +17,7 @@ export interface Slots {
   take(): Promise<Slot>;
   /** Ends the traffic at once; link and namespace are removed in the background. */
   give(slot: Slot): Promise<void>;
-  /** At start, before the first `take`: slots in use, and ownerless ones, which are destroyed when `free` says so. */
+  /** Called at start, before the first `take`. Leftover slots, which have no owner, are destroyed once `free` resolves. */
   adopt(used: readonly number[], leftovers: readonly number[], free: Promise<void>): void;
   /** Slots in use or resting, without the prepared ones. */
   readonly taken: number;
@@ -44,7 +44,7 @@ export function createSlots({ plan, links, firewall, log, ahead, restMs = REST_M
   const reserve = (): Slot => {
     for (let tried = FIRST_SLOT; tried <= plan.lastSlot; tried++) {
       const number = state.next;
-      // In a circle rather than lowest first, so that the longest unused address comes next.
+      // Numbers go round rather than lowest first, so that the longest unused address comes next.
       state.next = number >= plan.lastSlot ? FIRST_SLOT : number + 1;
       if (used.has(number)) continue;
       used.add(number);

@@ -1,4 +1,4 @@
-/** Constructs the gate, the egress process and the log of their decisions. The kernel has its rules before. */
+/** Constructs the gate, the egress process and the log of decisions. Recovery has rebuilt the firewall before. */
 
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";

@@ -1,4 +1,4 @@
-/** Through envd to a server that listens only on the sandbox's own loopback: an upgrade on envd's internal `/connect`. */
+/** Dials a server that listens only on the sandbox's loopback, through an upgrade of envd's internal `/connect`. */
 
 import { request } from "node:http";
 import type { Socket } from "node:net";
@@ -11,7 +11,7 @@ const HEADERS = ["Host", "envd", "Connection", "Upgrade", "Upgrade", "svc-tcp", 
 export interface TunnelTarget {
   readonly address: string;
   readonly controlToken: string;
-  /** Inside the sandbox. */
+  /** Port inside the sandbox. */
   readonly port: number;
   readonly timeoutMs: number;
 }
@@ -31,7 +31,7 @@ export async function dialLoopback(target: TunnelTarget, caller: AbortSignal): P
     signal.addEventListener("abort", giveUp);
     call.once("close", () => signal.removeEventListener("abort", giveUp));
     call.once("upgrade", (_answer, tunnel: Socket, rest) => {
-      // Servers that speak first.
+      // A server that speaks first has sent these bytes.
       if (rest.length > 0) tunnel.unshift(rest);
       resolve(tunnel);
     });

@@ -137,7 +137,7 @@ function planFor(route: NodeRoute, port: number, tlsName: string | undefined, pa
     path,
     edits: { drops: (name) => ROUTING_HEADERS.has(name) },
     nextHops: [nextHop],
-    // Reserved for this proxy: a sandbox that set it would speak for the platform.
+    // Only this proxy may set the header: a sandbox could pretend with it to be the platform.
     keepsBack: (name) => name === PROXY_ERROR_HEADER,
     framesErrors: false,
     refuse: (client, failure) => answer(client, errorOf(failure)),

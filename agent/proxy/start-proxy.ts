@@ -28,7 +28,7 @@ export async function startProxy(
     { host: config.proxyHost, port: config.proxyPort, nodeToken: config.orchestratorToken },
     {
       log,
-      // Most connections are the edge's, with the node's token on each: a limit by address would be the edge's limit.
+      // Most connections come from the edge, with the node's token on each: a limit by address would limit the edge.
       connections: connectionLimits({ ...room, perAddress: room.total, name: "proxy", log }),
       route: (sandboxId) => {
         const route = live.route(sandboxId);

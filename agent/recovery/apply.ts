@@ -1,4 +1,4 @@
-/** Carries out the recovery plan. The firewall comes first: nothing runs without its rules, also not during recovery. */
+/** Carries out the recovery plan. The firewall comes first, so that no sandbox runs without its rules during recovery. */
 
 import type { Log } from "../../shared/program/log.ts";
 import type { Annotations } from "../containers/annotations.ts";
@@ -44,9 +44,9 @@ export interface Recovered {
     /** Its processes may have run since their memory was stored. */
     readonly ran: boolean;
   }[];
-  /** Slots without an owner; free once `cleared`. */
+  /** Slots without an owner; they can be destroyed once `cleared` resolves. */
   readonly leftoverSlots: readonly number[];
-  /** Leftovers, removed in the background. */
+  /** Resolves when the leftovers, which are removed in the background, are gone. */
   readonly cleared: Promise<void>;
 }
 
@@ -141,7 +141,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
       ended: ended.length,
       removed: removeContainers.length,
     },
-    "took over what runs here",
+    "took over the sandboxes of a former agent",
   );
   return {
     sandboxes: sandboxes.map(({ container, execution }) => ({
@@ -152,7 +152,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
       egress: execution.egress,
       startedAt: execution.startedAt,
       warm: execution.warm,
-      // Only the answer to the start says it, and that start is over.
+      // Only the answer to a start has this field, and that start has been answered.
       restored: "nothing" as const,
       onTimeout: execution.onTimeout,
       endAt: execution.endAt,

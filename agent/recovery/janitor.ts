@@ -1,4 +1,4 @@
-/** Periodic repairs: retries what failed, restores what was flushed, deletes what is old. */
+/** Periodic repairs: retries failed removals, restores a changed firewall, deletes old records and ownerless containers. */
 
 import type { Log } from "../../shared/program/log.ts";
 import { loop } from "../../shared/program/loop.ts";
@@ -55,7 +55,7 @@ export function startJanitor(deps: JanitorDeps) {
     }),
   ];
   return {
-    /** It may have made containers and not have said so: they are looked for now, and are gone soon. */
+    /** Docker may have made containers without an answer to the agent: the sweep looks for them now. */
     engineBack() {
       sweep.wake();
       clearTimeout(timers.again);

@@ -1,4 +1,4 @@
-/** Decides at start what is kept, ended and removed, from the records and Docker's containers. Pure. */
+/** Decides at start which containers are kept, ended and removed, from the records and Docker's containers. Pure. */
 
 import type { FoundContainer } from "../containers/containers.ts";
 import type { KnownContainer } from "../store/containers.ts";
@@ -39,7 +39,7 @@ export interface RecoveryPlan {
   readonly ended: readonly Execution[];
   /** Executions whose start was never answered. */
   readonly unstarted: readonly Execution[];
-  /** Claimed from the pool by an agent that ended before it set their identity. */
+  /** Containers that a former agent claimed from the pool and could not rename any more. */
   readonly rename: readonly { readonly id: string; readonly name: string }[];
   readonly removeContainers: readonly string[];
   /** Rows whose container is gone or will be removed. */

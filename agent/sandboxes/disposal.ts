@@ -10,7 +10,7 @@ import type { Slots } from "../network/slots.ts";
 import type { ContainerStore } from "../store/containers.ts";
 import type { LiveContainer } from "./live-container.ts";
 
-/** A removal takes a tenth of a second of Docker's time; foreground work goes first. */
+/** Few at once: a removal takes a tenth of a second of Docker's time, and foreground work goes first. */
 const REMOVALS_AT_ONCE = 2;
 /** How long Docker may take to notice that a container has ended; then its removal is requested anyway. */
 const NOTICE_LIMIT_MS = 15_000;
@@ -59,7 +59,7 @@ export function createDisposal({ containers, slots, gate, annotations, store, lo
     try {
       await untilNoticed(id);
       await containers.remove(id);
-      // Only now: the namespace is free when the last process in it has ended.
+      // The slot comes after the container, because its namespace is free only when the last process in it has ended.
       if (!given.has(id)) {
         await gate.close(slot);
         await slots.give(slot);

@@ -33,7 +33,7 @@ export function createExpiry({ running, lastContact, graceMs, now, log }: Expiry
   const state = { timer: undefined as NodeJS.Timeout | undefined, at: Number.POSITIVE_INFINITY, stopped: false };
   let end: ((executionId: string) => Promise<void>) | undefined;
 
-  // From the later of the two: an orchestrator that has just gone away had the chance to act until then.
+  // Counts from the later of the two, because the orchestrator could act until its last contact.
   const deadline = (endAt: number) => Math.max(endAt, lastContact()) + graceMs;
 
   const arm = (at: number) => {
@@ -84,7 +84,7 @@ interface EndDeps {
   readonly log: Log;
 }
 
-/** By the owner's choice. A sandbox that cannot be paused continues; the next round tries again. */
+/** Pauses or kills, as the owner chose. A sandbox that cannot be paused continues; the next round tries again. */
 export async function endExpired(executionId: string, { sandboxes, taker, log }: EndDeps): Promise<void> {
   const sandbox = sandboxes.get(executionId);
   if (sandbox === undefined) return;

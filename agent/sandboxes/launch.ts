@@ -84,7 +84,7 @@ export async function claim(
     store.add({ ...intended, onTimeout: does, startedAt: now(), running: false });
     teardown.add("row", () => store.remove(executionId));
 
-    // A new container trusts its image's authorities; without another one nothing is sent.
+    // A new container trusts its image's authorities, so without rules there is no bundle to send.
     const caBundle = egress.rules.length === 0 ? undefined : await caFor(egress);
     if (warm) container.cgroup.thaw();
     const limit = warm ? anySignal(signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)) : signal;
@@ -115,7 +115,7 @@ export async function claim(
   }
 }
 
-/** @param caBundle of `caFor`; absent: nothing is sent */
+/** @param caBundle from `caFor`; absent: the sandbox's trust is left as it is */
 export function toInit(executionId: string, body: StartBody, now: number, caBundle?: string) {
   const { sandboxId, build, envs, accessToken, defaultUser, defaultWorkdir } = body;
   return {

@@ -23,7 +23,7 @@ export interface LiveContainer extends Flavour {
   readonly createdAt: number;
 }
 
-/** Equal for interchangeable containers. */
+/** A key that is equal for interchangeable containers. */
 export function flavourKey({ build, resources, runtime }: Flavour): string {
   return JSON.stringify([
     build.templateId,

@@ -11,7 +11,7 @@ type Entry =
       readonly cancel: AbortController;
     }
   | { readonly is: "running"; readonly sandbox: Sandbox }
-  /** It is being paused: not routable, and running again if the pause fails. */
+  /** The sandbox is being paused: it has no route, and runs again if the pause fails. */
   | { readonly is: "leaving"; readonly sandboxId: string; readonly sandbox: Sandbox; readonly done: Promise<void> }
   | { readonly is: "stopping"; readonly sandboxId: string; readonly done: Promise<void> };
 

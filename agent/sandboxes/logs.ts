@@ -16,7 +16,7 @@ const MAX_PAGES = 8;
 const MAX_MESSAGE_CHARACTERS = 4_096;
 const MAX_FIELDS = 32;
 const MAX_FIELD_CHARACTERS = 1_024;
-/** The source of a line is known from where it came, never from what it says. */
+/** Fields that are removed from a line: the agent knows its source, and the line must not claim another. */
 const IDENTITY_FIELDS = /^(sandbox|instance|team|env|template|execution|project|trace)_?id$/i;
 
 const Answer = Type.Object({ entries: Type.Array(Type.Unknown(), { maxItems: 1_000 }) });
@@ -80,7 +80,7 @@ export function startSandboxLogs({ envd, store, running, now, log }: SandboxLogs
       const used = processorTime(sandbox);
       if (used === undefined || used === pulledAt.get(sandbox.executionId)) continue;
       await pull(sandbox, ASKED_LIMIT_MS);
-      // After the read: the read itself is not activity.
+      // Measured after the read, because the read itself is not activity.
       pulledAt.set(sandbox.executionId, processorTime(sandbox) ?? used);
     }
     const ids = new Set(alive.map(({ executionId }) => executionId));

@@ -1,4 +1,4 @@
-/** A sandbox that runs on this node: what its start request made of it, and what the orchestrator gets back. */
+/** A sandbox that runs on this node, made from its start request, and the answer to that request. */
 
 import type { StartBody, Started } from "../../shared/agent-api/routes.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
@@ -10,7 +10,7 @@ import type { LiveContainer } from "./live-container.ts";
 export interface Sandbox {
   readonly executionId: string;
   readonly sandboxId: string;
-  /** The project that owns it; undefined: the start request did not say. */
+  /** The project that owns it; undefined: the start request named none. */
   readonly projectId: string | undefined;
   readonly container: LiveContainer;
   readonly egress: EgressPolicy;

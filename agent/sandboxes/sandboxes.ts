@@ -17,7 +17,7 @@ import { identity, type Sandbox, toStarted } from "./sandbox.ts";
 import { whyNotStarted } from "./why-not-started.ts";
 
 export interface SandboxesDeps {
-  /** What runs already; only this part changes it from now on. */
+  /** The sandboxes that run already; only this part changes the set from now on. */
   readonly live: LiveSet;
   readonly launch: (spec: LaunchSpec, signal: AbortSignal) => Promise<Launched>;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
@@ -31,7 +31,7 @@ export interface SandboxesDeps {
   readonly onStart: (sandbox: Sandbox) => void;
   /** A sandbox ended by itself, and its exit is recorded. */
   readonly onExit: (reason: ExitReport["reason"]) => void;
-  /** Its processes are dead. True: it is kept as a paused sandbox, so its end is not reported as an exit. */
+  /** Called when its processes are dead. True: it is kept as a paused sandbox, so its end is not reported as an exit. */
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
   readonly maxSandboxes: number;
   /** Why nothing new can begin on the node's disk; undefined while there is room. */
@@ -59,7 +59,7 @@ export interface Sandboxes {
    * not run.
    */
   changeEgress<T>(executionId: string, egress: EgressPolicy, change: EgressChange<T>): Promise<T>;
-  /** Removes the route while `work` runs. On success the execution is over, and that is recorded; otherwise it continues. */
+  /** Removes the route while `work` runs. On success the execution is over and recorded as such; otherwise it continues. */
   leave<T>(executionId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T>;
   /** Ends it for a reason of the agent's own, and reports it. */
   end(executionId: string, reason: ExitReport["reason"]): Promise<void>;
@@ -214,8 +214,10 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     changeEgress(executionId, egress, { enforce, after }) {
       const running = () => {
         const entry = entries.get(executionId);
-        if (entry === undefined) throw new AppError("sandbox_not_found", "the execution is not here");
-        if (entry.is !== "running") throw new AppError("conflict", "the sandbox does not run");
+        if (entry === undefined)
+          throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
+        if (entry.is !== "running")
+          throw new AppError("conflict", `execution ${executionId} is ${entry.is}, and only a running one can change`);
         return entry.sandbox;
       };
       running();
@@ -223,7 +225,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
         const before = running();
         await enforce(before);
         store.setEgress(executionId, egress);
-        // What has begun meanwhile waits for this, and goes on with the new policy.
+        // A pause that has begun meanwhile waits for this change, and goes on with the new policy.
         const entry = entries.get(executionId);
         if (entry?.is === "running" || entry?.is === "leaving") {
           const sandbox = { ...entry.sandbox, egress };
@@ -240,7 +242,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
         throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
       const { sandbox } = entry;
       const { sandboxId, container } = sandbox;
-      // Its policy may be replaced while this waits.
+      // A change of its policy may come first, while this function waits.
       const current = () => {
         const now = entries.get(executionId);
         return now?.is === "leaving" ? now.sandbox : sandbox;

@@ -12,7 +12,7 @@ const MIB = 1024 * 1024;
 const FIRST_AFTER_MS = 150;
 /** A sandbox that used less than this since its disk was measured cannot have written much. */
 const DISK_ACTIVITY_US = 5_000;
-/** A measurement walks the writable layer: a few in each round, the least recently measured first. */
+/** A few in each round, least recently measured first, because a measurement walks the writable layer. */
 const DISK_PER_ROUND = 4;
 
 export interface MetricsDeps {
@@ -64,7 +64,7 @@ export function createMetrics({ running, store, diskUsage, everyMs, now, log }: 
     if (usage === undefined || watched.has(executionId)) return;
     const { cpuUs } = usage;
     const at = now();
-    // Use before the container had an owner is not the owner's.
+    // Counts from here, because use before the container had an owner is not the owner's.
     const seen = { at, cpuUs, disk: 0, diskCpuUs: 0, diskAt: 0, overLimit: false };
     const sample = toSample({ at, usage, seen, resources: container.resources });
     watched.set(executionId, { ...seen, sample });
@@ -97,7 +97,10 @@ export function createMetrics({ running, store, diskUsage, everyMs, now, log }: 
       seen.disk = (await diskUsage(upperDirectory)) ?? seen.disk;
       const over = resources.diskSizeMB > 0 && seen.disk > resources.diskSizeMB * MIB;
       if (over && !seen.overLimit)
-        log.warn({ sandboxId: sandbox.sandboxId, bytes: seen.disk }, "a sandbox exceeds its disk size");
+        log.warn(
+          { sandboxId: sandbox.sandboxId, bytes: seen.disk },
+          "a sandbox's disk is larger than its limit, which this node cannot enforce",
+        );
       seen.overLimit = over;
     }
   };
@@ -111,7 +114,7 @@ export function createMetrics({ running, store, diskUsage, everyMs, now, log }: 
     for (const sandbox of sandboxes) {
       const seen = watched.get(sandbox.executionId);
       if (seen === undefined) first(sandbox);
-      // It has just begun: a share of so short a time means nothing.
+      // Skips a sandbox that has just begun: its share of so short a time means nothing.
       else if (now() - seen.at >= everyMs / 2) {
         const sample = measure(sandbox, seen);
         if (sample !== undefined) samples.set(sandbox.executionId, sample);
@@ -136,7 +139,7 @@ function tryUsage(cgroup: { usage(): Usage }): Usage | undefined {
   try {
     return cgroup.usage();
   } catch {
-    // It has just ended; its end is handled elsewhere.
+    // The sandbox has just ended, which another part handles.
     return undefined;
   }
 }
@@ -150,7 +153,7 @@ interface Measured {
 
 function toSample({ at, usage, seen, resources }: Measured): MetricSample {
   const elapsedUs = (at - seen.at) * 1_000;
-  // Of all its processors together, as the public metric counts: 100 means all are busy.
+  // A share of all its processors together, as in the public metric: 100 means that all are busy.
   const share = elapsedUs <= 0 ? 0 : (usage.cpuUs - seen.cpuUs) / (elapsedUs * resources.cpuCount);
   return {
     at,

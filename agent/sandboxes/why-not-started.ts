@@ -3,7 +3,7 @@
 import { AppError } from "../../shared/http/errors.ts";
 
 /**
- * A failure while the time limit passes or the stop arrives has that cause; the error's own text does not count.
+ * If the time limit has passed or the stop has arrived, that is the reason, and not what the error says.
  * @param signal of the limit and the stop together
  * @param cancelled of the stop alone
  */

@@ -23,6 +23,9 @@ export async function clearLinks(
     const names = await files.links(snapshotId);
     if (names !== undefined) await criu.removeLinks(disk, names);
   } catch (error) {
-    log.warn({ err: error, snapshotId, containerId: disk.id }, "could not remove the names of open files from a disk");
+    log.warn(
+      { err: error, snapshotId, containerId: disk.id },
+      "could not remove the link_remap names of open files from a disk",
+    );
   }
 }

@@ -29,7 +29,7 @@ const SLOW_POLL_MS = 100;
 const LOG_BYTES = 256 * 1024;
 
 export interface PageServer {
-  /** The last page is in; false when it ended before that. */
+  /** Resolves to true when the last page has been restored, to false when the server ended before that. */
   readonly done: Promise<boolean>;
   stop(): void;
 }
@@ -65,7 +65,7 @@ export interface DumpedDisk {
   readonly upperDirectory: string | undefined;
 }
 
-// On a full disk CRIU cannot write its reason either.
+// A full disk is detected here, because CRIU cannot write its reason on it.
 async function isFull(directory: string): Promise<boolean> {
   const { bavail, bsize } = await statfs(directory);
   return bavail * bsize < FULL_BYTES;
@@ -136,14 +136,16 @@ export function hostCriu(run: RunCommand): Criu {
         const inside = await processesInside(containerId);
         for (const pid of inside) tryKill(pid);
         if (inside.length === 0 && (await processesOf(restores)).length === 0) break;
-        if (Date.now() > deadline) throw new AppError("unavailable", "a lost restore did not end in time");
+        if (Date.now() > deadline)
+          throw new AppError("unavailable", `the lost restore of container ${containerId} did not end in time`);
         await delay(POLL_MS);
       }
       const shims = (args: readonly string[]) =>
         args[0]?.includes("containerd-shim") === true && args.includes(containerId);
       for (const pid of await processesOf(shims)) tryKill(pid);
       while ((await processesOf(shims)).length > 0) {
-        if (Date.now() > deadline) throw new AppError("unavailable", "the shim of a lost restore did not end in time");
+        if (Date.now() > deadline)
+          throw new AppError("unavailable", `the shim of container ${containerId}'s lost restore did not end in time`);
         await delay(POLL_MS);
       }
       await removeTask(containerId);
@@ -165,8 +167,8 @@ export function hostCriu(run: RunCommand): Criu {
 }
 
 /**
- * Ends the CRIU that writes its log there. It outlives the runc that has started it, and may wait for ever: for a first
- * process that was killed and itself waits for those that CRIU holds.
+ * Ends the CRIU that writes its log in this directory. It outlives the runc that started it, and may wait for ever: for
+ * a killed first process, which itself waits for the processes that CRIU holds.
  */
 async function endDump(work: string): Promise<void> {
   const log = await realpath(join(work, "dump.log")).catch(() => undefined);
@@ -193,7 +195,7 @@ async function hasOpen(pid: number, path: string): Promise<boolean> {
 
 /**
  * Removes the directory of a task whose shim has ended before it was complete. containerd leaves it when it dies in between,
- * and then refuses every start of that container ("file exists"). What is mounted or has something in it stays.
+ * and then refuses every start of that container ("file exists"). Mount points and non-empty directories stay.
  */
 async function removeTask(containerId: string): Promise<void> {
   for (const tasks of TASKS) {
@@ -236,7 +238,7 @@ async function processesInside(containerId: string): Promise<number[]> {
 async function isInside(pid: number, containerId: string): Promise<boolean> {
   const cgroups = await readFile(`/proc/${pid}/cgroup`, "utf8").catch(() => "");
   if (!cgroups.includes(containerId)) return false;
-  // A dead one that its parent has not reaped stays in the list.
+  // A dead process that its parent has not reaped stays in the list.
   return !/^State:\s+[ZX]/m.test(await readFile(`/proc/${pid}/status`, "utf8").catch(() => "State: X"));
 }
 
@@ -244,7 +246,7 @@ function tryKill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It ended meanwhile.
+    // The process ended meanwhile.
   }
 }
 

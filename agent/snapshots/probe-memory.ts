@@ -1,6 +1,6 @@
 /**
- * Finds out whether memory can be stored and restored on this machine: by doing it, with a small process of another user,
- * as in sandboxes. The result is kept until something that it depends on changes.
+ * Finds out whether this machine can store and restore memory: dumps and restores a small process of another user, as in
+ * sandboxes. The result is kept until something that it depends on changes.
  */
 
 import { spawn } from "node:child_process";
@@ -24,7 +24,7 @@ export interface MemoryProbe {
   readonly detail: string;
 }
 
-/** `remembered` is a file. */
+/** @param remembered file that keeps the result */
 export async function probeMemory(run: RunCommand, runc: string, remembered: string): Promise<MemoryProbe> {
   const version = await run("criu", ["--version"], { path: CRIU_PATH }).catch(() => undefined);
   if (version === undefined) return { works: false, criu: "not installed", detail: "CRIU is not installed" };
@@ -38,7 +38,7 @@ export async function probeMemory(run: RunCommand, runc: string, remembered: str
   return { works: true, criu, detail: "a process was dumped and restored" };
 }
 
-/** What is wrong, if anything. */
+/** Why memory cannot be stored or restored; undefined when both work. */
 async function tryOut(run: RunCommand): Promise<string | undefined> {
   const directory = await mkdtemp(join(tmpdir(), "svc-probe-"));
   const child = spawn("sleep", ["60"], { uid: NOBODY, gid: NOBODY, cwd: "/", detached: true, stdio: "ignore" });
@@ -63,14 +63,14 @@ async function tryOut(run: RunCommand): Promise<string | undefined> {
       ? undefined
       : "a restored process was not there";
   } finally {
-    // After its restore it is no child of this program; its name is checked, because process ids are reused.
+    // The restored process is no child of this program, so its name is checked: process ids are reused.
     if (pid !== undefined && (await readFile(`/proc/${pid}/comm`, "utf8").catch(() => "")).trim() === "sleep")
       process.kill(pid, "SIGKILL");
     await rm(directory, { recursive: true, force: true });
   }
 }
 
-/** Before that it is still a copy of this program. */
+/** Waits until the child runs `sleep`; before that it is still a copy of this program. */
 async function execed(pid: number): Promise<void> {
   const deadline = Date.now() + STARTED_LIMIT_MS;
   while (Date.now() < deadline) {

@@ -66,7 +66,7 @@ export interface SnapshotParts {
   readonly launchFrom: (spec: LaunchSpec, origin: Origin, signal: AbortSignal) => Promise<Launched>;
   /** Keeps the disk of a sandbox that a dump has ended. */
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
-  /** For the pool. */
+  /** Makes a pool entry: a container without an owner, restored from the snapshot. */
   readonly copy: (flavour: Flavour, snapshot: Snapshot, signal: AbortSignal) => Promise<LiveContainer>;
   /** Called once there is a live set to take snapshots of. */
   taker(more: TakerSources): SnapshotTaker;

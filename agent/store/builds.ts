@@ -1,4 +1,4 @@
-/** Builds of templates on this node and their logs. The only SQL on those tables. */
+/** Builds of templates on this node and their logs. The only SQL on those tables, apart from migrations. */
 
 import type { BuildLogEntry, BuildState } from "../../shared/agent-api/build-shapes.ts";
 import type { Sqlite } from "./database.ts";
@@ -19,9 +19,9 @@ export interface Build {
 }
 
 export interface BuildStore {
-  /** Written before anything is done for the build: a crash from here on leaves a trace. */
+  /** Called before any other step of the build, so that a crash from here on leaves a row. */
   begin(id: string, templateId: string, at: number): void;
-  /** Written before the snapshot is taken. */
+  /** Called before the snapshot is taken. */
   intendSnapshot(id: string, snapshotId: string): void;
   succeed(id: string, result: BuildResult, at: number): void;
   fail(id: string, reason: BuildReason, at: number): void;

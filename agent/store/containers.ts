@@ -1,4 +1,4 @@
-/** The containers this agent started and still owns. The only SQL on that table. */
+/** The containers this agent started and still owns. The only SQL on that table, apart from migrations. */
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
 import type { Seal } from "../../shared/program/seal.ts";
@@ -20,12 +20,12 @@ export interface KnownContainer {
 }
 
 export interface ContainerStore {
-  /** With process id 0 before its start. */
+  /** Adds a container before its start, with process id 0. */
   add(container: Omit<LiveContainer, "cgroup">): void;
-  /** It was started, and its memory, if it was restored, is what was stored. */
+  /** Records that it was started and, if its memory was restored, that the restore is complete. */
   started(container: Pick<LiveContainer, "id" | "pid" | "upperDirectory">): void;
   remove(id: string): void;
-  /** AppError `internal` when the key is another than the one they were written with. */
+  /** @throws {AppError} internal when the key differs from the one that sealed the rows */
   all(): KnownContainer[];
 }
 
@@ -33,7 +33,7 @@ interface Row {
   id: string;
   slot: number;
   pid: number;
-  /** Sealed: with it its holder may initialise the sandbox anew. */
+  /** Sealed, because its holder may initialise the sandbox again. */
   control_token: string;
   template_id: string;
   build_id: string;

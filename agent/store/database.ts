@@ -1,14 +1,14 @@
-/** The agent's SQLite file: schema, pragmas. Together with store/ the only importer of better-sqlite3. */
+/** The agent's SQLite file: migrations and pragmas. Only this folder imports better-sqlite3. */
 
 import Database from "better-sqlite3";
 import { isSealed, type Seal } from "../../shared/program/seal.ts";
 
 export type Sqlite = Database.Database;
 
-/** Text is SQL. A step is done as a whole or not at all, except a step that declares that it needs no transaction. */
+/** Text is SQL. A step runs in a transaction, except one under `alone`, which must run outside of any. */
 type Step = string | ((database: Sqlite, sealing: Seal) => void) | { readonly alone: (database: Sqlite) => void };
 
-/** Appended to, never edited: `user_version` says how many have run. */
+/** New steps are appended and old ones never edited: `user_version` counts the steps that have run. */
 const MIGRATIONS: readonly Step[] = [
   `create table containers (
      id text primary key,
@@ -87,7 +87,7 @@ const MIGRATIONS: readonly Step[] = [
      disk_bytes integer not null,
      captured_at integer not null
    ) strict;`,
-  // The whole policy as JSON; `internet` was all there was of one.
+  // Stores the whole policy as JSON; before, `internet` was the only part of a policy.
   `alter table executions add column egress text not null default '{}';
    update executions set egress = json_object('allowRanges', json('[]'), 'allowDomains', json('[]'),
      'denyRanges', iif(internet = 1, json('[]'), json('["0.0.0.0/0"]')), 'rules', json('[]'));
@@ -163,7 +163,7 @@ function sealPolicies(database: Sqlite, sealing: Seal): void {
   for (const { id, egress } of rows) if (!isSealed(egress)) seal.run(sealing.close(egress, egressContext(id)), id);
 }
 
-/** With the control token of an envd its holder may initialise that sandbox anew. A paused one has it in its disk's record. */
+/** The holder of an envd's control token may initialise that sandbox again. A paused one has it in its disk's record. */
 function sealControlTokens(database: Sqlite, sealing: Seal): void {
   const tokens = database.prepare<[], { id: string; token: string }>("select id, control_token token from containers");
   const setToken = database.prepare<[string, string]>("update containers set control_token = ? where id = ?");
@@ -191,7 +191,7 @@ export function egressContext(executionId: string): string {
   return `${executionId} egress`;
 }
 
-/** What the sealed control token of a container, or of a snapshot's disk, is bound to: the id of its row. */
+/** Context of a sealed control token, by the id of its row: a container, or a snapshot with its disk. */
 export function controlContext(id: string): string {
   return `${id} control token`;
 }

@@ -1,4 +1,7 @@
-/** Executions, stopped executions, and exits that the orchestrator has not acknowledged. The only SQL on those tables. */
+/**
+ * Executions, stopped executions, and exits that the orchestrator has not acknowledged. The only SQL on those tables,
+ * apart from migrations.
+ */
 
 import type { ExitReport } from "../../shared/agent-api/routes.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
@@ -8,7 +11,7 @@ import { egressContext, type Sqlite } from "./database.ts";
 export interface Execution {
   readonly id: string;
   readonly sandboxId: string;
-  /** Whose it is; undefined: the start request did not say. */
+  /** The project that owns it; undefined: the start request named none. */
   readonly projectId: string | undefined;
   readonly containerId: string;
   readonly egress: EgressPolicy;
@@ -26,19 +29,19 @@ export interface OnTimeout {
 }
 
 export interface ExecutionStore {
-  /** Written before the sandbox gets its identity: a crash from here on leaves a trace. */
+  /** Called before the sandbox gets its identity, so that a crash from here on leaves a row. */
   add(execution: Execution): void;
   markRunning(id: string, startedAt: number): void;
   setEndAt(id: string, endAt: number): void;
   setEgress(id: string, egress: EgressPolicy): void;
-  /** A failed start, which may be tried again. */
+  /** Removes a failed start, which may be tried again. */
   remove(id: string): void;
-  /** Stopped on request: a late start is refused. */
+  /** Records a stop on request, so that a late start is refused. */
   stop(id: string, at: number): void;
-  /** Ended by itself, to be reported. One transaction. */
+  /** Records that it ended by itself, to be reported. One transaction. */
   exit(report: ExitReport): void;
   wasStopped(id: string): boolean;
-  /** AppError `internal` when the key differs from the one that sealed the rows. */
+  /** @throws {AppError} internal when the key differs from the one that sealed the rows */
   all(): Execution[];
   exits(): ExitReport[];
   acknowledge(ids: readonly string[]): void;
@@ -56,7 +59,7 @@ interface Row {
   running: number;
   on_timeout: OnTimeout["does"];
   on_timeout_memory: number;
-  /** Sealed: headers of its rules and the password of its proxy are secrets. */
+  /** Sealed, because headers of its rules and the password of its proxy are secrets. */
   egress: string;
   project_id: string | null;
 }

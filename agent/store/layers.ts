@@ -1,4 +1,4 @@
-/** Cached layers of builds: the image of each key. The only SQL on that table. */
+/** Cached layers of builds: the image of each key. The only SQL on that table, apart from migrations. */
 
 import type { Sqlite } from "./database.ts";
 

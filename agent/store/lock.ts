@@ -2,7 +2,7 @@
 
 import Database from "better-sqlite3";
 
-/** Throws when another agent holds it. */
+/** @throws when another agent holds the lock */
 export function lockState(path: string): { release(): void } {
   const lock = new Database(path, { timeout: 0 });
   try {

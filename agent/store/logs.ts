@@ -1,9 +1,9 @@
-/** Log entries of sandboxes, bounded per sandbox, kept some hours after its end. The only SQL on that table. */
+/** Log entries, bounded per sandbox, kept some hours after its end. The only SQL on that table, apart from migrations. */
 
 import { LOG_LEVELS, type LogEntry } from "../../shared/agent-api/sandbox-log.ts";
 import type { Sqlite } from "./database.ts";
 
-/** Oldest go first. */
+/** Above this the oldest entries are deleted. */
 const MAX_ENTRIES_PER_SANDBOX = 5_000;
 
 export interface StoredEntry {

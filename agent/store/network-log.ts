@@ -1,17 +1,17 @@
 /**
  * Decisions about flows, bounded per sandbox and in all, kept for some hours. Stored by sandbox and not by execution, so
- * that they survive a pause. The only SQL on those tables.
+ * that they survive a pause. The only SQL on those tables, apart from migrations.
  */
 
 import type { NetworkLog, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import type { Sqlite } from "./database.ts";
 
-/** Oldest go first. */
+/** Above this the oldest entries are deleted. */
 const MAX_ENTRIES_PER_SANDBOX = 5_000;
 const MAX_ENTRIES = 500_000;
 
 export interface NetworkLogStore {
-  /** `suppressed`: how many more there were. One transaction. */
+  /** `suppressed`: number of decisions that are not among the entries. One transaction. */
   add(sandboxId: string, entries: readonly NetworkLogEntry[], suppressed: number): void;
   /**
    * Oldest first, from the cursor (inclusive, unix milliseconds) on; without one the newest. A page from a cursor holds all

@@ -1,4 +1,4 @@
-/** Metric samples of sandboxes, kept for some hours. The only SQL on that table. */
+/** Metric samples of sandboxes, kept for some hours. The only SQL on that table, apart from migrations. */
 
 import type { MetricSample } from "../../shared/agent-api/routes.ts";
 import type { Sqlite } from "./database.ts";

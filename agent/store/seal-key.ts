@@ -1,4 +1,4 @@
-/** The key that seals secrets in this node's database: a file of its own, made when missing. */
+/** Reads the key that seals secrets in this node's database, from a file of its own; makes it when missing. */
 
 import { randomBytes } from "node:crypto";
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -7,12 +7,12 @@ import { AppError } from "../../shared/http/errors.ts";
 
 const KEY_BYTES = 32;
 
-/** The key in the file, readable by its owner only. AppError `internal` for a file that holds no key. */
+/** The key in the file, which only its owner may read. @throws {AppError} internal for a file that holds no key */
 export function sealKey(path: string): string {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${process.pid}.new`;
   try {
-    // Written as a whole, and never over an existing key: sealed values would not open any more.
+    // Written as a whole and never over an existing key, because sealed values would not open any more.
     writeFileSync(draft, `${randomBytes(KEY_BYTES).toString("base64url")}\n`, { mode: 0o600, flush: true });
     linkSync(draft, path);
   } catch (error) {

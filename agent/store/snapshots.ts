@@ -1,10 +1,10 @@
-/** Snapshots of this node: begun, durable, and the container or image of each disk. The only SQL on that table. */
+/** Snapshots of this node, and the container or image of each disk. The only SQL on that table, apart from migrations. */
 
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import { controlContext, type Sqlite } from "./database.ts";
 
-/** What a container needs to run again, besides an address. */
+/** The facts that a container needs to run again, besides an address. */
 export interface Disk {
   readonly containerId: string;
   readonly controlToken: string;
@@ -28,31 +28,31 @@ export interface Snapshot {
   readonly executionId: string;
   /** The project that owns it; undefined: stored by an agent that did not record projects. */
   readonly projectId: string | undefined;
-  /** Of a pause: the sandbox's own container. Of a checkpoint: its source, which continues independently. */
+  /** For a pause: the sandbox's own container. For a checkpoint: its source, which continues independently. */
   readonly disk: Disk;
-  /** Of a checkpoint. */
+  /** Image of a checkpoint's disk; undefined for a pause. */
   readonly image: string | undefined;
   readonly memory: boolean;
   readonly memoryBytes: number;
   readonly diskBytes: number;
   readonly takenAt: number;
-  /** Of a pause: a resume with its memory has begun, so its processes may have run since they were stored. */
+  /** For a pause: a resume with its memory has begun, so its processes may have run since they were stored. */
   readonly resuming: boolean;
 }
 
 export type Sizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "takenAt">;
 
 export interface SnapshotStore {
-  /** Written before anything is touched: a crash from here on leaves a trace. */
+  /** Called before any other step of the snapshot, so that a crash from here on leaves a row. */
   intend(snapshot: Omit<Snapshot, "resuming">): void;
-  /** It is durable: the row is on the disk when this returns. `also` is part of the same transaction. */
+  /** Records that it is durable: the row is on the disk when this returns. `also` is part of the same transaction. */
   keep(id: string, sizes: Sizes, also: () => void): void;
   /** `also` is part of the same transaction. */
   setResuming(id: string, resuming: boolean, also?: () => void): void;
-  /** Its sandbox runs again. `also` is part of the same transaction. */
+  /** Records that its sandbox runs again. `also` is part of the same transaction. */
   spend(id: string, also: () => void): void;
   remove(id: string): void;
-  /** AppError `internal` when the key is another than the one it was written with. */
+  /** @throws {AppError} internal when the key differs from the one that sealed it */
   get(id: string): Snapshot | undefined;
   all(): Snapshot[];
 }
@@ -88,7 +88,7 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
   const get = database.prepare<[string], Row>("select * from snapshots where id = ?");
   const all = database.prepare<[], Row>("select * from snapshots");
 
-  // In other tables a power cut may lose the last rows, because it ends the containers too. Not here.
+  // A power cut may lose the last rows of other tables, because it ends their containers too, but no snapshot's row.
   const durably = (work: () => void) => {
     database.pragma("synchronous = FULL");
     try {

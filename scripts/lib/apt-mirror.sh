@@ -1,5 +1,5 @@
-# The Debian mirror this machine already uses, read from its own apt sources in either format, so
-# that no host name is ever written down here.
+# The Debian mirror that this machine already uses, read from its own apt sources in either format, so
+# that these scripts contain no host name.
 # shellcheck shell=bash
 
 # shellcheck disable=SC1091
@@ -63,7 +63,7 @@ one_line() { # OWN SUITE COMPONENTS FILE…
     }'
 }
 
-# keyrings_of SOURCE: the files its Signed-By names.
+# keyrings_of SOURCE: prints the files that its Signed-By names.
 keyrings_of() {
   printf '%s\n' "$1" | grep -ioE '(^signed-by:|signed-by=)[^] ]*( *[^] ]+)*' | sed -E 's/^[^:=]*[:=] *//' |
     tr -s ', ' '\n' | grep '^/' | sort -u || true

@@ -3,7 +3,7 @@
 
 DOCKER_SOCKET=/var/run/docker.sock
 
-# The packaged client first: a stray one of another version may come earlier in PATH.
+# Prefers the packaged client, because one of another version may come earlier in PATH.
 docker_cli() { DOCKER_HOST="unix://$DOCKER_SOCKET" "$([ -x /usr/bin/docker ] && echo /usr/bin/docker || echo docker)" "$@"; }
 
 engine_answers() { curl -fsS -m 5 --unix-socket "$DOCKER_SOCKET" http://docker/_ping >/dev/null 2>&1; }
@@ -45,12 +45,12 @@ detached() {
   ) &
 }
 
-# private_log FILE: there, for root only, also when an earlier version made it readable for everybody.
+# private_log FILE: creates FILE for root only, also if an earlier version made it readable for all users.
 private_log() {
   (umask 077 && : >>"$1")
   chmod 0600 "$1"
 }
 
-# bound_log FILE PID: what PID appends to FILE fills no disk: at most twice these bytes are kept.
+# bound_log FILE PID: keeps the log FILE, which PID writes, below twice this size.
 LOG_BYTES=50000000
 bound_log() { detached "$here/host/engine/bound-log" "$1" "$LOG_BYTES" "$2" >/dev/null 2>&1 </dev/null; }

@@ -1,7 +1,7 @@
 # The installed versions of the programs.
 # shellcheck shell=bash
 
-# Those that no instance runs any more. Runtimes of envd stay: paused sandboxes need the one they had.
+# Removes versions that no instance runs any more. Runtimes of envd stay, because paused sandboxes need theirs.
 remove_unused_programs() {
   local directory name
   for directory in "$INSTALLED"/app/*/; do

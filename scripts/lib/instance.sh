@@ -47,7 +47,7 @@ setting() {
   sed -n "s/^$2=//p" "$1" | tail -n 1 | sed -e 's/^"\(.*\)"$/\1/' -e 's/\\\([\\"$`]\)/\1/g'
 }
 
-# The person who asked, also under sudo: what is left in the checkout belongs to them.
+# The user who runs the script, also under sudo, owns the files that the scripts leave in the checkout.
 INVOKER_UID=${SUDO_UID:-$(id -u)}
 INVOKER_GID=${SUDO_GID:-$(id -g)}
 

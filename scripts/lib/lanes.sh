@@ -1,5 +1,5 @@
 # Sets of tests one after another, or in lanes side by side. A set that fails does not keep the others from running.
-# What failed is kept in files, because a lane is a process of its own.
+# Failures are kept in files, because a lane is a process of its own.
 # Needs ui.sh and $work, a directory of the caller's for as long as it runs.
 # shellcheck shell=bash
 
@@ -16,8 +16,8 @@ attempt() {
   return "$status"
 }
 
-# attempt_aside TITLE COMMAND…: the same, and the output is printed in one piece when COMMAND is over: printed as it
-# comes, the lines of two lanes would mix.
+# attempt_aside TITLE COMMAND…: the same, but prints the output in one piece when COMMAND has ended, because the lines of
+# two lanes would mix otherwise.
 attempt_aside() {
   local status=0 output
   output=$(mktemp -p "$work" output.XXXXXX)
@@ -38,7 +38,7 @@ start_lane() {
   set +m
 }
 
-# wait_for_lanes: returns when all lanes are over. Says every minute that they are not: there is no other output.
+# wait_for_lanes: returns when all lanes have ended. Prints the running sets every minute, as there is no other output.
 wait_for_lanes() {
   local start=$EPOCHREALTIME next=$((SECONDS + 60)) lane
   for lane in "${lanes[@]}"; do
@@ -69,7 +69,7 @@ stop_lanes() {
   lanes=()
 }
 
-# A process that is over but that its parent has not asked about does not count.
+# A zombie does not count.
 group_lives() { # PROCESS GROUP
   ps -eo pgid=,stat= | awk -v group="$1" '$1 == group && $2 !~ /^Z/ { found = 1 } END { exit !found }'
 }
@@ -78,13 +78,13 @@ titles_of_running() {
   sed -sn '2s/^=== //p' "$work"/output.* 2>/dev/null | paste -sd , | sed 's/,/, /g'
 }
 
-# worst_status: the highest exit status of what failed, 0 when nothing did.
+# worst_status: prints the highest exit status of the failed sets, 0 if none failed.
 worst_status() {
   if [ ! -e "$work/failures" ]; then echo 0; else cut -d ' ' -f 1 "$work/failures" | sort -n | tail -n 1; fi
 }
 
-# print_failures: the titles of the sets that failed. The tests may all have passed and a check not: that is not to be
-# looked for far above.
+# print_failures: prints the titles of the failed sets at the end, so that a failed check among passed tests is not
+# overlooked.
 print_failures() {
   if [ -e "$work/failures" ]; then sed -E 's/^[0-9]+ /FAILED: /' "$work/failures"; fi
 }

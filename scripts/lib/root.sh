@@ -1,4 +1,4 @@
-# Becoming root, by sudo where needed.
+# Becomes root, with sudo where needed, and runs one set-up at a time.
 # shellcheck shell=bash
 
 # become_root SCRIPT ARGUMENT…: returns when this is root already, otherwise starts SCRIPT again.
@@ -13,7 +13,7 @@ become_root() {
   exec sudo env "PATH=$PATH" "SVC_INSTANCE=${SVC_INSTANCE:-}" "CI=${CI:-}" "$@"
 }
 
-# one_at_a_time COMMAND…: two set-ups at once would trip over each other; the second waits.
+# one_at_a_time COMMAND…: makes a second set-up wait, because two at once would disturb each other.
 one_at_a_time() {
   mkdir -p /run/lock
   exec 9>/run/lock/svc-setup.lock

@@ -12,7 +12,7 @@ service_runs() { # PROGRAM
   fi
 }
 
-# The process id of the program itself, for those who want to look at it or to kill it.
+# Prints the process id of the program itself, for inspection or a kill.
 service_pid() { # PROGRAM
   if under_systemd; then
     systemctl show --property MainPID --value "$(unit_of "$1")"
@@ -21,7 +21,7 @@ service_pid() { # PROGRAM
   fi
 }
 
-# Changes when the program or its settings change: then a running one must be started again.
+# Prints a hash that changes with the program or its settings: then a running program must be restarted.
 service_fingerprint() { # PROGRAM
   { readlink "$APP" "$ENVD_RUNTIME"; cat "$CONFIG_DIR/$1.env" "$CONFIG_DIR/$1.own.env"; } | sha256sum
 }
@@ -34,13 +34,13 @@ service_start() { # PROGRAM
     return
   fi
   (umask 027 && : >>"$LOG_DIR/$1.log")
-  # Nothing of our environment goes with it, but what the tests set.
+  # The program does not inherit this environment, except for what the tests set.
   detached env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
     ${SVC_LONGEST_RESTART_DELAY_S:+"SVC_LONGEST_RESTART_DELAY_S=$SVC_LONGEST_RESTART_DELAY_S"} \
     "$APP/supervise" "$SUFFIX" "$1" >>"$LOG_DIR/$1.log" 2>&1 </dev/null
   # A log without a limit would fill the disk.
   bound_log "$LOG_DIR/$1.log" "$!"
-  # Its pid file is there before anybody asks for it.
+  # Waits for the pid file, so that it exists when this function returns.
   for _ in $(seq 1 100); do
     if service_runs "$1"; then return 0; fi
     sleep 0.02
@@ -66,7 +66,7 @@ service_stop() { # PROGRAM
   if runs "$child" "$1.js"; then kill -KILL "$child"; fi
 }
 
-# Where a program answers that it is ready.
+# Prints the URL at which a program answers whether it is ready.
 ready_url() { # PROGRAM
   case $1 in
     orchestrator) printf 'http://127.0.0.1:%s/readyz?verbose' "$(effective orchestrator SVC_API_PORT)" ;;
@@ -74,7 +74,7 @@ ready_url() { # PROGRAM
   esac
 }
 
-# effective PROGRAM NAME: a setting as the program sees it: the person's own file wins.
+# effective PROGRAM NAME: prints a setting as the program sees it; the operator's own file wins.
 effective() {
   local value
   value=$(setting "$CONFIG_DIR/config.env" "$2")

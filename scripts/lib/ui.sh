@@ -58,7 +58,7 @@ show_progress() {
   local title=$1 pid=$2 start=$3 ticks=0
   CLEAR=
   if [ -t 1 ]; then CLEAR=$'\r\e[K'; fi
-  # Most steps find nothing to do and take a moment: those are not kept waiting.
+  # Most steps find nothing to do and end within a moment, before the first line of progress.
   for _ in 1 2 3 4 5; do
     if kill -0 "$pid" 2>/dev/null; then sleep 0.02 || true; fi
   done

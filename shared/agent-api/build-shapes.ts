@@ -10,7 +10,7 @@ const text = Type.String({ maxLength: 262_144 });
 const secret = Type.String({ minLength: 1, maxLength: 65_536 });
 const strings = Type.Record(Type.String(), Type.String());
 
-/** Never stored, logged or answered: it travels with the request and exists as long as the pull. */
+/** Credentials of a registry: sent with the request and kept as long as the pull, never stored, logged or answered. */
 export const RegistryAccess = Type.Union([
   Type.Object({ type: Type.Literal("registry"), username: secret, password: secret }, closed),
   Type.Object(
@@ -25,7 +25,7 @@ const filesHash = Type.String({ pattern: "^[0-9a-f]{64}$" });
 
 /** Fields of every step. */
 const step = {
-  /** From 1, as clients count: `reason.step` of a failure. */
+  /** Position from 1, as clients count; a failure names it in `reason.step`. */
   number: Type.Integer({ minimum: 1 }),
   /** Runs this step and all later ones again, without the cache. */
   force: Type.Boolean(),
@@ -40,14 +40,14 @@ export const BuildStep = Type.Union([
       source: text,
       destination: text,
       user: Type.Optional(Type.String()),
-      /** Octal. */
+      /** File mode, octal. */
       mode: Type.Optional(Type.String({ pattern: "^[0-7]{3,4}$" })),
       /** Hash of the archive, which the node fetches from the orchestrator (`templateFiles`). */
       filesHash,
     },
     closed,
   ),
-  /** In order; a later value may refer to an earlier one. */
+  /** Variables in order; a later value may refer to an earlier one. */
   Type.Object({ ...step, type: Type.Literal("ENV"), variables: Type.Array(Type.Tuple([text, text])) }, closed),
   Type.Object({ ...step, type: Type.Literal("WORKDIR"), path: text }, closed),
   Type.Object({ ...step, type: Type.Literal("USER"), user: text }, closed),
@@ -86,12 +86,12 @@ export const BuildBody = Type.Object(
     steps: Type.Array(BuildStep),
     /** Runs every step again, without the cache. */
     force: Type.Boolean(),
-    /** Absent: those of the build below, if any. */
+    /** Absent: the commands of the build below, if any. */
     startCmd: Type.Optional(text),
     readyCmd: Type.Optional(text),
     /** Limit of the whole build, milliseconds. */
     limitMs: Type.Integer({ minimum: 1_000 }),
-    /** Whose template it is: its stored memory counts in the quota of that project. */
+    /** The project that owns the template: the template's stored memory counts in that project's quota. */
     projectId: Type.Optional(Type.String({ maxLength: 64 })),
   },
   closed,

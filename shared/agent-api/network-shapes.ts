@@ -1,25 +1,25 @@
-/** What a node decided about the flows of a sandbox, and what it would decide about one. */
+/** A node's log of decisions about a sandbox's flows, and its explanation of a decision. */
 
 import { type Static, Type } from "typebox";
 import { closed, time } from "./shapes.ts";
 
-/** What was decided about the flows of a sandbox to one destination: one entry for those that were alike and close in time. */
+/** A decision about flows of a sandbox to one destination: one entry for flows that were alike and close in time. */
 export const NetworkLogEntry = Type.Object(
   {
-    /** Of the first of them. */
+    /** Time of the first of these flows. */
     at: time,
     protocol: Type.Enum(["tcp", "udp", "dns"]),
     /** Empty for a question to the resolver. */
     address: Type.String(),
     port: Type.Integer({ minimum: 0, maximum: 65_535 }),
-    /** As it was read from the flow, or asked for. */
+    /** The name that was read from the flow, or that the sandbox asked for. */
     name: Type.Optional(Type.String()),
     verdict: Type.Enum(["allow", "deny"]),
     /** `Decision.rule`; `limit connections` where there were too many at once, `failed` with a reason where it was allowed. */
     rule: Type.String(),
     /** How many flows the entry stands for. */
     count: Type.Integer({ minimum: 1 }),
-    /** As far as they are known when the entry is written; 0 where the kernel does not count. */
+    /** Bytes as far as known when the entry is written; 0 where the kernel does not count. */
     sentBytes: Type.Integer({ minimum: 0 }),
     receivedBytes: Type.Integer({ minimum: 0 }),
   },
@@ -31,14 +31,14 @@ export type NetworkLogEntry = Static<typeof NetworkLogEntry>;
 export const NetworkLog = Type.Object(
   {
     entries: Type.Array(NetworkLogEntry),
-    /** Decisions that were not written down, because there were too many. */
+    /** Number of decisions that are not in the log, because there were too many. */
     suppressed: Type.Integer({ minimum: 0 }),
   },
   closed,
 );
 export type NetworkLog = Static<typeof NetworkLog>;
 
-/** `Decision`, and where a name leads to at this moment. */
+/** A `Decision`, and the addresses that the name has at this moment. */
 export const NetworkCheck = Type.Object(
   {
     verdict: Type.Enum(["allow", "deny"]),

@@ -1,15 +1,15 @@
-/** What a node reports about itself with every heartbeat, and the reply. */
+/** A node's heartbeat to the orchestrator, and the reply. */
 
 import { type Static, Type } from "typebox";
 import { ExitReport, LiveExecution } from "./sandbox-shapes.ts";
 import { BuildReference, closed, Resources, strings, time } from "./shapes.ts";
 import { StoredSnapshot } from "./snapshot-shapes.ts";
 
-/** Where the orchestrator finds an agent, what it can do and what room it has. */
+/** An agent's addresses, its capabilities and its size. */
 export const NodeFacts = Type.Object(
   {
     nodeId: Type.String({ minLength: 1, maxLength: 64 }),
-    /** Fresh for every start of the agent. */
+    /** New at every start of the agent. */
     serviceInstanceId: Type.String(),
     version: Type.String(),
     commit: Type.String(),
@@ -85,9 +85,9 @@ export const Heartbeat = Type.Object(
     node: NodeFacts,
     load: NodeLoad,
     executions: Type.Array(LiveExecution),
-    /** Exits not yet acknowledged by a reply. */
+    /** Exits that no reply has acknowledged yet. */
     exits: Type.Array(ExitReport),
-    /** Also those that the agent took by itself at a sandbox's end while the orchestrator was away. */
+    /** Includes pauses that the agent took by itself while the orchestrator was away. */
     snapshots: Type.Array(StoredSnapshot),
   },
   closed,
@@ -101,7 +101,7 @@ export const HeartbeatReply = Type.Object(
     stop: Type.Array(Type.String()),
     /** `endAt` as the orchestrator knows it, for executions where the report differed. */
     endAt: Type.Record(Type.String(), time),
-    /** Reported snapshots that no record wants any more, after the grace period. */
+    /** Reported snapshots that no record references any more, after the grace period. */
     deleteSnapshots: Type.Array(Type.String()),
   },
   closed,

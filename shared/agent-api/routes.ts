@@ -82,7 +82,7 @@ export const agentApi = contract({
   checkpointExecution: {
     method: "POST",
     path: "/v1/executions/{executionId}/checkpoint",
-    summary: "A durable snapshot of a running execution, which goes on",
+    summary: "Take a durable snapshot of a running execution, which goes on",
     tag: "Executions",
     access: "node",
     params: byExecution,
@@ -112,7 +112,7 @@ export const agentApi = contract({
   buildState: {
     method: "GET",
     path: "/v1/builds/{buildId}",
-    summary: "How a build stands, and its log from an offset; 404 when this node does not know it (any more)",
+    summary: "State of a build, and its log from an offset; 404 when this node does not know it (any more)",
     tag: "Builds",
     access: "node",
     params: byBuild,
@@ -218,7 +218,7 @@ export const nodeApi = contract({
   heartbeat: {
     method: "POST",
     path: "/internal/nodes/heartbeat",
-    summary: "Register and report: what runs here and what room is left",
+    summary: "Register the node and report its sandboxes, its snapshots and the room that is left",
     tag: "Nodes",
     access: "node",
     body: Heartbeat,
@@ -228,7 +228,7 @@ export const nodeApi = contract({
   reportExits: {
     method: "POST",
     path: "/internal/nodes/{nodeId}/exits",
-    summary: "Sandboxes that ended by themselves, at once; repeating it is harmless",
+    summary: "Report sandboxes that ended by themselves, at once; repeating it is harmless",
     tag: "Nodes",
     access: "node",
     params: Type.Object({ nodeId: Type.String() }, closed),

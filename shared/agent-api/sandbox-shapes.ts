@@ -1,11 +1,11 @@
-/** A start of a sandbox, what became of it, its samples and its end. `routes.ts` says who sends which. */
+/** Bodies about a sandbox: its start request and the answer, its usage samples and its exit. `routes.ts` uses them. */
 
 import { type Static, Type } from "typebox";
 import { EgressPolicy } from "../policy/egress-policy.ts";
 import { BuildReference, closed, Resources, SnapshotId, strings, time } from "./shapes.ts";
 
 /**
- * What a start brings back, instead of the image of its build.
+ * The stored state that a start restores, instead of the image of its build.
  * `paused`: this sandbox itself, in its own container; thawed while that is kept frozen, else from the stored
  * memory, or without it: from its writable layer, as after a reboot.
  * `snapshot`: a new container from a stored checkpoint (fork, create from a snapshot); the snapshot stays as it is.
@@ -34,7 +34,7 @@ export const StartBody = Type.Object(
     /** Whether a pause at `endAt` keeps memory. Absent: it does. */
     onTimeoutMemory: Type.Optional(Type.Boolean()),
     origin: Type.Optional(Origin),
-    /** Whose it is: restores of one project leave turns to the others, and its snapshots have a quota. */
+    /** The project that owns it: its share of concurrent restores is limited, and its snapshots have a quota. */
     projectId: Type.Optional(Type.String({ maxLength: 64 })),
   },
   closed,
@@ -49,16 +49,16 @@ export const Started = Type.Object(
     address: Type.String(),
     envdVersion: Type.String(),
     startedAt: time,
-    /** Claimed from the warm pool. */
+    /** Whether the container was claimed from the warm pool. */
     warm: Type.Boolean(),
-    /** Which part of its `origin` is there again; `nothing` without one. */
+    /** Which part of its `origin` was restored; `nothing` without one. */
     restored: Type.Enum(["nothing", "frozen", "memory", "disk"]),
   },
   closed,
 );
 export type Started = Static<typeof Started>;
 
-/** The policy is in force with either value of `trust`. */
+/** The answer to a replaced policy, which is in force in either case. */
 export const EgressReplaced = Type.Object(
   {
     trust: Type.Union([Type.Literal("applied"), Type.Literal("not applied")], {
@@ -90,7 +90,7 @@ export const ExitReport = Type.Object(
     sandboxId: Type.String(),
     /**
      * `exited`: the container's first process ended; `oom`: killed for memory; `expired`: ended by the agent itself;
-     * `disk_full`: ended by the agent, held for too long because the node's disk was short and it grew most on it.
+     * `disk_full`: ended by the agent, which had held the sandbox for too long because the node's disk was short.
      */
     reason: Type.Enum(["exited", "oom", "removed", "expired", "lost", "disk_full"]),
     exitCode: Type.Optional(Type.Integer()),
@@ -107,7 +107,7 @@ export const LiveExecution = Type.Object(
     address: Type.String(),
     startedAt: time,
     endAt: time,
-    /** It stands still, because the node's disk is short and it grew most on it. Absent: it does not. */
+    /** The agent has frozen the sandbox, because the node's disk is short and the sandbox grew most. Absent: it runs. */
     held: Type.Optional(Type.Boolean()),
   },
   closed,

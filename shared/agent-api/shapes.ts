@@ -1,5 +1,5 @@
 /**
- * What the shapes of the orchestrator–agent contract have in common. Objects are closed, because an old agent must
+ * Shapes that several bodies of the orchestrator–agent contract share. Objects are closed, because an old agent must
  * refuse a new rule rather than ignore it.
  */
 
@@ -21,7 +21,7 @@ export const Resources = Type.Object(
 );
 export type Resources = Static<typeof Resources>;
 
-/** What a container is made from; also what a warm pool is keyed by, together with the resources. */
+/** The build that a container is made from; together with the resources also the key of a warm pool. */
 export const BuildReference = Type.Object(
   { templateId: Type.String(), buildId: Type.String(), image: Type.String() },
   closed,

@@ -6,7 +6,7 @@ import { closed, SnapshotId, time } from "./shapes.ts";
 export const TakeSnapshotBody = Type.Object(
   {
     snapshotId: SnapshotId,
-    /** false: only what is on disk. */
+    /** false: only the disk is stored. */
     memory: Type.Boolean(),
   },
   closed,
@@ -19,9 +19,9 @@ export const TakenSnapshot = Type.Object(
     executionId: Type.String(),
     sandboxId: Type.String(),
     snapshotId: SnapshotId,
-    /** Memory is in it. False although asked for: the node cannot, and said so in its capabilities. */
+    /** Whether it has the memory. False although requested where the node's capabilities exclude memory. */
     memory: Type.Boolean(),
-    /** Of the checkpoint's disk, for starts with origin `snapshot`; absent for a pause, whose disk is its container. */
+    /** Image of a checkpoint's disk, for starts with origin `snapshot`; absent for a pause, whose disk is its container. */
     image: Type.Optional(Type.String()),
     memoryBytes: Type.Integer({ minimum: 0 }),
     diskBytes: Type.Integer({ minimum: 0 }),
@@ -35,10 +35,10 @@ export type TakenSnapshot = Static<typeof TakenSnapshot>;
 export const StoredSnapshot = Type.Object(
   {
     snapshotId: SnapshotId,
-    /** `pause`: the sandbox itself, of which this is the only place; `checkpoint`: a copy others start from. */
+    /** `pause`: the only copy of the sandbox itself; `checkpoint`: a copy that new sandboxes start from. */
     kind: Type.Enum(["pause", "checkpoint"]),
     sandboxId: Type.String(),
-    /** The execution it was taken of. */
+    /** The execution that it was taken from. */
     executionId: Type.String(),
     memory: Type.Boolean(),
     memoryBytes: Type.Integer({ minimum: 0 }),

@@ -1,4 +1,4 @@
-/** Operators' routes, and projects, which the wire contract leaves open. */
+/** Routes for operators: nodes, projects, keys, clean-up. The wire contract does not define projects. */
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
@@ -37,7 +37,7 @@ const nodeDetail = {
     memoryTotalBytes: Type.Integer(),
     disks: Type.Array(Disk),
     snapshotStoredBytes: Type.Integer({ description: "Memory and disks of snapshots and paused sandboxes" }),
-    snapshotQuotaBytes: Type.Integer({ description: "What those may take; 0: no quota" }),
+    snapshotQuotaBytes: Type.Integer({ description: "Quota of stored snapshots in bytes; 0: no quota" }),
     hugePagesTotal: Type.Integer(),
     hugePagesUsed: Type.Integer(),
     hugePagesReserved: Type.Integer(),

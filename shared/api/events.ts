@@ -11,7 +11,7 @@ const EVENT_TYPES = [
   "resumed",
   "killed",
   "checkpointed",
-  // An event of this platform: a sandbox is frozen because its node's disk is full, and continues.
+  // Events of this platform alone: a sandbox is held because its node's disk is short, and is released.
   "held",
   "released",
 ] as const;

@@ -18,7 +18,7 @@ export const NetworkVerdict = Type.Object({
   reason: Type.String({ description: "One sentence for people" }),
   via: Type.Optional(Type.Literal("egressProxy", { description: "Through the sandbox's proxy, never directly" })),
   transform: Type.Optional(Type.String({ description: "Key of the rule whose headers are set on requests" })),
-  addresses: Type.Array(Type.String(), { description: "Where the name leads to now; empty where it is not resolved" }),
+  addresses: Type.Array(Type.String(), { description: "Addresses of the name now; empty where it is not resolved" }),
 });
 export type NetworkVerdict = Static<typeof NetworkVerdict>;
 
@@ -27,7 +27,7 @@ export const NetworkDecision = Type.Object({
   protocol: Type.Enum(["tcp", "udp", "dns"]),
   destination: Type.String({ description: "IPv4 address; empty for a question about a name" }),
   port: Type.Integer({ minimum: 0, maximum: 65_535 }),
-  name: Type.Optional(Type.String({ description: "As it was read from the connection, or asked for" })),
+  name: Type.Optional(Type.String({ description: "Name that was read from the connection, or asked for" })),
   verdict: Verdict,
   rule,
   count: Type.Integer({ minimum: 1, description: "Connections, packets or questions that were alike" }),
@@ -41,7 +41,7 @@ export const sandboxNetworkApi = contract({
     ...one,
     method: "PUT",
     path: "/sandboxes/{sandboxID}/network",
-    summary: "Replace the egress settings of a running sandbox: what is left out is cleared",
+    summary: "Replace the egress settings of a running sandbox; absent fields are cleared",
     body: NetworkUpdate,
     status: 204,
     errors: [400, 401, 404, 409, 503],
@@ -86,7 +86,10 @@ export const sandboxNetworkApi = contract({
     status: 200,
     reply: Type.Object({
       entries: Type.Array(NetworkDecision),
-      suppressed: Type.Integer({ minimum: 0, description: "Decisions that were too many to be written down" }),
+      suppressed: Type.Integer({
+        minimum: 0,
+        description: "Number of decisions that are not listed, because there were too many",
+      }),
     }),
     errors: [400, 401, 404, 503],
   },

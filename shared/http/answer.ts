@@ -1,6 +1,6 @@
-/** Bodies of answers of which no field is forgotten: a field that may be absent is written down as `undefined`. Pure. */
+/** Makes bodies of answers in which no field is forgotten: code writes `undefined` for a field that is absent. Pure. */
 
-/** Every field of `T`, the optional ones too: a field that is added to the schema does not compile until it is filled. */
+/** Every field of `T`, the optional ones too: code does not compile until it fills a field that was added to the schema. */
 export type Complete<T> = {
   readonly [Field in keyof Required<T>]: object extends Pick<T, Field & keyof T> ? T[Field] | undefined : T[Field];
 };

@@ -6,8 +6,8 @@ import { readCidr } from "../policy/cidr.ts";
 import { ConfigError } from "../program/config.ts";
 
 /**
- * What limits count by: an IPv4 address as it is; of IPv6 the /64, because a customer of a provider has all addresses of
- * it. Any other text stands for itself.
+ * The text that limits count by: an IPv4 address as it is, the /64 of an IPv6 address, because a provider's customer has
+ * all addresses of a /64. Any other text stands for itself.
  */
 export function clientOf(address: string): string {
   const plain = plainAddress(address);

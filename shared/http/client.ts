@@ -32,7 +32,7 @@ export function connect<const C extends Contract>(contract: C, options: ConnectO
     connections: 128,
     pipelining: 1,
     keepAliveTimeout: 60_000,
-    // Without it the server's announcement of its own, ten times longer, would count.
+    // Without this limit the server's announced keep-alive, which is ten times longer, would count.
     keepAliveMaxTimeout: 60_000,
     headersTimeout: 0,
     bodyTimeout: 0,

@@ -7,7 +7,7 @@ import { clientOf, isLoopback, plainAddress } from "./client-address.ts";
 export interface Room {
   /** Connections at the same time. */
   readonly total: number;
-  /** Of those, reserved for the platform's own programs and operators. */
+  /** Part of `total` that is reserved for the platform's own programs and operators. */
   readonly reserved: number;
   /** Most connections of one address (see `clientOf`). */
   readonly perAddress: number;
@@ -63,7 +63,7 @@ export function connectionLimits(options: ConnectionLimitsOptions): ConnectionLi
     if (held.all - held.ours < total - reserved) return true;
     const [oldest] = strangers;
     if (oldest !== undefined) {
-      complain(from, "all are in use: the one that has shown nothing for longest is closed");
+      complain(from, "all are in use: closing the one that has been without credentials for longest");
       strangers.delete(oldest);
       oldest.destroy();
       return true;

@@ -43,13 +43,13 @@ export interface Input<R extends Route> {
 
 type Reply<R extends Route> = R["reply"] extends TSchema ? Static<R["reply"]> : void;
 
-/** What a handler gets beside its input. */
+/** The facts and functions that a handler gets beside its input. */
 export interface Context<Caller> {
   readonly caller: Caller;
   /** Aborted when the caller disconnects before the reply is finished. */
   readonly signal: AbortSignal;
   readonly requestId: string;
-  /** Scheme and host under which the caller says it reached this program; for URLs that only the caller gets. */
+  /** Scheme and host that the caller's headers name for this program; only for URLs that go back to the caller. */
   readonly origin: string;
   /** Replaces the success status. */
   readonly status: (code: number) => void;
@@ -85,7 +85,7 @@ export function notImplemented<const C extends Contract>(
   return Object.fromEntries(marked) as { readonly [K in keyof C]: C[K] & { readonly notImplemented: true } };
 }
 
-/** Keeps the literal types of the object it is given. */
+/** Returns the routes unchanged, with their literal types. */
 export function contract<const C extends Contract>(routes: C): C {
   return routes;
 }

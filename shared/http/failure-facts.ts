@@ -1,4 +1,4 @@
-/** What the log says of a request that failed: of a fault of the program all of it, of an explained failure one short line. Pure. */
+/** Log fields of a failed request: all facts for a fault of the program, one short line for an explained failure. Pure. */
 
 import type { AppError } from "./errors.ts";
 
@@ -12,12 +12,12 @@ interface Failed {
   readonly path: string;
 }
 
-/** With stacks and what programs wrote: as much as there is. */
+/** All facts of the failure, with stacks and the output of programs. */
 export function wholeFailure(error: AppError, { method, path }: Failed) {
   return { err: error, cause: error.cause, details: error.details, method, path };
 }
 
-/** Fits in a line of a kilobyte, however long its parts are. */
+/** Facts that fit in a line of a kilobyte, however long their parts are. */
 export function shortFailure(error: AppError, { method, path }: Failed) {
   const { cause } = error;
   return {

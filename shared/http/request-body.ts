@@ -1,4 +1,4 @@
-/** Bodies of requests to the platform's servers: the slowest pace of a body that is read, and the end of an unread one. */
+/** Bodies of requests to the platform's servers: enforces a pace on a body that is read, and ends an unread one. */
 
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";

@@ -1,4 +1,4 @@
-/** The fastify server of every program with an API: its limits, its error body, its refusals. */
+/** The fastify server of every program with an API: limits, the error body, and refusals before a handler runs. */
 
 import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
@@ -18,7 +18,7 @@ import { type BodyPace, closeGently, isUnread, pacedBody } from "./request-body.
 
 const MAX_BODY_BYTES = 1024 * 1024;
 export const REQUEST_ID = "x-request-id";
-/** Refused before the caller is identified: the connection is not kept. */
+/** Statuses of refusals before the caller is identified: they close the connection. */
 const CLOSING: readonly number[] = [401, 408, 413];
 
 /** Time limits for clients, milliseconds. */
@@ -28,9 +28,9 @@ export interface ServerLimits {
   /** For a whole request: as long as clients allow one upload to take. */
   readonly requestMs: number;
   readonly body: BodyPace;
-  /** Between two requests; longer than the keep-alive of the platform's client pools, so that no request is cut. */
+  /** Idle time between two requests; longer than the keep-alive of the platform's client pools, so no request is cut. */
   readonly idleMs: number;
-  /** The same on a connection without valid credentials so far. */
+  /** Idle time on a connection that has not sent valid credentials. */
   readonly strangerIdleMs: number;
 }
 
@@ -113,14 +113,14 @@ export function createServer(log: Log, options: ServerOptions = {}): FastifyInst
 /** Connections on which a caller has sent valid credentials. */
 const known = new WeakSet<Socket>();
 
-/** The connection may now be idle for as long as the platform's clients keep theirs, and is not closed to make room. */
+/** Lets the connection be idle as long as the platform's clients keep theirs, and protects it from being closed for room. */
 export function showedCredentials(request: FastifyRequest, rank: Exclude<Rank, "stranger">): void {
   known.add(request.raw.socket);
   promote(request.raw.socket, rank);
 }
 
 function boundBodies(server: FastifyInstance, pace: BodyPace): void {
-  // Node would answer 100 and so ask for the body before the request is decided.
+  // Without this listener Node would answer 100, which asks for the body before the request has been checked.
   server.server.on("checkContinue", (request, response) => server.routing(request, response));
   server.addHook("preParsing", (request, reply, payload, done) => {
     if (request.is404) {
@@ -186,13 +186,13 @@ function unparsed(code: string | undefined): { status: number; message: string; 
     case "HPE_HEADER_OVERFLOW":
       return { status: 431, message: "request line or headers are too long", code: "bad_request" };
     case "ERR_HTTP_REQUEST_TIMEOUT":
-      return { status: 408, message: "the request took too long to come", code: "request_timeout" };
+      return { status: 408, message: "the request did not arrive in time", code: "request_timeout" };
     default:
       return { status: 400, message: "not an HTTP request that can be understood", code: "bad_request" };
   }
 }
 
-// Without the query, which may hold a signature.
+// The path without its query, which may hold a signature.
 function pathOf(request: FastifyRequest): string {
   return request.url.split("?", 1)[0] ?? "";
 }

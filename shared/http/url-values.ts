@@ -1,4 +1,4 @@
-/** Converts query strings to the types of their schema. Exact: text that is not wholly a number stays text and is refused. */
+/** Converts query values to the types of their schema. Text that is not wholly a number stays text, and is refused later. */
 
 import type { TSchema } from "typebox";
 

@@ -12,8 +12,8 @@ interface Cidr {
 }
 
 /**
- * Undefined for what is neither. Stricter than the library, which takes `/08` for 8, where others read an octal number, and
- * takes zones (`%eth0`), which have a meaning on one machine only.
+ * Undefined for text that is neither. Stricter than the library, which reads `/08` as 8 where others read an octal number,
+ * and accepts zones (`%eth0`), which have a meaning on one machine only.
  */
 export function readCidr(text: string): Cidr | undefined {
   const [address = "", bits, ...rest] = text.split("/");

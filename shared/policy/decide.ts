@@ -8,7 +8,7 @@ import { bestMatch, nameMatches } from "./names.ts";
 import { addressNumber, alwaysDenied, contains, parseRange } from "./ranges.ts";
 
 export interface Flow {
-  /** In `hostName` spelling; only a name read from the flow itself (SNI, Host) or asked about. */
+  /** In the spelling of `hostName`; a name that was read from the flow itself (SNI, Host), or that is asked about. */
   readonly hostname?: string;
   /** Where the sandbox sent the packet. */
   readonly address: string;

@@ -1,4 +1,4 @@
-/** What one sandbox may reach, in the one form that every enforcing part reads. */
+/** The egress policy of one sandbox, in the one form that every enforcing part reads. */
 
 import { type Static, Type } from "typebox";
 import { LAST_ADDRESS, mergeRanges, otherRanges, parseRange, type Range } from "./ranges.ts";
@@ -43,19 +43,19 @@ export type EgressProxy = NonNullable<EgressPolicy["proxy"]>;
 
 /** The internet, except ranges that are always denied. */
 export const OPEN: EgressPolicy = { allowRanges: [], allowDomains: [], denyRanges: [], rules: [] };
-/** Nothing at all. */
+/** No destination at all. */
 export const CLOSED: EgressPolicy = { ...OPEN, denyRanges: ["0.0.0.0/0"] };
 export const EVERYTHING = "0.0.0.0/0";
 
-/** The kernel's share of a policy: only what is permitted, so that the kernel refuses traffic whose entry it loses. */
+/** The kernel's share of a policy: only permissions, so that the kernel refuses traffic whose permission is lost. */
 export interface KernelPolicy {
   /** TCP goes to the egress process, and no UDP leaves. */
   readonly steered: boolean;
-  /** TCP to always-denied ranges too: they may exist behind the proxy. */
+  /** TCP to always-denied ranges goes there too: these ranges may exist behind the proxy. */
   readonly tunnelled: boolean;
-  /** All addresses that are not always denied. */
+  /** All addresses are allowed that are not always denied. */
   readonly free: boolean;
-  /** Disjoint; empty where it is free, and where it is steered, since then the egress process decides. */
+  /** Allowed ranges, disjoint; empty where it is free, and where it is steered, because then the egress process decides. */
   readonly allowed: readonly Range[];
 }
 

@@ -38,8 +38,8 @@ export function addressText(number: number): string {
 }
 
 /**
- * The numbers of an IPv4 range: `a.b.c.d` or `a.b.c.d/bits`; bits behind the prefix are ignored. Whether text from outside is
- * a range at all is decided by `readCidr`; a flow is decided by these, thirty times faster than by objects of the library.
+ * The numbers of an IPv4 range: `a.b.c.d` or `a.b.c.d/bits`; bits behind the prefix are ignored. `readCidr` checks text from
+ * outside; decisions about flows use these numbers, which are thirty times faster than objects of the library.
  */
 export function parseRange(text: string): Range | undefined {
   const [address = "", bits = "32", ...rest] = text.split("/");

@@ -3,7 +3,7 @@
 /** Node's composite holds its sources weakly: a time limit without another reference is collected and never fires. */
 const sources = new WeakMap<AbortSignal, readonly AbortSignal[]>();
 
-/** Aborts with the first of them, for as long as it has a listener. */
+/** Aborts with the first of the signals, as long as the result has a listener. */
 export function anySignal(...signals: readonly AbortSignal[]): AbortSignal {
   const any = AbortSignal.any([...signals]);
   sources.set(any, signals);

@@ -6,10 +6,10 @@ import type { Log } from "./log.ts";
 
 /** Used where the kernel does not report a limit. */
 const ASSUMED = 1_024;
-/** A single thread serves more connections than this badly; each costs about 20 kB. */
+/** One thread serves more connections than this badly, and each costs about 20 kB. */
 const MOST = 16_384;
 const LEAST = 16;
-/** With fewer, one client of the edge gets less than 384 connections, and a few hundred sandboxes are many. */
+/** With fewer descriptors one client of the edge gets less than 384 connections, and a few hundred sandboxes are many. */
 const ENOUGH = 4_096;
 
 /** The soft limit in force; Node raises it to the hard limit when it starts. */
@@ -23,7 +23,7 @@ export function descriptorLimit(read = () => readFileSync("/proc/self/limits", "
   }
 }
 
-/** Says, at a program's start, that its limits of connections are small because its limit of open files is. */
+/** Warns at a program's start that its limit of open files is low, which makes its limits of connections small. */
 export function warnOfFewDescriptors(log: Log, limit = descriptorLimit()): void {
   if (limit >= ENOUGH) return;
   log.warn(

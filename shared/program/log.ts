@@ -48,7 +48,7 @@ export function createLog({ component, level = "info", destination }: LogOptions
     level,
     base: { component },
     timestamp: pino.stdTimeFunctions.isoTime,
-    // As `err` is: the redaction copies what it gets, and a DOMException (of a time limit, say) cannot be copied.
+    // Serialized like `err`, because the redaction copies values, and a DOMException (of a time limit) cannot be copied.
     serializers: { cause: (value: unknown) => (value instanceof Error ? pino.stdSerializers.err(value) : value) },
     redact: {
       paths: SECRET_KEYS.flatMap((key) => DEPTHS.map((depth) => join(depth, key))),

@@ -1,4 +1,4 @@
-/** Starts a program, waits for a signal, stops it, exits after a grace period. The only code with signals and exits. */
+/** Starts a program, waits for a signal, stops it, and exits after a grace period at the latest. */
 
 import { warnOfFewDescriptors } from "./descriptors.ts";
 import type { Log } from "./log.ts";

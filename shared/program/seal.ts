@@ -19,7 +19,7 @@ export function isSealed(text: string): boolean {
   return text.startsWith(`${VERSION}:`);
 }
 
-/** `keyName`: where the key is set, for the message about a seal that does not open. Opening throws AppError `internal`. */
+/** @param keyName setting of the key, for the message when a value does not open, which throws AppError `internal` */
 export function createSeal(encryptionKey: string, keyName: string): Seal {
   const key = createHash("sha256").update(encryptionKey).digest();
   return {

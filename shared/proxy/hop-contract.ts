@@ -10,7 +10,7 @@ export const SANDBOX_HEADER = "Svc-Sandbox-Id";
 export const PORT_HEADER = "Svc-Sandbox-Port";
 /** Present when the server speaks TLS. The value is the name for SNI, or `-`. */
 export const TLS_HEADER = "Svc-Upstream-Tls";
-/** On answers that the node proxy makes itself; removed from sandboxes' answers. */
+/** Marks answers that the node proxy makes itself; removed from sandboxes' answers. */
 export const PROXY_ERROR_HEADER = "svc-proxy-error";
 
 const PROXY_ERRORS = ["closed", "bad_response", "removed", "unauthorized", "unforwardable", "held"] as const;

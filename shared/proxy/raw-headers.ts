@@ -48,7 +48,7 @@ export interface RequestHead {
   readonly rawHeaders: readonly string[];
 }
 
-/** A request as its server gets it, on either path. */
+/** Changes to a request's headers for its server. */
 export interface HeaderEdits {
   /** True: this header (lower-case name) does not reach the next hop. */
   readonly drops: (name: string, value: string) => boolean;
@@ -113,7 +113,7 @@ interface BodyFacts {
   expectsContinue: boolean;
 }
 
-/** The hop-by-hop headers that the next hop needs, written anew. */
+/** Writes the hop-by-hop headers that the next hop needs. */
 function crossingAnyway(lower: string, value: string, facts: BodyFacts): readonly string[] {
   if (lower === "te") return /\btrailers\b/i.test(value) ? ["TE", "trailers"] : [];
   if (lower !== "transfer-encoding") return [];

@@ -18,7 +18,7 @@ export const AgentConfig = Type.Object({
   proxyHost: Type.String({ default: "127.0.0.1", description: "Address the node proxy listens on" }),
   proxyPort: port(5011, "Port of the node proxy; 0 picks a free one"),
   proxyUrl: Type.Optional(url("The node proxy as the edge reaches it. Default: http://<host>:<port>")),
-  orchestratorUrl: Type.String({ ...url("Where the orchestrator's API is"), default: "http://127.0.0.1:3000" }),
+  orchestratorUrl: Type.String({ ...url("URL of the orchestrator's API"), default: "http://127.0.0.1:3000" }),
   nodeId: Type.String({
     default: "node-1",
     pattern: "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$",
@@ -27,12 +27,12 @@ export const AgentConfig = Type.Object({
   nodeToken: Type.String({
     minLength: 16,
     maxLength: 1024,
-    description: "Token that this node shows to the orchestrator; it says which node this is",
+    description: "Token that this node sends to the orchestrator; it names the node",
   }),
   orchestratorToken: Type.String({
     minLength: 16,
     maxLength: 1024,
-    description: "Token that orchestrator and edge show to this node",
+    description: "Token that orchestrator and edge send to this node",
   }),
   metricsToken: Type.Optional(
     Type.String({
@@ -44,7 +44,7 @@ export const AgentConfig = Type.Object({
   labels: Type.String({ default: "", maxLength: 4096, description: "Labels of this node: key=value,key=value" }),
   logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Least level that is logged" }),
 
-  stateDir: path("/var/lib/svc", "Where the agent keeps what survives a reboot"),
+  stateDir: path("/var/lib/svc", "Directory for files of the agent that survive a reboot"),
   sealKeyFile: Type.Optional(
     Type.String({
       pattern: "^/",
@@ -53,7 +53,7 @@ export const AgentConfig = Type.Object({
         "Key that secrets are sealed with in the agent's database; made when missing. Default: seal.key beside it",
     }),
   ),
-  runDir: path("/run/svc", "Where the agent and the OCI runtime keep what does not"),
+  runDir: path("/run/svc", "Directory for files of the agent and the OCI runtime that do not survive a reboot"),
   envdRuntime: path("/opt/svc/envd-runtime/current", "Directory of the envd runtime, or a link to its newest version"),
   dockerSocket: path("/var/run/docker.sock", "Socket of the Docker daemon"),
   ociRuntime: Type.String({ default: "svc", description: "Name of the OCI runtime as registered with Docker" }),
@@ -92,7 +92,12 @@ export const AgentConfig = Type.Object({
     description: "Connections of one sandbox to the outside at a time",
   }),
 
-  maxSandboxes: Type.Integer({ default: 1000, minimum: 1, maximum: 100_000, description: "Running on this node" }),
+  maxSandboxes: Type.Integer({
+    default: 1000,
+    minimum: 1,
+    maximum: 100_000,
+    description: "Most sandboxes that run on this node",
+  }),
   bootConcurrency: Type.Integer({ default: 4, minimum: 1, maximum: 256, description: "Cold starts at a time" }),
   bootQueueMs: ms(20_000, "A start that waited this long for its turn is refused"),
   startLimitMs: ms(30_000, "Limit of one start"),
@@ -106,13 +111,14 @@ export const AgentConfig = Type.Object({
     default: 300,
     minimum: 0,
     maximum: 86_400,
-    description: "A paused sandbox stays frozen in memory, beside its copy on the disk, so long",
+    description: "How long a paused sandbox stays frozen in memory, beside its copy on the disk",
   }),
   frozenReservedMb: Type.Integer({
     default: 1024,
     minimum: 0,
     maximum: 10_485_760,
-    description: "Frozen ones are dropped, oldest first, while the machine has less than this free, MiB",
+    description:
+      "Frozen sandboxes are dropped from memory, oldest first, while the machine has less than this free, MiB",
   }),
   lazyPagesMb: Type.Integer({
     default: 128,
@@ -140,7 +146,7 @@ export const AgentConfig = Type.Object({
     default: 51_200,
     minimum: 0,
     maximum: 1_073_741_824,
-    description: "Of those, the ones of one project on this node, MiB; 0 is no quota",
+    description: "Snapshots and paused sandboxes of one project may take this much on this node, MiB; 0 is no quota",
   }),
   baseImage: Type.String({ default: "svc/base:latest", description: "Image of the base template" }),
   buildConcurrency: Type.Integer({ default: 2, minimum: 1, maximum: 64, description: "Template builds at a time" }),
@@ -161,12 +167,25 @@ export const AgentConfig = Type.Object({
     maxLength: 4096,
     description: "Registries that images may be pulled from: host[:port] with *, …",
   }),
-  endGraceMs: ms(30_000, "With the orchestrator away, a sandbox is ended this long after its end"),
-  heartbeatEveryMs: ms(5_000, "Between two reports to the orchestrator"),
-  metricsEveryMs: ms(5_000, "Between two samples of each sandbox"),
-  metricsKeepHours: Type.Integer({ default: 6, minimum: 1, maximum: 720, description: "Samples are kept" }),
-  logsKeepHours: Type.Integer({ default: 24, minimum: 1, maximum: 720, description: "Log lines are kept" }),
-  firewallCheckMs: ms(5_000, "Between two looks whether the firewall is as it should be"),
+  endGraceMs: ms(
+    30_000,
+    "While the orchestrator does not answer, the agent ends a sandbox this long after its end time",
+  ),
+  heartbeatEveryMs: ms(5_000, "Time between two reports to the orchestrator"),
+  metricsEveryMs: ms(5_000, "Time between two samples of each sandbox"),
+  metricsKeepHours: Type.Integer({
+    default: 6,
+    minimum: 1,
+    maximum: 720,
+    description: "How long samples are kept, hours",
+  }),
+  logsKeepHours: Type.Integer({
+    default: 24,
+    minimum: 1,
+    maximum: 720,
+    description: "How long log lines are kept, hours",
+  }),
+  firewallCheckMs: ms(5_000, "Time between two checks of the firewall"),
   shutdownGraceMs: ms(20_000, "A stopping agent waits this long for starts in flight"),
 });
 export type AgentConfig = Static<typeof AgentConfig>;

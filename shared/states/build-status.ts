@@ -14,12 +14,12 @@ export function mayBecome(from: BuildStatus, to: BuildStatus): boolean {
   return moves[from].includes(to);
 }
 
-/** From which `to` may be reached: the condition of the statement that performs the move. */
+/** The statuses from which `to` may be reached: the condition of the statement that performs the move. */
 export function statusesBefore(to: BuildStatus): readonly BuildStatus[] {
   return (Object.keys(moves) as BuildStatus[]).filter((from) => mayBecome(from, to));
 }
 
-/** Nothing about it will change any more. */
+/** Whether the build has ended, so that its status cannot change any more. */
 export function isFinished(status: BuildStatus): boolean {
   return moves[status].length === 0;
 }

@@ -29,8 +29,8 @@ export function statesBefore(to: SandboxState): readonly SandboxState[] {
 }
 
 /**
- * What an API read shows. A sandbox being paused already reads `paused`, one being resumed still does (`wasPaused`: it
- * starts from its own snapshot); a killed one is not shown at all.
+ * The state that API reads show: `paused` already for a sandbox that is being paused, and still for one that is being
+ * resumed (`wasPaused`: it starts from its own snapshot). A killed sandbox is not shown.
  */
 export function shownState(state: SandboxState, wasPaused = false): "running" | "paused" | undefined {
   switch (state) {

@@ -114,7 +114,7 @@ test("a restore that hangs is cut with its reason, leaves nothing, and another p
   expect(ended).toEqual(["other"]);
 
   expect(await first).toMatchObject({
-    message: "the sandbox's memory could not be restored: it did not answer in time",
+    message: "the sandbox's memory could not be restored: its envd did not answer in time",
   });
   await expect.poll(() => left(id), SLOW).toEqual([]);
   expect(await second).toMatchObject({ restored: "memory" });

@@ -7,7 +7,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import type { Containers, FoundImage } from "../../containers/containers.ts";
 import { engineArchive } from "./oci-archive.ts";
 
-/** Node's names of processors that differ from the names in images. */
+/** Processor names of Node.js that differ from those in images. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64" };
 
 /** An image in the Docker daemon, for a build. */

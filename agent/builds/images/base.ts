@@ -152,7 +152,9 @@ async function opened(image: string, deps: BaseDeps, signal: AbortSignal): Promi
   } catch (cause) {
     signal.throwIfAborted();
     if (!(cause instanceof AppError) || cause.code !== "sandbox_create_failed") throw cause;
-    throw new AppError("bad_request", "no container of the image starts: is it one for another processor?", { cause });
+    throw new AppError("bad_request", "no container of the image starts: is the image for another processor?", {
+      cause,
+    });
   }
 }
 
@@ -175,7 +177,7 @@ async function provision(buildContainer: BuildContainer, deps: BaseDeps, signal:
   } catch (error) {
     output.end();
     if (signal.aborted || !limit.aborted) throw error;
-    log.write("warn", `${PREFIX} Installing the missing programs took too long and was left`, BASE_STEP);
+    log.write("warn", `${PREFIX} Installing the missing programs took too long and was stopped`, BASE_STEP);
   }
   await part(USER_SCRIPT, buildContainer, deps, signal);
   log.write("info", `${PREFIX} The image is ready for sandboxes`, BASE_STEP);

@@ -1,11 +1,11 @@
 /**
- * The headers of a layer, in passing, before Docker unpacks it: sparse entries hold gigabytes of zeros in a few bytes,
- * and what two programs could read in two ways is no layer. Reads as Docker does (Go's archive/tar), and nothing of the
- * contents. Pure.
+ * Checks the headers of a layer as it passes, before Docker unpacks it. Refuses sparse entries, which hold gigabytes of
+ * zeros in a few bytes, and entries that two programs could read differently. Reads headers as Docker does (Go's
+ * archive/tar), and no contents. Pure.
  */
 
 const BLOCK = 512;
-/** Of an entry that describes the next one; the limit of Docker. */
+/** Largest size of an entry that describes the next one, in bytes: Docker's limit. */
 const MOST_DESCRIBING = 1024 ** 2;
 const TYPE_AT = 156;
 /** Links, devices, directories and pipes: Docker takes no content for them, other programs do. */
@@ -15,11 +15,11 @@ const SHOWN = 100;
 
 export interface LayerEntries {
   push(chunk: Buffer): void;
-  /** Why it must not be unpacked, once that is known. */
+  /** Why Docker must not unpack the layer, as soon as that is known. */
   readonly problem: string | undefined;
 }
 
-/** What the header before says about the next one. */
+/** What one header says about the entry after it. */
 interface Described {
   readonly size: number | undefined;
   readonly named: boolean;
@@ -27,7 +27,7 @@ interface Described {
 
 interface Describing {
   readonly name: string;
-  /** Of the entry after it, or of all after it. */
+  /** Whether it describes the entry after it, or all entries after it. */
   readonly of: "next" | "all";
   readonly bytes: number;
   readonly parts: Buffer[];
@@ -38,11 +38,11 @@ const NOTHING: Described = { size: undefined, named: false };
 export function createLayerEntries(): LayerEntries {
   const state = {
     problem: undefined as string | undefined,
-    /** Less than a block, of the chunk before. */
+    /** The incomplete block at the end of the chunk before. */
     rest: Buffer.alloc(0),
-    /** Bytes of contents and their padding that are to be passed over. */
+    /** Bytes of contents and padding that are still to be skipped. */
     skip: 0,
-    /** The entry that describes the next one: what of it has been read. */
+    /** The entry that describes the next one, as far as it has been read. */
     describing: undefined as Describing | undefined,
     described: NOTHING,
     /** Blocks of zeros: two end the archive. */
@@ -63,7 +63,7 @@ export function createLayerEntries(): LayerEntries {
     else entry(name, type, size);
   };
 
-  /** An entry that says something of the next one. */
+  /** Begins an entry that describes the next one. */
   const describing = (name: string, type: string, size: number) => {
     if (size > MOST_DESCRIBING) return fail(`the header of '${shown(name)}' is too large`);
     state.skip = padded(size);
@@ -83,7 +83,7 @@ export function createLayerEntries(): LayerEntries {
     return undefined;
   };
 
-  /** The whole of an extended header is there. */
+  /** Applies an extended header, all of which has been read. */
   const described = ({ name, of }: Describing, bytes: Buffer) => {
     const found = recordsIn(bytes);
     if (found === undefined) return fail(`the extended header of '${shown(name)}' is damaged`);
@@ -158,7 +158,7 @@ function numberIn(field: Buffer): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** Its sum is right; some programs add up signed bytes. */
+/** True when the checksum is right; some programs add up signed bytes. */
 function isHeader(block: Buffer): boolean {
   const expected = numberIn(block.subarray(148, 156));
   let unsigned = 0;

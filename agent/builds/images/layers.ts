@@ -15,7 +15,7 @@ export interface LayersDeps {
 export interface Layers {
   /** The cached image of a key; marks it as used. */
   use(key: string): Promise<string | undefined>;
-  /** As `find`, without marking. */
+  /** Whether the key has a cached image; does not mark it as used. */
   known(key: string): boolean;
   /** Records a step that changes nothing on the disk: its key stands for the image before it. */
   alias(key: string, image: string): void;

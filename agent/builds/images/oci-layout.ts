@@ -61,7 +61,7 @@ const INDEXES = new Set([
   "application/vnd.docker.distribution.manifest.list.v2+json",
 ]);
 const NAMES = ["org.opencontainers.image.ref.name", "io.containerd.image.name"];
-/** Limit of an index within an index. */
+/** Limit of indexes nested in each other. */
 const DEEPEST = 3;
 const MOST_MANIFESTS = 256;
 

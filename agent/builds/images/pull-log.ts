@@ -43,7 +43,7 @@ export function createPullLog(onProgress: (line: string) => void): PullLog {
     }
     if (sum.total === 0) return;
     const percent = Math.floor((sum.current * 100) / sum.total / STEP) * STEP;
-    // A layer that is heard of late makes the whole larger: said is said.
+    // A layer that Docker announces late makes the total larger; the reported percentage does not go back.
     if (percent <= state.reported) return;
     state.reported = percent;
     onProgress(`Downloading ${percent} % of ${(sum.total / 1024 ** 2).toFixed(1)} MiB`);

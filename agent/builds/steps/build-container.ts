@@ -54,7 +54,7 @@ export interface Script {
   readonly tag?: string;
 }
 
-/** A login shell, as the field runs commands. */
+/** Runs a command in a login shell, as comparable builders do. */
 export function loginShell(command: string, context: Context): Script {
   return { args: ["-l", "-c", command], context };
 }

@@ -35,13 +35,13 @@ interface Program {
 
 export type Output = (stream: "stdout" | "stderr", bytes: Buffer) => void;
 
-/** `status` as Go says it: `exit status 1`, `signal: killed`. */
+/** `status` as Go writes it: `exit status 1`, `signal: killed`. */
 export interface Ended {
   readonly exitCode: number;
   readonly status: string;
 }
 
-/** It did not start, or its stream broke: `code` and text as the other side's Connect error. */
+/** A program did not start, or its stream broke. `code` and message are those of envd's Connect error. */
 export class RpcError extends Error {
   readonly code: string;
 
@@ -57,7 +57,7 @@ export interface Running {
 }
 
 export interface Processes {
-  /** Resolves once it runs. The signal ends the following, not the program. @throws {RpcError} */
+  /** Resolves once the program runs. The signal stops following its output, not the program. @throws {RpcError} */
   start(at: EnvdUser, program: Program, more: { onOutput: Output; signal: AbortSignal }): Promise<Running>;
   /** Writes a file as root. @throws {AppError} */
   upload(at: EnvdUser, path: string, content: Readable, signal: AbortSignal): Promise<void>;
@@ -138,7 +138,7 @@ function clientAt(address: string, port: number): Client<typeof Process> {
   return createClient(Process, transport);
 }
 
-/** An error that the other side sent carries the headers of its answer; any other is of the connection. */
+/** An error that envd sent carries the headers of its answer; any other error comes from the connection. */
 function toRpcError(reason: unknown): RpcError {
   const error = ConnectError.from(reason);
   if (!error.metadata.has("content-type")) return lost(reason);
@@ -170,7 +170,7 @@ async function upload(
   try {
     await pipeline(content, call);
   } catch (error) {
-    // What is wrong with the content counts; without that, what the other side had to say.
+    // A fault of the content is the reason; without one, envd's answer says what failed.
     if (error instanceof AppError) throw error;
     await answered;
     throw error;

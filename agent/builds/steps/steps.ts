@@ -84,7 +84,7 @@ async function command(
   if (ended.exitCode !== 0) throw new AppError("bad_request", `failed to run command '${text}': ${ended.status}`);
 }
 
-/** The text that clients compare. */
+/** Reports a failure in the text that clients compare. */
 export async function tried<T>(text: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();

@@ -26,7 +26,7 @@ export interface DialDeps {
 export interface DialOptions {
   readonly port: number;
   readonly signal: AbortSignal;
-  /** For a socket with an intake. Not where TLS will read from its handle. */
+  /** Gives the socket an intake. Absent where TLS will read from the socket's handle. */
   readonly buffers?: LargeBuffers;
 }
 
@@ -88,7 +88,7 @@ async function dialAddresses(addresses: readonly string[], options: Attempt): Pr
   throw failed;
 }
 
-// A timer and one listener: composite signals would be among the most expensive steps of a connection.
+// Uses a timer and one listener: composite signals would be among the most expensive steps of a connection.
 function dialAddress(host: string, { port, signal, buffers, until }: Attempt): Promise<Socket> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason as Error);

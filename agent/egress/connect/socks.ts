@@ -42,7 +42,7 @@ export async function tunnel(socket: Socket, proxy: EgressProxy, destination: De
       // The library's error holds the password.
       throw new Error(`egress proxy: ${error instanceof Error ? error.message : "failed"}`);
     });
-    // The library leaves such an answer unread: its rest would pass for the destination's first bytes.
+    // The library leaves such an answer unread, and its rest would look like the destination's first bytes.
     if (remoteHost === undefined) throw new Error("egress proxy: its answer has an address of an unknown type");
     await settled(socket);
     return socket;
@@ -55,8 +55,8 @@ export async function tunnel(socket: Socket, proxy: EgressProxy, destination: De
 }
 
 /**
- * The library passes the bytes after the proxy's answer as an event, and lets the socket flow: both are undone before
- * another part gets the socket, so that no byte and no end is lost.
+ * Undoes two things that the library does: it emits the bytes after the proxy's answer as an event, and lets the socket
+ * flow. Without this the next user of the socket could lose bytes, or its end.
  */
 function settled(socket: Socket): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -53,7 +53,7 @@ const overUdp: Ask = (question, id, { host, port }, signal) =>
     socket.on("message", (reply) => {
       if (answers(reply, question, id)) finish(() => resolve(reply));
     });
-    // Connected, so that only this resolver's answers arrive; the port is the system's choice and therefore random.
+    // A connected socket gets only this resolver's answers; the system chooses its port, which is therefore random.
     socket.connect(port, host, () => {
       socket.send(withId(question, id), (error) => {
         if (error !== null) fail(error);

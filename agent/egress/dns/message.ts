@@ -19,7 +19,7 @@ export function withId(message: Buffer, id: number): Buffer {
   return copy;
 }
 
-/** "The server failed", for that question: programs wait ten seconds for an answer that does not come. */
+/** The answer "server failure" to that question, because programs wait ten seconds for an answer that does not come. */
 export function failure(question: Buffer): Buffer {
   const end = questionEnd(question) ?? HEADER_BYTES;
   const reply = Buffer.from(question.subarray(0, end));
@@ -30,7 +30,7 @@ export function failure(question: Buffer): Buffer {
   return reply;
 }
 
-/** A response to that id, with the same question. */
+/** Whether `reply` is a response with that id and the same question. */
 export function answers(reply: Buffer, question: Buffer, id: number): boolean {
   if (reply.length < HEADER_BYTES || reply.readUInt16BE(0) !== id || (reply.readUInt16BE(2) & 0x8000) === 0)
     return false;

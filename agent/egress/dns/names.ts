@@ -1,6 +1,6 @@
 /**
- * Resolves names with the node's resolvers and caches them as long as the answer says, up to a minute. The same answers
- * are given to sandboxes that may ask for listed names only, and dialled.
+ * Resolves names with the node's resolvers and caches them as long as the answer says, up to a minute. Sandboxes that may
+ * ask for listed names only get these answers, and the egress process dials them.
  */
 
 import { decode, type Packet } from "dns-packet";
@@ -17,7 +17,7 @@ const MOST_ADDRESSES = 16;
 const LONGEST_CHAIN = 16;
 
 interface Answer {
-  /** Of `dns-question.CODE`, or another one of the resolver's. */
+  /** A response code: one of `CODE` in question.ts, or another one of the resolver. */
   readonly code: number;
   /** IPv4, in the order of the answer. */
   readonly addresses: readonly string[];

@@ -1,6 +1,6 @@
 /**
- * Decides the answer to a sandbox's DNS question. A question is a message to the owner of the zone, and so is every bit
- * of it: where only listed names may be resolved, the resolver sends a question that it writes itself.
+ * Decides the answer to a sandbox's DNS question. Every bit of a question is a message to the owner of the zone, so where
+ * only listed names may be resolved, the resolver sends a question that it writes itself.
  */
 
 import { decideName } from "../../../shared/policy/decide.ts";
@@ -13,7 +13,7 @@ import { CODE, type Question, respond, respondAddresses, respondAlias, TYPE } fr
 /** The asking sandbox, found by the source address of the question. */
 export interface Asker {
   readonly policy: EgressPolicy;
-  /** Takes one of the questions that it may ask in a while. */
+  /** Counts one more question; false when the sandbox has used up its rate. */
   mayAsk(): boolean;
   /** Records a question that is not answered, in the log of decisions. */
   refused(name: string, rule: string): void;

@@ -24,7 +24,7 @@ export interface Question {
   readonly udpBytes: number;
 }
 
-/** Undefined for names that are cut short, compressed, or longer than names may be. The rest is `isQuestion`'s to check. */
+/** Undefined for names that are cut short, compressed, or longer than names may be. `isQuestion` checks the rest. */
 export function readQuestion(message: Buffer): Question | undefined {
   const labels: string[] = [];
   let at = HEADER_BYTES;
@@ -103,7 +103,7 @@ export function fit(reply: Buffer, message: Buffer, question: Question): Buffer 
   return short;
 }
 
-/** A question written here: only the name comes from the sandbox. */
+/** Writes a question of our own, in which only the name comes from the sandbox. */
 export function ask(name: string, type: "A" | "CNAME"): Buffer {
   return encode({
     type: "query",

@@ -1,6 +1,6 @@
 /**
- * The resolver of a node: answers the questions of its sandboxes, over UDP and TCP, by the policy of the sandbox that
- * asks, and no other client's. Everything is bounded: questions at a time, in all and per sandbox, their size and time.
+ * The resolver of a node: answers DNS questions over UDP and TCP by the policy of the sandbox that asks, and answers no
+ * other client. Limits the questions under way in all and per sandbox, their size and their time.
  */
 
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from "node:dgram";
@@ -17,7 +17,7 @@ import type { Upstream } from "./upstreams.ts";
 
 /** Largest question over TCP; real ones are a few hundred bytes. */
 const LONGEST_QUESTION_BYTES = 4_096;
-/** Limits of a connection. Bytes do not extend them: a question that trickles has no more time than an absent one. */
+/** Limits of a connection. Bytes do not extend them: a question sent slowly has no more time than one never sent. */
 const TCP_LIMITS = {
   /** From the start, or from the last answer, until the next question is whole. */
   questionMs: 10_000,
@@ -28,7 +28,7 @@ const TCP_LIMITS = {
 };
 type TcpLimits = typeof TCP_LIMITS;
 
-/** Descriptors of sockets that svc-egress has bound, because it may bind the port. */
+/** Descriptors of sockets that svc-egress has bound, because only root may bind the port. */
 export interface DnsSockets {
   readonly udp: number;
   readonly tcp: number;
@@ -42,7 +42,7 @@ export interface DnsOptions {
   readonly askerAt: (source: string) => Asker | undefined;
   /** For questions under way, and for connections over which they come. */
   readonly room: { readonly questions: SharedRoom; readonly dnsConnections: SharedRoom };
-  /** Of connections; a test's are shorter. */
+  /** For tests: shorter limits of TCP connections. */
   readonly tcpLimits?: TcpLimits | undefined;
   readonly log: Log;
 }
@@ -178,7 +178,7 @@ function serveTcp(
     const question = pending.subarray(2, 2 + length);
     pending = pending.subarray(2 + length);
     socket.pause();
-    // The resolvers behind have limits of their own.
+    // The time of the upstream resolvers does not count: they have limits of their own.
     clearTimeout(step);
     send(question).catch(end);
   };

@@ -30,7 +30,7 @@ export function parseResolvConf(text: string): Upstream[] {
   return hosts.filter((host) => isIP(host) !== 0).map((host) => ({ host, port: DNS_PORT }));
 }
 
-/** `given` empty: from the file. Read again when the file's time changes. */
+/** The resolvers that `given` lists; if it is empty those of the file, which is read again when its time changes. */
 export function upstreams(given: string, path = "/etc/resolv.conf"): () => Promise<readonly Upstream[]> {
   const fixed = parseUpstreams(given);
   if (fixed.length > 0) return () => Promise.resolve(fixed);
@@ -41,7 +41,7 @@ export function upstreams(given: string, path = "/etc/resolv.conf"): () => Promi
       if (mtimeMs !== seen.at)
         Object.assign(seen, { at: mtimeMs, list: parseResolvConf(await readFile(path, "utf8")) });
     } catch {
-      // Between two versions of the file: the last one known is the best there is.
+      // The file is just being replaced: the resolvers of its last version stay.
     }
     return seen.list;
   };

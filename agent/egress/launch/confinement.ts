@@ -1,4 +1,4 @@
-/** Whether this process was started by `svc-egress`, read from the kernel's status of it. Pure. */
+/** Checks in the kernel's status of this process that `svc-egress` has confined it. Pure. */
 
 const NOTHING = /^0+$/;
 

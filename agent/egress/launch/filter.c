@@ -1,7 +1,7 @@
-/* The calls are an allow list: what Node, V8, libuv, OpenSSL and the C library make when they read files, run threads and
+/* An allow list of the calls that Node, V8, libuv, OpenSSL and the C library make when they read files, run threads and
  * carry connections. The kernel answers any other with ENOSYS, as an older kernel would, so that libraries fall back to
- * older calls. Left out, among others: ptrace, mount, unshare, setns, bpf, keyctl, modules, kexec, perf, io_uring, fork,
- * execve, and everything that makes or changes a file. */
+ * older calls. Not in the list, among others: ptrace, mount, unshare, setns, bpf, keyctl, modules, kexec, perf, io_uring,
+ * fork, execve, and all calls that make or change a file. */
 
 #define _GNU_SOURCE
 #include "filter.h"

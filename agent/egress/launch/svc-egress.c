@@ -65,7 +65,7 @@ static int bound(int type, struct in_addr address, unsigned long port, int trans
 }
 
 static void set_limits(void) {
-  /* Memory holds the authority's key and passwords of proxies: no core file. */
+  /* No core file, because memory holds the authority's key and passwords of proxies. */
   const struct rlimit none = { 0, 0 };
   if (setrlimit(RLIMIT_CORE, &none)) fail("RLIMIT_CORE", NULL);
 }

@@ -12,7 +12,7 @@ import type { Authority } from "./certificates.ts";
 const FILE = "egress-authority.pem";
 const DAY_MS = 86_400_000;
 const LIFETIME_MS = 3650 * DAY_MS;
-/** Sandboxes get a new authority when they start, resume or get rules: none may depend on the old one at its end. */
+/** Long before its end, because sandboxes get the new authority only when they start, resume or get rules. */
 const RENEWED_BEFORE_MS = 365 * DAY_MS;
 /** Clocks of sandboxes restored from memory may be behind for a moment. */
 const BACKDATED_MS = DAY_MS;
@@ -29,9 +29,9 @@ export async function loadAuthority(stateDir: string, now: number): Promise<Auth
     await chmod(path, 0o600);
     return present;
   }
-  // Loaded only here: it is made once in ten years.
+  // Imported only here, because an authority is made once in ten years.
   const { makeAuthority } = await import("./certificates.ts");
-  // Each has a name of its own, so that no verifier takes one for the other.
+  // Each authority has a name of its own, so that no verifier takes one for another.
   const name = `svc egress ${randomBytes(4).toString("hex")}`;
   const made = await makeAuthority(name, { from: now - BACKDATED_MS, until: now + LIFETIME_MS });
   await write(path, made.certificate + made.key);

@@ -36,7 +36,7 @@ export interface Period {
   readonly until: number;
 }
 
-/** Signs leaves: what an `Authority` is once it has been read. */
+/** An `Authority` whose certificate and key have been parsed; signs leaves. */
 export interface Signer {
   readonly certificate: X509Certificate;
   readonly key: webcrypto.CryptoKey;
@@ -91,7 +91,7 @@ export async function makeLeaf(signer: Signer, hostname: string, period: Period)
 }
 
 function signed({ from, until }: Period) {
-  // Positive, and never with a zero in front.
+  // The serial is positive and has no leading zero.
   const serial = randomBytes(16);
   serial[0] = ((serial[0] ?? 0) & 0x3f) | 0x40;
   return {

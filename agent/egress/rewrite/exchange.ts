@@ -51,7 +51,7 @@ export async function prepare(request: IncomingMessage, rewriting: Rewriting): P
   const { method = "", url = "", httpVersion, rawHeaders } = request;
   const head = { method, url, httpVersion, rawHeaders };
   const path = checkHead(head, rewriting.destination);
-  // Its answer is the request as it arrived, with what the sandbox must not see.
+  // The answer to TRACE is the request as it arrived, with the headers that the sandbox must not see.
   if (method === "TRACE" && Object.keys(rewriting.headers).length > 0)
     throw new Refusal(405, "TRACE would show the headers of a rule");
   const set = await resolveHeaders(rewriting.headers, rewriting.resolve);
@@ -77,7 +77,7 @@ export function send({ method, path, lines }: Outgoing, upstream: Upstream): Cli
     limitInformation(outgoing);
     return outgoing;
   } catch {
-    // Its message would hold the refused value.
+    // The error's own message would hold the refused value.
     throw new Refusal(400, "the request target or a header has characters that cannot be sent");
   }
 }
@@ -150,7 +150,7 @@ function forward(request: IncomingMessage, response: ServerResponse, plan: Forwa
   call.on("error", (error: NodeJS.ErrnoException) => {
     if (state.over) return;
     if (response.headersSent) {
-      // The rest of a body that a destination did not want; a cut answer is noticed where it is read.
+      // The destination did not want the rest of the body. A cut answer is noticed where the answer is read.
       request.unpipe(call);
       request.resume();
       return;
@@ -182,7 +182,7 @@ function isStale(call: ClientRequest, error: NodeJS.ErrnoException, request: Inc
 
 function relayBody(request: IncomingMessage, call: ClientRequest, rule: ReadonlySet<string>): void {
   const finish = () => {
-    // A trailer is merged into the headers by some servers: it must not say what the rule or the framing says.
+    // Some servers merge trailers into the headers, so a trailer must not repeat a header of the rule or of the framing.
     const refused = new Set([...hopByHop(request.rawHeaders), "host", "content-length", "expect"]);
     const trailers = pairs(without(request.rawTrailers, refused, rule));
     if (trailers.length > 0 && valuesOf(request.rawHeaders, "transfer-encoding").length > 0) call.addTrailers(trailers);
@@ -204,10 +204,10 @@ interface Information {
 }
 
 function relayInformation(request: IncomingMessage, response: ServerResponse, info: Information): void {
-  // One that a slow client has no room for is left out.
+  // An informational answer that a slow client has no room for is dropped.
   if (request.httpVersion !== "1.1" || response.headersSent || response.closed || response.writableNeedDrain) return;
   if (info.statusCode === 100) response.writeContinue();
-  // Node's own methods know only some of them, and only some of their headers.
+  // Node's own methods know only some informational answers, and only some of their headers.
   else response.socket?.write(headText(info), "latin1");
 }
 
@@ -231,7 +231,7 @@ export function relayAnswer(request: IncomingMessage, answer: IncomingMessage, r
     response.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? "", answerLines(request, answer));
     response.flushHeaders();
   } catch {
-    // Lines that Node reads and does not write: half of an answer is none.
+    // Node has read header lines that it does not write: the answer cannot be sent as it is.
     answer.destroy();
     return;
   }
@@ -246,8 +246,8 @@ export function relayAnswer(request: IncomingMessage, answer: IncomingMessage, r
 }
 
 /**
- * A long body of known length bypasses Node's parser, which copies it twice: more work than all the rest. The parser then
- * waits for the end of a body that it does not see, so the connection is not used for another request.
+ * Passes a long body of known length around Node's parser, which would copy it twice: more work than all the rest. The
+ * parser then waits for the end of a body that it does not see, so the connection is not used for another request.
  * @param over called when everything has been passed on, and further events of `answer` do not matter
  */
 async function pour(request: IncomingMessage, answer: IncomingMessage, response: ServerResponse, over: () => void) {
@@ -258,7 +258,7 @@ async function pour(request: IncomingMessage, answer: IncomingMessage, response:
     answer.pipe(response, { end: false });
     return;
   }
-  // What came with the head is parsed by then, and nothing more is read.
+  // At the next tick the bytes that came with the head are parsed, and no more are read.
   await new Promise<void>((resolve) => process.nextTick(resolve));
   if (answer.destroyed || response.destroyed) return;
   if (answer.complete || answer.socket.readableLength > 0) return void answer.pipe(response, { end: false });
@@ -286,7 +286,7 @@ function answerLines(request: IncomingMessage, answer: IncomingMessage): string[
   const trailers = valuesOf(rawHeaders, "trailer");
   if (trailers.length > 0 && request.httpVersion === "1.1" && valuesOf(rawHeaders, "transfer-encoding").length > 0)
     lines.push("Trailer", trailers.join(", "), "Transfer-Encoding", "chunked");
-  // It waits with its body for a word that did not come: what it sends next may be that body or another request.
+  // The client waits for "100 Continue", which did not come: its next bytes may be the body or another request.
   if (valuesOf(request.rawHeaders, "expect").length > 0 && !request.complete) lines.push("Connection", "close");
   return lines;
 }

@@ -56,7 +56,7 @@ async function ask(placeholder: string, resolve: Resolve): Promise<string> {
     timer = setTimeout(() => done(undefined), LIMIT_MS);
   });
   try {
-    // The error may contain what it found: nothing of it is passed on.
+    // An error of `resolve` may contain a value, so nothing of it is passed on.
     const value = await Promise.race([resolve(placeholder).catch(() => undefined), limit]);
     if (value === undefined)
       throw new UnresolvedError(`the placeholder ${printable(`\${${placeholder}}`)} cannot be resolved`);

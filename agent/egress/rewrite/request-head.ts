@@ -7,7 +7,7 @@ import { hostName } from "../../../shared/policy/names.ts";
 
 export interface RequestHead {
   readonly method: string;
-  /** As it stands in the request line. */
+  /** The target as the request line has it. */
   readonly url: string;
   readonly httpVersion: string;
   /** Name, value, name, value. */
@@ -77,7 +77,7 @@ function misdirected(said: string, { hostname }: Destination): Refusal {
   return new Refusal(421, `this connection was opened to ${hostname}; requests for "${shown}" cannot be sent over it`);
 }
 
-/** In any spelling, one for each line. */
+/** The values of a header in any spelling, one for each line. */
 export function valuesOf(rawHeaders: readonly string[], name: string): readonly string[] {
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name);
 }
@@ -111,8 +111,8 @@ export function fieldOf(name: string): string {
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /**
- * The same lines in the same spelling and order without those of these names, in lower case, and of these fields, as
- * `fieldOf` says them.
+ * Returns the header lines in their spelling and order, without those of `names` (in lower case) and of `fields` (as
+ * `fieldOf` spells them).
  */
 export function without(rawHeaders: readonly string[], names: ReadonlySet<string>, fields = NO_FIELDS): string[] {
   const kept: string[] = [];
@@ -133,7 +133,7 @@ export function outgoingHeaders(
   const said = /:(\d+)$/.exec(valuesOf(rawHeaders, "host")[0] ?? "") !== null;
   const dropped = new Set([...hopByHop(rawHeaders), "host"]);
   const ruled = new Set([...set.keys()].map(fieldOf));
-  // Named by Connection or not: without its length the body would become the next request.
+  // Kept even if Connection names it: without its length the body would become the next request.
   dropped.delete("content-length");
   const lines = ["Host", said ? `${hostname}:${port}` : hostname, ...without(rawHeaders, dropped, ruled)];
   for (const [name, value] of set) lines.push(name, value);

@@ -77,7 +77,7 @@ export function transform(socket: Socket, options: TransformOptions): Transforme
     if (socket.closed) end();
     else socket.once("close", end);
   });
-  // Ends are seen by `close`; a reset by the sandbox is nothing to tell.
+  // The listener of `close` sees the end; a reset by the sandbox is not worth a message.
   socket.on("error", () => undefined);
   socket.setNoDelay(true);
   socket.allowHalfOpen = true;
@@ -134,7 +134,7 @@ async function terminate(socket: Socket, { hostname, authority }: TransformOptio
     };
     const timer = setTimeout(() => fail(new UpstreamError("took too long")), HANDSHAKE_LIMIT_MS);
     secure.on("error", fail);
-    // Before the handshake has ended Node tells of errors by this name.
+    // Until the handshake has ended Node emits errors under this name.
     secure.on("_tlsError", fail);
     secure.once("close", () => fail(new UpstreamError("closed")));
     secure.once("secure", () => {
@@ -158,12 +158,12 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
 
   const server = createServer({
     maxHeaderSize: MAX_HEAD_BYTES,
-    // Ours says more than Node's.
+    // Our own answer to a missing Host says more than Node's.
     requireHostHeader: false,
     insecureHTTPParser: false,
     keepAliveTimeout: IDLE_LIMIT_MS,
   });
-  // Nothing may be left out of what is looked at.
+  // No limit: Node would leave out further headers, and every header must be checked.
   server.maxHeadersCount = 0;
   // A client that has ended its sending side still wants its answer.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
@@ -176,7 +176,7 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
       return;
     }
     turn = turn.then(async () => {
-      // Nothing that was sent behind a request which ended the connection goes anywhere.
+      // Requests behind one that ended the connection are dropped.
       if (socket.writableEnded || socket.destroyed) return;
       await exchange(request, response, rewriting, failed);
       waiting -= 1;
@@ -200,7 +200,7 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
     void upgrade(request, { socket: client, head }, rewriting, failed);
   });
   server.on("clientError", (error: NodeJS.ErrnoException, client) => {
-    // Its answer, if it has one, was given before this is called.
+    // An answer that is due has been given before this event.
     if (waiting > 0) setImmediate(() => (client as Socket).destroySoon());
     else if (error.code === "ECONNRESET" || !client.writable) client.destroy();
     else if (error.code === "HPE_HEADER_OVERFLOW")
@@ -212,6 +212,6 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
   if (socket.destroyed) return;
   wait(FIRST_HEAD_LIMIT_MS);
   server.emit("connection", socket);
-  // It may have been paused; what was put back is read before anything new.
+  // The socket may be paused. Bytes that were put back are read before new ones.
   socket.resume();
 }

@@ -20,7 +20,7 @@ function wantedOf({ rawHeaders }: IncomingMessage): readonly string[] {
   return protocols.filter((protocol) => protocol !== "" && !DECLINED.test(protocol));
 }
 
-/** The head without the upgrade: put back in front of the connection it is read as an ordinary request. */
+/** The head without the upgrade; put back in front of the connection, it is read as an ordinary request. */
 export function withoutUpgrade(request: IncomingMessage): Buffer {
   const { method = "", url = "", httpVersion, rawHeaders } = request;
   const drops = new Set(["upgrade", "http2-settings"]);
@@ -114,7 +114,7 @@ function splice(a: Duplex, b: Duplex): void {
     [a, b],
     [b, a],
   ] as const) {
-    // It may have said everything before the other side was there.
+    // One side may have ended before the other side was there.
     if (from.readableEnded) to.end();
     else from.pipe(to);
   }

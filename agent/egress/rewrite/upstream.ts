@@ -49,7 +49,7 @@ export class Upstream extends Agent {
   /** Node calls this when an answer is over. */
   override keepSocketAlive(socket: Duplex): boolean {
     if (this.#usedUp.has(socket)) return false;
-    // Its types do not say that it answers.
+    // Node's types do not declare the returned value.
     const kept: unknown = super.keepSocketAlive(socket);
     return kept === true;
   }

@@ -16,7 +16,7 @@ const HOST_NAME = 0;
 const RECORD_HEADER = 5;
 const MESSAGE_HEADER = 4;
 const MAX_RECORD = 16_384;
-/** A client that needs a longer hello wants to cost time. */
+/** A client that needs more records only wants to cost time. */
 const MAX_RECORDS = 1_024;
 
 /** `bytes` from the first one of the connection on. With ECH the outer name is the name: it is the one that is dialled. */
@@ -32,7 +32,7 @@ export function glimpseServerName(bytes: Buffer): Glimpse {
     const lacking = Math.max(start + length - bytes.length, 0);
     have += length - lacking;
     at = start + length;
-    // Nothing is copied before all is there: a client may send a byte in each record, and each of them by itself.
+    // Copies nothing before the message is complete: a client may send one byte per record, and each record by itself.
     if (end === undefined && have >= MESSAGE_HEADER)
       end = MESSAGE_HEADER + message(bytes, MESSAGE_HEADER).readUIntBE(1, 3);
     if (end !== undefined && have >= end) return serverName(message(bytes, end).subarray(MESSAGE_HEADER));
@@ -55,7 +55,7 @@ function message(bytes: Buffer, length: number): Buffer {
   return whole;
 }
 
-/** Of the handshake record there, or what is seen instead. */
+/** The length of the handshake record at that offset, or the verdict if there is none. */
 function recordLength(bytes: Buffer, at: number): number | Glimpse {
   // Bytes that are no TLS record are not waited for.
   if (bytes.length > at && bytes[at] !== HANDSHAKE) return NONE;
@@ -79,7 +79,7 @@ function serverName(hello: Buffer): Glimpse {
       const type = extensions.number(2);
       const content = extensions.take(extensions.number(2));
       if (type !== SERVER_NAME) continue;
-      // Two names are forbidden, and two servers would choose differently.
+      // RFC 6066 forbids two names, and two servers would choose differently.
       if (name !== undefined) return NONE;
       name = onlyName(content);
       if (name === undefined) return NONE;

@@ -8,7 +8,7 @@ const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([!-~]+) HTTP\/1\.[01]
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)$/;
 /** As in `REQUEST_LINE`. */
 const LONGEST_METHOD = 32;
-/** Beyond this only the end of the head is searched: a byte at a time must not cost a pass each. */
+/** Beyond this only the end of the head is searched for, so that a client that sends single bytes costs little. */
 const LONGEST_LOOK = 2_048;
 
 /** `bytes` from the first one of the connection on. */
@@ -34,7 +34,7 @@ function host(head: string): Glimpse {
   if (method === undefined || method === "CONNECT") return NONE;
   const hosts: string[] = [];
   for (const line of lines) {
-    // Folded lines, bare CR or LF, spaces before the colon: servers read them differently.
+    // No match: folded lines, bare CR or LF, or spaces before the colon, which servers read differently.
     const [, name, value = ""] = HEADER.exec(line) ?? [];
     if (name === undefined || /[\0\r\n]/.test(value)) return NONE;
     if (name.toLowerCase() === "host") hosts.push(value);

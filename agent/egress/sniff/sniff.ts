@@ -6,7 +6,7 @@ import { type Glimpse, glimpseServerName } from "./client-hello.ts";
 import { glimpseHost } from "./request-head.ts";
 
 export interface Sniffed {
-  /** `hostName` spelling; absent when undecided, and then only addresses count. */
+  /** In the spelling of `hostName`. Absent when there is none, or none for certain: then only addresses count. */
   readonly hostname?: string;
   /** All bytes that were read, to be sent first. */
   readonly first: Buffer;
@@ -51,7 +51,7 @@ export function sniff(
     const take = (chunk: Buffer) => {
       bytes = room(bytes, state.used, chunk.length);
       state.used += chunk.copy(bytes, state.used);
-      // Not parsed again for every byte of a client that sends single ones.
+      // Waits for as many bytes as the parser needs, instead of parsing after every single byte.
       if (state.used < state.wanted) return;
       const first = bytes.subarray(0, state.used);
       const seen = glimpse(first);

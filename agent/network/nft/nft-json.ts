@@ -1,19 +1,19 @@
-/** What `nft -j` prints of sets: their elements, in the spelling of nft's own input. Pure; never throws. */
+/** Parses the elements of sets that `nft -j` prints, in the spelling of nft's own input. Pure; never throws. */
 
 import { addressText, parseRange } from "../../../shared/policy/ranges.ts";
 
 export interface SetElement {
   /** As in a command, without quotes: `svc-1 . 10.213.0.2`, `10.213.0.2 . 198.51.100.0-198.51.100.255`. */
   readonly parts: readonly string[];
-  /** What its counter says; 0 without one. */
+  /** Value of its counter; 0 without one. */
   readonly packets: number;
-  /** Whole seconds until it is forgotten; 0 when it stays. */
+  /** Whole seconds until the element expires; 0 when it stays. */
   readonly leftSeconds: number;
 }
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Elements of each set by its name; empty for what is no answer of nft. */
+/** Elements of each set by its name; empty for text that is no answer of nft. */
 export function readSets(text: string): ReadonlyMap<string, readonly SetElement[]> {
   return new Map(
     objectsIn(text).flatMap(({ set }) => {

@@ -10,7 +10,7 @@ const MAX_OUTPUT_CHARACTERS = 8 * 1024 * 1024;
 const LINES_PER_PROCESS = 1_000;
 const PIDS_KEPT = 3;
 
-/** What the line printed, as JSON; rejects with nft's complaint, which is text. One line is one transaction. */
+/** Runs one line, which is one transaction. Resolves to its output, which is JSON; rejects with nft's message as text. */
 export type NftLine = (line: string) => Promise<string>;
 
 export interface NftShell {

@@ -11,11 +11,11 @@ const MAX_LINE = 4_096;
 export interface TableWatch {
   readonly network: string;
   readonly program: () => Promise<string>;
-  /** Whether a change that came from this process was made here. */
+  /** Whether the agent made a change that came from this process. */
   readonly isOwn: (pid: number) => boolean;
 }
 
-/** Called once at the beginning, and again whenever something may have been missed. Ends it when called. */
+/** Calls `onTouched` at the start, at each foreign change, and when it may have missed one. Returns the stop function. */
 export function watchTable({ network, program, isOwn }: TableWatch, onTouched: () => void): () => void {
   const state = { stopped: false, child: undefined as ChildProcess | undefined };
 
@@ -23,7 +23,7 @@ export function watchTable({ network, program, isOwn }: TableWatch, onTouched: (
     setTimeout(start, RESTART_MS).unref();
   };
   const start = () => {
-    // Without the program the comparison is left.
+    // Without the program only the regular comparison finds changes.
     program().then(follow, again);
   };
   const follow = (path: string) => {
@@ -34,7 +34,7 @@ export function watchTable({ network, program, isOwn }: TableWatch, onTouched: (
     child.stdout.on("data", (chunk: Buffer) => {
       const lines = (rest + chunk.toString("utf8")).split("\n");
       rest = (lines.pop() ?? "").slice(0, MAX_LINE);
-      // The one who made the change twice: as that one sees itself, and as the kernel does.
+      // A line names the process that made the change twice: by its own process id, and by the kernel's.
       if (lines.some((line) => !line.split(" ").map(Number).some(isOwn))) onTouched();
     });
     child.once("error", () => undefined);

@@ -71,7 +71,7 @@ export function startContainerSource(config: Config, deps: ContainerSourceDeps, 
   return {
     pool,
     semaphore,
-    /** Some pool entries are copies instead of boots. */
+    /** Lets `special` make pool entries as copies of a template's memory instead of booting them. */
     makePooled(special: MakePooled) {
       state.special = special;
     },

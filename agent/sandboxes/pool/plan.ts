@@ -18,9 +18,9 @@ export interface PoolView {
 }
 
 export interface PoolStep {
-  /** Start one of these. */
+  /** The flavour to start one container of. */
   readonly boot: Flavour | undefined;
-  /** Remove so many, by key: no longer wanted, of an old runtime, or memory is short. */
+  /** How many to remove, by key: no longer wanted, of an old runtime, or memory is short. */
   readonly drop: ReadonlyMap<string, number>;
 }
 
@@ -45,7 +45,7 @@ export function planPool(view: PoolView): PoolStep {
     if (fullest !== undefined) drop.set(fullest[0], 1);
   }
   if (room < ENTRY_BYTES) return { boot: undefined, drop };
-  // The emptiest first, relative to its target.
+  // The flavour that is emptiest relative to its target comes first.
   const missing = [...wanted]
     .filter(([key]) => !resting.has(key))
     .map(([key, { flavour, size }]) => ({ flavour, filled: (ready.get(key) ?? 0) / size }))

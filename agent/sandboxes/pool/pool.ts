@@ -19,7 +19,7 @@ const QUIET_MS = 120;
 const PATIENCE_MS = 1_500;
 const POLL_MS = 40;
 const MAX_RETRY_MS = 30_000;
-/** Older failures do not count. */
+/** Failures older than this do not count. */
 const FORGET_MS = 600_000;
 
 export interface PoolDeps {
@@ -36,7 +36,7 @@ export interface PoolDeps {
 }
 
 export interface Pool {
-  /** Synchronous, so that two callers never get the same container. It is frozen. */
+  /** Takes a frozen container. Synchronous, so that two callers never get the same one. */
   take(flavour: Flavour): LiveContainer | undefined;
   /** The next container that becomes ready, for a caller that waits in the queue of cold starts. */
   next(flavour: Flavour, signal: AbortSignal): Promise<LiveContainer>;
@@ -100,7 +100,7 @@ export function createPool(deps: PoolDeps): Pool {
       await fill(flavour, signal);
       failing.delete(key);
     } catch (error) {
-      // A missing image stays missing for a while: try less and less often.
+      // A missing image stays missing for a while, so the pauses between attempts grow.
       const count = failing.get(key)?.count ?? 0;
       failing.set(key, { count: count + 1, retryAt: now() + Math.min(MAX_RETRY_MS, ROUND_MS * 2 ** count) });
       if (!signal.aborted)

@@ -10,7 +10,7 @@ import type { Pool } from "./pool.ts";
 
 export interface Provisioned {
   readonly container: LiveContainer;
-  /** From the pool, and therefore frozen. */
+  /** Whether the container is from the pool, and therefore frozen. */
   readonly warm: boolean;
 }
 
@@ -42,7 +42,7 @@ export function createProvision({ pool, boot, runtime, semaphore, queueMs }: Pro
     });
     over.abort();
     if (typeof first !== "function") {
-      // A turn that was given at the same moment is passed on.
+      // If this start got a turn at the same moment, it passes the turn on.
       turn.then((giveBack) => giveBack(), ignore);
       return { container: first, warm: true };
     }

@@ -24,13 +24,13 @@ export type Evict = (container: LiveContainer) => Promise<void>;
 
 export function createEviction({ containers, disposal, slots, annotations, store }: EvictionDeps): Evict {
   return async (container) => {
-    // All at once while they are frozen: no process may work on the disk while the first one dies.
+    // Kills all processes while they are frozen, so that none works on the disk while the first one dies.
     for (const pid of processes(container)) tryKill(pid);
     await disposal.kill(container);
     await stopped(container.id, containers);
     await annotations.remove(container.id);
     store.remove(container.id);
-    // Last: the namespace is free when the last process in it has ended.
+    // Last, because the namespace is free only when the last process in it has ended.
     await slots.give(container.slot);
   };
 }
@@ -47,13 +47,13 @@ function tryKill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It ended meanwhile.
+    // The process ended meanwhile.
   }
 }
 
 /**
  * Waits until Docker knows that the container has stopped: before that, a start would do nothing and succeed. Usually its
- * processes are dead already, and Docker is about to notice; after `patienceMs` Docker is asked to kill it.
+ * processes are dead already and Docker is about to notice; after `patienceMs` it asks Docker to kill the container.
  */
 export async function stopped(
   id: string,

@@ -4,7 +4,7 @@ export interface FrozenView {
   readonly kept: readonly {
     readonly id: string;
     readonly since: number;
-    /** Its processes have run since their memory was stored: it is what the sandbox is, and is never evicted. */
+    /** Its processes have run since their memory was stored: it holds the sandbox's newest state and is never evicted. */
     readonly ran: boolean;
   }[];
   readonly now: number;
@@ -13,7 +13,7 @@ export interface FrozenView {
   readonly reservedMemory: number;
 }
 
-/** Oldest first. While memory is short one per round, because the next round sees what it freed. */
+/** Oldest first. While memory is short only one per round, because the next round sees how much that freed. */
 export function planEviction({ kept, now, keepMs, freeMemory, reservedMemory }: FrozenView): string[] {
   const oldest = kept.filter(({ ran }) => !ran).sort((a, b) => a.since - b.since);
   const over = oldest.filter(({ since }) => now - since >= keepMs).map(({ id }) => id);

@@ -1,6 +1,6 @@
 /**
- * Paused sandboxes whose container is still frozen: a resume thaws it. Kept for a while, dropped oldest first when memory
- * is short: their memory is on the disk already.
+ * Frozen containers of paused sandboxes: a resume thaws its container. They are kept for a while, and dropped oldest
+ * first when memory is short, because their memory is on the disk already.
  */
 
 import type { Log } from "../../../shared/program/log.ts";
@@ -24,13 +24,13 @@ export interface FrozenContainersDeps {
 export interface FrozenContainers {
   /** @param ran its processes have run since their memory was stored: it is kept until it is resumed or deleted */
   add(snapshotId: string, container: LiveContainer, ran?: boolean): void;
-  /** Synchronous: two callers never get the same container. It is frozen. */
+  /** Takes a frozen container. Synchronous, so that two callers never get the same one. */
   take(snapshotId: string): LiveContainer | undefined;
   /** Resolves when its processes are dead and its address is free; may be called for any container. */
   drop(container: LiveContainer): Promise<void>;
   /** Waits for the drop under way. */
   dropped(containerId: string): Promise<void>;
-  /** A container ended by itself. True when it was one of these. */
+  /** Called when a container ended by itself. True when it was one of these. */
   lost(containerId: string): boolean;
   /** Containers that should run. */
   ids(): string[];

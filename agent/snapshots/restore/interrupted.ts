@@ -12,7 +12,7 @@ import type { Snapshot } from "../../store/snapshots.ts";
 import type { Stores } from "../../store/stores.ts";
 import type { SnapshotFiles } from "../store/files.ts";
 
-/** As fast as the disk reads: a minute for the largest memory. */
+/** Enough for the largest memory, which is checked as fast as the disk reads. */
 const VERIFY_LIMIT_MS = 60_000;
 
 export interface InterruptedResumesDeps {
@@ -38,7 +38,7 @@ export async function interruptedResumes(deps: InterruptedResumesDeps): Promise<
   );
 }
 
-/** False: no process of it runs, so its stored memory is its memory. */
+/** False when no process of the container runs, so that its stored memory still counts. */
 async function keep({ id }: Snapshot, container: KnownContainer, deps: InterruptedResumesDeps): Promise<boolean> {
   const { stores, containers, files, log } = deps;
   const containerId = container.id;
@@ -54,7 +54,7 @@ async function keep({ id }: Snapshot, container: KnownContainer, deps: Interrupt
   try {
     await files.verify(id, await files.manifest(id), AbortSignal.timeout(VERIFY_LIMIT_MS));
   } catch (error) {
-    log.error({ err: error, snapshotId: id, containerId }, "ended a container restored from damaged memory");
+    log.error({ err: error, snapshotId: id, containerId }, "killed a container that was restored from damaged memory");
     await cgroup.kill();
     return false;
   }

@@ -41,7 +41,7 @@ export async function pooledCopy(
     const from = { disk, memoryOf: snapshot, owner: `template ${build.templateId}` };
     const { container, verified } = await reinitialise(from, deps, { teardown, signal });
     await verified;
-    // Frozen with missing pages it would keep its page server for ever.
+    // A container that is frozen with missing pages would keep its page server for ever.
     await images.complete(containerId);
     const { address } = container.slot;
     const poolIdentity = {

@@ -18,7 +18,7 @@ export interface IdentifyDeps {
   readonly log: Log;
 }
 
-/** The row of an execution that does not run yet: a crash from here on leaves a trace. */
+/** Adds the row of an execution that does not run yet, so that a crash from here on leaves a row. */
 export function intend(
   { executionId, body }: { readonly executionId: string; readonly body: StartBody },
   containerId: string,
@@ -45,13 +45,13 @@ interface Identified {
   readonly executionId: string;
   readonly body: StartBody;
   readonly container: LiveContainer;
-  /** Watches were closed before the dump. */
+  /** Whether envd has to resume watches, which were closed before the dump. */
   readonly watches: boolean;
   /** Token of its envd until it gets the container's own. */
   readonly currentToken?: string;
 }
 
-/** Resolves to the time from which on it runs. */
+/** Resolves to the time from which on the sandbox runs. */
 export async function identify(
   { executionId, body, container, watches, currentToken }: Identified,
   { envd, gate, caFor, now, log }: IdentifyDeps,
@@ -63,7 +63,7 @@ export async function identify(
   const says = body.egress.rules.length > 0 || body.origin?.is === "snapshot";
   const init = toInit(executionId, body, now(), says ? await caFor(body.egress) : undefined);
   teardown.add("network", () => gate.close(slot));
-  // envd reports to its client a watch whose directory is gone.
+  // If the directory of a watch is gone, envd reports that to its client.
   const rearm = () =>
     envd
       .resumeWatches({ ...at, controlToken })

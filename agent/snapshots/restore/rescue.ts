@@ -1,7 +1,7 @@
 /**
- * A sandbox that ends during a dump, or right after a failed one, was ended by the dump: CRIU runs code inside its
- * processes, and a killed CRIU leaves them in the middle of it. The sandbox's disk is kept then, as if the node had
- * paused it without memory.
+ * Keeps the disk of a sandbox that ends during a dump, or right after a failed one, as if the node had paused it without
+ * memory. The dump is to blame for such an end: CRIU runs code inside the sandbox's processes, and a killed CRIU leaves
+ * them in the middle of it.
  */
 
 import { randomUUID } from "node:crypto";
@@ -51,7 +51,7 @@ export function createRescue(deps: RescueDeps): Rescue {
       { sandboxId, executionId, snapshotId },
       "storing its memory ended the sandbox: its disk is kept as a pause",
     );
-    // It is durable; the owners of the remaining steps retry them.
+    // The snapshot is durable from here on; the owners of the remaining steps retry them.
     gate
       .close(container.slot)
       .catch((error: unknown) => log.error({ err: error, sandboxId }, "could not close the network of a sandbox"));

@@ -22,7 +22,7 @@ import { explainRestore } from "./reason.ts";
 
 /**
  * Time limit from Docker's start to an envd that answers, for a restore with memory. A good restore takes some tenths of
- * a second, and large memory is restored lazily: one that takes longer hangs, and others wait for its turn.
+ * a second, and large memory is restored lazily: one that takes longer hangs, and others wait for its permit.
  */
 const RESTORE_LIMIT_MS = 20_000;
 
@@ -38,7 +38,7 @@ export interface ReinitialiseDeps {
   readonly criu: Pick<Criu, "endRestore" | "removeLinks">;
   /** Restores and cold starts at the same time; fewer for restores of one project. */
   readonly semaphore: Semaphore;
-  /** For tests. */
+  /** For tests: another time limit. */
   readonly restoreLimitMs?: number | undefined;
   readonly now: () => number;
   readonly log: Log;
@@ -53,9 +53,9 @@ export interface Reinitialise {
 }
 
 export interface Revived {
-  /** Its record has no process yet: `stores.containers.started` is the caller's, once `verified`. */
+  /** Its record has no process yet: the caller calls `stores.containers.started` once `verified` resolves. */
   readonly container: LiveContainer;
-  /** The memory image was complete and unchanged. Before this the sandbox must not be reachable. */
+  /** Resolves when the memory image was complete and unchanged. Before that the sandbox must not be reachable. */
   readonly verified: Promise<void>;
 }
 
@@ -79,7 +79,7 @@ export async function reinitialise(
     teardown.add("mark", () => annotations.remove(id));
     const { build, resources, runtime, createdAt } = disk;
     const starting = { id, slot, controlToken, build, resources, runtime, createdAt };
-    // Docker completes a start that this agent does not live to see: the next agent finds its slot here.
+    // Docker completes the start even if this agent dies before: then the next agent finds the container's slot here.
     stores.containers.add({ ...starting, pid: 0, upperDirectory: disk.upperDirectory });
     teardown.add("container", () => stores.containers.remove(id));
     await annotations.joinNetwork(id, slot.netnsPath);
@@ -90,7 +90,7 @@ export async function reinitialise(
     signal.throwIfAborted();
 
     const started = { known: false };
-    // Docker may start it although its answer was an error, and its shim may although Docker has died.
+    // Docker may start the container although it answered with an error, and the shim may although Docker has died.
     teardown.add("processes", async () => {
       if (!started.known) {
         await annotations.remove(id);
@@ -114,7 +114,7 @@ export async function reinitialise(
     };
     const { found, cgroup } = await up().catch((cause: unknown) => {
       if (restoring?.aborted !== true || signal.aborted) throw cause;
-      throw notRestored("it did not answer in time", cause);
+      throw notRestored("its envd did not answer in time", cause);
     });
     memory?.restored(() => void cgroup.kill().catch(() => undefined));
 

@@ -56,7 +56,7 @@ function find(origin: Origin, body: StartBody, { stores }: Pick<ResumeDeps, "sto
   return snapshot;
 }
 
-/** Undefined when it did not answer in time: its memory is on the disk, too. */
+/** Undefined when the thawed sandbox did not answer in time: then its memory is restored from the disk. */
 async function thaw(
   resuming: Resuming,
   container: LiveContainer,
@@ -66,7 +66,7 @@ async function thaw(
   const { snapshot } = resuming;
   const teardown = new Teardown(deps.log);
   teardown.add("freeze", async () => {
-    // The next caller gets this container, not the stored memory: its processes may have run and changed the disk.
+    // The next resume gets this container, not the stored memory: its processes may have run and changed the disk.
     await container.cgroup.freeze();
     deps.frozen.add(snapshot.id, container, true);
   });
@@ -74,7 +74,7 @@ async function thaw(
     deps.stores.snapshots.setResuming(snapshot.id, true, () => intend(resuming, container.id, deps, teardown));
     container.cgroup.thaw();
     const startedAt = await identify({ ...resuming, container, watches: true }, deps, { teardown, signal });
-    // Not before: until then its memory may have to be restored, and that needs them.
+    // Not earlier, because a restore of the memory, which could become necessary until here, needs these names.
     await clearLinks(container, snapshot.id, deps);
     deps.stores.snapshots.spend(snapshot.id, () => deps.stores.executions.markRunning(resuming.executionId, startedAt));
     return { container, startedAt, warm: false, restored: "frozen" };
@@ -97,7 +97,7 @@ async function startAgain(
   const { executionId, snapshot } = resuming;
   const teardown = new Teardown(deps.log);
   try {
-    // Last: an agent that dies before that leaves processes to the next one.
+    // Undone last: if this agent dies before that, the next one takes over the processes.
     teardown.add("resuming", () => deps.stores.snapshots.setResuming(snapshot.id, false));
     deps.stores.snapshots.setResuming(snapshot.id, memory, () =>
       intend(resuming, snapshot.disk.containerId, deps, teardown),

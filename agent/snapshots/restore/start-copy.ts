@@ -14,7 +14,7 @@ import { type ReinitialiseDeps, reinitialise } from "./restore.ts";
 
 export interface StartCopyDeps extends ReinitialiseDeps, IdentifyDeps {
   readonly containers: Pick<Containers, "create" | "remove" | "start" | "inspect" | "kill">;
-  /** Absent: the current runtime. */
+  /** Without a directory: the current runtime. */
   readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
   /** Address of the node's own resolver. */
   readonly resolver: string;
@@ -38,7 +38,7 @@ export async function startCopy(
     const from = { disk, memoryOf: memory ? snapshot : undefined, owner: body.projectId };
     const { container, verified } = await reinitialise(from, deps, { teardown, signal });
     if (!memory) await clearLinks(container, snapshot.id, deps);
-    // Its memory still has the original's token.
+    // envd in the restored memory still has the original's token.
     const currentToken = memory ? snapshot.disk.controlToken : undefined;
     const copy = {
       executionId,

@@ -18,7 +18,7 @@ interface Draft {
   /** Directory of CRIU's images, and directory of its logs. */
   readonly images: string;
   readonly work: string;
-  /** Called when writing is over. Resolves when the snapshot is durable under its final name. */
+  /** The caller has written all files. Resolves when the snapshot is durable under its final name. */
   finish(manifest: (files: readonly StoredFile[]) => Manifest): Promise<Manifest>;
   /** Removes the draft. */
   discard(): Promise<void>;
@@ -34,7 +34,7 @@ export interface SnapshotFiles {
   untouched(id: string, manifest: Manifest): Promise<boolean>;
   /** Reads all content. @throws {AppError} snapshot_files_missing, snapshot_corrupt */
   verify(id: string, manifest: Manifest, signal: AbortSignal): Promise<void>;
-  /** The names that the dump has given to open files, each ended by a zero; also of one that is not finished. */
+  /** The names that the dump has given to open files, each ended by a zero; also of an unfinished snapshot. */
   links(id: string): Promise<Uint8Array | undefined>;
   /** Also removes an unfinished draft. An unknown id counts as success. */
   remove(id: string): Promise<void>;
@@ -115,7 +115,7 @@ export function snapshotFiles(root: string): SnapshotFiles {
       checkSizes(manifest, await sizesIn(directory));
       for (const { name, sha256: expected } of manifest.files) {
         const found = await sha256(join(directory, name), signal);
-        if (found !== expected) throw corrupt(`the content of ${name} is not what was written`);
+        if (found !== expected) throw corrupt(`the content of ${name} has changed since it was written`);
       }
     },
 

@@ -21,7 +21,7 @@ export interface GarbageDeps {
 export async function findGarbage({ containers, stores, files, now }: GarbageDeps): Promise<Garbage> {
   const [images, { stored }] = await Promise.all([containers.snapshotImages(), files.list()]);
   const directories = await Promise.all(stored.map(async (id) => ({ id, changedAt: await files.changedAt(id) })));
-  // Read after the lists: what began meanwhile has its row by now.
+  // Read after the lists, so that a snapshot that began meanwhile has its row by now.
   const rows = stores.snapshots.all();
   const owned = new Set(stores.containers.all().map(({ id }) => id));
   return planGarbage({ rows, containers: owned, directories, images, now: now(), graceMs: GRACE_MS });

@@ -1,4 +1,4 @@
-/** sha256 of files in small steps: each blocks this program for a third of a millisecond while the disk reads on. */
+/** Computes sha256 of files in small steps: each blocks this program for a third of a millisecond, while the disk reads. */
 
 import { createHash, type Hash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import type { StoredFile } from "./manifest.ts";
 
 const STEP_BYTES = 512 * 1024;
 const POLL_MS = 10;
-/** Bytes after which written data is sent to the disk, so that less is left at the end. */
+/** Written data is flushed to the disk every so many bytes, so that less is left at the end. */
 const AHEAD_BYTES = 32 * 1024 * 1024;
 /** Files to which CRIU only appends: nearly all that it writes. */
 const GROWING = /^pages-\d+\.img$/;
@@ -19,13 +19,13 @@ const SMALL_BYTES = 64 * 1024;
 interface Running {
   readonly hash: Hash;
   offset: number;
-  /** The disk has, or is getting, the data up to here. */
+  /** Offset up to which the data is flushed, or being flushed. */
   written: number;
   writing: Promise<void> | undefined;
 }
 
 export interface FollowedHashes {
-  /** Called when writing is over: reads the rest; these are all files. */
+  /** Called when the dump is complete: reads the rest. Resolves to all files. */
   finish(): Promise<StoredFile[]>;
   stop(): void;
 }
@@ -41,7 +41,7 @@ export function followHashes(directory: string): FollowedHashes {
     return known;
   };
 
-  // In every step, not at the end of what there is: a dump can be faster than this for all of its time.
+  // Flushes in every step, not at the end of the data: a dump can be faster than the hashing all the time.
   const writeAhead = (path: string, known: Running, offset: number) => {
     if (known.writing !== undefined || offset - known.written < AHEAD_BYTES) return;
     known.written = offset;

@@ -1,4 +1,4 @@
-/** Memory images in use: checks them before a restore, and knows which containers still lack pages of theirs. */
+/** Memory images in use: checks an image before its restore, and knows which containers still lack pages. */
 
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
@@ -25,16 +25,16 @@ interface OpenImages {
   readonly verified: Promise<void>;
   /** Before a lazy restore: starts the page server of this container. */
   serve(containerId: string): Promise<void>;
-  /** The restore succeeded. `broken`: its pages will never be complete. */
+  /** Called when the restore has succeeded. Calls `broken` if its pages can never be complete. */
   restored(broken: () => void): void;
-  /** The restore failed. */
+  /** Called when the restore has failed. */
   abandon(): void;
 }
 
 export interface Images {
   /** @throws {AppError} snapshot_files_missing, snapshot_corrupt, snapshot_incompatible */
   open(snapshot: Pick<Snapshot, "id">, signal: AbortSignal): Promise<OpenImages>;
-  /** Page servers that a former agent left running. */
+  /** Follows the page servers that a former agent left running. */
   adopt(containerIds: readonly string[]): Promise<void>;
   /** Resolves when the last page is in: before that the memory cannot be dumped. */
   complete(containerId: string): Promise<void>;
@@ -73,7 +73,7 @@ export function createImages({ files, criu, origins, lazyBytes, work, log }: Ima
         restored(broken) {
           void server?.done.then((whole) => {
             if (whole) return;
-            log.error({ snapshotId: id }, "the page server ended too early");
+            log.error({ snapshotId: id }, "the page server ended before the last page, ending its sandbox");
             // The missing pages would read as zeros.
             broken();
           });

@@ -1,4 +1,4 @@
-/** The manifest beside a memory image: its content, and whether it fits the files on the disk and this machine. Pure. */
+/** The manifest beside a memory image: its content, and the checks of the files and of this machine against it. Pure. */
 
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
@@ -36,9 +36,9 @@ export const Manifest = Type.Object({
   executionId: Type.String(),
   kind: Type.Enum(["pause", "checkpoint"]),
   memory: Type.Boolean(),
-  /** Of a pause. */
+  /** Container of the sandbox: the disk of a pause, the source of a checkpoint. */
   containerId: Type.String(),
-  /** Of a checkpoint. */
+  /** Image of a checkpoint's disk. */
   image: Type.Optional(Type.String()),
   build: Type.Object({ templateId: Type.String(), buildId: Type.String(), image: Type.String() }),
   resources: Type.Object({ cpuCount: Type.Integer(), memoryMB: Type.Integer(), diskSizeMB: Type.Integer() }),
@@ -92,7 +92,7 @@ export function checkOrigins(
 }
 
 /**
- * Names and sizes on the disk beside those of the manifest, before any content is read.
+ * Compares names and sizes on the disk with the manifest, before any content is read.
  * @throws {AppError} snapshot_files_missing, snapshot_corrupt
  */
 export function checkSizes(manifest: Pick<Manifest, "files">, sizes: ReadonlyMap<string, number>): void {

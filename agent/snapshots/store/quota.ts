@@ -1,11 +1,11 @@
-/** What stored snapshots take of the node's disks, and how much of it they may: in all, and those of one project. Pure. */
+/** Adds up the stored snapshots of a node, and compares them with the quotas of the node and of each project. Pure. */
 
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Disks } from "../../disk/reserve.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 
 const MIB = 1024 ** 2;
-/** Of a disk, without a setting. */
+/** Share of a disk that snapshots may take without a setting. */
 const SHARE = 0.5;
 
 /** Bytes of memory images, and of disks that belong to no running sandbox. */
@@ -58,9 +58,9 @@ export function sum(amounts: readonly Amount[]): Amount {
 }
 
 interface Asked {
-  /** About what the new snapshot will take. */
+  /** Estimated size of the new snapshot. */
   readonly expected: Amount;
-  /** What the node stores, and of that what its project does; undefined: of no project. */
+  /** Stored amounts: of the whole node, and of the snapshot's project; undefined without a project. */
   readonly stored: Amount;
   readonly ofProject: Amount | undefined;
   readonly settings: QuotaSettings;

@@ -28,7 +28,7 @@ export interface Snapshots {
    * An unknown id counts as success.
    */
   delete(id: string): Promise<void>;
-  /** A newer snapshot of the same container exists: memory images of older ones have no use any more. */
+  /** Called when a container has a newer snapshot: deletes the memory images of older ones, which have no use any more. */
   replaced(by: { readonly id: string; readonly containerId: string }): void;
   settled(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 /**
- * Whether what a snapshot is expected to take fits, before anything of its sandbox is touched: into the room above the
+ * Decides, before a snapshot touches its sandbox, whether the expected size of the snapshot fits: into the room above the
  * disk's reserve, the node's quota and its project's. What is under way counts, so that many at once do not all fit alone.
  */
 
@@ -18,7 +18,7 @@ export interface AdmissionDeps {
   readonly disk: Disk;
   /** Bytes of a sandbox's writable layer, as last measured; 0 when it was not. */
   readonly diskBytes: (executionId: string) => number;
-  /** Measures them; undefined when that takes too long. */
+  /** Measures a writable layer; undefined when that takes too long. */
   readonly diskUsage: (directory: string) => Promise<number | undefined>;
 }
 

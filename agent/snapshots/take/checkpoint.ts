@@ -83,7 +83,7 @@ export async function checkpoint(
       },
       afterwards: async () => {
         if ((await deps.files.links(snapshotId)) !== undefined) {
-          // The disk was copied beside the dump, before or after that gave names to open files: the copy needs them.
+          // The disk was copied during the dump, which gives names to open files: the copy needs these names.
           await containers.removeImage(image);
           await containers.commit(container.id, image, snapshotId);
           await clearLinks(container, snapshotId, deps);

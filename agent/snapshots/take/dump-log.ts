@@ -4,7 +4,7 @@ const MAX_CHARACTERS = 200;
 
 /** CRIU's texts and their meaning. The first match counts; specific ones come first. */
 const REASONS: readonly (readonly [RegExp, string])[] = [
-  // The log is on that disk: its last line may be cut anywhere.
+  // The log is on the full disk itself, so its last line may be cut anywhere.
   [/No space|Disk quota/, "there is no space left"],
   [/io_uring/i, "a process uses io_uring"],
   [/Can't dump that handle|inotify|fsnotify/i, "a process watches files in a way that cannot be stored"],
@@ -33,7 +33,7 @@ export interface DumpFailure {
   readonly noSpace: boolean;
 }
 
-/** `log` is CRIU's; it names files of the sandbox, so only the kind of failure is returned. */
+/** `log` is CRIU's log, which names files of the sandbox, so only the kind of failure is returned. */
 export function explainDump(log: string): DumpFailure {
   const errors = log
     .split("\n")

@@ -51,7 +51,7 @@ export async function checkpointMemory(
     if (request.memory)
       teardown.add("names of open files", () => clearLinks(sandbox.container, request.snapshotId, deps));
     const dumped = request.memory ? deps.criu.dump(sandbox.container.id, draft) : Promise.resolve();
-    // Both end before anything of either is undone.
+    // Waits for the end of both before it undoes either.
     const outcomes = await Promise.allSettled([dumped, steps.meanwhile?.()]);
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
     await steps.afterwards?.();

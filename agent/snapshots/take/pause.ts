@@ -1,4 +1,4 @@
-/** Turns an unroutable sandbox into a durable snapshot; a failure returns it to where it was. */
+/** Turns a sandbox without a route into a durable snapshot; after a failure the sandbox runs on as before. */
 
 import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
@@ -60,7 +60,7 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
     await Promise.all([gate.hold(container.slot), container.cgroup.freeze()]);
 
     const stored = await checkpointMemory(sandbox, { ...request, kind: "pause", image: undefined }, { teardown, deps });
-    // From here on it is paused.
+    // From here on the sandbox is paused.
     stores.snapshots.keep(snapshotId, stored, () => stores.executions.stop(executionId, now()));
     teardown.release();
     gate

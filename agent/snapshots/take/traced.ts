@@ -16,7 +16,7 @@ function traced(pid: number): boolean {
   try {
     return /^TracerPid:\s+[1-9]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
-    // It ended meanwhile.
+    // The process ended meanwhile.
     return false;
   }
 }

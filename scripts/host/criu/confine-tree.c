@@ -99,7 +99,7 @@ static int by_path(const void *a, const void *b) {
 
 void become_confined(void) {
   if (unshare(CLONE_NEWNS)) give_up("a mount namespace");
-  // Not private: what the sandbox's root gets from the machine, a restored sandbox gets too.
+  // Not private: mounts that the machine propagates to the sandbox's root must reach a restored sandbox too.
   if (mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL)) give_up("the propagation of mounts");
   qsort(all.list, (size_t)all.count, sizeof all.list[0], by_path);
   for (int i = 0; i < all.count; i++) take(&all.list[i]);

@@ -1,17 +1,17 @@
-/* Loaded into CRIU, which is otherwise as its authors built it. What is different:
+/* Loaded into CRIU, which is otherwise as its authors built it. It changes:
  *
  * Limits of another user's process. prlimit(2) of them needs CAP_SYS_RESOURCE, which root does not
- * have on some machines; CRIU asks for every process that it dumps and gives up. The same numbers
- * are in /proc/PID/limits for everybody. Where the call works, nothing is different.
+ * have on some machines; CRIU reads them for every process that it dumps and gives up. This file then
+ * reads the same numbers from /proc/PID/limits. Where the call works, it changes nothing.
  *
  * Registers of a process that was stopped in poll, nanosleep or a futex with a time limit. The kernel
- * remembers what is left of the time where no restore can put it, and CRIU makes such a call fail
+ * keeps the rest of the time where no restore can put it, and CRIU makes such a call fail
  * with EINTR, in the image and in the process that goes on. Programs that never get signals take
- * that for an error. Here the call is made again from its beginning: late instead of broken.
+ * that for an error. This file makes the call start again from its beginning: late instead of broken.
  *
- * Stopped processes (Ctrl-Z). The kernel attaches a tracer to one when it has answered, and a freezer
- * of cgroups version 1 keeps it from answering: CRIU would wait for ever. For that moment it is moved
- * from the frozen group to another one; being stopped, it does not run there either.
+ * Stopped processes (Ctrl-Z). The kernel attaches a tracer when the process has answered, and a freezer
+ * of cgroups version 1 keeps the process from answering: CRIU would wait for ever. This file moves the process
+ * from the frozen group to another one for that moment; a stopped process does not run there either.
  *
  * The oom_score_adj of a restored process. CRIU writes it only if the value in the image is not 0, and a
  * process would inherit the protection of the program that starts CRIU: this file sets it to 0 first.

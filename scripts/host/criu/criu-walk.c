@@ -20,7 +20,7 @@
 #define RUNC_ROOT "/criu-root/"
 #define OF_PROCESS "/root/"
 
-/* openat2 refuses what open ignores. */
+/* openat2 refuses flags that open ignores. */
 #define KNOWN_FLAGS                                                                                                \
   (O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC | O_DSYNC | O_ASYNC | O_DIRECT | \
    0100000 /* large file */ | O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_CLOEXEC | O_TMPFILE)

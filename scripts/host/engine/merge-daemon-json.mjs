@@ -1,9 +1,9 @@
 // Adds the `svc` runtime to the settings file of the Docker daemon, or removes it.
 // Usage: node merge-daemon-json.mjs FILE add PATH | remove | tidy
-// Everything else in the file stays; prints "changed" or "unchanged". A copy of the file as it was
-// before the first change is kept beside it. The daemon forgets a runtime only when it reads a list
-// without it, so `remove` leaves a list, be it empty; after the daemon has read that, `tidy` takes an
-// empty one away.
+// All other settings in the file stay; prints "changed" or "unchanged". Keeps a copy of the file from
+// before the first change beside it. The daemon forgets a runtime only when it reads a list without
+// it, so `remove` leaves a list, even an empty one; after the daemon has read that, `tidy` removes the
+// empty list.
 import {
   copyFileSync,
   existsSync,
@@ -19,7 +19,7 @@ import { dirname } from "node:path";
 
 const [named, verb, path] = process.argv.slice(2);
 const existed = existsSync(named);
-// A link stays a link.
+// Writes to the target of a link, so that the link stays.
 const file = existed ? realpathSync(named) : named;
 const mode = existed ? statSync(file).mode & 0o777 : 0o644;
 const before = existed ? readFileSync(file, "utf8") : "";
@@ -39,7 +39,7 @@ function merge(wanted) {
   return "changed\n";
 }
 
-// Without our entry the file may be what it was before us: then it is that, byte for byte, or gone.
+// Restores the file from before our first change, byte for byte, if nothing else differs; removes a file that is empty now.
 function tidy() {
   const after = { ...settings };
   if (Object.keys(after.runtimes ?? {}).length === 0) delete after.runtimes;

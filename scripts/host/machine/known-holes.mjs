@@ -1,14 +1,14 @@
-// Which holes that are known are in the runc, Docker, containerd and kernel of this machine, where a sandbox could use
-// them and nothing of the platform stands between. Prints a line for each, and ends with 0: a warning is no failure.
+// Prints a line for each known hole in the runc, Docker, containerd and kernel of this machine that a sandbox could use and
+// that no part of the platform blocks. Ends with 0, because a warning is no failure.
 // Usage: node known-holes.mjs [-]     with "-" the facts are read from standard input as JSON, for tests
-// The table and what stands between are explained in SECURITY.md.
+// SECURITY.md explains the table, and why the platform blocks other holes.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 
-// `fixed`: the first version without the hole in each line of versions, oldest line first. A version of a line that is
-// not named has it when it is older than the oldest named line's fix, or between two lines. `since`: the first version
-// with it, where that is not the first of all.
+// `fixed`: the first version without the hole in each line of versions, oldest line first. A version of another line has
+// the hole when it is older than the fix of the oldest listed line, or between two lines. `since`: the first version with
+// the hole, where that is not the first of all.
 const HOLES = [
   {
     program: "runc",
@@ -82,7 +82,7 @@ function hasHole({ since, fixed }, version) {
 }
 
 /**
- * The kernel's own version. Debian says it beside its release (`Debian 6.1.76-1`). Others that count by themselves
+ * The kernel's own version. Debian shows it beside its release (`Debian 6.1.76-1`). Distributions with numbers of their own
  * (`5.15.0-91-generic`, `4.18.0-513.el8`) do not: their holes are unknown, and none is reported.
  */
 function kernelVersion({ release, build }) {
@@ -94,7 +94,7 @@ function kernelVersion({ release, build }) {
 function known(facts) {
   return HOLES.filter((hole) => {
     const version = hole.program === "kernel" ? kernelVersion(facts.kernel) : facts.runc.version;
-    // Distributions mend under the version they have: their list of changes says what.
+    // Distributions fix a hole without a new version of the program; their changelog lists the fix.
     if (version === undefined || (hole.program === "runc" && facts.runc.changes.includes(hole.id))) return false;
     return /^v?\d/.test(version) && hasHole(hole, version);
   });
@@ -108,7 +108,7 @@ function run(program, args) {
   }
 }
 
-/** What the package of a program says it changed; empty where no package, or no such list, is here. */
+/** The changelog of a program's package; empty without a package or a changelog. */
 function changesOf(program) {
   const path = run("sh", ["-c", 'readlink -f "$(command -v "$1")"', "sh", program]).trim();
   // Where /bin is a link to /usr/bin, the package may know the file by either name.

@@ -1,4 +1,4 @@
-/** Answers of the proxy itself, after which the connection ends: the rest of it is a body that nothing reads. */
+/** Answers of the proxy itself. The connection ends after them, because its next bytes may be a body that is not read. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { announcesBody, headerValue } from "../raw-headers.ts";

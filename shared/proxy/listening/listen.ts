@@ -1,5 +1,5 @@
 /**
- * The listening side of a proxy: Node's strict parser, one decision per request, a limit on everything that waits.
+ * The listening side of a proxy: Node's strict parser, one decision per request, a limit on all requests that wait.
  * Upgrades that cannot be forwarded as such are handed back to the parser as the plain requests they also are.
  */
 
@@ -53,7 +53,7 @@ export async function listen(host: string, port: number, options: ListenOptions)
     insecureHTTPParser: false,
   });
   server.timeout = 0;
-  // The size is limited already; a limit of the count would drop headers silently.
+  // No limit of the count, which would drop headers silently: the size is limited already.
   server.maxHeadersCount = 0;
 
   const handBack = (request: IncomingMessage, socket: Socket, closes: boolean, behind: Buffer) => {
@@ -85,7 +85,7 @@ export async function listen(host: string, port: number, options: ListenOptions)
   server.on("checkContinue", onRequest);
   server.on("checkExpectation", onRequest);
   server.on("upgrade", (request: IncomingMessage, socket: Socket, early: Buffer) => {
-    // Bytes sent ahead of the answer before them: it would be unclear which request they belong to.
+    // The client sent bytes before the answer to its last request: it would be unclear which request they belong to.
     if (socket.destroyed || queue.current(socket) !== undefined) socket.destroy();
     else if (isPlain(request)) handBack(request, socket, false, early);
     else {
@@ -134,7 +134,7 @@ function isPlain({ method, rawHeaders }: IncomingMessage): boolean {
   return /^\s*h2c?\s*(,|$)/i.test(headerValue(rawHeaders, "upgrade") ?? "");
 }
 
-/** "close" follows, and decides. */
+/** Errors need no handling, because "close" follows and ends the exchange. */
 function ignore(): void {}
 
 class PlainClient implements Client {

@@ -1,4 +1,4 @@
-/** Answers bytes that are no HTTP request. */
+/** Answers a client that sent bytes that are no HTTP request, and ends its connection. */
 
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";

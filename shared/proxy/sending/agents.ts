@@ -13,7 +13,7 @@ export class DialError extends Error {
 
 /** A request to a `DialledAgent`. */
 export interface DialledArgs extends ClientRequestArgs {
-  /** Called when no idle connection is left: ends what is dialled for this request. Absent: only the dial's own limit does. */
+  /** Called when no idle connection is left: the signal ends the dialling. Absent: only the dial's own limit ends it. */
   readonly dialSignal?: () => AbortSignal;
 }
 
@@ -76,7 +76,7 @@ export class DialledAgent extends Agent {
   override keepSocketAlive(socket: Duplex): boolean {
     const kept = this.#kept.get(socket);
     if (kept === undefined || kept.idleMs <= 0) return false;
-    // Counts from now on, and need not be cleared: Node's agent closes a connection at its timeout only while it is idle.
+    // The timeout need not be cleared: Node's agent closes a connection at its timeout only while the connection is idle.
     (socket as Socket).setTimeout(kept.idleMs);
     kept.idle = true;
     kept.idleMs = 0;

@@ -1,4 +1,4 @@
-/** A request to a server by Node's client, with the limits of every request that is forwarded. */
+/** Opens a request to a server with Node's client, with the limits that hold for every forwarded request. */
 
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { MAX_HEAD_BYTES } from "../limits.ts";
@@ -13,13 +13,13 @@ export interface CallOptions {
   readonly method: string | undefined;
   readonly path: string;
   readonly headers: OutgoingHead["headers"];
-  /** Called when a connection has to be opened: ends the dialling. */
+  /** Called when a connection has to be opened: the signal ends the dialling. */
   readonly dialSignal: () => AbortSignal;
 }
 
 /** @throws what Node's client does not write. */
 export function openCall({ agent, method, path, headers, dialSignal }: CallOptions): ClientRequest {
-  // Without Node's `signal`: an AbortSignal for each request is expensive, and Node does not hand it to the dialling.
+  // Does not use Node's `signal`: an AbortSignal for each request is expensive, and Node does not pass it to the dialling.
   const args: DialledArgs = {
     agent,
     method,
@@ -31,7 +31,7 @@ export function openCall({ agent, method, path, headers, dialSignal }: CallOptio
     insecureHTTPParser: false,
   };
   const call = httpRequest(args);
-  // Bounded by size already; a count would drop headers without a word.
+  // No limit of the count, which would drop headers silently: the size is limited already.
   call.maxHeadersCount = 0;
   return call;
 }

@@ -4,7 +4,7 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 
-/** Resets it if possible, else closes it. Unsent bytes are lost. */
+/** Resets the connection if possible, else closes it. Unsent bytes are lost. */
 export function cut(socket: Duplex): void {
   // The system resets no connection whose end has been sent: Node would keep it open.
   const resettable = socket instanceof Socket && !(socket instanceof TLSSocket) && !socket.writableEnded;

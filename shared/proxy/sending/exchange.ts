@@ -44,7 +44,7 @@ export class Exchange {
   readonly plan: ForwardPlan;
   readonly #client: Client;
   readonly #host: ExchangeHost;
-  /** Ends what is being dialled; most requests find an open connection. */
+  /** Ends the dialling. Undefined for most requests, which find an open connection. */
   #dialling: AbortController | undefined;
   #hopIndex = 0;
   #call: ClientRequest | undefined;
@@ -73,7 +73,7 @@ export class Exchange {
     this.#take();
   }
 
-  /** Ends it now, in any state; resolves when the client has the last of it, or after `limitMs`. */
+  /** Ends the exchange at once; resolves when the client has the last bytes, or after `limitMs`. */
   end(error: StreamError, limitMs: number): Promise<void> {
     if (this.#done) return Promise.resolve();
     const response = this.#response;
@@ -98,7 +98,7 @@ export class Exchange {
     const { keeping, single } = this.#host.connections.agents(this.plan.executionId, nextHop);
     if (fresh) keeping.dropIdle(true);
     const keeps = this.#client.upgrade === undefined && (nextHop.ours || isRepeatable(this.#client.request, outgoing));
-    // A server that serves one connection at a time would not look at a fresh one while it holds an idle one.
+    // A server that serves one connection at a time would not accept a new one while it holds an idle one.
     if (!keeps) keeping.dropIdle(false);
     const attempt = { nextHop, agent: keeps ? keeping : single, outgoing };
     try {
@@ -141,7 +141,7 @@ export class Exchange {
     });
     call.on("response", (answer) => this.#onAnswer(call, answer, attempt));
     call.on("error", (error) => this.#onError(call, error, attempt));
-    // Without an error: the server switched to a protocol that was not asked for.
+    // A close without an error: the server switched to a protocol that the client did not ask for.
     call.on("close", () => {
       if (this.#call === call && this.#answer === undefined) this.#fail({ is: "bad_response" });
     });
@@ -191,7 +191,7 @@ export class Exchange {
       return;
     }
     this.#answer = answer;
-    // Node takes it from the answer when that has ended.
+    // Kept here, because Node removes the socket from an answer that has ended.
     const { socket } = answer;
     const failure = nextHop.proxied ? proxyFailure(answer) : undefined;
     if (failure !== undefined) {
@@ -203,7 +203,7 @@ export class Exchange {
       if (this.#done) return;
       const relay = new ResponseRelay(response, this.plan);
       try {
-        // A body that will not be asked for any more makes the client's connection useless for another request.
+        // A client whose body is no longer wanted cannot use its connection for another request.
         relay.head(this.#client.request, answer, this.#body?.started === false);
       } catch {
         this.#fail({ is: "bad_response" });
@@ -235,7 +235,7 @@ export class Exchange {
   // --- endings
 
   #onError(call: ClientRequest, error: Error, { nextHop, outgoing }: Attempt): void {
-    // After the head of an answer its own end tells.
+    // After the head of an answer, the end of that answer decides.
     if (this.#done || this.#response !== undefined) return;
     this.#body?.stop();
     if (error instanceof DialError) {
@@ -300,5 +300,5 @@ export class Exchange {
   }
 }
 
-/** "close" follows, and decides. */
+/** Errors need no handling, because "close" follows and ends the exchange. */
 function ignore(): void {}

@@ -9,7 +9,7 @@ export interface NextHop {
   /** Connections with the same key, in one execution, lead to the same server. */
   readonly key: string;
   dial(signal: AbortSignal): Promise<Socket>;
-  /** For the next hop only: name, value, name, value, … */
+  /** Headers for the next hop only: name, value, name, value, … */
   readonly added: readonly string[];
   /** How long an idle connection is kept, milliseconds. Less than any server we know keeps it. */
   readonly idleMs: number;
@@ -32,7 +32,7 @@ export type Failure =
   | { readonly is: "bad_response" }
   /** The execution is gone, or is not the one this hop knows. */
   | { readonly is: "removed" }
-  /** The sandbox stands still, because its node's disk is short. */
+  /** The agent holds the sandbox frozen, because its node's disk is short. */
   | { readonly is: "held" }
   | { readonly is: "unforwardable"; readonly message: string };
 

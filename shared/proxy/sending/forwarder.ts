@@ -50,7 +50,7 @@ export class Forwarder implements ExchangeHost {
     const exchanges = this.#exchanges.get(executionId);
     exchanges?.delete(exchange);
     if (exchanges?.size !== 0) return;
-    // Kept over a moment without requests would be kept for ever: executions are not counted anywhere else.
+    // Deletes the entry now: no other part counts executions, so an idle entry would stay for ever.
     this.#exchanges.delete(executionId);
     this.connections.settle(executionId);
   }

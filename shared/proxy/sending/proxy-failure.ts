@@ -3,7 +3,7 @@ import { isProxyError, PROXY_ERROR_HEADER } from "../hop-contract.ts";
 import { headerValue } from "../raw-headers.ts";
 import type { Failure } from "./forward-plan.ts";
 
-/** What the node's proxy says in its own name; undefined: this is the server's answer. */
+/** The failure that the node's proxy reports in its answer; undefined: the answer is the server's. */
 export function proxyFailure(answer: IncomingMessage): Failure | undefined {
   const value = headerValue(answer.rawHeaders, PROXY_ERROR_HEADER);
   if (value === undefined || !isProxyError(value)) return undefined;

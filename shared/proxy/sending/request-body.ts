@@ -3,9 +3,9 @@
 import type { ClientRequest, IncomingMessage } from "node:http";
 import { type BodyFraming, forwardableTrailers } from "../raw-headers.ts";
 
-/** What a server of ours leaves unread of a body no larger than this, it lets pass behind its answer. */
+/** A server of ours discards the unread rest of a body up to this size after its answer. */
 const SURELY_READ_BYTES = 64 * 1024;
-/** Neither a byte of the body nor one of the answer for so long: the client is gone, or means to hold the connection. */
+/** Without a byte of the body or of the answer for so long, the client is gone, or only wants to hold the connection. */
 const IDLE_LIMIT_MS = 600_000;
 
 /** A server that ignores `Expect` must not stop the upload for ever (RFC 9110 §10.1.1). */
@@ -25,7 +25,7 @@ export class RequestBody {
   #bytes = 0;
   #continueTimer: NodeJS.Timeout | undefined;
   started = false;
-  /** The whole body has been handed to the connection. */
+  /** True when the whole body has been written to the connection. */
   sent = false;
 
   constructor(request: IncomingMessage, call: ClientRequest, options: RequestBodyOptions) {
@@ -35,8 +35,8 @@ export class RequestBody {
   }
 
   /**
-   * Whether a server of ours can be taken to have read it. Handed over is not read: megabytes fit between two sockets, and
-   * one that answers early (a full disk) may leave them there, with the next request behind them.
+   * Whether a server of ours has surely read the body. A written body may be unread: megabytes fit into the buffers of two
+   * sockets, and a server that answers early (a full disk) may leave them there, with every later request.
    */
   get surelyRead(): boolean {
     return this.sent && this.#bytes <= SURELY_READ_BYTES;
@@ -46,13 +46,13 @@ export class RequestBody {
     if (this.started) return;
     this.started = true;
     const { socket } = this.#request;
-    // Nothing listens: Node then closes the connection.
+    // There is no listener of "timeout", so Node closes the connection.
     socket.setTimeout(IDLE_LIMIT_MS);
     this.#request.once("end", () => socket.setTimeout(0));
     this.#request.on("data", this.#onData);
     this.#request.once("end", this.#onEnd);
     this.#call.on("drain", this.#onDrain);
-    // A head whose body is not there yet does not wait for it.
+    // Sends the head alone if no body has arrived yet.
     setImmediate(() => {
       if (!this.#stopped && this.#bytes === 0) this.#call.flushHeaders();
     });
@@ -83,7 +83,7 @@ export class RequestBody {
     this.#request.removeListener("data", this.#onData);
     this.#request.removeListener("end", this.#onEnd);
     this.#call.removeListener("drain", this.#onDrain);
-    // Answered early: what is still to come has to be read, or the client's next request is never reached.
+    // The answer came early: the rest of the body has to be read, or the client's next request is never reached.
     if (this.started && !this.sent) this.#request.resume();
   }
 

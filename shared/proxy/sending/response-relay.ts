@@ -4,7 +4,7 @@ import type { IncomingMessage, InformationEvent, ServerResponse } from "node:htt
 import { EnvelopeTracker, isConnectStream } from "../connect-envelope.ts";
 import { endToEnd, forwardableTrailers, headerValue } from "../raw-headers.ts";
 
-/** A client that takes nothing for so long is gone, or means to hold the connection. */
+/** A client that reads no byte for so long is gone, or only wants to hold the connection. */
 const SLOW_CLIENT_LIMIT_MS = 600_000;
 
 /** The first bytes of a body are sent as one piece with the head, when they are no more than this. */
@@ -16,7 +16,7 @@ export interface RelayOptions {
   readonly framesErrors: boolean;
 }
 
-/** 102 and 103; HTTP/1.0 knows no interim responses, and one that a slow client has no room for is left out. */
+/** Relays 102 and 103, but not to HTTP/1.0, which has no interim responses, nor to a slow client without room for one. */
 export function relayInformation(request: IncomingMessage, response: ServerResponse, info: InformationEvent): void {
   if (request.httpVersionMinor === 0 || response.headersSent || response.writableNeedDrain) return;
   if (info.statusCode === 102) response.writeProcessing();
@@ -25,7 +25,7 @@ export function relayInformation(request: IncomingMessage, response: ServerRespo
   try {
     response.writeEarlyHints({ link });
   } catch {
-    // A hint that cannot be sent on is only a hint.
+    // A hint that cannot be relayed is dropped.
   }
 }
 
@@ -61,7 +61,7 @@ export class ResponseRelay {
       (name) => name === "content-length" || (name === "trailer" && !chunks) || keepsBack(name),
     );
     if (length !== undefined && status !== 204) headers.push("Content-Length", length);
-    // Said aloud, so that trailers may follow.
+    // The explicit header lets trailers follow.
     if (chunks) headers.push("Transfer-Encoding", "chunked");
     if (closes) headers.push("Connection", "close");
     this.#response.writeHead(status, answer.statusMessage ?? "", headers);
@@ -76,13 +76,13 @@ export class ResponseRelay {
       this.#tracker?.push(chunk);
       if (!this.#write(chunk)) this.#wait(answer);
     });
-    // What arrived with the head is read before this.
+    // The bytes that arrived with the head are read before this.
     process.nextTick(() => {
       if (!this.#begun) setImmediate(() => this.#flush());
     });
   }
 
-  /** A head whose body is not there yet does not wait for it. */
+  /** Sends the head alone if no body has arrived yet. */
   #flush(): void {
     if (!this.#begun && !this.#response.destroyed) this.#response.flushHeaders();
   }
@@ -95,7 +95,7 @@ export class ResponseRelay {
     return this.#response.write(chunk);
   }
 
-  /** The client has to take what it was sent before it gets more. */
+  /** Waits until the client has read the bytes that it was sent. */
   #wait(answer: IncomingMessage): void {
     const response = this.#response;
     answer.pause();
@@ -119,7 +119,7 @@ export class ResponseRelay {
       try {
         this.#response.addTrailers(forwardableTrailers(rawTrailers, keepsBack));
       } catch {
-        // The body was whole; a trailer that cannot be written is left out.
+        // The body is complete; a trailer that cannot be written is left out.
       }
     }
     this.#response.end();

@@ -15,7 +15,7 @@ export interface UpgradeOptions {
   readonly headers: readonly string[];
   readonly agent: Agent;
   readonly keepsBack: (name: string) => boolean;
-  /** Of a server that does not agree. */
+  /** Called with the answer of a server that does not agree to switch. */
   onAnswer(call: ClientRequest, answer: IncomingMessage): void;
   onInformation(call: ClientRequest): void;
   /** Both sockets are now one pipe; `done` comes when it has ended. */
@@ -25,7 +25,7 @@ export interface UpgradeOptions {
 }
 
 export interface Upgrading {
-  /** Breaks it off, in any state. */
+  /** Ends the upgrade in any phase. */
   destroy(): void;
 }
 
@@ -34,11 +34,11 @@ export function sendUpgrade(options: UpgradeOptions): Upgrading {
   const { socket } = upgrade;
   const state: { call?: ClientRequest; peer?: Socket } = {};
   const proxy = createProxyServer({ target: "http://upgrade.invalid", agent, prependPath: false });
-  // The request or one of the sockets reports every failure.
+  // The request or one of the sockets reports every error.
   proxy.on("error", () => undefined);
   proxy.once("proxyReqWs", (call) => {
     state.call = call;
-    // The library writes paths anew; a server gets the one that was asked for.
+    // The library rewrites paths; the server must get the client's path unchanged.
     call.path = path;
     call.on("information", () => options.onInformation(call));
     call.once("upgrade", (answer, peer) => {
@@ -71,7 +71,7 @@ export function sendUpgrade(options: UpgradeOptions): Upgrading {
   };
 }
 
-/** The library knows one protocol to switch to; what the server is asked for is what the client asked for. */
+/** The library switches to WebSocket only; the headers still ask the server for the client's protocol. */
 function asWebSocket({ request, headers }: UpgradeOptions): IncomingMessage {
   const asked = Object.create(request) as IncomingMessage;
   const grouped = byName(headers);
@@ -101,14 +101,14 @@ function byName(headers: readonly string[]): Record<string, string | string[]> {
   return grouped;
 }
 
-/** Each direction ends on its own; a connection that breaks leaves its peer nothing to wait for. */
+/** Each direction ends on its own; when one connection breaks, the other one is cut. */
 function endTogether(a: Socket, b: Socket, onDone: () => void): void {
   let open = 2;
   for (const [from, to] of [
     [a, b],
     [b, a],
   ] as const) {
-    // Before the library's own: it would end the peer politely.
+    // Runs before the library's own listener, which would end the peer as if the stream were complete.
     from.prependListener("error", () => cut(to));
     from.prependListener("close", () => {
       if (!from.readableEnded || !from.writableFinished) cut(to);

@@ -389,7 +389,7 @@ describe("restores that hang", () => {
     engine.fail((name) => (name === step ? new Promise(() => undefined) : undefined));
     await expect(parts.sandboxes.start(randomUUID(), startBody({ origin, projectId: "p" }))).rejects.toMatchObject({
       code: "sandbox_create_failed",
-      message: "the sandbox's memory could not be restored: it did not answer in time",
+      message: "the sandbox's memory could not be restored: its envd did not answer in time",
     });
     engine.fail(() => undefined);
     expect(engine.containers.size).toBe(before);

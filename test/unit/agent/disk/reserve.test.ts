@@ -193,7 +193,7 @@ test("a held sandbox continues after five seconds with room, and not before", as
   free(1_050);
   await rounds(20);
   expect([reserve.isHeld("a"), reserve.refusal()]).toEqual([true, undefined]);
-  expect(reserve.snapshotRefusal("a")?.message).toMatch(/stands still/);
+  expect(reserve.snapshotRefusal("a")?.message).toMatch(/is held/);
   free(5_000);
   await rounds(5);
   expect(reserve.isHeld("a")).toBe(true);
