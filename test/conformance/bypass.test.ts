@@ -6,13 +6,13 @@
 import { createServer, type Server } from "node:net";
 import { ALL_TRAFFIC, type Sandbox } from "e2b";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { ask, NOTHING, putNetwork, python, reach, reached, sandboxWith } from "../support/egress.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, HOST_END, PORT, SOCKS_PORT } from "../support/internet/plan.ts";
-import { api, openPlatform } from "../support/platform.ts";
-import { settingOf } from "../support/programs.ts";
-import { send } from "../support/sandbox-host.ts";
-import { ownSandbox } from "../support/sdk.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { settingOf } from "../support/platform/programs.ts";
+import { ask, NOTHING, putNetwork, python, reach, reached, sandboxWith } from "../support/sandbox/egress.ts";
+import { send } from "../support/sandbox/sandbox-host.ts";
+import { ownSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const internet = openInternet();

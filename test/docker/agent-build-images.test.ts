@@ -7,12 +7,12 @@ import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { BuildBody, BuildState } from "../../shared/agent-api/build-shapes.ts";
-import { debianRegistry } from "../support/debian-registry.ts";
-import { command } from "../support/envd-commands.ts";
-import { run } from "../support/programs.ts";
-import { GATEWAY, NODE_ID, RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
-import { archiveOf, type Layout, layoutOf, savedImage } from "../support/saved-image.ts";
-import { tarOf } from "../support/tar.ts";
+import { GATEWAY, NODE_ID, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { debianRegistry } from "../support/images/debian-registry.ts";
+import { archiveOf, type Layout, layoutOf, savedImage } from "../support/images/saved-image.ts";
+import { tarOf } from "../support/images/tar.ts";
+import { run } from "../support/platform/programs.ts";
+import { command } from "../support/sandbox/envd-commands.ts";
 
 const SLOW = { timeout: 60_000, interval: 100 };
 

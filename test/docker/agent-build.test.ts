@@ -14,9 +14,9 @@ import type {
   BuildStep,
   RegistryAccess,
 } from "../../shared/agent-api/build-shapes.ts";
-import { command } from "../support/envd-commands.ts";
-import { containers, NODE_ID, RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
-import { registryWith } from "../support/registry.ts";
+import { containers, NODE_ID, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { registryWith } from "../support/images/registry.ts";
+import { command } from "../support/sandbox/envd-commands.ts";
 
 const sh = promisify(execFile);
 const SLOW = { timeout: 60_000, interval: 100 };

@@ -5,7 +5,7 @@ import { statSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
 import { CLOSED, OPEN } from "../../shared/policy/egress-policy.ts";
 import { type Bench, type BenchOptions, BOX, beginWith, openBench } from "../support/egress/namespaces.ts";
-import { until } from "../support/until.ts";
+import { until } from "../support/runner/until.ts";
 
 let bench: Bench | undefined;
 afterEach(async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { CLOSED, type EgressPolicy, OPEN } from "../../shared/policy/egress-policy.ts";
 import { clientHello, inRecords } from "../support/egress/hello.ts";
 import { type Bench, BOX, beginWith, GATEWAY, openBench } from "../support/egress/namespaces.ts";
-import { until } from "../support/until.ts";
+import { until } from "../support/runner/until.ts";
 
 let bench: Bench;
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CLOSED, type EgressPolicy, OPEN } from "../../shared/policy/egress-policy.ts";
-import { CONNECTIONS, EGRESS_PORT, NETWORK, type Order, SUBNET } from "../support/firewall-orders.ts";
+import { CONNECTIONS, EGRESS_PORT, NETWORK, type Order, SUBNET } from "../support/agent/firewall-orders.ts";
 
 const run = promisify(execFile);
 const NODE = "fwnode";
@@ -137,7 +137,7 @@ describe("the firewall", () => {
       "add table inet count; add chain inet count arrived { type filter hook prerouting priority 0; }; add rule inet count arrived iifname eth0 ip protocol { tcp, udp } counter";
     await run("ip", ["netns", "exec", WORLD, "nft", counter]);
 
-    const program = new URL("../support/firewall-host.ts", import.meta.url).pathname;
+    const program = new URL("../support/agent/firewall-host.ts", import.meta.url).pathname;
     const host = spawn("ip", ["netns", "exec", NODE, process.execPath, "--import", "tsx", program], {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     });

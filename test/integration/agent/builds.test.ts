@@ -21,10 +21,10 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { readConfig } from "../../../shared/program/config.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
-import { resources } from "../../support/agent-parts.ts";
-import { fakeImage } from "../../support/fake-builds.ts";
-import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { resources } from "../../support/fakes/agent-parts.ts";
+import { fakeImage } from "../../support/fakes/fake-builds.ts";
+import { type FakeEngine, fakeEngine } from "../../support/fakes/fake-engine.ts";
+import { testSeal } from "../../support/store/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 const NODE = "node-1";

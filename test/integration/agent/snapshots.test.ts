@@ -10,9 +10,9 @@ import { openStores } from "../../../agent/store/stores.ts";
 import type { StartBody } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { agentParts, type Parts, type PartsOptions, startBody } from "../../support/agent-parts.ts";
-import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { agentParts, type Parts, type PartsOptions, startBody } from "../../support/fakes/agent-parts.ts";
+import { type FakeEngine, fakeEngine } from "../../support/fakes/fake-engine.ts";
+import { testSeal } from "../../support/store/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 

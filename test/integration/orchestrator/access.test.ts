@@ -6,7 +6,7 @@ import { nodeApi } from "../../../shared/agent-api/routes.ts";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Route } from "../../../shared/http/contract.ts";
 import { VERSION } from "../../../shared/version.ts";
-import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/cluster.ts";
+import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import { good, pathOf } from "../../support/samples.ts";
 
 const METRICS_TOKEN = "test-metrics-token-1";

@@ -3,9 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
-import { buildingOn, messageOf, type Requested } from "../../support/building.ts";
-import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/cluster.ts";
-import { type FakeBuild, storedOf } from "../../support/fake-agent-builds.ts";
+import { buildingOn, messageOf, type Requested } from "../../support/fakes/building.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { type FakeBuild, storedOf } from "../../support/fakes/fake-agent-builds.ts";
 
 let cluster: Cluster;
 beforeEach(async () => {

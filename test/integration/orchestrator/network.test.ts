@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { CLOSED, type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
-import { type Answer, type Cluster, startCluster } from "../../support/cluster.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 
 const ALL = "0.0.0.0/0";
 const PROXY = { address: "198.51.100.1:1080", username: "me" };

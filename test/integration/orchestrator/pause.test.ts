@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { ADMIN_TOKEN, type Answer, type Cluster, startCluster } from "../../support/cluster.ts";
+import { ADMIN_TOKEN, type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 
 let cluster: Cluster;
 const never = () => new Promise<void>(() => undefined);

@@ -9,7 +9,7 @@ import type { Check, Forget, FromEgress, SandboxEgress, SetPolicy, ToEgress } fr
 import { egressCommand } from "../../../agent/egress-supervisor/program.ts";
 import { runCommand } from "../../../agent/host/command.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
-import { until } from "../until.ts";
+import { until } from "../runner/until.ts";
 import type { Attempt, Outcome } from "./client.ts";
 import type { Seen } from "./internet.ts";
 

@@ -1,8 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import { CLOSED, OPEN } from "../../../shared/policy/egress-policy.ts";
-import { agentParts, build, type Parts, type PartsOptions, resources, startBody } from "../../support/agent-parts.ts";
-import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
+import {
+  agentParts,
+  build,
+  type Parts,
+  type PartsOptions,
+  resources,
+  startBody,
+} from "../../support/fakes/agent-parts.ts";
+import { type FakeEngine, fakeEngine } from "../../support/fakes/fake-engine.ts";
 
 const started: Parts[] = [];
 
