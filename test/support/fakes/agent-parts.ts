@@ -1,5 +1,6 @@
 /** The agent's live set on a fake machine, put together as app.ts does, without servers and loops. */
 
+import { onTestFinished } from "vitest";
 import { boot } from "../../../agent/containers/boot.ts";
 import { createGate, type Gate } from "../../../agent/network/gate.ts";
 import { createSlots } from "../../../agent/network/slots.ts";
@@ -21,7 +22,7 @@ import { createLog } from "../../../shared/program/log.ts";
 import { createSemaphore, shareOf } from "../../../shared/program/semaphore.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import { testSeal } from "../store/test-seal.ts";
-import type { FakeEngine } from "./fake-engine.ts";
+import { type FakeEngine, fakeEngine } from "./fake-engine.ts";
 import { roomyDisk } from "./fake-machine.ts";
 
 const log = createLog({ component: "test", level: "silent" });
@@ -185,4 +186,12 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       stores.close();
     },
   };
+}
+
+/** An agent on a machine of its own, stopped after the test. */
+export function liveParts(options: PartsOptions = {}): { engine: FakeEngine; parts: Parts } {
+  const engine = fakeEngine();
+  const parts = agentParts(engine, options);
+  onTestFinished(() => parts.stop());
+  return { engine, parts };
 }

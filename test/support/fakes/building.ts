@@ -1,7 +1,11 @@
 /** Template builds of a cluster in one process, step by step. */
 
 import { expect } from "vitest";
-import type { Answer, Ask, Cluster } from "./cluster.ts";
+import type { Answer, Ask, Cluster, ClusterOptions } from "./cluster.ts";
+import type { FakeBuild } from "./fake-agent-builds.ts";
+
+/** Settings under which builds are looked at often, and a silent node is kept for as long as a test lasts. */
+export const BUILDING: ClusterOptions = { config: { buildPollMs: 20, nodeLostMs: 60_000 } };
 
 export interface Requested {
   readonly templateID: string;
@@ -22,6 +26,8 @@ export interface Building {
   readonly status: (build: Requested, query?: string, ask?: Ask) => Promise<BuildStatus>;
   /** Requested, started and ready. */
   readonly built: (name: string, body?: object, ask?: Ask) => Promise<Requested>;
+  /** The next build stays under way until the test says otherwise. */
+  readonly held: () => Promise<FakeBuild>;
   /** A sandbox of a template. */
   readonly create: (templateID: string, more?: object, ask?: Ask) => Promise<Answer>;
 }
@@ -46,6 +52,11 @@ export function buildingOn(cluster: () => Cluster): Building {
       expect(started.status, started.text).toBe(202);
       await expect.poll(() => building.status(requested, "", ask)).toMatchObject({ status: "ready" });
       return requested;
+    },
+    held() {
+      return new Promise((resolve) => {
+        cluster().agent.onBuild = (build) => resolve(build);
+      });
     },
     create: (templateID, more = {}, ask = {}) =>
       cluster().ask("POST", "/v2/sandboxes", { ...ask, body: { templateID, ...more } }),

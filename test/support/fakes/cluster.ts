@@ -9,7 +9,8 @@ import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
 import { readConfig } from "../../../shared/program/config.ts";
 import { createLog, LOG_LEVELS, type Log, type LogLevel } from "../../../shared/program/log.ts";
 import { newDatabase, type TestDatabase } from "../store/databases.ts";
-import { type FakeAgent, type FakeAgentOptions, startFakeAgent } from "./fake-agent.ts";
+import { startFakeAgent } from "./fake-agent.ts";
+import type { FakeAgent, FakeAgentOptions } from "./fake-agent-shapes.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0001";
 export const NODE_KEY = "test-node-key-0001";
