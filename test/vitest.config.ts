@@ -24,7 +24,7 @@ const project = (
     // Starting a process and loading the libraries takes longer than a file of unit tests. Files that share a process
     // leave it as they found it, and the setup file fails those that do not.
     isolate: limits.shared !== true,
-    setupFiles: limits.shared === true ? ["test/support/leaves-process-as-found.ts"] : [],
+    setupFiles: limits.shared === true ? ["test/support/runner/leaves-process-as-found.ts"] : [],
     testTimeout: limits.testTimeout,
     hookTimeout: limits.hookTimeout,
     // One Docker daemon and one platform: files that use them take turns.
@@ -34,7 +34,7 @@ const project = (
     globalSetup: [
       ...(limits.internet === true ? ["test/support/internet/global-setup.ts"] : []),
       ...(limits.database === true ? ["test/support/postgres/global-setup.ts"] : []),
-      ...(limits.programs === true ? ["test/support/built-agent.ts"] : []),
+      ...(limits.programs === true ? ["test/support/agent/built-agent.ts"] : []),
     ],
     // A busy machine of two cores: the limit of a wait is not what a test is about.
     expect: { poll: { timeout: 10_000, interval: 50 } },

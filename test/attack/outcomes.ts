@@ -1,4 +1,4 @@
-/** What became of each attack, by the outcomes that test/support/results-reporter.ts wrote down. */
+/** What became of each attack, by the outcomes that test/support/runner/results-reporter.ts wrote down. */
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";

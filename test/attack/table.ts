@@ -26,7 +26,7 @@ a signature for no sandbox, without routing headers | reaches no sandbox | confo
 an upload with another URL than was given | refused | integration/orchestrator/template-files.test.ts | with another URL than it was given
 the node's routes of envd, from inside and outside | refused | integration/envd/access.test.ts | only the node may initialise, read logs, warm up or tunnel
 a token of one sandbox at another's initialisation | refused | integration/envd/access.test.ts | only a caller with the sandbox's token may initialise again
-the node's proxy without the node's token | refused | integration/edge/front-door.test.ts | refuses requests without the node's token
+the node's proxy without the node's token | refused | integration/edge/reaching.test.ts | refuses requests without the node's token
 private traffic without its token | refused | conformance/ingress.test.ts | without its token is refused
 one node's token for another node, or for the other direction | refused | integration/orchestrator/node-tokens.test.ts
 a wrong key again and again, behind the address of others | only its own attempts are used up | integration/orchestrator/access.test.ts | the one that repeats a wrong key
@@ -47,15 +47,15 @@ inputs near right ones, to every reader of untrusted bytes | one reading, its ow
 `,
   "hostile responses": `
 a response that a sandbox splits in two | stays the answer to one request | integration/edge/smuggling.test.ts | a response split by the sandbox
-an answer without a request | given to no visitor | integration/edge/smuggling.test.ts | an answer without a request reaches no visitor
-an answer that is cut off | cut off for the client too, never finished | integration/edge/forwarding.test.ts | whose answer is cut off
+an answer that nobody asked for | given to nobody | integration/edge/smuggling.test.ts | an answer without a request reaches no visitor
+an answer that is cut off | cut off for the client too, never finished | integration/edge/forwarding-connections.test.ts | whose answer is cut off
 informational answers without end | the server is cut off, its client gets an error | integration/edge/slow-readers.test.ts | endless informational answers
 any bytes of a server in a sandbox | the visitor's next request gets its own answer | fuzz/fuzz.test.ts | edge-response keeps its promise
 a destination that speaks no TLS, no HTTP, or nothing | 502 with the reason | integration/agent/egress/transform-failures.test.ts | answers without TLS
 a certificate that no authority signed, where headers are set | nothing is sent to it | conformance/egress-transform.test.ts | the destination's certificate is verified
 `,
   "slow clients": `
-a request that never ends its head | others are served | integration/edge/front-door.test.ts | never ends its head
+a request that never ends its head | others are served | integration/edge/reaching.test.ts | never ends its head
 a head that trickles to the API | the connection ends | integration/shared/http-server.test.ts | when a head trickles
 a body that trickles to the API | 408, and the connection ends | integration/shared/http-server.test.ts | ends with 408 when it trickles
 a refused client that goes on sending | its connection is closed | integration/shared/http-server.test.ts | although the client goes on
@@ -66,7 +66,7 @@ the same to the agent's API | few, and the orchestrator gets in | integration/ag
 connections that say nothing, to envd | others are let in | integration/envd/hardening.test.ts | connections that say nothing
 a reader of output that does not read | the process waits, memory does not grow | integration/envd/processes.test.ts | a slow reader slows the process
 a sandbox that does not read what it asked the internet for | it is not kept in memory | docker/egress-process-life.test.ts | data that a client does not read
-a hello in pieces, huge, or never | undecided is denied | conformance/bypass.test.ts | 11 hellos in pieces
+a hello in pieces, huge, or never | undecided is denied | conformance/bypass-by-name.test.ts | 11 hellos in pieces
 `,
   egress: `
 DNS tunnels, other resolvers | nothing arrives | conformance/bypass.test.ts | 1 DNS tunnelling
@@ -77,17 +77,17 @@ the host's own addresses | nothing arrives | conformance/bypass.test.ts | 5 the 
 odd spellings of addresses and names | nothing arrives | conformance/bypass.test.ts | 6 odd spellings
 raw sockets, ICMP | nothing arrives | conformance/bypass.test.ts | 7 raw sockets
 UDP, QUIC and rarer protocols | nothing arrives | conformance/bypass.test.ts | 8 UDP, QUIC
-SNI spoofing and fronting | the name decides, and is dialled | conformance/bypass.test.ts | 9 SNI spoofing
-no name, or none that counts | decided by address | conformance/bypass.test.ts | 10 no name
-HTTP tricks with two hosts | nothing arrives | conformance/bypass.test.ts | 12 HTTP tricks
-redirects to a denied host | nothing arrives | conformance/bypass.test.ts | 13 redirects
-names for the proxy with NUL, suffixes, too many letters | never reach the proxy | conformance/bypass.test.ts | 14 names for SOCKS
-names that end alike | nothing arrives | conformance/bypass.test.ts | 15 wildcards
+SNI spoofing and fronting | the name decides, and is dialled | conformance/bypass-by-name.test.ts | 9 SNI spoofing
+no name, or none that counts | decided by address | conformance/bypass-by-name.test.ts | 10 no name
+HTTP tricks with two hosts | nothing arrives | conformance/bypass-by-name.test.ts | 12 HTTP tricks
+redirects to a denied host | nothing arrives | conformance/bypass-by-name.test.ts | 13 redirects
+names for the proxy with NUL, suffixes, too many letters | never reach the proxy | conformance/bypass-by-name.test.ts | 14 names for SOCKS
+names that end alike | nothing arrives | conformance/bypass-by-name.test.ts | 15 wildcards
 first packets of a sandbox that was just claimed | nothing arrives | conformance/bypass.test.ts | 16 races
 another sandbox by the platform's edge | its policy and tokens hold | conformance/bypass.test.ts | 17 inbound reflection
-the authority's key, and its leaves for other hosts | not inside, not shown | conformance/bypass.test.ts | 19 the authority
-a secret header reflected by another host or port | sent to its host only | conformance/bypass.test.ts | 20 secret reflection
-Docker's ways to the host | nothing arrives | conformance/bypass.test.ts | 21 Docker's ways
+the authority's key, and its leaves for other hosts | not inside, not shown | conformance/bypass-by-name.test.ts | 19 the authority
+a secret header reflected by another host or port | sent to its host only | conformance/bypass-by-name.test.ts | 20 secret reflection
+the engine's ways to the host | nothing arrives | conformance/bypass.test.ts | 21 the engine's ways
 multicast and broadcast | nothing arrives | conformance/bypass.test.ts | 22 multicast
 programs of the enforcement are killed, its table deleted | nothing arrives | chaos/egress.test.ts | nothing forbidden arrives meanwhile
 first packets after a resume, of forks, of a pool entry | nothing arrives | chaos/egress.test.ts | the first packets
@@ -119,14 +119,14 @@ CRIU and the sandbox's first process killed in a dump | the disk is kept as a pa
 what cannot be stored | the sandbox goes on, the answer has the reason | docker/agent-pause.test.ts | a sandbox that cannot be stored continues to run, and the answer has the reason
 a copy with the identity of its source | it has its own | docker/agent-pause.test.ts | nothing of its identity
 CRIU, the agent or the orchestrator killed in the middle | never lost, never twice | chaos/interrupted.test.ts
-many restores of one project | turns are left to others | integration/agent/snapshots.test.ts | leave a turn to another project's
+many restores of one project | turns are left to others | integration/agent/resumes.test.ts | leave a turn to another project's
 `,
   "resource floods": `
 no more processes | the sandbox recovers | conformance/processes.test.ts | no more processes
 all memory | the command dies alone | conformance/processes.test.ts | a command that eats all memory
 more connections than a sandbox may have | refused; its neighbour is not touched | docker/firewall.test.ts | at its limit of connections
 no free descriptors in the egress process | it refuses, and recovers | docker/egress-process-life.test.ts | without free descriptors
-more connections to the node's proxy than its limit | refused | integration/edge/front-door.test.ts | more connections than the limit
+more connections to the node's proxy than its limit | refused | integration/edge/reaching.test.ts | more connections than the limit
 questions for names that trickle, or whose answers are not read | the connection ends | integration/egress/dns.test.ts | a TCP connection that
 a flood of decisions for the log | counted, not kept | conformance/egress-audit.test.ts | is bounded: a flood
 space reserved with fallocate, holes that a copy makes real | refused | docker/agent-disk.test.ts
@@ -147,10 +147,10 @@ sparse files in a layer of an uploaded image | refused by name | unit/agent/buil
 an uploaded image that names another's layer | refused | unit/agent/builds/oci-archive.test.ts
 a step of a build that reaches what no sandbox may | refused | docker/agent-build-images.test.ts | a step reaches no more
 an image of this machine, by name or id | only where its operator allows it | integration/agent/builds.test.ts | an image of this machine
-a helper of envd that is lost | reported, and replaced | integration/envd/hardening.test.ts | the end of a lost helper reaches its followers, and the helper is replaced
-signals other than SIGTERM and SIGKILL | refused | integration/envd/processes.test.ts | only SIGTERM and SIGKILL can be sent
-a killed process that the kernel has not taken away | not reported as gone before it is | integration/envd/processes.test.ts | SIGKILL is answered when the process is gone
-input for a process that does not read, when it ends | not reported as delivered | integration/envd/hardening.test.ts | input for a process that does not read
+a helper of envd that is lost | told, and replaced | integration/envd/hardening.test.ts | the end of a lost helper reaches its followers, and the helper is replaced
+signals other than SIGTERM and SIGKILL | refused | integration/envd/process-ends.test.ts | only SIGTERM and SIGKILL can be sent
+a killed process that the kernel has not taken away | not told as gone before it is | integration/envd/process-ends.test.ts | SIGKILL is answered when the process is gone
+input for a process that does not read, when it ends | not told as delivered | integration/envd/hardening.test.ts | input for a process that does not read
 `,
 };
 

@@ -1,10 +1,10 @@
 /** What every measurement is given, and how it takes time. */
 
 import { readFile } from "node:fs/promises";
-import { type ContainerInfo, containersOf } from "../support/host-objects.ts";
-import type { Platform } from "../support/platform.ts";
-import { run } from "../support/programs.ts";
-import { until } from "../support/until.ts";
+import { type ContainerInfo, containersOf } from "../support/platform/host-objects.ts";
+import type { Platform } from "../support/platform/platform.ts";
+import { run } from "../support/platform/programs.ts";
+import { until } from "../support/runner/until.ts";
 import type { Row } from "./numbers.ts";
 
 export interface Bench {

@@ -3,8 +3,8 @@
 import { access, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { run } from "../support/programs.ts";
-import { until } from "../support/until.ts";
+import { run } from "../support/platform/programs.ts";
+import { until } from "../support/runner/until.ts";
 import { timed } from "./bench.ts";
 import { IMAGE } from "./docker-baseline.ts";
 import type { ExperimentalEngine } from "./experimental-engine.ts";

@@ -1,7 +1,7 @@
 /** The same things by plain Docker: `docker run -d` with a sandbox's limits, `docker exec`, `docker rm`. */
 
 import { randomUUID } from "node:crypto";
-import { run } from "../support/programs.ts";
+import { run } from "../support/platform/programs.ts";
 
 export const IMAGE = "svc/base:latest";
 

@@ -5,8 +5,8 @@ import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { run } from "../support/programs.ts";
-import { until } from "../support/until.ts";
+import { run } from "../support/platform/programs.ts";
+import { until } from "../support/runner/until.ts";
 import { plainCriu } from "./plain-criu.ts";
 
 export interface ExperimentalEngine {

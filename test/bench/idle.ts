@@ -3,7 +3,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
 import { Sandbox } from "e2b";
-import { run } from "../support/programs.ts";
+import { run } from "../support/platform/programs.ts";
 import type { Bench } from "./bench.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 

@@ -3,8 +3,8 @@
 import { writeFile } from "node:fs/promises";
 import { cpus, release, totalmem } from "node:os";
 import { parseArgs } from "node:util";
-import { openPlatform } from "../support/platform.ts";
-import { run, untilReady } from "../support/programs.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { run, untilReady } from "../support/platform/programs.ts";
 import type { Bench, Measurement } from "./bench.ts";
 import { coldStart } from "./cold-start.ts";
 import { egress } from "./egress.ts";

@@ -2,9 +2,9 @@
 
 import { setTimeout as wait } from "node:timers/promises";
 import { Sandbox, Template, waitForPort } from "e2b";
-import { visit } from "../support/pausing.ts";
-import { api, type Platform } from "../support/platform.ts";
-import { run } from "../support/programs.ts";
+import { api, type Platform } from "../support/platform/platform.ts";
+import { run } from "../support/platform/programs.ts";
+import { visit } from "../support/sandbox/pausing.ts";
 import { type Bench, timed, untilPoolHolds } from "./bench.ts";
 import { dockerRun } from "./docker-baseline.ts";
 import { type Row, row, summarise } from "./numbers.ts";

@@ -2,11 +2,11 @@
 
 import { Template, waitForPort } from "e2b";
 import { afterEach, beforeAll, expect, test } from "vitest";
-import { findProblems } from "../support/host-objects.ts";
-import { openPlatform } from "../support/platform.ts";
-import { killHard, run, settingOf, untilReady } from "../support/programs.ts";
-import { ownSandbox } from "../support/sdk.ts";
-import { fresh, removeAfterwards, SIZE } from "../support/templates.ts";
+import { findProblems } from "../support/platform/host-objects.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { killHard, run, settingOf, untilReady } from "../support/platform/programs.ts";
+import { fresh, removeAfterwards, SIZE } from "../support/platform/templates.ts";
+import { ownSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const SLOW = { timeout: 90_000, interval: 300 };

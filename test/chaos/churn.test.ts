@@ -1,10 +1,10 @@
 /** Two hundred lives, ten at a time: every one works, and the host is afterwards as it was before. */
 
 import { beforeAll, expect, test } from "vitest";
-import { countHostObjects, type HostObjects } from "../support/host-objects.ts";
-import { expectNoProblems } from "../support/no-problems.ts";
-import { openPlatform } from "../support/platform.ts";
-import { run, untilReady } from "../support/programs.ts";
+import { countHostObjects, type HostObjects } from "../support/platform/host-objects.ts";
+import { expectNoProblems } from "../support/platform/no-problems.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { run, untilReady } from "../support/platform/programs.ts";
 
 const platform = openPlatform();
 

@@ -2,11 +2,11 @@
 
 import { Sandbox, SandboxNotFoundError } from "e2b";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { containersOf, countHostObjects } from "../support/host-objects.ts";
-import { expectNoProblems } from "../support/no-problems.ts";
-import { openPlatform } from "../support/platform.ts";
-import { killHard, type Program, run, service, untilReady } from "../support/programs.ts";
-import { ownSandbox, refusal, whereabouts } from "../support/sdk.ts";
+import { containersOf, countHostObjects } from "../support/platform/host-objects.ts";
+import { expectNoProblems } from "../support/platform/no-problems.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { killHard, type Program, run, service, untilReady } from "../support/platform/programs.ts";
+import { ownSandbox, refusal, whereabouts } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 

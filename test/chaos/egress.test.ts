@@ -5,14 +5,14 @@
 
 import { Sandbox, type SandboxNetworkOpts } from "e2b";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
-import { forkOf, NOTHING, reach } from "../support/egress.ts";
-import { arrivedAt, startFlood } from "../support/flood.ts";
-import { dropFrozen } from "../support/frozen.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, SOCKS_PORT } from "../support/internet/plan.ts";
-import { openPlatform } from "../support/platform.ts";
-import { egressPid, killHard, run, settingOf, untilReady } from "../support/programs.ts";
-import { ownSandbox } from "../support/sdk.ts";
+import { dropFrozen } from "../support/platform/frozen.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { egressPid, killHard, run, settingOf, untilReady } from "../support/platform/programs.ts";
+import { forkOf, NOTHING, reach } from "../support/sandbox/egress.ts";
+import { arrivedAt, startFlood } from "../support/sandbox/flood.ts";
+import { ownSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const internet = openInternet();

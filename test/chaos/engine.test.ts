@@ -2,10 +2,10 @@
 
 import { Sandbox } from "e2b";
 import { expect, test } from "vitest";
-import { expectNoProblems } from "../support/no-problems.ts";
-import { checkout, openPlatform } from "../support/platform.ts";
-import { run, untilReady } from "../support/programs.ts";
-import { whereabouts } from "../support/sdk.ts";
+import { expectNoProblems } from "../support/platform/no-problems.ts";
+import { checkout, openPlatform } from "../support/platform/platform.ts";
+import { run, untilReady } from "../support/platform/programs.ts";
+import { whereabouts } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 // A Docker daemon that other containers depend on must not be killed.

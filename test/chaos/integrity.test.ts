@@ -2,12 +2,12 @@
 
 import { Sandbox } from "e2b";
 import { beforeAll, expect, test } from "vitest";
-import { dropFrozen } from "../support/frozen.ts";
-import { expectKept, fillMemory } from "../support/memory-keeper.ts";
-import { expectNoProblems } from "../support/no-problems.ts";
-import { openPlatform } from "../support/platform.ts";
-import { killHard, untilReady } from "../support/programs.ts";
-import { ownSandbox } from "../support/sdk.ts";
+import { dropFrozen } from "../support/platform/frozen.ts";
+import { expectNoProblems } from "../support/platform/no-problems.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { killHard, untilReady } from "../support/platform/programs.ts";
+import { expectKept, fillMemory } from "../support/sandbox/memory-keeper.ts";
+import { ownSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 

@@ -9,12 +9,12 @@ import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { dropFrozen } from "../support/frozen.ts";
-import { containersOf } from "../support/host-objects.ts";
-import { expectKept, expectOnDisk, fillMemory } from "../support/memory-keeper.ts";
-import { expectNoProblems } from "../support/no-problems.ts";
-import { api, checkout, openPlatform } from "../support/platform.ts";
-import { killHard, run, untilReady } from "../support/programs.ts";
+import { dropFrozen } from "../support/platform/frozen.ts";
+import { containersOf } from "../support/platform/host-objects.ts";
+import { expectNoProblems } from "../support/platform/no-problems.ts";
+import { api, checkout, openPlatform } from "../support/platform/platform.ts";
+import { killHard, run, untilReady } from "../support/platform/programs.ts";
+import { expectKept, expectOnDisk, fillMemory } from "../support/sandbox/memory-keeper.ts";
 
 const platform = openPlatform();
 

@@ -4,8 +4,8 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { checkout, openPlatform } from "../support/platform.ts";
-import { pidOf, run } from "../support/programs.ts";
+import { checkout, openPlatform } from "../support/platform/platform.ts";
+import { pidOf, run } from "../support/platform/programs.ts";
 
 const platform = openPlatform();
 const own = `${checkout}.svc${platform.instance === "" ? "" : `-${platform.instance}`}/config.env`;

@@ -2,10 +2,10 @@
 
 import { Sandbox, type SandboxOpts } from "e2b";
 import { describe, expect, test } from "vitest";
-import { startCounter, startFileServer, visit } from "../support/pausing.ts";
-import { openPlatform } from "../support/platform.ts";
-import { targetOf } from "../support/sandbox-host.ts";
-import { ownSandbox } from "../support/sdk.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { startCounter, startFileServer, visit } from "../support/sandbox/pausing.ts";
+import { targetOf } from "../support/sandbox/sandbox-host.ts";
+import { ownSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const PORT = 8000;

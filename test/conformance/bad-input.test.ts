@@ -1,8 +1,8 @@
 /** Wrong input through plain HTTP: each is 400 with a message that names the field, and leaves nothing behind. */
 
 import { describe, expect, test } from "vitest";
-import { api, openPlatform } from "../support/platform.ts";
-import { sharedSandbox } from "../support/sdk.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { sharedSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const base = { templateID: "base" };

@@ -3,8 +3,8 @@
 import { createHash } from "node:crypto";
 import { AuthenticationError, CommandExitError, InvalidArgumentError, TimeoutError } from "e2b";
 import { describe, expect, test } from "vitest";
-import { openPlatform } from "../support/platform.ts";
-import { refusal, sharedSandbox } from "../support/sdk.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { refusal, sharedSandbox } from "../support/sandbox/sdk.ts";
 
 openPlatform();
 const sandbox = sharedSandbox({ envs: { GLOBAL: "of the sandbox" } });

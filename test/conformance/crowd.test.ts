@@ -2,7 +2,7 @@
 
 import { Sandbox } from "e2b";
 import { expect, onTestFinished, test } from "vitest";
-import { openPlatform } from "../support/platform.ts";
+import { openPlatform } from "../support/platform/platform.ts";
 
 openPlatform();
 

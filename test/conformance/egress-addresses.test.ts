@@ -2,11 +2,11 @@
 
 import { ALL_TRAFFIC } from "e2b";
 import { describe, expect, test } from "vitest";
-import { NOTHING, pauseAndResume, reach, reached, resolvesAt, sandboxWith } from "../support/egress.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, FORBIDDEN } from "../support/internet/plan.ts";
-import { openPlatform } from "../support/platform.ts";
-import { ownSandbox } from "../support/sdk.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { NOTHING, pauseAndResume, reach, reached, resolvesAt, sandboxWith } from "../support/sandbox/egress.ts";
+import { ownSandbox } from "../support/sandbox/sdk.ts";
 
 openPlatform();
 const internet = openInternet();

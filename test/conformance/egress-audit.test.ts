@@ -2,11 +2,11 @@
 
 import { ALL_TRAFFIC, type Sandbox } from "e2b";
 import { describe, expect, test } from "vitest";
-import { NOTHING, pauseAndResume, reach, reached, resolvesAt, sandboxWith } from "../support/egress.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, SOCKS_PORT } from "../support/internet/plan.ts";
-import { api, openPlatform } from "../support/platform.ts";
-import { ownSandbox } from "../support/sdk.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { NOTHING, pauseAndResume, reach, reached, resolvesAt, sandboxWith } from "../support/sandbox/egress.ts";
+import { ownSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const internet = openInternet();

@@ -2,10 +2,19 @@
 
 import { ALL_TRAFFIC, type SandboxNetworkOpts } from "e2b";
 import { describe, expect, test } from "vitest";
-import { ask, greeting, halfClose, NOTHING, pauseAndResume, reach, reached, sandboxWith } from "../support/egress.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, PORT } from "../support/internet/plan.ts";
-import { openPlatform } from "../support/platform.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import {
+  ask,
+  greeting,
+  halfClose,
+  NOTHING,
+  pauseAndResume,
+  reach,
+  reached,
+  sandboxWith,
+} from "../support/sandbox/egress.ts";
 
 openPlatform();
 const internet = openInternet();

@@ -1,6 +1,9 @@
 /** `egressProxy`: what is allowed leaves through the given SOCKS5 server, or not at all. */
 
 import { describe, expect, test } from "vitest";
+import { openInternet } from "../support/internet/internet.ts";
+import { ADDRESS, FORBIDDEN, SOCKS_PORT, SOCKS_USER } from "../support/internet/plan.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
 import {
   ask,
   forkOf,
@@ -13,11 +16,8 @@ import {
   reached,
   resolvesAt,
   sandboxWith,
-} from "../support/egress.ts";
-import { openInternet } from "../support/internet/internet.ts";
-import { ADDRESS, FORBIDDEN, SOCKS_PORT, SOCKS_USER } from "../support/internet/plan.ts";
-import { api, openPlatform } from "../support/platform.ts";
-import { sharedSandbox } from "../support/sdk.ts";
+} from "../support/sandbox/egress.ts";
+import { sharedSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const internet = openInternet();

@@ -2,11 +2,11 @@
 
 import type { Sandbox } from "e2b";
 import { describe, expect, test } from "vitest";
-import { ask, forkOf, NOTHING, python, reach, reached, sandboxWith } from "../support/egress.ts";
-import { dropFrozen } from "../support/frozen.ts";
 import { openInternet } from "../support/internet/internet.ts";
-import { openPlatform } from "../support/platform.ts";
-import { sharedSandbox } from "../support/sdk.ts";
+import { dropFrozen } from "../support/platform/frozen.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { ask, forkOf, NOTHING, python, reach, reached, sandboxWith } from "../support/sandbox/egress.ts";
+import { sharedSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const internet = openInternet();

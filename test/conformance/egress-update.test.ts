@@ -2,11 +2,11 @@
 
 import { ALL_TRAFFIC, type SandboxNetworkUpdate } from "e2b";
 import { describe, expect, test } from "vitest";
-import { keepConnection, NOTHING, pauseAndResume, putNetwork, reach, sandboxWith } from "../support/egress.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, PORT, SOCKS_PORT } from "../support/internet/plan.ts";
-import { openPlatform } from "../support/platform.ts";
-import { ownSandbox, sharedSandbox } from "../support/sdk.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { keepConnection, NOTHING, pauseAndResume, putNetwork, reach, sandboxWith } from "../support/sandbox/egress.ts";
+import { ownSandbox, sharedSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const internet = openInternet();

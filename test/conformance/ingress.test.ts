@@ -3,10 +3,10 @@
 import { Sandbox } from "e2b";
 import { beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { serverScript } from "../support/in-sandbox-server.ts";
-import { openPlatform, readReply } from "../support/platform.ts";
-import { type PortCall, send } from "../support/sandbox-host.ts";
-import { ownSandbox, refusal, sharedSandbox } from "../support/sdk.ts";
+import { openPlatform, readReply } from "../support/platform/platform.ts";
+import { serverScript } from "../support/sandbox/in-sandbox-server.ts";
+import { type PortCall, send } from "../support/sandbox/sandbox-host.ts";
+import { ownSandbox, refusal, sharedSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const TOKEN_HEADERS = ["e2b-traffic-access-token", "svc-traffic-access-token"] as const;

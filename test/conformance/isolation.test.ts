@@ -4,8 +4,8 @@ import { createServer, type Server } from "node:net";
 import { networkInterfaces } from "node:os";
 import type { Sandbox } from "e2b";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { api, openPlatform } from "../support/platform.ts";
-import { sharedSandbox } from "../support/sdk.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { sharedSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 

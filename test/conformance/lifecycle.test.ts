@@ -2,8 +2,8 @@
 
 import { Sandbox, SandboxNotFoundError, TimeoutError } from "e2b";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { api, openPlatform } from "../support/platform.ts";
-import { ownSandbox, refusal, sharedSandbox, whereabouts } from "../support/sdk.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { ownSandbox, refusal, sharedSandbox, whereabouts } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 

@@ -3,8 +3,8 @@
 import { randomUUID } from "node:crypto";
 import { Sandbox, type SandboxInfo, type SandboxListOpts } from "e2b";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { api, openPlatform } from "../support/platform.ts";
-import { ownSandbox, refusal } from "../support/sdk.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { ownSandbox, refusal } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 

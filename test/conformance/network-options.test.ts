@@ -2,8 +2,8 @@
 
 import { ALL_TRAFFIC, Sandbox, type SandboxNetworkOpts, type SandboxNetworkUpdate } from "e2b";
 import { describe, expect, test } from "vitest";
-import { api, openPlatform } from "../support/platform.ts";
-import { ownSandbox, refusal, sharedSandbox } from "../support/sdk.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { ownSandbox, refusal, sharedSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const DOMAINS =

@@ -2,9 +2,9 @@
 
 import { Sandbox } from "e2b";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { api, openPlatform } from "../support/platform.ts";
-import { stream, targetOf, unary } from "../support/sandbox-host.ts";
-import { ownSandbox } from "../support/sdk.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { stream, targetOf, unary } from "../support/sandbox/sandbox-host.ts";
+import { ownSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const headers = { "user-agent": "e2b-python-sdk/2.45.1", lang: "python", package_version: "2.45.1", publisher: "e2b" };

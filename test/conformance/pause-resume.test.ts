@@ -3,9 +3,9 @@
 import { randomBytes } from "node:crypto";
 import { Sandbox, SandboxNotFoundError } from "e2b";
 import { describe, expect, test } from "vitest";
-import { identityOf, pauseFor, startCounter, startFileServer, visit } from "../support/pausing.ts";
-import { api, openPlatform } from "../support/platform.ts";
-import { ownSandbox, refusal, text } from "../support/sdk.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { identityOf, pauseFor, startCounter, startFileServer, visit } from "../support/sandbox/pausing.ts";
+import { ownSandbox, refusal, text } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const SLEEP_MS = 3_000;

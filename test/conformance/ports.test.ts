@@ -6,10 +6,10 @@ import { connect } from "node:net";
 import { Sandbox } from "e2b";
 import { beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { serverScript } from "../support/in-sandbox-server.ts";
-import { openPlatform, readReply } from "../support/platform.ts";
-import { send } from "../support/sandbox-host.ts";
-import { ownSandbox, sharedSandbox } from "../support/sdk.ts";
+import { openPlatform, readReply } from "../support/platform/platform.ts";
+import { serverScript } from "../support/sandbox/in-sandbox-server.ts";
+import { send } from "../support/sandbox/sandbox-host.ts";
+import { ownSandbox, sharedSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 

@@ -3,9 +3,9 @@
 import { createHash } from "node:crypto";
 import { CommandExitError, NotFoundError, RateLimitError, type Sandbox } from "e2b";
 import { describe, expect, test } from "vitest";
-import { openPlatform } from "../support/platform.ts";
-import { frames, stream, targetOf, unary } from "../support/sandbox-host.ts";
-import { ownSandbox, refusal, sharedSandbox } from "../support/sdk.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { frames, stream, targetOf, unary } from "../support/sandbox/sandbox-host.ts";
+import { ownSandbox, refusal, sharedSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 

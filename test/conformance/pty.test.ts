@@ -2,8 +2,8 @@
 
 import { type CommandHandle, NotFoundError, type Sandbox } from "e2b";
 import { expect, test } from "vitest";
-import { openPlatform } from "../support/platform.ts";
-import { refusal, sharedSandbox, text } from "../support/sdk.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { refusal, sharedSandbox, text } from "../support/sandbox/sdk.ts";
 
 openPlatform();
 const sandbox = sharedSandbox({ envs: { GLOBAL: "shared" } });

@@ -4,9 +4,9 @@ import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { Sandbox } from "e2b";
 import { describe, expect, test } from "vitest";
-import { openPlatform, readReply } from "../support/platform.ts";
-import { send, targetOf } from "../support/sandbox-host.ts";
-import { sharedSandbox } from "../support/sdk.ts";
+import { openPlatform, readReply } from "../support/platform/platform.ts";
+import { send, targetOf } from "../support/sandbox/sandbox-host.ts";
+import { sharedSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const sandbox = sharedSandbox();

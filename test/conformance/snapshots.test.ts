@@ -2,9 +2,9 @@
 
 import { Sandbox, type SnapshotInfo } from "e2b";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { identityOf, startCounter, startFileServer, visit } from "../support/pausing.ts";
-import { api, openPlatform } from "../support/platform.ts";
-import { ownSandbox, refusal } from "../support/sdk.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { identityOf, startCounter, startFileServer, visit } from "../support/sandbox/pausing.ts";
+import { ownSandbox, refusal } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 

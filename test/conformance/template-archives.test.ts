@@ -8,9 +8,9 @@ import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { type Header, pack } from "tar-stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { api, openPlatform } from "../support/platform.ts";
-import { tarOf } from "../support/tar.ts";
-import { fresh, removeAfterwards } from "../support/templates.ts";
+import { tarOf } from "../support/images/tar.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { fresh, removeAfterwards } from "../support/platform/templates.ts";
 
 const platform = openPlatform();
 

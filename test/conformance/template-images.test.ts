@@ -3,10 +3,10 @@
 import { randomUUID } from "node:crypto";
 import { type Sandbox, Template } from "e2b";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { openPlatform } from "../support/platform.ts";
-import { run } from "../support/programs.ts";
-import { ownSandbox, text } from "../support/sdk.ts";
-import { buildTemplate, contextOf, fresh } from "../support/templates.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { run } from "../support/platform/programs.ts";
+import { buildTemplate, contextOf, fresh } from "../support/platform/templates.ts";
+import { ownSandbox, text } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const BUSYBOX = "svc/test-busybox:latest";

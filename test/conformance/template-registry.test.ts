@@ -5,12 +5,12 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BuildError, Template } from "e2b";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { debianRegistry } from "../support/debian-registry.ts";
-import { api, openPlatform } from "../support/platform.ts";
-import { run } from "../support/programs.ts";
-import { archiveOf, layoutOf, savedImage } from "../support/saved-image.ts";
-import { ownSandbox, refusal } from "../support/sdk.ts";
-import { buildTemplate, fresh, removeAfterwards, SIZE } from "../support/templates.ts";
+import { debianRegistry } from "../support/images/debian-registry.ts";
+import { archiveOf, layoutOf, savedImage } from "../support/images/saved-image.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { run } from "../support/platform/programs.ts";
+import { buildTemplate, fresh, removeAfterwards, SIZE } from "../support/platform/templates.ts";
+import { ownSandbox, refusal } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const id = randomUUID().slice(0, 8);

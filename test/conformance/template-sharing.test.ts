@@ -2,9 +2,9 @@
 
 import { NotFoundError, Sandbox, Template } from "e2b";
 import { beforeAll, expect, test } from "vitest";
-import { api, asAdmin, openPlatform } from "../support/platform.ts";
-import { ownSandbox, refusal } from "../support/sdk.ts";
-import { buildTemplate, fresh, SIZE } from "../support/templates.ts";
+import { api, asAdmin, openPlatform } from "../support/platform/platform.ts";
+import { buildTemplate, fresh, SIZE } from "../support/platform/templates.ts";
+import { ownSandbox, refusal } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 let other = "";

@@ -2,11 +2,11 @@
 
 import { Template, waitForPort } from "e2b";
 import { expect, test } from "vitest";
-import { visit } from "../support/pausing.ts";
-import { openPlatform } from "../support/platform.ts";
-import { run } from "../support/programs.ts";
-import { ownSandbox } from "../support/sdk.ts";
-import { buildTemplate, fresh } from "../support/templates.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { run } from "../support/platform/programs.ts";
+import { buildTemplate, fresh } from "../support/platform/templates.ts";
+import { visit } from "../support/sandbox/pausing.ts";
+import { ownSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 /** Creates within five minutes that make a build worth a pool (orchestrator/nodes/warm-pools.ts). */

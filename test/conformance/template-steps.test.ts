@@ -2,9 +2,9 @@
 
 import { BuildError, Template } from "e2b";
 import { beforeAll, expect, test } from "vitest";
-import { api, openPlatform } from "../support/platform.ts";
-import { ownSandbox, refusal } from "../support/sdk.ts";
-import { buildTemplate, contextOf, fresh, removeAfterwards, SIZE } from "../support/templates.ts";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { buildTemplate, contextOf, fresh, removeAfterwards, SIZE } from "../support/platform/templates.ts";
+import { ownSandbox, refusal } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 

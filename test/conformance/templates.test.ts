@@ -2,10 +2,10 @@
 
 import { BuildError, Sandbox, Template, type TemplateClass, waitForPort } from "e2b";
 import { expect, test } from "vitest";
-import { visit } from "../support/pausing.ts";
-import { openPlatform } from "../support/platform.ts";
-import { ownSandbox, refusal } from "../support/sdk.ts";
-import { buildTemplate, contextOf, fresh, removeAfterwards, SIZE } from "../support/templates.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { buildTemplate, contextOf, fresh, removeAfterwards, SIZE } from "../support/platform/templates.ts";
+import { visit } from "../support/sandbox/pausing.ts";
+import { ownSandbox, refusal } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const build = (name: string, template: TemplateClass) => buildTemplate(platform, name, template);

@@ -2,9 +2,9 @@
 
 import { FileNotFoundError, type FilesystemEvent, FilesystemEventType, InvalidArgumentError, type Sandbox } from "e2b";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { openPlatform } from "../support/platform.ts";
-import { targetOf, unary } from "../support/sandbox-host.ts";
-import { refusal, sharedSandbox } from "../support/sdk.ts";
+import { openPlatform } from "../support/platform/platform.ts";
+import { targetOf, unary } from "../support/sandbox/sandbox-host.ts";
+import { refusal, sharedSandbox } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const sandbox = sharedSandbox();

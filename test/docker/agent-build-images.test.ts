@@ -1,4 +1,4 @@
-/** Templates of images that come from elsewhere: uploaded ones, and those of a registry as Debian packages it. */
+/** Templates of images of every kind: completed or refused by what is in them, uploaded, or pulled from a registry. */
 
 import { randomUUID } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
@@ -6,15 +6,17 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import type { BuildBody, BuildState } from "../../shared/agent-api/build-shapes.ts";
-import { debianRegistry } from "../support/debian-registry.ts";
-import { command } from "../support/envd-commands.ts";
-import { run } from "../support/programs.ts";
-import { GATEWAY, NODE_ID, RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
-import { archiveOf, type Layout, layoutOf, savedImage } from "../support/saved-image.ts";
-import { tarOf } from "../support/tar.ts";
+import type { BuildBody, RegistryAccess } from "../../shared/agent-api/build-shapes.ts";
+import { bodyOf, buildsOn, type Finished, made, messages, result, run, SLOW } from "../support/agent/agent-builds.ts";
+import { containers, GATEWAY, NODE_ID, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { debianRegistry } from "../support/images/debian-registry.ts";
+import { registryWith } from "../support/images/registry.ts";
+import { archiveOf, type Layout, layoutOf, savedImage } from "../support/images/saved-image.ts";
+import { tarOf } from "../support/images/tar.ts";
+import { run as execute } from "../support/platform/programs.ts";
+import { command } from "../support/sandbox/envd-commands.ts";
 
-const SLOW = { timeout: 60_000, interval: 100 };
+const docker = (args: readonly string[]) => execute("docker", args);
 
 let agent: RealAgent;
 let image: string;
@@ -23,40 +25,34 @@ beforeAll(async () => {
   image = `svc/test-elsewhere:${randomUUID().slice(0, 8)}`;
   const container = image.replaceAll(/\W/g, "-");
   const text = "echo from-elsewhere > /note";
-  await run("docker", ["run", "--name", container, "--network=none", "svc/test-busybox", "/bin/sh", "-c", text]);
-  await run("docker", ["commit", "--change", "LABEL svc.image=made", container, image]);
-  await run("docker", ["rm", container]);
+  await docker(["run", "--name", container, "--network=none", "svc/test-busybox", "/bin/sh", "-c", text]);
+  await docker(["commit", "--change", "LABEL svc.image=made", container, image]);
+  await docker(["rm", container]);
 });
 afterAll(async () => {
-  await run("docker", ["rmi", "-f", image]);
+  await docker(["rmi", "-f", image]);
   await agent.close();
 });
 
-interface Built {
-  readonly buildId: string;
-  readonly state: BuildState;
+const { built, finished, start } = buildsOn(() => agent);
+
+interface Built extends Finished {
   readonly text: string;
 }
 
-async function built(from: BuildBody["from"], line = "cat /note"): Promise<Built> {
-  const buildId = randomUUID();
-  const params = { buildId };
-  const steps = [{ type: "RUN" as const, number: 1, force: false, command: line }];
-  // A template of its own: nothing is cached from another build.
-  const body = { templateId: buildId, resources: RESOURCES, from, steps, force: false, limitMs: 100_000 };
-  await agent.call.startBuild({ params, body });
-  onTestFinished(() => agent.call.deleteBuild({ params }));
-  const look = () => agent.call.buildState({ params, query: { offset: 0, limit: 1_000 } });
-  await expect.poll(async () => (await look()).status, SLOW).not.toBe("building");
-  const state = await look();
-  return { buildId, state, text: state.entries.map(({ message }) => message).join("\n") };
+/** A template of its own: nothing is cached from another build. */
+async function builtFrom(from: BuildBody["from"], line = "cat /note"): Promise<Built> {
+  const buildId = await start(bodyOf("", [run(line)], { templateId: randomUUID(), from, limitMs: 100_000 }));
+  onTestFinished(() => agent.call.deleteBuild({ params: { buildId } }));
+  const done = await finished(buildId);
+  return { ...done, text: messages(done).join("\n") };
 }
 
-const refused = (text: string) => ({ message: expect.stringContaining(text) as string, step: "base" });
+const refusal = (text: string) => ({ message: expect.stringContaining(text) as string, step: "base" });
 
 /** Names of images that only builds under way may have. */
 async function passing(): Promise<string[]> {
-  const names = await run("docker", ["images", "--format", "{{.Repository}}:{{.Tag}}"]);
+  const names = await docker(["images", "--format", "{{.Repository}}:{{.Tag}}"]);
   return names.split("\n").filter((name) => name.startsWith(`svc/from:${NODE_ID}`) || name.startsWith("127.0.0.1:"));
 }
 
@@ -71,16 +67,16 @@ test("an uploaded OCI layout is an image like others, and is gone after the buil
   const saved = await savedImage(image);
   // Docker has its layers still, and would take them instead of these.
   const claiming = layoutOf({ ...saved, layers: [...saved.layers.slice(0, -1), tarOf({ a: "b" })] });
-  expect((await built(await uploaded(claiming))).state.reason).toMatchObject(refused("other layers"));
+  expect((await builtFrom(await uploaded(claiming))).state.reason).toMatchObject(refusal("other layers"));
   const config = Buffer.from(JSON.stringify({ ...(JSON.parse(saved.config.toString("utf8")) as object), created: 5 }));
-  expect((await built(await uploaded(layoutOf({ ...saved, config })))).state.reason).toMatchObject(
-    refused('its configuration has a time that is not written as RFC 3339 has it; set "created" to a time'),
+  expect((await builtFrom(await uploaded(layoutOf({ ...saved, config })))).state.reason).toMatchObject(
+    refusal('its configuration has a time that is not written as RFC 3339 has it; set "created" to a time'),
   );
   const missing = layoutOf(saved);
   missing.files.delete([...missing.files.keys()].find((name) => name.startsWith("blobs/")) ?? "");
-  expect((await built(await uploaded(missing))).state.reason).toMatchObject(refused("lacks a part of the image"));
+  expect((await builtFrom(await uploaded(missing))).state.reason).toMatchObject(refusal("lacks a part of the image"));
 
-  const { buildId, state, text } = await built(await uploaded(layoutOf(saved)));
+  const { buildId, state, text } = await builtFrom(await uploaded(layoutOf(saved)));
   expect(text).toContain("[builder 1/1] [stdout]: from-elsewhere");
   const build = { templateId: "t1", buildId, image: state.result?.image ?? text };
   const { address, executionId } = await agent.start({ build });
@@ -107,7 +103,7 @@ test("a step reaches no more than a sandbox, and has its limits", async () => {
   const one = (address: string) =>
     `(timeout 3 bash -c 'exec 3<>/dev/tcp/${address}/${port}' 2> /dev/null && echo reached ${address}) &`;
   const step = `${addresses.map(one).join("\n")}\nwait; echo tried; head -c 600M /dev/zero | tail -c 600M | wc -c`;
-  const { text } = await built({ is: "image", image: "base" }, step);
+  const { text } = await builtFrom({ is: "image", image: "base" }, step);
   expect(text).toContain("[stdout]: tried");
   expect(text).not.toContain("[stdout]: reached");
   expect(connections).toBe(1);
@@ -123,23 +119,98 @@ test("an image of a registry with a password is pulled with it, and without it r
     const access = { type: "registry" as const, username, password: right ? password : `not-${password}` };
     return { is: "image", image: name, access };
   };
-  expect((await built({ is: "image", image: name })).state.reason).toMatchObject(
-    refused("refused the credentials, or wants some"),
+  expect((await builtFrom({ is: "image", image: name })).state.reason).toMatchObject(
+    refusal("refused the credentials, or wants some"),
   );
-  const wrong = await built(from(false));
-  expect(wrong.state.reason).toMatchObject(refused(`the image ${name} cannot be pulled`));
+  const wrong = await builtFrom(from(false));
+  expect(wrong.state.reason).toMatchObject(refusal(`the image ${name} cannot be pulled`));
   expect(wrong.state.reason?.message).toMatch(/refused the credentials|shows it only with credentials/);
-  const done = await built(from(true));
+  const done = await builtFrom(from(true));
   expect(done.text).toContain("[builder 1/1] [stdout]: from-elsewhere");
   // No other test has images here now.
-  expect((await built({ is: "image", image: name })).state.reason).toMatchObject(
-    refused("refused the credentials, or wants some"),
+  expect((await builtFrom({ is: "image", image: name })).state.reason).toMatchObject(
+    refusal("refused the credentials, or wants some"),
   );
   expect(await passing()).toEqual([]);
-  for (const { state } of [wrong, done]) expect(JSON.stringify(state)).not.toContain(password);
+  for (const each of [wrong, done]) expect(JSON.stringify(each)).not.toContain(password);
   // The agent's own state, by bytes.
   const directory = join(agent.snapshots, "..");
   const databases = (await readdir(directory)).filter((file) => file.includes(".db"));
   expect(databases).not.toEqual([]);
   for (const file of databases) expect((await readFile(join(directory, file))).includes(password)).toBe(false);
+});
+
+test("a Debian image without the user and without packages that the registry offers is completed", async () => {
+  const image = await made(
+    "debian",
+    "svc/base:latest",
+    "userdel -r user; rm -f /usr/bin/ss /bin/ss /etc/sudoers.d/*; useradd -u 1000 other; printf 'PATH=/usr/bin:/bin\\n' > /etc/profile",
+  );
+  const done = await built(image, [
+    run(
+      "id -un; id -u; sudo -n id -u; echo $PATH; ls -A ~; REQUESTS_CA_BUNDLE=/kept sudo -n printenv REQUESTS_CA_BUNDLE",
+    ),
+  ]);
+  expect(result(done).settings).toMatchObject({ user: "user", workdir: "/home/user" });
+  const said = messages(done)
+    .filter((line) => line.startsWith("[builder 1/1] [stdout]"))
+    .join("\n");
+  expect(said).toMatch(/user[^]*1001[^]*: 0\n[^]*\/opt\/own:\/usr\/bin:\/bin[^]*\.bashrc[^]*: \/kept/);
+  expect(messages(done).join("\n")).toMatch(/Not installed:.*ss/);
+  await agent.call.deleteBuild({ params: { buildId: done.buildId } });
+});
+
+test("a build from an unusable image fails with the reason", async () => {
+  const oracle = await made("ol", "svc/test-busybox", "printf 'ID=ol\\nID_LIKE=fedora\\n' > /etc/os-release");
+  expect((await built(oracle, [])).state.reason).toEqual({
+    message: expect.stringContaining("ID='ol' is not supported") as string,
+    step: "base",
+  });
+  const bare = await made("bare", "svc/test-busybox", "rm /bin/sh");
+  expect((await built(bare, [])).state.reason).toEqual({
+    message: "the image cannot be used: it has no shell (/bin/sh)",
+    step: "base",
+  });
+  await expect.poll(containers, SLOW).toEqual([]);
+});
+
+test("an image of a private registry needs its credentials each time, and is not left for others", async () => {
+  const own = await made("pulled", "svc/test-busybox", "echo from-the-registry > /note");
+  const registry = await registryWith(own);
+  onTestFinished(() => registry.close());
+  const { username, password, image } = registry;
+  const from = (access?: RegistryAccess): Partial<BuildBody> => ({
+    from: { is: "image", image, ...(access === undefined ? {} : { access }) },
+  });
+  const right: RegistryAccess = { type: "registry", username, password };
+  const refused = async (access?: RegistryAccess) => (await built("", [], from(access))).state.reason;
+  expect(await refused()).toMatchObject({
+    message: expect.stringContaining("cannot be pulled") as string,
+    step: "base",
+  });
+  expect(await refused({ ...right, password: "wrong" })).toMatchObject({ step: "base" });
+  const done = await built("", [run("cat /note")], from(right));
+  expect(result(done).image).toBe(`svc/build:${done.buildId}`);
+  expect(messages(done)).toContain("[builder 1/1] [stdout]: from-the-registry");
+  expect(messages(done).join("\n")).toMatch(/\[base\] Pulling from/);
+  expect(JSON.stringify(done)).not.toContain(password);
+  expect(await refused()).toMatchObject({ step: "base" });
+  const again = await built("", [run("cat /note")], from(right));
+  expect(messages(again)).toContain("CACHED [builder 1/1] RUN cat /note");
+  const names = await docker(["images", "--format", "{{.Repository}}:{{.Tag}}"]);
+  expect(
+    names.split("\n").filter((name) => name.includes("test/image") || name.startsWith(`svc/from:${NODE_ID}`)),
+  ).toEqual([]);
+  for (const { buildId } of [done, again]) await agent.call.deleteBuild({ params: { buildId } });
+});
+
+test("a build from an image that no registry has fails with one sentence, not with Docker's text", async () => {
+  const done = await built("localhost:9/not/there:1", []);
+  expect(done.state.reason).toMatchObject({
+    message: expect.stringContaining(
+      "localhost:9/not/there:1 cannot be pulled: its registry does not answer",
+    ) as string,
+    step: "base",
+  });
+  expect(done.state.reason?.message).not.toMatch(/dial tcp|127\.0\.0\.1|\[::1\]/);
 });

@@ -1,25 +1,25 @@
-/** Templates built by the agent on the real Docker daemon, from images that are on it. */
+/**
+ * Templates built by the agent on the real engine: the effects of steps, start commands, pools, cancellation and
+ * crashes.
+ */
 
-import { execFile } from "node:child_process";
-import { randomUUID } from "node:crypto";
-import { buffer } from "node:stream/consumers";
-import { promisify } from "node:util";
-import { gzipSync } from "node:zlib";
-import { type Header, pack } from "tar-stream";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type {
-  BuildBody,
-  BuildLogEntry,
-  BuildState,
-  BuildStep,
-  RegistryAccess,
-} from "../../shared/agent-api/build-shapes.ts";
-import { command } from "../support/envd-commands.ts";
-import { containers, NODE_ID, RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
-import { registryWith } from "../support/registry.ts";
-
-const sh = promisify(execFile);
-const SLOW = { timeout: 60_000, interval: 100 };
+import type { BuildBody } from "../../shared/agent-api/build-shapes.ts";
+import {
+  bodyOf,
+  buildsOn,
+  dangling,
+  type Entries,
+  type Finished,
+  imageNames,
+  messages,
+  result,
+  run,
+  SLOW,
+  type Step,
+} from "../support/agent/agent-builds.ts";
+import { containers, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { command } from "../support/sandbox/envd-commands.ts";
 
 let agent: RealAgent;
 beforeAll(async () => {
@@ -27,121 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => agent.close());
 
-interface Finished {
-  readonly buildId: string;
-  readonly state: BuildState;
-  readonly log: readonly BuildLogEntry[];
-  readonly ms: number;
-}
-
-type Given<T> = T extends BuildStep ? Omit<T, "number" | "force"> & { force?: boolean } : never;
-type Step = Given<BuildStep>;
-
-function bodyOf(image: string, steps: readonly Step[], more: Partial<BuildBody> = {}): BuildBody {
-  return {
-    templateId: "t1",
-    resources: RESOURCES,
-    from: { is: "image", image },
-    steps: steps.map((step, index) => ({ force: false, ...step, number: index + 1 })),
-    force: false,
-    limitMs: 120_000,
-    ...more,
-  };
-}
-
-async function start(body: BuildBody): Promise<string> {
-  const buildId = randomUUID();
-  await agent.call.startBuild({ params: { buildId }, body });
-  return buildId;
-}
-
-async function finished(buildId: string): Promise<Finished> {
-  const begun = performance.now();
-  const log: BuildLogEntry[] = [];
-  for (;;) {
-    const state = await agent.call.buildState({ params: { buildId }, query: { offset: log.length, limit: 1000 } });
-    log.push(...state.entries);
-    if (state.status !== "building" && state.entries.length === 0)
-      return { buildId, state, log, ms: performance.now() - begun };
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
-async function built(image: string, steps: readonly Step[], more: Partial<BuildBody> = {}): Promise<Finished> {
-  return finished(await start(bodyOf(image, steps, more)));
-}
-
-function result({ state, log }: Finished): NonNullable<BuildState["result"]> {
-  if (state.result === undefined)
-    throw new Error(`${JSON.stringify(state.reason)}\n${log.map(({ message }) => message).join("\n")}`);
-  return state.result;
-}
-
-/** A sandbox of it, as the orchestrator would start one. */
-async function sandboxOf(done: Finished, body: { memory?: boolean } = {}) {
-  const { image, settings, snapshot } = result(done);
-  const started = await agent.start({
-    build: { templateId: "t1", buildId: done.buildId, image },
-    envs: settings.envs,
-    defaultUser: settings.user,
-    defaultWorkdir: settings.workdir,
-    ...(snapshot === undefined || body.memory === false
-      ? {}
-      : { origin: { is: "snapshot", snapshotId: snapshot.snapshotId, memory: true } }),
-  });
-  onTestFinished(() => agent.stop(started.executionId));
-  return started;
-}
-
-const run = (text: string, user?: string): Step => ({
-  type: "RUN",
-  command: text,
-  ...(user === undefined ? {} : { user }),
-});
-const messages = ({ log }: Finished) => log.map(({ message }) => message);
-
-async function archived(entries: readonly (Partial<Header> & { name: string; content?: string })[]): Promise<Buffer> {
-  const made = pack();
-  for (const { content, ...header } of entries) made.entry(header, content ?? "");
-  made.finalize();
-  return gzipSync(await buffer(made));
-}
-
-let files = 0;
-async function copy(
-  entries: Parameters<typeof archived>[0],
-  source: string,
-  destination: string,
-  more: { user?: string; mode?: string } = {},
-): Promise<Step> {
-  const filesHash = (++files).toString(16).padStart(64, "0");
-  agent.files.set(filesHash, await archived(entries));
-  return { type: "COPY", source, destination, filesHash, ...more };
-}
-
-async function imageNames(): Promise<string[]> {
-  const { stdout } = await sh("docker", [
-    "images",
-    "-a",
-    "--filter",
-    `label=svc.node=${NODE_ID}`,
-    "--format",
-    "{{.Repository}}:{{.Tag}}",
-  ]);
-  return stdout.split("\n").filter(Boolean);
-}
-
-async function dangling(): Promise<string[]> {
-  const { stdout } = await sh("docker", [
-    "images",
-    "--filter",
-    "dangling=true",
-    "--filter",
-    `label=svc.node=${NODE_ID}`,
-    "-q",
-  ]);
-  return stdout.split("\n").filter(Boolean);
-}
+const { built, copy, sandboxOf, start, untilSaid } = buildsOn(() => agent);
 
 describe.each(["base", "svc/test-busybox"])("from %s", (image) => {
   test("steps have their effects, and a sandbox of the template has them", async () => {
@@ -250,7 +136,7 @@ test.each<[string, Step, RegExp, string]>([
     "2",
   ],
   [
-    "files that were never sent",
+    "files nobody sent",
     { type: "COPY", source: "a", destination: "b", filesHash: "f".repeat(64) },
     /not uploaded/,
     "2",
@@ -263,7 +149,7 @@ test.each<[string, Step, RegExp, string]>([
   expect((await imageNames()).filter((name) => name.includes(done.buildId))).toEqual([]);
 });
 
-const HOSTILE: [string, Parameters<typeof archived>[0], RegExp][] = [
+const HOSTILE: [string, Entries, RegExp][] = [
   ["an absolute path", [{ name: "/etc/x", content: "x" }], /absolute path/],
   ["a way out", [{ name: "../../x", content: "x" }], /leads out/],
   [
@@ -389,110 +275,9 @@ test("a start command that does not end well fails the build", async () => {
   await expect.poll(containers, SLOW).toEqual([]);
 });
 
-/** One more image on the Docker daemon, made of the busybox one or the base one by this command. */
-async function made(name: string, of: string, text: string): Promise<string> {
-  const image = `svc/test-built:${name}${NODE_ID}`;
-  const container = `svc-made-${NODE_ID}-${name}`;
-  await sh("docker", ["rm", "-f", container]).catch(() => undefined);
-  await sh("docker", ["run", "--name", container, "--network", "none", "--entrypoint", "/bin/sh", of, "-c", text]);
-  await sh("docker", [
-    "commit",
-    "--change",
-    "LABEL svc.image=made",
-    "--change",
-    "ENV PATH=/opt/own:/usr/bin:/bin",
-    container,
-    image,
-  ]);
-  await sh("docker", ["rm", "-f", container]);
-  onTestFinished(() => void sh("docker", ["rmi", "-f", image]).catch(() => undefined));
-  return image;
-}
-
-test("a Debian image without the user and without packages that the registry offers is completed", async () => {
-  const image = await made(
-    "debian",
-    "svc/base:latest",
-    "userdel -r user; rm -f /usr/bin/ss /bin/ss /etc/sudoers.d/*; useradd -u 1000 other; printf 'PATH=/usr/bin:/bin\\n' > /etc/profile",
-  );
-  const done = await built(image, [
-    run(
-      "id -un; id -u; sudo -n id -u; echo $PATH; ls -A ~; REQUESTS_CA_BUNDLE=/kept sudo -n printenv REQUESTS_CA_BUNDLE",
-    ),
-  ]);
-  expect(result(done).settings).toMatchObject({ user: "user", workdir: "/home/user" });
-  const said = messages(done)
-    .filter((line) => line.startsWith("[builder 1/1] [stdout]"))
-    .join("\n");
-  expect(said).toMatch(/user[^]*1001[^]*: 0\n[^]*\/opt\/own:\/usr\/bin:\/bin[^]*\.bashrc[^]*: \/kept/);
-  expect(messages(done).join("\n")).toMatch(/Not installed:.*ss/);
-  await agent.call.deleteBuild({ params: { buildId: done.buildId } });
-});
-
-test("a build from an unusable image fails with the reason", async () => {
-  const oracle = await made("ol", "svc/test-busybox", "printf 'ID=ol\\nID_LIKE=fedora\\n' > /etc/os-release");
-  expect((await built(oracle, [])).state.reason).toEqual({
-    message: expect.stringContaining("ID='ol' is not supported") as string,
-    step: "base",
-  });
-  const bare = await made("bare", "svc/test-busybox", "rm /bin/sh");
-  expect((await built(bare, [])).state.reason).toEqual({
-    message: "the image cannot be used: it has no shell (/bin/sh)",
-    step: "base",
-  });
-  await expect.poll(containers, SLOW).toEqual([]);
-});
-
-test("an image of a private registry needs its credentials each time, and is not left for others", async () => {
-  const own = await made("pulled", "svc/test-busybox", "echo from-the-registry > /note");
-  const registry = await registryWith(own);
-  onTestFinished(() => registry.close());
-  const { username, password, image } = registry;
-  const from = (access?: RegistryAccess): Partial<BuildBody> => ({
-    from: { is: "image", image, ...(access === undefined ? {} : { access }) },
-  });
-  const right: RegistryAccess = { type: "registry", username, password };
-  const refused = async (access?: RegistryAccess) => (await built("", [], from(access))).state.reason;
-  expect(await refused()).toMatchObject({
-    message: expect.stringContaining("cannot be pulled") as string,
-    step: "base",
-  });
-  expect(await refused({ ...right, password: "wrong" })).toMatchObject({ step: "base" });
-  const done = await built("", [run("cat /note")], from(right));
-  expect(result(done).image).toBe(`svc/build:${done.buildId}`);
-  expect(messages(done)).toContain("[builder 1/1] [stdout]: from-the-registry");
-  expect(messages(done).join("\n")).toMatch(/\[base\] Pulling from/);
-  expect(JSON.stringify(done)).not.toContain(password);
-  expect(await refused()).toMatchObject({ step: "base" });
-  const again = await built("", [run("cat /note")], from(right));
-  expect(messages(again)).toContain("CACHED [builder 1/1] RUN cat /note");
-  const { stdout } = await sh("docker", ["images", "--format", "{{.Repository}}:{{.Tag}}"]);
-  expect(
-    stdout.split("\n").filter((name) => name.includes("test/image") || name.startsWith(`svc/from:${NODE_ID}`)),
-  ).toEqual([]);
-  for (const { buildId } of [done, again]) await agent.call.deleteBuild({ params: { buildId } });
-});
-
-test("a build from an image that no registry has fails with one sentence, not with Docker's text", async () => {
-  const done = await built("localhost:9/not/there:1", []);
-  expect(done.state.reason).toMatchObject({
-    message: expect.stringContaining(
-      "localhost:9/not/there:1 cannot be pulled: its registry does not answer",
-    ) as string,
-    step: "base",
-  });
-  expect(done.state.reason?.message).not.toMatch(/dial tcp|127\.0\.0\.1|\[::1\]/);
-});
-
 test("a cancelled build leaves nothing, and never begins again", async () => {
   const buildId = await start(bodyOf("base", [run("echo begun; sleep 60")]));
-  await expect
-    .poll(
-      async () =>
-        JSON.stringify(await agent.call.buildState({ params: { buildId }, query: { offset: 0, limit: 100 } })),
-      SLOW,
-    )
-    .toContain("[stdout]: begun");
+  await untilSaid(buildId, "[stdout]: begun");
   await agent.call.deleteBuild({ params: { buildId } });
   await expect.poll(containers, SLOW).toEqual([]);
   await expect(agent.call.startBuild({ params: { buildId }, body: bodyOf("base", []) })).rejects.toMatchObject({
@@ -507,13 +292,7 @@ test("an agent that is killed in the middle fails its builds and keeps nothing o
   const buildId = await start(
     bodyOf("svc/test-busybox", [run("echo one"), run("echo begun; sleep 60")], { force: true }),
   );
-  await expect
-    .poll(
-      async () =>
-        JSON.stringify(await agent.call.buildState({ params: { buildId }, query: { offset: 0, limit: 100 } })),
-      SLOW,
-    )
-    .toContain("[stdout]: begun");
+  await untilSaid(buildId, "[stdout]: begun");
   await agent.crash();
   await agent.launch();
   await expect

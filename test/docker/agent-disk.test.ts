@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { BuildState } from "../../shared/agent-api/build-shapes.ts";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { isError } from "../../shared/http/errors.ts";
-import { background, command } from "../support/envd-commands.ts";
-import { ORCHESTRATOR_TOKEN, RESOURCES, type RealAgent, realAgent } from "../support/real-agent.ts";
+import { ORCHESTRATOR_TOKEN, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { background, command } from "../support/sandbox/envd-commands.ts";
 
 const SLOW = { timeout: 60_000, interval: 100 };
 const root = { user: "root" };
@@ -151,7 +151,7 @@ describe("a disk that is short", () => {
     await free(50_000);
     agent = await realAgent(
       { SVC_BUILD_LOCAL_IMAGES: "*", SVC_DISK_RESERVE_MB: "1000", SVC_TEST_FREE_MB: join(directory, "free") },
-      new URL("../support/agent-on-a-disk.ts", import.meta.url),
+      new URL("../support/agent/agent-on-a-disk.ts", import.meta.url),
     );
   });
   afterAll(async () => {

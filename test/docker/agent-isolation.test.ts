@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { CLOSED } from "../../shared/policy/egress-policy.ts";
-import { GATEWAY, inside, NETWORK, type RealAgent, realAgent } from "../support/real-agent.ts";
+import { GATEWAY, inside, NETWORK, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 
 const run = promisify(execFile);
 
@@ -26,7 +26,7 @@ describe("isolation", () => {
   afterAll(() => agent.close());
 
   test.each(["root", "user"])("nothing of the list can be done as %s", async (user) => {
-    const probe = await readFile(new URL("../support/isolation-probe.py", import.meta.url), "utf8");
+    const probe = await readFile(new URL("../support/sandbox/isolation-probe.py", import.meta.url), "utf8");
     const { code, output } = await inside(sandbox.sandboxId, user, "python3", "-c", probe);
     expect(code, output).toBe(0);
     const { "envd found": found, ...results } = JSON.parse(output) as Record<string, string>;

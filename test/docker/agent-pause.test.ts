@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
-import { background, command, createWatcher, watchedNames } from "../support/envd-commands.ts";
-import { containers, type RealAgent, realAgent } from "../support/real-agent.ts";
+import { containers, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { background, command, createWatcher, watchedNames } from "../support/sandbox/envd-commands.ts";
 
 const run = promisify(execFile);
 const SLOW = { timeout: 30_000, interval: 100 };

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { CLOSED, type EgressPolicy, OPEN } from "../../shared/policy/egress-policy.ts";
-import { inside, type RealAgent, realAgent } from "../support/real-agent.ts";
+import { inside, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 
 const run = promisify(execFile);
 const WORLD = "vetoworld";

@@ -16,7 +16,7 @@ import {
   RESOURCES,
   type RealAgent,
   realAgent,
-} from "../support/real-agent.ts";
+} from "../support/agent/real-agent.ts";
 
 const run = promisify(execFile);
 const SLOW = { timeout: 30_000, interval: 100 };

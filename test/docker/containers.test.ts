@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { dockerContainers } from "../../agent/containers/docker.ts";
 import { flattenWhenDeep } from "../../agent/disk/flatten.ts";
 import { findHole } from "../../agent/disk/holes.ts";
-import { BASE, NODE_ID, RESOURCES } from "../support/real-agent.ts";
+import { BASE, NODE_ID, RESOURCES } from "../support/agent/real-agent.ts";
 
 const ROUNDS = 40;
 

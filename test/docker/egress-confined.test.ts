@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { looseEnds } from "../../agent/egress/launch/confinement.ts";
 import { egressCommand } from "../../agent/egress-supervisor/program.ts";
 import { runCommand } from "../../agent/host/command.ts";
-import { type RealAgent, realAgent } from "../support/real-agent.ts";
+import { type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 
 const run = promisify(execFile);
 const FORBIDDEN = new URL("../support/egress/forbidden.c", import.meta.url).pathname;

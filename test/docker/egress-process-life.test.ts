@@ -4,8 +4,7 @@ import { execFileSync } from "node:child_process";
 import { statSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
 import { CLOSED, OPEN } from "../../shared/policy/egress-policy.ts";
-import { type Bench, type BenchOptions, BOX, beginWith, openBench } from "../support/egress/namespaces.ts";
-import { until } from "../support/until.ts";
+import { type Bench, type BenchOptions, BOX, openBench } from "../support/egress/namespaces.ts";
 
 let bench: Bench | undefined;
 afterEach(async () => {
@@ -22,8 +21,7 @@ async function open(options: Partial<BenchOptions> = {}): Promise<Bench> {
 
 async function begun(options: Partial<BenchOptions> = {}): Promise<Bench> {
   const bench = await open(options);
-  bench.say(beginWith(policy, options));
-  await until(() => bench.messages.some(({ is }) => is === "ready"), { what: "ready", timeoutMs: 10_000 });
+  await bench.begin(policy, options);
   return bench;
 }
 
@@ -40,15 +38,13 @@ test("the egress process serves nothing before it knows a sandbox", async () => 
   // No process listens, so the packet goes on to where the agent's rules for steered links drop it.
   expect((await bench.attempt(ssh)).how).toBe("late");
   expect(bench.seen).toEqual([]);
-  bench.say(beginWith(policy));
-  await until(() => bench.messages.some(({ is }) => is === "ready"), { what: "ready", timeoutMs: 10_000 });
+  await bench.begin(policy);
   expect(await bench.attempt(ssh)).toMatchObject({ how: "seen" });
 });
 
 test("a sandbox unknown to the egress process gets neither a connection nor a name", async () => {
   const bench = await open();
-  bench.say({ ...(beginWith(policy) as Extract<ReturnType<typeof beginWith>, { is: "begin" }>), sandboxes: [] });
-  await until(() => bench.messages.some(({ is }) => is === "ready"), { what: "ready", timeoutMs: 10_000 });
+  await bench.begin(policy, {}, []);
   expect(await bench.attempt(ssh)).toMatchObject({ how: "reset", code: "ECONNRESET" });
   const question = Buffer.from("\0\x07\x01\0\0\x01\0\0\0\0\0\0\x07allowed\x04test\0\0\x01\0\x01", "latin1");
   const ask = { address: "10.211.0.1", port: 53, datagram: question.toString("base64"), limitMs: 500 };

@@ -2,15 +2,13 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CLOSED, type EgressPolicy, OPEN } from "../../shared/policy/egress-policy.ts";
-import { clientHello, inRecords } from "../support/egress/hello.ts";
-import { type Bench, BOX, beginWith, GATEWAY, openBench } from "../support/egress/namespaces.ts";
-import { until } from "../support/until.ts";
+import { clientHello, helloText as hello, inRecords } from "../support/egress/hello.ts";
+import { type Bench, BOX, GATEWAY, openBench } from "../support/egress/namespaces.ts";
 
 let bench: Bench;
 beforeAll(async () => {
   bench = await openBench({ name: "egp" });
-  bench.say(beginWith(OPEN, { connectionsPerSandbox: 20 }));
-  await until(() => bench.messages.some(({ is }) => is === "ready"), { what: "ready", timeoutMs: 10_000 });
+  await bench.begin(OPEN, { connectionsPerSandbox: 20 });
 });
 afterAll(() => bench.stop());
 beforeEach(() => {
@@ -18,9 +16,6 @@ beforeEach(() => {
 });
 
 const names = (...allowDomains: string[]): EgressPolicy => ({ ...CLOSED, allowDomains });
-const arrivals = () => bench.seen.filter((seen) => seen.is === "tcp");
-const requests = () => bench.seen.filter((seen) => seen.is === "request");
-const hello = async (name?: string) => (await clientHello(name)).toString("latin1");
 const refused = { how: "reset", code: "ECONNRESET" };
 
 describe("by address", () => {
@@ -29,7 +24,7 @@ describe("by address", () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.0/24"] });
     const outcome = await bench.attempt({ address: "198.51.100.7", port: 8443, send: ["hi"], until: "hi" });
     expect(outcome.received).toBe("[198.51.100.7:8443] hi");
-    expect(arrivals()).toMatchObject([{ address: "198.51.100.7", from: "192.0.2.1" }]);
+    expect(bench.arrivals()).toMatchObject([{ address: "198.51.100.7", from: "192.0.2.1" }]);
   });
 
   test("a connection that no rule allows is reset, and nothing arrives", async () => {
@@ -80,7 +75,7 @@ describe("by name", () => {
       until: first.slice(-20),
     });
     expect(outcome.received).toContain(`[203.0.113.10:443] ${first.slice(0, 20)}`);
-    expect(arrivals()).toMatchObject([{ address: "203.0.113.10", port: 443 }]);
+    expect(bench.arrivals()).toMatchObject([{ address: "203.0.113.10", port: 443 }]);
   });
 
   test("a hello in single bytes and many records is the same hello", async () => {
@@ -93,7 +88,7 @@ describe("by name", () => {
       until: records.slice(-9),
     });
     expect(outcome.how).toBe("seen");
-    expect(arrivals()[0]).toMatchObject({ address: "203.0.113.10", first: records.slice(0, 200) });
+    expect(bench.arrivals()[0]).toMatchObject({ address: "203.0.113.10", first: records.slice(0, 200) });
   });
 
   test.each(["www.allowed.test", "badallowed.test", "other.test", "allowed.test.evil.test"])(
@@ -132,7 +127,7 @@ describe("by name", () => {
     expect(await bench.attempt({ address: "203.0.113.10", port: 443, send: [await hello(name)] })).toMatchObject(
       refused,
     );
-    expect(arrivals()).toEqual([]);
+    expect(bench.arrivals()).toEqual([]);
   });
 
   test("of several addresses the forbidden are left out, and the dead passed over", async () => {
@@ -151,7 +146,7 @@ describe("by name", () => {
       hows.add((await bench.attempt({ address: "203.0.113.9", port: 443, send: [first], until: "]" })).how);
     }
     expect(hows).toEqual(new Set(["seen", "reset"]));
-    expect(new Set(arrivals().map(({ address }) => address))).toEqual(new Set(["203.0.113.10"]));
+    expect(new Set(bench.arrivals().map(({ address }) => address))).toEqual(new Set(["203.0.113.10"]));
   });
 
   test("a rule is no permission: the policy decides about the host's addresses as well", async () => {
@@ -159,7 +154,7 @@ describe("by name", () => {
     await bench.policy({ ...CLOSED, allowRanges: ["203.0.113.10/32"], rules });
     const outcome = await bench.attempt({ address: "203.0.113.10", port: 443, send: [await hello("other.test")] });
     expect(outcome).toMatchObject(refused);
-    expect(arrivals()).toEqual([]);
+    expect(bench.arrivals()).toEqual([]);
   });
 });
 
@@ -172,7 +167,7 @@ describe("plain HTTP by name", () => {
     const outcome = await bench.attempt({ address: "198.51.100.66", port: 80, send, until: "served by" });
     expect(outcome.received).toContain("HTTP/1.1 200");
     expect(outcome.received).toContain("served by 203.0.113.10");
-    expect(requests()).toMatchObject([{ address: "203.0.113.10", host: "allowed.test:80", path: "/here" }]);
+    expect(bench.requests()).toMatchObject([{ address: "203.0.113.10", host: "allowed.test:80", path: "/here" }]);
   });
 
   test("a later request on the same connection does not reach another host", async () => {
@@ -182,9 +177,9 @@ describe("plain HTTP by name", () => {
     expect(outcome.received).toContain("HTTP/1.1 200");
     const again = { address: "203.0.113.10", port: 80, send: [get("allowed.test", "/last")], until: "served by" };
     await bench.attempt(again);
-    await expect.poll(() => requests().map(({ path }) => path)).toContain("/last");
-    expect(requests().map(({ path }) => path)).not.toContain("/two");
-    expect(requests()[0]).toMatchObject({ path: "/one" });
+    await expect.poll(() => bench.requests().map(({ path }) => path)).toContain("/last");
+    expect(bench.requests().map(({ path }) => path)).not.toContain("/two");
+    expect(bench.requests()[0]).toMatchObject({ path: "/one" });
   });
 
   test("another host is refused", async () => {
@@ -198,7 +193,7 @@ describe("plain HTTP by name", () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.20/32"] });
     const send = ["GET /odd HTTP/1.1\r\nHost: a\r\nX-Odd:  two  spaces\r\n\r\n"];
     await bench.attempt({ address: "203.0.113.20", port: 80, send, until: "served by" });
-    expect(requests()).toMatchObject([{ address: "203.0.113.20", path: "/odd" }]);
+    expect(bench.requests()).toMatchObject([{ address: "203.0.113.20", path: "/odd" }]);
   });
 
   test("a rule sets its headers, through a proxy as well", async () => {
@@ -208,7 +203,7 @@ describe("plain HTTP by name", () => {
     expect(await bench.attempt(attempt)).toMatchObject({ how: "seen" });
     await bench.policy({ ...names("allowed.test"), rules, proxy: { host: "203.0.113.99", port: 1080 } });
     expect(await bench.attempt(attempt)).toMatchObject({ how: "seen" });
-    await expect.poll(requests).toMatchObject([{ added: "yes" }, { added: "yes" }]);
+    await expect.poll(() => bench.requests()).toMatchObject([{ added: "yes" }, { added: "yes" }]);
     expect(bench.seen.filter(({ is }) => is === "socks")).toMatchObject([{ host: "allowed.test", kind: 3 }]);
   });
 });
@@ -227,7 +222,7 @@ describe("through an egress proxy", () => {
       { host: "198.51.100.7", port: 22, kind: 1 },
     ]);
     // Nothing came from the node itself but to the proxy.
-    expect(arrivals().every(({ from }) => from !== "192.0.2.1")).toBe(true);
+    expect(bench.arrivals().every(({ from }) => from !== "192.0.2.1")).toBe(true);
   });
 
   test("private ranges may exist behind it; the proxy itself may not be in one", async () => {
@@ -255,7 +250,7 @@ describe("through an egress proxy", () => {
   ])("with a proxy that does not work nothing goes directly: %o", async (proxy) => {
     await bench.policy({ ...OPEN, proxy });
     expect(await bench.attempt({ address: "198.51.100.7", port: 8443, send: ["hi"] })).toMatchObject(refused);
-    expect(arrivals().filter(({ address }) => address === "198.51.100.7")).toEqual([]);
+    expect(bench.arrivals().filter(({ address }) => address === "198.51.100.7")).toEqual([]);
   });
 });
 
@@ -265,7 +260,7 @@ describe("a change of policy", () => {
     await bench.policy({ ...names("allowed.test"), allowRanges });
     const goes = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"], limitMs: 1_500 });
     const cut = bench.attempt({ address: "198.51.100.7", port: 8443, send: ["a"], limitMs: 1_500 });
-    await expect.poll(() => arrivals().length).toBe(2);
+    await expect.poll(() => bench.arrivals().length).toBe(2);
     await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] });
     expect(await cut).toMatchObject(refused);
     expect(await goes).toMatchObject({ how: "late" });
@@ -275,7 +270,7 @@ describe("a change of policy", () => {
     const policy = { ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] };
     await bench.policy(policy);
     const cut = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"] });
-    await expect.poll(() => arrivals().length).toBe(1);
+    await expect.poll(() => bench.arrivals().length).toBe(1);
     await bench.policy({ ...policy, proxy: { host: "203.0.113.99", port: 1080 } });
     expect(await cut).toMatchObject(refused);
   });
@@ -284,7 +279,7 @@ describe("a change of policy", () => {
     const policy = { ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] };
     await bench.policy(policy);
     const cut = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"] });
-    await expect.poll(() => arrivals().length).toBe(1);
+    await expect.poll(() => bench.arrivals().length).toBe(1);
     expect(await bench.ask({ is: "forget", address: BOX })).toMatchObject({ is: "done" });
     expect(await cut).toMatchObject(refused);
     bench.seen.length = 0;

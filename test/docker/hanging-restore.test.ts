@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
+import { containers, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 import { buildLease, holdFile } from "../support/criu/hold-file.ts";
-import { background, command } from "../support/envd-commands.ts";
-import { containers, type RealAgent, realAgent } from "../support/real-agent.ts";
+import { background, command } from "../support/sandbox/envd-commands.ts";
 
 const run = promisify(execFile);
 const SLOW = { timeout: 60_000, interval: 200 };

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
-import { inside, type RealAgent, realAgent } from "../support/real-agent.ts";
+import { inside, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 
 /** How many bytes root reads of each; nothing where the file is not there. Of a directory: how many names. */
 const LOOK = `

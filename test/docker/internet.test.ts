@@ -15,7 +15,7 @@ import { authorityFile } from "../support/internet/certificates.ts";
 import { openInternet } from "../support/internet/internet.ts";
 import { ADDRESS, FORBIDDEN, internetPlan, PORT, SOCKS_PORT, SOCKS_USER } from "../support/internet/plan.ts";
 import { startInternet } from "../support/internet/start.ts";
-import { run } from "../support/programs.ts";
+import { run } from "../support/platform/programs.ts";
 
 // A name of its own: the platform of the tests has another.
 const plan = internetPlan("inett");

@@ -10,9 +10,9 @@ import { readdir, readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
+import { type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 import { type HeldCriu, heldCriu, type Moment } from "../support/criu/held-criu.ts";
-import { background, command } from "../support/envd-commands.ts";
-import { type RealAgent, realAgent } from "../support/real-agent.ts";
+import { background, command } from "../support/sandbox/envd-commands.ts";
 
 const run = promisify(execFile);
 const SLOW = { timeout: 60_000, interval: 200 };

@@ -10,9 +10,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { containers, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 import { buildLease, holdFile } from "../support/criu/hold-file.ts";
-import { background, command } from "../support/envd-commands.ts";
-import { containers, type RealAgent, realAgent } from "../support/real-agent.ts";
+import { background, command } from "../support/sandbox/envd-commands.ts";
 
 const run = promisify(execFile);
 const SLOW = { timeout: 60_000, interval: 50 };

@@ -7,8 +7,8 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { command } from "../support/envd-commands.ts";
-import { containers, type RealAgent, realAgent } from "../support/real-agent.ts";
+import { containers, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { command } from "../support/sandbox/envd-commands.ts";
 
 const TASKS = [
   "/run/docker/containerd/daemon/io.containerd.runtime.v2.task/moby",

@@ -6,9 +6,9 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
+import { type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 import { type HeldCriu, heldCriu } from "../support/criu/held-criu.ts";
-import { background, command } from "../support/envd-commands.ts";
-import { type RealAgent, realAgent } from "../support/real-agent.ts";
+import { background, command } from "../support/sandbox/envd-commands.ts";
 
 const SLOW = { timeout: 60_000, interval: 200 };
 const ROOT = { user: "root" };

@@ -3,9 +3,9 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
-import { background, command } from "../support/envd-commands.ts";
-import { DATABASE, DATABASE_IN_COPY, holder, OPEN_FILES, type OpenFiles } from "../support/open-files.ts";
-import { containers, type RealAgent, realAgent } from "../support/real-agent.ts";
+import { containers, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { background, command } from "../support/sandbox/envd-commands.ts";
+import { DATABASE, DATABASE_IN_COPY, holder, OPEN_FILES, type OpenFiles } from "../support/sandbox/open-files.ts";
 
 const SLOW = { timeout: 60_000, interval: 200 };
 const ROOT = { user: "root" };

@@ -3,7 +3,7 @@
 import { connect, type Socket } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import { Sandbox } from "e2b";
-import type { Platform } from "../../support/platform.ts";
+import type { Platform } from "../../support/platform/platform.ts";
 import { decisionFlood, dnsFlood, halfHandshakes, PORTS } from "./hostile-server.ts";
 
 export interface World {

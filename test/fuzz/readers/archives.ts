@@ -10,9 +10,9 @@ import { type Blob, chooseImage } from "../../../agent/builds/images/oci-layout.
 import { cleanArchive } from "../../../agent/builds/steps/archive.ts";
 import { ARCHIVE_LIMITS, createArchiveCheck } from "../../../agent/builds/steps/archive-rules.ts";
 import { archiveKind } from "../../../orchestrator/builds/uploads/archive-head.ts";
-import { archiveOf, layoutOf } from "../../support/saved-image.ts";
-import { tarOf } from "../../support/tar.ts";
-import { untarred } from "../../support/untarred.ts";
+import { archiveOf, layoutOf } from "../../support/images/saved-image.ts";
+import { tarOf } from "../../support/images/tar.ts";
+import { untarred } from "../../support/images/untarred.ts";
 import { must, type Reader, unlessRefused, unlessRefusedLater } from "../reader.ts";
 
 const MOST_BYTES = 1_000_000;

@@ -3,7 +3,7 @@
 import { Readable } from "node:stream";
 import { extract } from "tar-stream";
 import { createLayerEntries } from "../../../agent/builds/images/layer-entries.ts";
-import { tarOf } from "../../support/tar.ts";
+import { tarOf } from "../../support/images/tar.ts";
 import { must, type Reader } from "../reader.ts";
 import { withChecksums } from "./archives.ts";
 

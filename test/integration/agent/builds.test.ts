@@ -1,164 +1,16 @@
-/** Builds of templates on a machine in memory: what they leave behind when they fail, are cancelled or cut off anywhere. */
+/** Builds of templates on a machine in memory: what becomes an image, what is cached, what is refused and why. */
 
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { Readable } from "node:stream";
-import { buffer } from "node:stream/consumers";
-import { pack } from "tar-stream";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { startBuilds } from "../../../agent/builds/start-builds.ts";
+import { expect, test } from "vitest";
 import { AgentConfig } from "../../../agent/config.ts";
-import { boot } from "../../../agent/containers/boot.ts";
-import { createGate } from "../../../agent/network/gate.ts";
-import { createSlots } from "../../../agent/network/slots.ts";
-import { recover } from "../../../agent/recovery/apply.ts";
-import { createDisposal } from "../../../agent/sandboxes/disposal.ts";
-import { openStores, type Stores } from "../../../agent/store/stores.ts";
-import type { BuildBody, BuildState, BuildStep } from "../../../shared/agent-api/build-shapes.ts";
+import type { BuildBody, BuildStep } from "../../../shared/agent-api/build-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { readConfig } from "../../../shared/program/config.ts";
-import { createLog } from "../../../shared/program/log.ts";
-import { Teardown } from "../../../shared/program/teardown.ts";
-import { resources } from "../../support/agent-parts.ts";
-import { fakeImage } from "../../support/fake-builds.ts";
-import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { fakeImage } from "../../support/fakes/fake-builds.ts";
+import { fakeEngine } from "../../support/fakes/fake-engine.ts";
+import { body, buildersForEach, built, ended, expectNothingLeft, run } from "./building.ts";
 
-const log = createLog({ component: "test", level: "silent" });
-const NODE = "node-1";
-
-let directory: string;
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "svc-builds-"));
-});
-const stops: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
-  await rm(directory, { recursive: true, force: true });
-});
-
-interface World {
-  /** Why the memory of a template may not be stored now. */
-  refuse: AppError | undefined;
-  readonly engine: FakeEngine;
-  readonly stores: Stores;
-  readonly builds: ReturnType<typeof startBuilds>["builds"];
-  readonly deletedSnapshots: string[];
-  readonly cleared: Promise<void>;
-}
-
-/** The builder of an agent that takes over what is on this machine. */
-async function world(engine = fakeEngine(), buildLocalImages = "local/*"): Promise<World> {
-  engine.fail(() => undefined);
-  const stores = openStores(join(directory, "agent.db"), testSeal);
-  const machine = engine.deps();
-  const egress = machine.egress(() => undefined);
-  const gate = createGate({ firewall: machine.firewall, egress, log });
-  const common = { ...machine, gate, now: Date.now, log };
-  const found = await recover({ ...common, stores });
-  const slots = createSlots({ ...common, ahead: 0, restMs: 1 });
-  slots.adopt([], found.leftoverSlots, found.cleared);
-  const disposal = createDisposal({ ...common, slots, store: stores.containers });
-  const bootDeps = { ...common, slots, store: stores.containers, resolver: machine.plan.gateway };
-  const teardown = new Teardown(log);
-  const deletedSnapshots: string[] = [];
-  const archive = pack();
-  archive.entry({ name: "file" }, "content");
-  archive.finalize();
-  const bytes = await buffer(archive);
-  const state = { refuse: undefined as AppError | undefined };
-  const { builds } = startBuilds(
-    {
-      ...common,
-      stores,
-      disposal,
-      boot: (spec, signal) => boot(spec, bootDeps, signal),
-      snapshots: {
-        async delete(id) {
-          deletedSnapshots.push(id);
-          stores.snapshots.remove(id);
-          await machine.files.remove(id);
-          await machine.containers.removeImage(`svc/snapshot:${id}`);
-        },
-      },
-      origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
-      capable: () => true,
-      admission: {
-        admit: async () => {
-          if (state.refuse !== undefined) throw state.refuse;
-          return () => undefined;
-        },
-        diskBytes: () => 0,
-      },
-      refusal: () => undefined,
-      templateFiles: () => Promise.resolve(Readable.from([bytes])),
-      cleared: found.cleared,
-      readyEveryMs: 5,
-      defaultWaitS: 0.01,
-      config: {
-        nodeId: NODE,
-        baseImage: "svc/base:latest",
-        buildConcurrency: 2,
-        buildCacheMb: 1_000,
-        buildLocalImages,
-        buildRegistries: "*",
-      },
-    },
-    teardown,
-  );
-  stops.push(async () => {
-    engine.fail(() => undefined);
-    await builds.drain();
-    await teardown.run();
-    await disposal.settled();
-    await slots.stop();
-    stores.close();
-  });
-  return Object.assign(state, { engine, stores, builds, deletedSnapshots, cleared: found.cleared });
-}
-
-const run = (command: string, number = 1): BuildStep => ({ type: "RUN", command, number, force: false });
-
-function body(more: Partial<BuildBody> = {}): BuildBody {
-  return {
-    templateId: "t",
-    resources,
-    from: { is: "image", image: "base" },
-    steps: [
-      run("one"),
-      { type: "COPY", number: 2, force: false, source: "file", destination: "x", filesHash: "a".repeat(64) },
-    ],
-    force: false,
-    startCmd: "serve",
-    limitMs: 60_000,
-    ...more,
-  };
-}
-
-async function ended({ builds }: World, buildId: string): Promise<BuildState> {
-  await expect.poll(() => builds.state(buildId, 0, 1).status, { interval: 5 }).not.toBe("building");
-  return builds.state(buildId, 0, 1_000);
-}
-
-async function built(made: World, given: BuildBody): Promise<BuildState> {
-  const buildId = randomUUID();
-  made.builds.start(buildId, given);
-  return ended(made, buildId);
-}
-
-/** Containers and what belongs to them, and names of images that are of one build only. */
-async function expectNothingLeft({ engine, stores }: World): Promise<void> {
-  await expect.poll(() => [...engine.containers.keys()], { interval: 5 }).toEqual([]);
-  await expect.poll(() => [...engine.slots], { interval: 5 }).toEqual([]);
-  await expect.poll(() => stores.containers.all()).toEqual([]);
-  await expect.poll(() => [...engine.annotations.keys()]).toEqual([]);
-  await expect
-    .poll(() => [...engine.builds.named.keys()].filter((name) => /^svc\/(build|from):/.test(name)))
-    .toEqual([]);
-  expect(stores.snapshots.all()).toEqual([]);
-}
+const { world } = buildersForEach();
 
 test("a build with a start command becomes an image and a snapshot, and nothing else", async () => {
   const made = await world();
@@ -222,7 +74,7 @@ test("a cached step is not run again; a forced step is, and so are all that foll
   expect(forced.entries.filter(({ message }) => message.startsWith("CACHED")).map(({ step }) => step)).toEqual(["1"]);
   const all = await built(made, body({ ...plain, force: true }));
   expect(all.entries.filter(({ message }) => message.startsWith("CACHED"))).toEqual([]);
-  // As after a cleanup of Docker's images.
+  // Somebody tidied up the engine.
   for (const name of made.engine.builds.named.keys())
     if (name.startsWith("svc/layer:")) made.engine.builds.named.delete(name);
   expect((await built(made, body(plain))).status).toBe("ready");
@@ -272,101 +124,10 @@ test("an image of this machine is used only if the operator lists it", async () 
   expect((await built(made, from("base"))).status).toBe("ready");
 });
 
-const STEPS = [
-  "link",
-  "pin",
-  "create",
-  "mark",
-  "start",
-  "inspect",
-  "ready",
-  "init",
-  "open",
-  "process",
-  "upload",
-  "commit layer",
-  "tag",
-];
-
-test.each([...STEPS, "pull"])("a build that fails at %s leaves nothing behind", async (failing) => {
-  const made = await world();
-  made.engine.builds.registry.set("a:latest", fakeImage("sha256:a"));
-  made.engine.fail((step) => {
-    if (step === failing) throw new Error(`planned failure of ${step}`);
-  });
-  const { status, reason } = await built(made, body({ from: { is: "image", image: "a" } }));
-  expect(status).toBe("error");
-  expect(reason?.message).not.toContain("planned");
-  made.engine.fail(() => undefined);
-  await expectNothingLeft(made);
-});
-
-test.each(["freeze", "commit", "dump", "sync", "durable"])(
-  "a snapshot that fails at %s leaves a template that boots",
-  async (failing) => {
-    const made = await world();
-    const given = body({ steps: [] });
-    made.engine.fail((step) => {
-      if (step === failing) throw new Error("planned");
-    });
-    const { status, result, entries, buildId } = await built(made, given);
-    expect(status).toBe("ready");
-    expect(result?.snapshot).toBeUndefined();
-    expect(entries.map(({ message }) => message).join()).toContain("the start command is run in each sandbox");
-    made.engine.fail(() => undefined);
-    await made.builds.delete(buildId);
-    await expectNothingLeft(made);
-  },
-);
-
-test.each([...STEPS, "pull", "dump", "commit"])(
-  "a cancellation during %s wins and leaves nothing behind",
-  async (during) => {
-    const made = await world();
-    made.engine.builds.registry.set("a:latest", fakeImage("sha256:a"));
-    const buildId = randomUUID();
-    let deleting: Promise<void> | undefined;
-    made.engine.fail((step) => {
-      if (step === during) deleting ??= made.builds.delete(buildId);
-    });
-    made.builds.start(buildId, body({ from: { is: "image", image: "a" } }));
-    await expect.poll(() => deleting !== undefined, { interval: 5 }).toBe(true);
-    await deleting;
-    expect(() => made.builds.state(buildId, 0, 1)).toThrow(/does not know/);
-    made.engine.fail(() => undefined);
-    await expectNothingLeft(made);
-  },
-);
-
-test.each([...STEPS, "pull", "dump", "commit", "durable"])(
-  "an agent that vanishes at %s: the next one fails the build and tidies up",
-  async (during) => {
-    const before = await world();
-    before.engine.builds.registry.set("a:latest", fakeImage("sha256:a"));
-    const buildId = randomUUID();
-    const gone = new Promise<void>((resolve) => {
-      before.engine.fail((step) => {
-        if (step !== during) return undefined;
-        resolve();
-        return new Promise(() => undefined);
-      });
-    });
-    before.builds.start(buildId, body({ from: { is: "image", image: "a" } }));
-    await gone;
-    // It never comes back: nothing of it is stopped.
-    stops.pop();
-    const after = await world(before.engine);
-    await expect.poll(() => after.builds.state(buildId, 0, 1).status, { interval: 5 }).toBe("error");
-    expect(after.builds.state(buildId, 0, 1).reason?.message).toMatch(/interrupted/);
-    await expectNothingLeft(after);
-    expect((await built(after, body())).status).toBe("ready");
-  },
-);
-
 test("a build that takes too long fails with that reason, and so does one of an agent that stops", async () => {
   const made = await world();
   const slow = await built(made, body({ steps: [run("hang")], limitMs: 1_000 }));
-  expect(slow.reason).toEqual({ message: "the build took longer than its limit of 1 s", step: "1" });
+  expect(slow.reason).toEqual({ message: "the build took longer than it may: 1 s", step: "1" });
   const buildId = randomUUID();
   made.builds.start(buildId, body({ steps: [run("hang")] }));
   await expect.poll(() => made.engine.steps.filter((step) => step === "process").length, { interval: 5 }).toBe(2);

@@ -9,7 +9,7 @@ import type { NetworkLogEntry } from "../../../shared/agent-api/routes.ts";
 import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
 
-const program = new URL("../../support/fake-egress.ts", import.meta.url).pathname;
+const program = new URL("../../support/fakes/fake-egress.ts", import.meta.url).pathname;
 const log = createLog({ component: "test", level: "silent" });
 const undo: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -2,8 +2,8 @@
 
 import { randomUUID } from "node:crypto";
 import { afterEach, expect, test } from "vitest";
-import { agentParts, build, type Parts, resources, startBody } from "../../support/agent-parts.ts";
-import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
+import { agentParts, build, type Parts, resources, startBody } from "../../support/fakes/agent-parts.ts";
+import { type FakeEngine, fakeEngine } from "../../support/fakes/fake-engine.ts";
 
 const started: Parts[] = [];
 afterEach(async () => {

@@ -10,9 +10,9 @@ import { recover } from "../../../agent/recovery/apply.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { CLOSED } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { agentParts, build, resources, startBody } from "../../support/agent-parts.ts";
-import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { agentParts, build, resources, startBody } from "../../support/fakes/agent-parts.ts";
+import { type FakeEngine, fakeEngine } from "../../support/fakes/fake-engine.ts";
+import { testSeal } from "../../support/store/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 

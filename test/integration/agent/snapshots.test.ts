@@ -1,84 +1,13 @@
-/** Pause, resume and checkpoint, failing or cut off at every step: afterwards it is the old state or the new one. */
+/** Pause and checkpoint, failing or cut off at every step: afterwards it is the old state or the new one. */
 
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { recover } from "../../../agent/recovery/apply.ts";
-import { openStores } from "../../../agent/store/stores.ts";
-import type { StartBody } from "../../../shared/agent-api/routes.ts";
+import { describe, expect, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
-import { createLog } from "../../../shared/program/log.ts";
-import { agentParts, type Parts, type PartsOptions, startBody } from "../../support/agent-parts.ts";
-import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { agentParts, startBody } from "../../support/fakes/agent-parts.ts";
+import { again, machineForEach, type Running, snapshotRequest } from "./machine.ts";
 
-const log = createLog({ component: "test", level: "silent" });
-
-let directory: string;
-let engine: FakeEngine;
-let parts: Parts;
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), "svc-snapshots-"));
-  engine = fakeEngine();
-  parts = agentParts(engine, { databasePath: join(directory, "agent.db") });
-});
-afterEach(() => rm(directory, { recursive: true, force: true }));
-
-interface Running {
-  readonly executionId: string;
-  readonly body: StartBody;
-}
-
-async function running(more: Partial<StartBody> = {}): Promise<Running> {
-  const executionId = randomUUID();
-  const body = startBody(more);
-  await parts.sandboxes.start(executionId, body);
-  return { executionId, body };
-}
-
-const snapshotRequest = (snapshotId = randomUUID()) => ({ snapshotId, memory: true });
-const again = ({ body }: Running, snapshotId: string, memory = true): StartBody => ({
-  ...body,
-  origin: { is: "paused", snapshotId, memory },
-});
-
-/** The container is as a running one is: awake, on the network, with its watches. */
-function expectRunning(): void {
-  const [container] = engine.containers.values();
-  expect(container).toMatchObject({ running: true, frozen: false, watches: true });
-  expect([...engine.firewall.values()].filter(({ open }) => open)).toHaveLength(1);
-}
-
-function failAt(step: string): void {
-  engine.fail((name) => {
-    if (name === step) throw new Error("injected");
-  });
-}
-
-function vanishAt(step: string): Promise<void> {
-  return new Promise((resolve) => {
-    engine.fail((name) => {
-      if (name !== step) return undefined;
-      resolve();
-      return new Promise(() => undefined);
-    });
-  });
-}
-
-/** The next agent on the same machine. */
-async function takeOver(more: PartsOptions = {}, fault: (step: string) => unknown = () => undefined): Promise<void> {
-  engine.fail(fault);
-  const databasePath = join(directory, "agent.db");
-  const stores = openStores(databasePath, testSeal);
-  const found = await recover({ ...engine.deps(), stores, now: Date.now, log });
-  await found.cleared;
-  stores.close();
-  engine.fail(() => undefined);
-  parts = agentParts(engine, { ...more, databasePath, before: found });
-  await expect.poll(() => engine.slots.size).toBe(found.sandboxes.length + found.frozen.length);
-}
+const here = machineForEach();
+const { expectRunning, failAt, running, takeOver, vanishAt } = here;
 
 const PAUSE = ["suspend", "freeze", "draft", "dump", "sync"];
 
@@ -87,213 +16,81 @@ describe("a pause", () => {
     const sandbox = await running();
     const { snapshotId } = snapshotRequest();
     failAt(step);
-    await expect(parts.taker.pause(sandbox.executionId, { snapshotId, memory: true })).rejects.toThrow();
-    engine.fail(() => undefined);
-    expect(parts.sandboxes.route(sandbox.body.sandboxId)).toBeDefined();
+    await expect(here.parts.taker.pause(sandbox.executionId, { snapshotId, memory: true })).rejects.toThrow();
+    here.engine.fail(() => undefined);
+    expect(here.parts.sandboxes.route(sandbox.body.sandboxId)).toBeDefined();
     expectRunning();
-    expect(parts.stores.snapshots.all()).toEqual([]);
-    expect(await parts.taker.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({ snapshotId });
+    expect(here.parts.stores.snapshots.all()).toEqual([]);
+    expect(await here.parts.taker.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({
+      snapshotId,
+    });
   });
 
   test.each([...PAUSE, "close", "durable"])("in which the agent is killed at %s is undone or done", async (step) => {
     const sandbox = await running();
     const { snapshotId } = snapshotRequest();
     const vanished = vanishAt(step);
-    void parts.taker.pause(sandbox.executionId, { snapshotId, memory: true }).catch(() => undefined);
+    void here.parts.taker.pause(sandbox.executionId, { snapshotId, memory: true }).catch(() => undefined);
     await vanished;
     await takeOver();
-    const runs = parts.sandboxes.get(sandbox.executionId) !== undefined;
-    const stored = parts.snapshots.list().length === 1;
+    const runs = here.parts.sandboxes.get(sandbox.executionId) !== undefined;
+    const stored = here.parts.snapshots.list().length === 1;
     expect(runs).toBe(!stored);
     expect(stored).toBe(step === "durable");
     if (runs) await expect.poll(expectRunning).toBeUndefined();
     // The same request again has the same end in both cases.
-    expect(await parts.taker.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({ snapshotId });
-    const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
+    expect(await here.parts.taker.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({
+      snapshotId,
+    });
+    const resumed = await here.parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
     expect(resumed.restored).toBe("frozen");
     expectRunning();
   });
 
   test("over its project's quota is refused before anything of it is touched; without memory its disk is kept", async () => {
-    await parts.stop();
-    parts = agentParts(engine, { databasePath: join(directory, "agent.db"), projectSnapshotQuotaMb: 5 });
+    await here.parts.stop();
+    here.parts = agentParts(here.engine, { databasePath: here.databasePath, projectSnapshotQuotaMb: 5 });
     const { executionId, body } = await running({ projectId: "p1" });
-    const before = engine.steps.length;
+    const before = here.engine.steps.length;
     for (const kind of ["pause", "checkpoint"] as const) {
-      await expect(parts.taker[kind](executionId, snapshotRequest())).rejects.toMatchObject({
+      await expect(here.parts.taker[kind](executionId, snapshotRequest())).rejects.toMatchObject({
         code: "no_space",
         message: expect.stringMatching(/project's quota of 5 MiB .*SVC_PROJECT_SNAPSHOT_QUOTA_MB/) as unknown,
       });
     }
-    expect(engine.steps.slice(before)).toEqual([]);
+    expect(here.engine.steps.slice(before)).toEqual([]);
     expectRunning();
     const { snapshotId } = snapshotRequest();
-    await parts.taker.pause(executionId, { snapshotId, memory: false });
-    expect(parts.stores.snapshots.get(snapshotId)).toMatchObject({ state: "stored", projectId: "p1" });
-    expect(parts.sandboxes.route(body.sandboxId)).toBeUndefined();
+    await here.parts.taker.pause(executionId, { snapshotId, memory: false });
+    expect(here.parts.stores.snapshots.get(snapshotId)).toMatchObject({ state: "stored", projectId: "p1" });
+    expect(here.parts.sandboxes.route(body.sandboxId)).toBeUndefined();
   });
 
   test("is its project's also when another agent than the one that started it takes it", async () => {
     const { executionId } = await running({ projectId: "p1" });
     await takeOver();
-    const { snapshotId } = await parts.taker.pause(executionId, snapshotRequest());
-    expect(parts.stores.snapshots.get(snapshotId)?.projectId).toBe("p1");
+    const { snapshotId } = await here.parts.taker.pause(executionId, snapshotRequest());
+    expect(here.parts.stores.snapshots.get(snapshotId)?.projectId).toBe("p1");
   });
 
   test("that would not fit above the disk's reserve is refused before anything of it is touched", async () => {
-    await parts.stop();
+    await here.parts.stop();
     const storageRefusal = () => Promise.resolve(new AppError("no_space", "because of a test"));
-    parts = agentParts(engine, { databasePath: join(directory, "agent.db"), disk: { storageRefusal } });
+    here.parts = agentParts(here.engine, { databasePath: here.databasePath, disk: { storageRefusal } });
     const { executionId } = await running();
-    const before = engine.steps.length;
-    await expect(parts.taker.pause(executionId, snapshotRequest())).rejects.toThrow("because of a test");
-    expect(engine.steps.slice(before)).toEqual([]);
+    const before = here.engine.steps.length;
+    await expect(here.parts.taker.pause(executionId, snapshotRequest())).rejects.toThrow("because of a test");
+    expect(here.engine.steps.slice(before)).toEqual([]);
     expectRunning();
-    expect(parts.stores.snapshots.all()).toEqual([]);
+    expect(here.parts.stores.snapshots.all()).toEqual([]);
   });
 
   test("makes the sandbox unroutable and is not reported as an exit", async () => {
     const sandbox = await running();
-    await parts.taker.pause(sandbox.executionId, snapshotRequest());
-    expect(parts.sandboxes.route(sandbox.body.sandboxId)).toBeUndefined();
-    expect(parts.stores.executions.exits()).toEqual([]);
-    expect([...engine.firewall.values()].filter(({ open }) => open)).toEqual([]);
-  });
-});
-
-describe("a resume", () => {
-  const pausedCold = async () => {
-    const sandbox = await running();
-    const { snapshotId } = await parts.taker.pause(sandbox.executionId, snapshotRequest());
-    const [container] = engine.containers.values();
-    engine.die(container?.id ?? "");
-    await parts.stop();
-    await takeOver();
-    return { sandbox, snapshotId };
-  };
-  const STEPS = ["mark", "mark memory", "start", "inspect", "ready", "verify", "init", "open"];
-
-  test.each(STEPS)("from memory that fails at %s leaves it paused", async (step) => {
-    const { sandbox, snapshotId } = await pausedCold();
-    failAt(step);
-    await expect(parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).rejects.toThrow();
-    engine.fail(() => undefined);
-    expect(parts.stores.executions.all()).toEqual([]);
-    expect(parts.stores.snapshots.all()).toMatchObject([{ id: snapshotId, state: "stored" }]);
-    expect(engine.containers.size).toBe(1);
-    const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
-    expect(resumed.restored).toBe("memory");
-    expectRunning();
-  });
-
-  // Not at `verify`: that happens beside the others, and an agent cut off there is cut off at one of those.
-  const CUTS = STEPS.filter((step) => step !== "verify");
-
-  /** From here on the restored processes run: they are the sandbox's memory. */
-  const RESTORED = ["ready", "init", "open"];
-
-  const cutResume = async (step: string, sandbox: Running, snapshotId: string, memory = true) => {
-    const vanished = vanishAt(step);
-    void parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId, memory)).catch(() => undefined);
-    await vanished;
-  };
-  const onlyPid = () => [...engine.containers.values()].map(({ pid }) => pid)[0];
-  /** Unreachable, frozen where processes are left, and as reported to the orchestrator it is paused. */
-  const expectPaused = (snapshotId: string) => {
-    expect(parts.sandboxes.running()).toEqual([]);
-    expect(parts.snapshots.list()).toMatchObject([{ snapshotId, memory: true }]);
-    expect([...engine.firewall.values()].filter(({ open }) => open)).toEqual([]);
-    expect([...engine.containers.values()].filter((one) => one.running && !one.frozen)).toEqual([]);
-  };
-
-  test.each(CUTS)("from memory in which the agent is killed at %s leaves it paused", async (step) => {
-    const { sandbox, snapshotId } = await pausedCold();
-    await cutResume(step, sandbox, snapshotId);
-    const pid = onlyPid();
-    await takeOver();
-    expectPaused(snapshotId);
-    const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
-    expect(resumed.restored).toBe(RESTORED.includes(step) ? "frozen" : "memory");
-    if (RESTORED.includes(step)) expect(onlyPid()).toBe(pid);
-    expectRunning();
-    expect(engine.containers.size).toBe(1);
-  });
-
-  test.each(["init", "open"])("of a frozen one in which the agent is killed at %s loses nothing", async (step) => {
-    const sandbox = await running();
-    const { snapshotId } = await parts.taker.pause(sandbox.executionId, snapshotRequest());
-    const pid = onlyPid();
-    await cutResume(step, sandbox, snapshotId);
-    await takeOver();
-    expectPaused(snapshotId);
-    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("frozen");
-    expect(onlyPid()).toBe(pid);
-    expectRunning();
-  });
-
-  test("that was cut keeps its processes over any number of agents, also where frozen ones are evicted at once", async () => {
-    const { sandbox, snapshotId } = await pausedCold();
-    await cutResume("open", sandbox, snapshotId);
-    const pid = onlyPid();
-    await takeOver();
-    const other = await running();
-    await parts.taker.pause(other.executionId, snapshotRequest());
-    await parts.stop();
-    await takeOver({ frozenSeconds: 0 });
-    // The other one's was to be evicted in the same round.
-    await expect
-      .poll(() => [...engine.containers.values()].map((one) => one.running), { timeout: 20_000 })
-      .toEqual([true, false]);
-    await cutResume("init", sandbox, snapshotId);
-    await takeOver({ frozenSeconds: 0 });
-    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("frozen");
-    expect(onlyPid()).toBe(pid);
-  });
-
-  test("whose disk was booting when the agent was killed has the memory that was stored", async () => {
-    const { sandbox, snapshotId } = await pausedCold();
-    await cutResume("init", sandbox, snapshotId, false);
-    await takeOver();
-    expectPaused(snapshotId);
-    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("memory");
-  });
-
-  test("from memory that is found damaged after the agent was killed is ended", async () => {
-    const { sandbox, snapshotId } = await pausedCold();
-    await cutResume("init", sandbox, snapshotId);
-    await takeOver({}, (step) => {
-      if (step === "verify") throw new Error("injected");
-    });
-    expectPaused(snapshotId);
-    expect([...engine.containers.values()].map((one) => one.running)).toEqual([false]);
-  });
-
-  test("of a frozen container that does not answer restores the memory from the disk", async () => {
-    const sandbox = await running();
-    const { snapshotId } = await parts.taker.pause(sandbox.executionId, snapshotRequest());
-    let failed = false;
-    engine.fail((name) => {
-      if (name !== "init" || failed) return;
-      failed = true;
-      throw new Error("injected");
-    });
-    expect((await parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("memory");
-  });
-
-  test("cannot be had twice, and a later pause replaces the memory", async () => {
-    const sandbox = await running();
-    const { snapshotId } = await parts.taker.pause(sandbox.executionId, snapshotRequest());
-    const executionId = randomUUID();
-    await parts.sandboxes.start(executionId, again(sandbox, snapshotId));
-    await expect(parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).rejects.toMatchObject({
-      code: "conflict",
-    });
-    const next = await parts.taker.pause(executionId, snapshotRequest());
-    await parts.snapshots.settled();
-    expect(parts.snapshots.list().map((one) => one.snapshotId)).toEqual([next.snapshotId]);
-    await parts.snapshots.delete(next.snapshotId);
-    await parts.settled();
-    expect(engine.containers.size).toBe(0);
+    await here.parts.taker.pause(sandbox.executionId, snapshotRequest());
+    expect(here.parts.sandboxes.route(sandbox.body.sandboxId)).toBeUndefined();
+    expect(here.parts.stores.executions.exits()).toEqual([]);
+    expect([...here.engine.firewall.values()].filter(({ open }) => open)).toEqual([]);
   });
 });
 
@@ -303,9 +100,9 @@ describe("a checkpoint", () => {
     async (step) => {
       const sandbox = await running();
       failAt(step);
-      await expect(parts.taker.checkpoint(sandbox.executionId, snapshotRequest())).rejects.toThrow();
+      await expect(here.parts.taker.checkpoint(sandbox.executionId, snapshotRequest())).rejects.toThrow();
       expectRunning();
-      expect(parts.stores.snapshots.all()).toEqual([]);
+      expect(here.parts.stores.snapshots.all()).toEqual([]);
     },
   );
 
@@ -314,21 +111,23 @@ describe("a checkpoint", () => {
     async (step) => {
       const sandbox = await running();
       const vanished = vanishAt(step);
-      void parts.taker.checkpoint(sandbox.executionId, snapshotRequest()).catch(() => undefined);
+      void here.parts.taker.checkpoint(sandbox.executionId, snapshotRequest()).catch(() => undefined);
       await vanished;
       await takeOver();
-      expect(parts.sandboxes.get(sandbox.executionId)).toBeDefined();
+      expect(here.parts.sandboxes.get(sandbox.executionId)).toBeDefined();
       await expect.poll(expectRunning).toBeUndefined();
-      expect(parts.snapshots.list()).toHaveLength(step === "durable" ? 1 : 0);
+      expect(here.parts.snapshots.list()).toHaveLength(step === "durable" ? 1 : 0);
     },
   );
 
   test("another one at the same time is refused, the same one shared", async () => {
     const { executionId } = await running();
     const body = snapshotRequest();
-    const first = parts.taker.checkpoint(executionId, body);
-    const same = parts.taker.checkpoint(executionId, body);
-    await expect(parts.taker.checkpoint(executionId, snapshotRequest())).rejects.toMatchObject({ code: "conflict" });
+    const first = here.parts.taker.checkpoint(executionId, body);
+    const same = here.parts.taker.checkpoint(executionId, body);
+    await expect(here.parts.taker.checkpoint(executionId, snapshotRequest())).rejects.toMatchObject({
+      code: "conflict",
+    });
     expect(await same).toEqual(await first);
   });
 
@@ -336,122 +135,81 @@ describe("a checkpoint", () => {
     "a copy that fails at %s leaves nothing of it",
     async (step) => {
       const { executionId } = await running();
-      const { snapshotId } = await parts.taker.checkpoint(executionId, snapshotRequest());
+      const { snapshotId } = await here.parts.taker.checkpoint(executionId, snapshotRequest());
       failAt(step);
       const origin = { is: "snapshot" as const, snapshotId, memory: true };
-      await expect(parts.sandboxes.start(randomUUID(), startBody({ origin }))).rejects.toThrow();
-      engine.fail(() => undefined);
-      expect(engine.containers.size).toBe(1);
-      expect(parts.stores.executions.all()).toHaveLength(1);
-      const copy = await parts.sandboxes.start(randomUUID(), startBody({ origin }));
+      await expect(here.parts.sandboxes.start(randomUUID(), startBody({ origin }))).rejects.toThrow();
+      here.engine.fail(() => undefined);
+      expect(here.engine.containers.size).toBe(1);
+      expect(here.parts.stores.executions.all()).toHaveLength(1);
+      const copy = await here.parts.sandboxes.start(randomUUID(), startBody({ origin }));
       expect(copy.restored).toBe("memory");
-      const made = [...engine.containers.values()].at(-1);
+      const made = [...here.engine.containers.values()].at(-1);
       // It gets a control token of its own, which is also what its container has for a cold start.
       expect(made?.spec.env).toEqual([`SVC_ENVD_CONTROL=${made?.init?.controlToken}`]);
     },
   );
 });
 
-describe("restores that hang", () => {
-  const stored = async () => {
-    const { executionId } = await running();
-    const { snapshotId } = await parts.taker.checkpoint(executionId, snapshotRequest());
-    return { is: "snapshot" as const, snapshotId, memory: true };
-  };
-
-  test("leave a turn to another project's, however many there are", async () => {
-    await parts.stop();
-    parts = agentParts(engine, { limits: { startLimitMs: 120_000 }, restoreLimitMs: 120_000 });
-    const origin = await stored();
-    const hung = { count: 0 };
-    engine.fail((name) => {
-      if (name !== "start") return undefined;
-      hung.count += 1;
-      return new Promise(() => undefined);
-    });
-    const hostile = Array.from({ length: 10 }, () => randomUUID());
-    const copies = hostile.map((id) =>
-      parts.sandboxes.start(id, startBody({ origin, projectId: "hostile" })).catch(() => undefined),
-    );
-    await expect.poll(() => hung.count, { timeout: 20_000 }).toBeGreaterThanOrEqual(3);
-    engine.fail(() => undefined);
-    const other = await parts.sandboxes.start(randomUUID(), startBody({ origin, projectId: "other" }));
-    expect([other.restored, hung.count]).toEqual(["memory", 3]);
-    await Promise.all(hostile.map((id) => parts.sandboxes.stop(id)));
-    await Promise.all(copies);
-  });
-
-  test.each(["start", "ready"])("are given up at %s, with the reason, and leave nothing", async (step) => {
-    await parts.stop();
-    parts = agentParts(engine, { restoreLimitMs: 200 });
-    const origin = await stored();
-    const before = engine.containers.size;
-    engine.fail((name) => (name === step ? new Promise(() => undefined) : undefined));
-    await expect(parts.sandboxes.start(randomUUID(), startBody({ origin, projectId: "p" }))).rejects.toMatchObject({
-      code: "sandbox_create_failed",
-      message: "the sandbox's memory could not be restored: its envd did not answer in time",
-    });
-    engine.fail(() => undefined);
-    expect(engine.containers.size).toBe(before);
-  });
-});
-
 describe("a sandbox that storing its memory has ended", () => {
-  const idOf = () => [...engine.containers.keys()][0] ?? "";
+  const idOf = () => [...here.engine.containers.keys()][0] ?? "";
   const killedIn = (step: string) => {
     const id = idOf();
-    engine.fail((name) => {
+    here.engine.fail((name) => {
       if (name !== step) return;
-      engine.die(id, { code: 139 });
+      here.engine.die(id, { code: 139 });
       throw new Error("injected");
     });
     return id;
   };
   /** As a pause of its node's own, without memory, from which it starts again. */
   const expectDiskKept = async (sandbox: Running, id: string) => {
-    await expect.poll(() => parts.snapshots.list(), { timeout: 20_000 }).toHaveLength(1);
-    const [stored] = parts.snapshots.list();
+    await expect.poll(() => here.parts.snapshots.list(), { timeout: 20_000 }).toHaveLength(1);
+    const [stored] = here.parts.snapshots.list();
     const { executionId, body } = sandbox;
     expect(stored).toMatchObject({ kind: "pause", memory: false, executionId, sandboxId: body.sandboxId });
-    expect(parts.told.filter((one) => one.startsWith("exit"))).toEqual([]);
-    expect(parts.sandboxes.running()).toEqual([]);
-    const resumed = await parts.sandboxes.start(randomUUID(), again(sandbox, stored?.snapshotId ?? "", true));
-    expect([resumed.restored, engine.containers.has(id)]).toEqual(["disk", true]);
+    expect(here.parts.told.filter((one) => one.startsWith("exit"))).toEqual([]);
+    expect(here.parts.sandboxes.running()).toEqual([]);
+    const resumed = await here.parts.sandboxes.start(randomUUID(), again(sandbox, stored?.snapshotId ?? "", true));
+    expect([resumed.restored, here.engine.containers.has(id)]).toEqual(["disk", true]);
   };
 
   test("in a pause has its disk kept", async () => {
     const sandbox = await running();
     const id = killedIn("dump");
-    await expect(parts.taker.pause(sandbox.executionId, snapshotRequest())).rejects.toThrow();
-    engine.fail(() => undefined);
+    await expect(here.parts.taker.pause(sandbox.executionId, snapshotRequest())).rejects.toThrow();
+    here.engine.fail(() => undefined);
     await expectDiskKept(sandbox, id);
   });
 
-  test.each([0, 1])("in a checkpoint has its disk kept, when Docker tells of the end (%i: later)", async (later) => {
-    const sandbox = await running();
-    const id = idOf();
-    engine.fail((name) => {
-      if (name !== "dump") return;
-      if (later === 0) {
-        engine.die(id, { code: 139 });
-        parts.sandboxes.died(id, { reason: "exited", exitCode: 139 });
+  test.each([0, 1])(
+    "in a checkpoint has its disk kept, when the engine tells of the end (%i: later)",
+    async (later) => {
+      const sandbox = await running();
+      const id = idOf();
+      here.engine.fail((name) => {
+        if (name !== "dump") return;
+        if (later === 0) {
+          here.engine.die(id, { code: 139 });
+          here.parts.sandboxes.died(id, { reason: "exited", exitCode: 139 });
+        }
+        throw new Error("injected");
+      });
+      await expect(here.parts.taker.checkpoint(sandbox.executionId, snapshotRequest())).rejects.toThrow();
+      here.engine.fail(() => undefined);
+      if (later === 1) {
+        here.engine.die(id, { code: 139 });
+        here.parts.sandboxes.died(id, { reason: "exited", exitCode: 139 });
       }
-      throw new Error("injected");
-    });
-    await expect(parts.taker.checkpoint(sandbox.executionId, snapshotRequest())).rejects.toThrow();
-    engine.fail(() => undefined);
-    if (later === 1) {
-      engine.die(id, { code: 139 });
-      parts.sandboxes.died(id, { reason: "exited", exitCode: 139 });
-    }
-    await expectDiskKept(sandbox, id);
-  });
+      await expectDiskKept(sandbox, id);
+    },
+  );
 
   test("leaves no trace: after a successful checkpoint an end is an exit", async () => {
     const sandbox = await running();
-    const { snapshotId } = await parts.taker.checkpoint(sandbox.executionId, snapshotRequest());
-    parts.sandboxes.died(idOf(), { reason: "exited", exitCode: 1 });
-    await expect.poll(() => parts.told.includes("exit exited"), { timeout: 20_000 }).toBe(true);
-    expect(parts.snapshots.list().map((one) => one.snapshotId)).toEqual([snapshotId]);
+    const { snapshotId } = await here.parts.taker.checkpoint(sandbox.executionId, snapshotRequest());
+    here.parts.sandboxes.died(idOf(), { reason: "exited", exitCode: 1 });
+    await expect.poll(() => here.parts.told.includes("exit exited"), { timeout: 20_000 }).toBe(true);
+    expect(here.parts.snapshots.list().map((one) => one.snapshotId)).toEqual([snapshotId]);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { carelessServer, METHODS, withHidden } from "../../support/unread-bodies.ts";
+import { carelessServer, METHODS, withHidden } from "../../support/peers/unread-bodies.ts";
 import { openFrontDoor, RawClient, routing } from "./front-door.ts";
 
 const TRIES = 40;

@@ -1,12 +1,11 @@
-/** Who may call what, how often, and from which page: keys, admin, CORS, rate limits. */
+/** Who may call what, and how often: keys, operators, bodies without permission, rate limits. */
 
 import { connect as openSocket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { nodeApi } from "../../../shared/agent-api/routes.ts";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Route } from "../../../shared/http/contract.ts";
-import { VERSION } from "../../../shared/version.ts";
-import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/cluster.ts";
+import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import { good, pathOf } from "../../support/samples.ts";
 
 const METRICS_TOKEN = "test-metrics-token-1";
@@ -178,44 +177,6 @@ describe("operators", () => {
   });
 });
 
-describe("browsers", () => {
-  test.each(["/v2/sandboxes", "/no/such/route", "/sandboxes/x/timeout"])(
-    "preflight of %s needs no key",
-    async (path) => {
-      const answer = await cluster.ask("OPTIONS", path, {
-        key: null,
-        headers: {
-          origin: "https://a.test",
-          "access-control-request-method": "POST",
-          "access-control-request-headers": "x-api-key",
-        },
-      });
-      expect([answer.status, answer.text]).toEqual([204, ""]);
-      expect(answer.headers.get("access-control-allow-origin")).toBe("*");
-      expect(answer.headers.get("access-control-allow-methods")).toContain("PATCH");
-      expect(answer.headers.get("access-control-allow-headers")).toContain("X-API-Key");
-    },
-  );
-
-  test.each([
-    ["GET", "/v2/sandboxes", cluster_key],
-    ["GET", "/v2/sandboxes", () => null],
-    ["GET", "/no/such/route", cluster_key],
-    ["POST", "/v2/sandboxes", cluster_key],
-  ])("%s %s may be read by any page, errors too", async (method, path, key) => {
-    const answer = await cluster.ask(method, path, { key: key() });
-    expect(answer.headers.get("access-control-allow-origin")).toBe("*");
-    const exposed = answer.headers.get("access-control-expose-headers")?.toLowerCase() ?? "";
-    for (const name of ["x-next-token", "x-total-running", "x-total-count", "retry-after", "ratelimit-limit"]) {
-      expect(exposed).toContain(name);
-    }
-  });
-});
-
-function cluster_key(): string {
-  return cluster.key;
-}
-
 describe("a body without permission", () => {
   const withBody = guarded.filter(([, { method }]) => method !== "GET");
   const requests: [string, string][] = [
@@ -321,51 +282,5 @@ test("metrics are for operators and for the bearer of the metrics token, on loop
     for (const name of ["svc_build_info", "svc_sandboxes", "svc_node_up", "svc_http_request_duration_seconds"]) {
       expect(text).toContain(name);
     }
-  }
-});
-
-test("operations need no key: health, readiness, version, documents", async () => {
-  const ask = (path: string) => cluster.ask("GET", path, { key: null });
-  expect((await ask("/health")).status).toBe(204);
-  expect((await ask("/livez")).status).toBe(204);
-  expect((await ask("/readyz?verbose")).body).toMatchObject({ ready: true, checks: { nodes: "ok (1 ready)" } });
-  expect((await ask("/version")).body).toMatchObject({ envdVersion: "0.6.13" });
-  const { paths } = (await ask("/openapi.json")).body as { paths: object };
-  expect(Object.keys(paths)).toEqual(expect.arrayContaining([...new Set(routes.map(([, { path }]) => path))]));
-  const docs = await ask("/docs");
-  expect(docs.headers.get("content-security-policy")).toContain("default-src 'none'");
-  for (const [name, { summary }] of routes) {
-    expect(docs.text).toContain(`id="${name}"`);
-    expect(docs.text).toContain(summary.split("'", 1)[0] ?? "");
-  }
-});
-
-test("the bare address says what it is and leads to the reference: a page for browsers, JSON for others", async () => {
-  const json = await cluster.ask("GET", "/", { key: null });
-  expect([json.status, json.body]).toMatchObject([200, { docs: "/docs", openapi: "/openapi.json" }]);
-  const page = await cluster.ask("GET", "/", { key: null, headers: { accept: "text/html,*/*" } });
-  expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
-  expect(page.text).toMatch(/^<!doctype html>.*href="docs"/s);
-  for (const { text } of [json, page]) expect(text).not.toContain(VERSION);
-});
-
-test("exactly the routes that are marked as not implemented answer 501", async () => {
-  const { paths } = (await cluster.ask("GET", "/openapi.json")).body as {
-    paths: Record<string, Record<string, { operationId: string; "x-not-implemented"?: true; responses: object }>>;
-  };
-  const marked = Object.values(paths)
-    .flatMap((methods) => Object.values(methods))
-    .filter((operation) => operation["x-not-implemented"] === true);
-  expect(marked.map(({ operationId }) => operationId)).toEqual(
-    expect.arrayContaining(["listVolumes", "listSecrets", "listWebhooks"]),
-  );
-  for (const { responses } of marked) expect(responses).toHaveProperty("501");
-  const { text } = await cluster.ask("GET", "/docs");
-  expect(text.split("not implemented: answers 501")).toHaveLength(marked.length + 1);
-  for (const [path, methods] of Object.entries(paths)) {
-    // A path without parameters needs nothing but a key to be asked.
-    if (methods["get"] === undefined || path.includes("{")) continue;
-    const { status } = await cluster.ask("GET", path);
-    expect([path, status === 501]).toEqual([path, methods["get"]["x-not-implemented"] === true]);
   }
 });

@@ -7,7 +7,7 @@ import { WebSocket, WebSocketServer } from "ws";
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { fileSignature } from "../../../shared/ids.ts";
-import { type Cluster, startCluster } from "../../support/cluster.ts";
+import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 
 /** Of every sandbox; a loopback address that nothing else listens on. */
 const ADDRESS = "127.0.49.83";

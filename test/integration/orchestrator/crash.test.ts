@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
-import { type Cluster, startCluster } from "../../support/cluster.ts";
+import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 
 let cluster: Cluster;
 beforeEach(async () => {

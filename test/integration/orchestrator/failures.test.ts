@@ -2,8 +2,8 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
-import { type Answer, type Cluster, startCluster } from "../../support/cluster.ts";
-import type { FakeAgent } from "../../support/fake-agent.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import type { FakeAgent } from "../../support/fakes/fake-agent-shapes.ts";
 
 let cluster: Cluster;
 const never = () => new Promise<void>(() => undefined);

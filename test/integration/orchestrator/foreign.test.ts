@@ -6,10 +6,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Route } from "../../../shared/http/contract.ts";
-import { buildingOn } from "../../support/building.ts";
-import { type Answer, type Cluster, startCluster } from "../../support/cluster.ts";
+import { buildingOn } from "../../support/fakes/building.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { until } from "../../support/runner/until.ts";
 import { good } from "../../support/samples.ts";
-import { until } from "../../support/until.ts";
 
 type Names = Readonly<Record<string, string>>;
 

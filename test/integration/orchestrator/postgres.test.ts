@@ -3,9 +3,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type OpenedDatabase, openDatabase } from "../../../orchestrator/store/database.ts";
 import { createStore } from "../../../orchestrator/store/store.ts";
-import { newDatabase, type TestDatabase } from "../../support/databases.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgres/cluster.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { newDatabase, type TestDatabase } from "../../support/store/databases.ts";
+import { testSeal } from "../../support/store/test-seal.ts";
 
 let server: PostgresServer;
 let database: TestDatabase;

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
 import { CLOSED, OPEN } from "../../../shared/policy/egress-policy.ts";
-import { type Answer, type Cluster, startCluster } from "../../support/cluster.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {

@@ -6,9 +6,9 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { buildingOn } from "../../support/building.ts";
-import { type Answer, type Cluster, startCluster } from "../../support/cluster.ts";
-import { filesWith } from "../../support/files-with.ts";
+import { buildingOn } from "../../support/fakes/building.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { filesWith } from "../../support/store/files-with.ts";
 
 const ALL = "0.0.0.0/0";
 

@@ -9,10 +9,10 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
-import { buildingOn, messageOf, type Requested } from "../../support/building.ts";
-import { ADMIN_TOKEN, type Cluster, NODE_KEY, startCluster } from "../../support/cluster.ts";
-import type { FakeBuild } from "../../support/fake-agent-builds.ts";
-import { tarOf } from "../../support/tar.ts";
+import { buildingOn, messageOf, type Requested } from "../../support/fakes/building.ts";
+import { ADMIN_TOKEN, type Cluster, NODE_KEY, startCluster } from "../../support/fakes/cluster.ts";
+import type { FakeBuild } from "../../support/fakes/fake-agent-builds.ts";
+import { tarOf } from "../../support/images/tar.ts";
 
 let cluster: Cluster;
 let app: Requested;

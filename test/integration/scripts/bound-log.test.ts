@@ -5,7 +5,7 @@ import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/prom
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { run } from "../../support/programs.ts";
+import { run } from "../../support/platform/programs.ts";
 
 const scripts = new URL("../../../scripts/", import.meta.url).pathname;
 const SOON = { timeout: 20_000 };

@@ -5,7 +5,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
-import { until } from "../until.ts";
+import { until } from "../runner/until.ts";
 
 const run = promisify(execFile);
 const INSTALLED = "/opt/svc/bin/criu";

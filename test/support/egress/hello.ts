@@ -18,6 +18,10 @@ export function clientHello(servername?: string): Promise<Buffer> {
   });
 }
 
+export async function helloText(servername?: string): Promise<string> {
+  return (await clientHello(servername)).toString("latin1");
+}
+
 /** The same message in records of `size` bytes. */
 export function inRecords(hello: Buffer, size: number): Buffer {
   const message = hello.subarray(5);

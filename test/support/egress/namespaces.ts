@@ -9,7 +9,7 @@ import type { Check, Forget, FromEgress, SandboxEgress, SetPolicy, ToEgress } fr
 import { egressCommand } from "../../../agent/egress-supervisor/program.ts";
 import { runCommand } from "../../../agent/host/command.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
-import { until } from "../until.ts";
+import { until } from "../runner/until.ts";
 import type { Attempt, Outcome } from "./client.ts";
 import type { Seen } from "./internet.ts";
 
@@ -49,6 +49,11 @@ export interface Bench {
   ask(message: Omit<SetPolicy, "id"> | Omit<Forget, "id"> | Omit<Check, "id">): Promise<FromEgress>;
   policy(policy: EgressPolicy): Promise<void>;
   say(message: ToEgress): void;
+  /** Gives the egress process what it begins with, and waits until it is ready. Default: one sandbox, with that policy. */
+  begin(policy: EgressPolicy, options?: Partial<BenchOptions>, sandboxes?: readonly SandboxEgress[]): Promise<void>;
+  /** Of what the internet has seen: connections, and requests. */
+  arrivals(): Extract<Seen, { is: "tcp" }>[];
+  requests(): Extract<Seen, { is: "request" }>[];
   disconnect(): void;
   stop(): Promise<void>;
 }
@@ -120,6 +125,12 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
       const answer = await bench.ask({ is: "set", sandbox: sandbox(policy) });
       if (answer.is !== "done") throw new Error(JSON.stringify(answer));
     },
+    async begin(policy, options = {}, sandboxes = [sandbox(policy)]) {
+      say({ ...beginWith(options), sandboxes });
+      await until(() => messages.some(({ is }) => is === "ready"), { what: "ready", timeoutMs: 10_000 });
+    },
+    arrivals: () => seen.filter((one) => one.is === "tcp"),
+    requests: () => seen.filter((one) => one.is === "request"),
     disconnect: () => egress.disconnect(),
     async stop() {
       for (const child of [client, direct, internet, egress]) {
@@ -139,7 +150,7 @@ function sandbox(policy: EgressPolicy): SandboxEgress {
   return { address: BOX, executionId: "exec_1", sandboxId: "sbx_1", policy };
 }
 
-export function beginWith(policy: EgressPolicy, options: Partial<BenchOptions> = {}): ToEgress {
+function beginWith(options: Partial<BenchOptions>): Omit<Extract<ToEgress, { is: "begin" }>, "sandboxes"> {
   return {
     is: "begin",
     gateway: GATEWAY,
@@ -148,7 +159,6 @@ export function beginWith(policy: EgressPolicy, options: Partial<BenchOptions> =
     extraCertificates: "",
     connectionsPerSandbox: options.connectionsPerSandbox ?? 1_000,
     proxyAllowedRanges: options.proxyAllowedRanges ?? [],
-    sandboxes: [sandbox(policy)],
   };
 }
 

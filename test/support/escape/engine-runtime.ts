@@ -3,8 +3,8 @@
 import { execFile } from "node:child_process";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import { checkout } from "../platform.ts";
-import { until } from "../until.ts";
+import { checkout } from "../platform/platform.ts";
+import { until } from "../runner/until.ts";
 
 const run = promisify(execFile);
 /** What a run that was cut off has left goes with the next. */

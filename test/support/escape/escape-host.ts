@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
-import { until } from "../until.ts";
+import { until } from "../runner/until.ts";
 
 const run = promisify(execFile);
 const HERE = import.meta.dirname;

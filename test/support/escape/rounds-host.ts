@@ -4,9 +4,9 @@ import { execFile } from "node:child_process";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
 import type { Started } from "../../../shared/agent-api/routes.ts";
-import { command } from "../envd-commands.ts";
-import { NODE_ID, RESOURCES, type RealAgent, realAgent } from "../real-agent.ts";
-import { until } from "../until.ts";
+import { NODE_ID, RESOURCES, type RealAgent, realAgent } from "../agent/real-agent.ts";
+import { until } from "../runner/until.ts";
+import { command } from "../sandbox/envd-commands.ts";
 import { addRuntime } from "./engine-runtime.ts";
 import { type Disk, type EscapeHost, escapeHost, type Layers } from "./escape-host.ts";
 

@@ -3,9 +3,9 @@
 import { randomUUID } from "node:crypto";
 import type { BuildBody } from "../../../shared/agent-api/build-shapes.ts";
 import type { Started } from "../../../shared/agent-api/routes.ts";
-import { background, command } from "../envd-commands.ts";
-import { containers, RESOURCES } from "../real-agent.ts";
-import { until } from "../until.ts";
+import { containers, RESOURCES } from "../agent/real-agent.ts";
+import { until } from "../runner/until.ts";
+import { background, command } from "../sandbox/envd-commands.ts";
 import { hostileScript, hostileSteps, READY } from "./hostile-words.ts";
 import { hostileBuild, type RoundsHost } from "./rounds-host.ts";
 

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { chmod, mkdir, readFile, rename } from "node:fs/promises";
-import { run } from "../programs.ts";
+import { run } from "../platform/programs.ts";
 
 export function authorityFile(directory: string): string {
   return `${directory}/ca.pem`;

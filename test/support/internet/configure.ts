@@ -10,8 +10,8 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { checkout } from "../platform.ts";
-import { run } from "../programs.ts";
+import { checkout } from "../platform/platform.ts";
+import { run } from "../platform/programs.ts";
 import { authorityFile, makeAuthority } from "./certificates.ts";
 import { ADDRESS, internetPlan } from "./plan.ts";
 

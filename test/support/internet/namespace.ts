@@ -3,7 +3,7 @@
  * host that also sees to it that nothing of a sandbox leaves the machine by any other way.
  */
 
-import { run } from "../programs.ts";
+import { run } from "../platform/programs.ts";
 import { ADDRESS, FORBIDDEN, HOST_END, INTERNET_END, type InternetPlan, RANGES } from "./plan.ts";
 
 /** Leftovers of a run that was killed are removed first. */

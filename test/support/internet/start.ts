@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { checkout } from "../platform.ts";
+import { checkout } from "../platform/platform.ts";
 import { LOCK } from "./plan.ts";
 
 /** Another run on this machine may have one: they take turns. */

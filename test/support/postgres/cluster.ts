@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Client } from "pg";
-import { until } from "../until.ts";
+import { until } from "../runner/until.ts";
 
 const run = promisify(execFile);
 /** Debian's programs, and those that scripts/host/test/postgres has unpacked. */

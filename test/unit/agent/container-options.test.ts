@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { containerOptions } from "../../../agent/containers/options.ts";
-import { build, resources } from "../../support/agent-parts.ts";
+import { build, resources } from "../../support/fakes/agent-parts.ts";
 
 const spec = {
   name: "svc-x",

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { createSweep } from "../../../agent/recovery/janitor.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { agentParts, startBody } from "../../support/agent-parts.ts";
-import { fakeEngine } from "../../support/fake-engine.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { agentParts, startBody } from "../../support/fakes/agent-parts.ts";
+import { fakeEngine } from "../../support/fakes/fake-engine.ts";
+import { testSeal } from "../../support/store/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 

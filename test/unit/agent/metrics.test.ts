@@ -6,8 +6,8 @@ import { createMetrics, type Metrics } from "../../../agent/sandboxes/usage.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { build, resources } from "../../support/agent-parts.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { build, resources } from "../../support/fakes/agent-parts.ts";
+import { testSeal } from "../../support/store/test-seal.ts";
 
 const running: Metrics[] = [];
 afterEach(async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { planRecovery, type Remains } from "../../../agent/recovery/plan.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
-import { build, resources } from "../../support/agent-parts.ts";
+import { build, resources } from "../../support/fakes/agent-parts.ts";
 
 const container = (id: string, slot: number, runtime = "r2") => ({
   id,

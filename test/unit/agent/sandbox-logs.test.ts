@@ -5,8 +5,8 @@ import type { Sandbox } from "../../../agent/sandboxes/sandbox.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { build, resources } from "../../support/agent-parts.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { build, resources } from "../../support/fakes/agent-parts.ts";
+import { testSeal } from "../../support/store/test-seal.ts";
 
 const NOW = Date.parse("2026-01-01T12:00:00Z");
 const running: SandboxLogs[] = [];

@@ -1,21 +1,14 @@
+/**
+ * Sandboxes of an agent on a machine in memory: started, stopped, given another policy, ended by themselves, at every
+ * step.
+ */
+
 import { randomUUID } from "node:crypto";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { CLOSED, OPEN } from "../../../shared/policy/egress-policy.ts";
-import { agentParts, build, type Parts, type PartsOptions, resources, startBody } from "../../support/agent-parts.ts";
-import { type FakeEngine, fakeEngine } from "../../support/fake-engine.ts";
-
-const started: Parts[] = [];
-
-function setup(options: PartsOptions = {}): { engine: FakeEngine; parts: Parts } {
-  const engine = fakeEngine();
-  const parts = agentParts(engine, options);
-  started.push(parts);
-  return { engine, parts };
-}
-
-afterEach(async () => {
-  for (const parts of started.splice(0)) await parts.stop();
-});
+import { liveParts, type Parts, startBody } from "../../support/fakes/agent-parts.ts";
+import type { FakeEngine } from "../../support/fakes/fake-engine.ts";
+import { gateway } from "../../support/runner/promises.ts";
 
 function nothingLeft(engine: FakeEngine, { stores }: Parts): void {
   expect({
@@ -31,7 +24,7 @@ function nothingLeft(engine: FakeEngine, { stores }: Parts): void {
 const COLD_STEPS = ["link", "pin", "create", "mark", "start", "inspect", "ready", "init", "open"];
 
 test.each(COLD_STEPS)("a cold start that fails at %s leaves nothing behind", async (failing) => {
-  const { engine, parts } = setup();
+  const { engine, parts } = liveParts();
   engine.fail((step) => {
     if (step === failing) throw new Error(`planned failure of ${step}`);
   });
@@ -44,7 +37,7 @@ test.each(COLD_STEPS)("a cold start that fails at %s leaves nothing behind", asy
 });
 
 test.each(COLD_STEPS)("a stop while the start is at %s wins and leaves nothing behind", async (during) => {
-  const { engine, parts } = setup();
+  const { engine, parts } = liveParts();
   const id = randomUUID();
   const body = startBody();
   let stopping: Promise<void> | undefined;
@@ -61,7 +54,7 @@ test.each(COLD_STEPS)("a stop while the start is at %s wins and leaves nothing b
 });
 
 test("the address is pinned before the container starts and opened only for its owner", async () => {
-  const { engine, parts } = setup();
+  const { engine, parts } = liveParts();
   await parts.sandboxes.start(randomUUID(), startBody());
   const order = engine.steps.filter((step) => ["pin", "start", "init", "open"].includes(step));
   expect(order.indexOf("pin")).toBeLessThan(order.indexOf("start"));
@@ -70,7 +63,7 @@ test("the address is pinned before the container starts and opened only for its 
 });
 
 test("the policy is with the kernel and the egress process before the network opens", async () => {
-  const { engine, parts } = setup();
+  const { engine, parts } = liveParts();
   const egress = { ...CLOSED, allowDomains: ["example.com"] };
   const body = startBody({ egress });
   const executionId = randomUUID();
@@ -85,7 +78,7 @@ test("the policy is with the kernel and the egress process before the network op
 describe("another policy", () => {
   const to = { ...CLOSED, allowRanges: ["203.0.113.0/24"] };
   const started = async () => {
-    const { engine, parts } = setup();
+    const { engine, parts } = liveParts();
     const executionId = randomUUID();
     await parts.sandboxes.start(executionId, startBody());
     const replace = () =>
@@ -194,7 +187,7 @@ describe("another policy", () => {
 });
 
 test("the same execution started twice is one container and one answer", async () => {
-  const { engine, parts } = setup();
+  const { engine, parts } = liveParts();
   const id = randomUUID();
   const body = startBody();
   const [first, second] = await Promise.all([parts.sandboxes.start(id, body), parts.sandboxes.start(id, body)]);
@@ -205,7 +198,7 @@ test("the same execution started twice is one container and one answer", async (
 });
 
 test("an execution id cannot be used for another sandbox, nor a sandbox run twice", async () => {
-  const { parts } = setup();
+  const { parts } = liveParts();
   const id = randomUUID();
   const body = startBody();
   await parts.sandboxes.start(id, body);
@@ -214,7 +207,7 @@ test("an execution id cannot be used for another sandbox, nor a sandbox run twic
 });
 
 test("a stopped execution is unroutable at once, its streams end before its processes, and it never comes back", async () => {
-  const { engine, parts } = setup();
+  const { engine, parts } = liveParts();
   const id = randomUUID();
   const body = startBody();
   await parts.sandboxes.start(id, body);
@@ -230,14 +223,14 @@ test("a stopped execution is unroutable at once, its streams end before its proc
 });
 
 test("a stop of an unknown execution succeeds, and a later start of it is refused", async () => {
-  const { parts } = setup();
+  const { parts } = liveParts();
   const id = randomUUID();
   await parts.sandboxes.stop(id);
   await expect(parts.sandboxes.start(id, startBody())).rejects.toMatchObject({ code: "conflict" });
 });
 
 test("two stops share one kill", async () => {
-  const { engine, parts } = setup();
+  const { engine, parts } = liveParts();
   const id = randomUUID();
   await parts.sandboxes.start(id, startBody());
   await Promise.all([parts.sandboxes.stop(id), parts.sandboxes.stop(id)]);
@@ -245,7 +238,7 @@ test("two stops share one kill", async () => {
 });
 
 test("a container that the signal does not kill is killed through Docker", async () => {
-  const { engine, parts } = setup();
+  const { engine, parts } = liveParts();
   const id = randomUUID();
   await parts.sandboxes.start(id, startBody());
   engine.fail((step) => {
@@ -257,7 +250,7 @@ test("a container that the signal does not kill is killed through Docker", async
 });
 
 test("a removal that fails is kept for later and does not hold up the stop", async () => {
-  const { engine, parts } = setup();
+  const { engine, parts } = liveParts();
   const id = randomUUID();
   await parts.sandboxes.start(id, startBody());
   engine.fail((step) => {
@@ -270,7 +263,7 @@ test("a removal that fails is kept for later and does not hold up the stop", asy
 });
 
 test("a sandbox whose process exits is recorded with its reason and removed", async () => {
-  const { engine, parts } = setup();
+  const { engine, parts } = liveParts();
   const id = randomUUID();
   const body = startBody();
   await parts.sandboxes.start(id, body);
@@ -286,13 +279,13 @@ test("a sandbox whose process exits is recorded with its reason and removed", as
 });
 
 test("the node refuses more than it may run", async () => {
-  const { parts } = setup({ maxSandboxes: 1 });
+  const { parts } = liveParts({ maxSandboxes: 1 });
   await parts.sandboxes.start(randomUUID(), startBody());
   await expect(parts.sandboxes.start(randomUUID(), startBody())).rejects.toMatchObject({ code: "node_busy" });
 });
 
 test("a start that waits too long for its turn is refused as busy", async () => {
-  const { engine, parts } = setup({ coldAtOnce: 1, queueMs: 30 });
+  const { engine, parts } = liveParts({ coldAtOnce: 1, queueMs: 30 });
   const gate = gateway();
   engine.fail((step) => (step === "create" ? gate.promise : undefined));
   const first = parts.sandboxes.start(randomUUID(), startBody());
@@ -300,94 +293,3 @@ test("a start that waits too long for its turn is refused as busy", async () => 
   gate.resolve();
   await first;
 });
-
-const target = (size: number) => [{ build, resources, size }];
-
-test("the pool keeps frozen, closed containers, and a claim thaws one and sets its identity", async () => {
-  const { engine, parts } = setup({ targets: target(2) });
-  await expect.poll(() => parts.pool.load()).toEqual([{ buildId: "b1", wanted: 2, ready: 2 }]);
-  expect([...engine.containers.values()].map(({ frozen }) => frozen)).toEqual([true, true]);
-  expect([...engine.firewall.values()].map(({ open }) => open)).toEqual([false, false]);
-  const body = startBody({ envs: { A: "1" } });
-  const answer = await parts.sandboxes.start(randomUUID(), body);
-  expect(answer.warm).toBe(true);
-  const mine = [...engine.containers.values()].find(({ init }) => init !== undefined);
-  expect(mine).toMatchObject({ frozen: false, init: { sandboxId: body.sandboxId, envVars: { A: "1" } } });
-});
-
-test("two claims at once never get the same container", async () => {
-  const { parts } = setup({ targets: target(3) });
-  await expect.poll(() => parts.pool.load()[0]?.ready).toBe(3);
-  const answers = await Promise.all(Array.from({ length: 6 }, () => parts.sandboxes.start(randomUUID(), startBody())));
-  expect(new Set(answers.map(({ address }) => address)).size).toBe(6);
-});
-
-test("a pooled container that does not thaw is removed, and the start still succeeds", async () => {
-  const { engine, parts } = setup({ targets: target(1) });
-  await expect.poll(() => parts.pool.load()[0]?.ready).toBe(1);
-  const [pooled] = engine.containers.keys();
-  let refused = false;
-  engine.fail((step) => {
-    if (step !== "init" || refused) return;
-    refused = true;
-    throw new Error("it hangs");
-  });
-  const id = randomUUID();
-  await parts.sandboxes.start(id, startBody());
-  expect(parts.sandboxes.get(id)?.container.id).not.toBe(pooled);
-  await parts.settled();
-  expect(engine.containers.has(pooled ?? "")).toBe(false);
-});
-
-test("a sandbox's container never goes back to the pool", async () => {
-  const { engine, parts } = setup({ targets: target(1) });
-  await expect.poll(() => parts.pool.load()[0]?.ready).toBe(1);
-  const id = randomUUID();
-  await parts.sandboxes.start(id, startBody());
-  const used = parts.sandboxes.get(id)?.container.id ?? "";
-  await parts.sandboxes.stop(id);
-  await expect.poll(() => parts.pool.load()[0]?.ready).toBe(1);
-  await parts.settled();
-  expect(parts.pool.ids()).not.toContain(used);
-  await expect.poll(() => engine.containers.has(used)).toBe(false);
-});
-
-test("a start in the cold line takes a pooled container that becomes ready first", async () => {
-  const { engine, parts } = setup({ coldAtOnce: 1 });
-  const gate = gateway();
-  let creates = 0;
-  engine.fail((step) => (step === "create" && ++creates === 1 ? gate.promise : undefined));
-  const first = parts.sandboxes.start(randomUUID(), startBody());
-  await expect.poll(() => creates).toBe(1);
-  const second = parts.sandboxes.start(randomUUID(), startBody());
-  parts.pool.setTargets(target(1));
-  expect((await second).warm).toBe(true);
-  gate.resolve();
-  expect((await first).warm).toBe(false);
-});
-
-test("a build that cannot be started does not keep the pool from having the others", async () => {
-  const { engine, parts } = setup();
-  engine.fail((step) => {
-    const made = [...engine.containers.values()].at(-1);
-    if (step === "start" && made?.spec.build.image === "missing") throw new Error("planned failure");
-  });
-  const missing = { ...build, buildId: "b2", image: "missing" };
-  parts.pool.setTargets([{ build: missing, resources, size: 3 }, ...target(3)]);
-  await expect.poll(() => parts.pool.load().map(({ ready }) => ready)).toEqual([0, 3]);
-});
-
-test("the pool shrinks when less is wanted", async () => {
-  const { engine, parts } = setup({ targets: target(3) });
-  await expect.poll(() => parts.pool.load()[0]?.ready).toBe(3);
-  parts.pool.setTargets(target(1));
-  await expect.poll(() => engine.containers.size).toBe(1);
-});
-
-function gateway(): { promise: Promise<void>; resolve: () => void } {
-  let resolve: () => void = () => undefined;
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve };
-}

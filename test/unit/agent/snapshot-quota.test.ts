@@ -8,7 +8,7 @@ import { quotaRefusal, storedBy } from "../../../agent/snapshots/store/quota.ts"
 import { type AdmissionDeps, createAdmission } from "../../../agent/snapshots/take/admission.ts";
 import type { Snapshot } from "../../../agent/store/snapshots.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { roomyDisk } from "../../support/fake-machine.ts";
+import { roomyDisk } from "../../support/fakes/fake-machine.ts";
 
 const MIB = 1024 ** 2;
 const disk = (totalMb: number, device = 1, freeMb = totalMb) => ({

@@ -5,7 +5,7 @@ import { planEviction } from "../../../agent/snapshots/frozen/frozen-plan.ts";
 import { planGarbage } from "../../../agent/snapshots/store/garbage-plan.ts";
 import { checkOrigins, checkSizes, type Manifest, parseManifest } from "../../../agent/snapshots/store/manifest.ts";
 import { explainDump } from "../../../agent/snapshots/take/dump-log.ts";
-import { build, resources } from "../../support/agent-parts.ts";
+import { build, resources } from "../../support/fakes/agent-parts.ts";
 
 const origins = { kernel: "6", architecture: "x86_64", cpuFlags: "sse2 avx", criu: "4.2", runc: "1.1", envd: "0.6" };
 const manifest: Manifest = {

@@ -4,8 +4,8 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { createStore } from "../../../orchestrator/store/store.ts";
 import { type BuildStatus, mayBecome } from "../../../shared/states/build-status.ts";
-import { openTestDatabase, tries } from "../../support/databases.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { openTestDatabase, tries } from "../../support/store/databases.ts";
+import { testSeal } from "../../support/store/test-seal.ts";
 
 const TAGS = ["default", "v1"];
 

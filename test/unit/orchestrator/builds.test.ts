@@ -8,7 +8,7 @@ import { archiveKind } from "../../../orchestrator/builds/uploads/archive-head.t
 import { checkUploadUrl, uploadUrl } from "../../../orchestrator/builds/uploads/url.ts";
 import { readTemplateRequest, type TemplateAsk } from "../../../orchestrator/templates/request.ts";
 import { type BuildStatus, isFinished, mayBecome, statusesBefore } from "../../../shared/states/build-status.ts";
-import { tarOf } from "../../support/tar.ts";
+import { tarOf } from "../../support/images/tar.ts";
 
 const project = {
   slug: "team",

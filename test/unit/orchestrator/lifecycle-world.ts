@@ -23,8 +23,8 @@ import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts
 import { createLog } from "../../../shared/program/log.ts";
 
 import { createSeal } from "../../../shared/program/seal.ts";
-import { openTestDatabase } from "../../support/databases.ts";
-import { newSandbox } from "../../support/sandbox-records.ts";
+import { openTestDatabase } from "../../support/store/databases.ts";
+import { newSandbox } from "../../support/store/sandbox-records.ts";
 import { type Fault, ID, lifecycleNode } from "./lifecycle-node.ts";
 import { guarded } from "./mortal.ts";
 

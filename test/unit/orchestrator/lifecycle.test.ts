@@ -9,7 +9,7 @@ import { describe, expect, test } from "vitest";
 import { toPolicy } from "../../../orchestrator/network/policy.ts";
 import { openPassword } from "../../../orchestrator/network/secret.ts";
 import { AppError } from "../../../shared/http/errors.ts";
-import { tries } from "../../support/databases.ts";
+import { tries } from "../../support/store/databases.ts";
 import { ID } from "./lifecycle-node.ts";
 import { type LifecycleWorld, lifecycleWorld, type Operation, sealing } from "./lifecycle-world.ts";
 

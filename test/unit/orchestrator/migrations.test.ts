@@ -6,9 +6,9 @@ import { migrations } from "../../../orchestrator/store/migrations/migrations.ts
 import { toRow } from "../../../orchestrator/store/sandboxes/record.ts";
 import { createStore } from "../../../orchestrator/store/store.ts";
 
-import { emptyTestDatabase } from "../../support/databases.ts";
-import { newSandbox } from "../../support/sandbox-records.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { emptyTestDatabase } from "../../support/store/databases.ts";
+import { newSandbox } from "../../support/store/sandbox-records.ts";
+import { testSeal } from "../../support/store/test-seal.ts";
 
 test("a sandbox from before network policies could change keeps its options", async () => {
   const { db, drop } = await emptyTestDatabase();

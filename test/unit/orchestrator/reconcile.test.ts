@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { noSuspicions, reconcile, type Suspicions } from "../../../orchestrator/nodes/reconcile.ts";
 import type { SandboxRecord } from "../../../orchestrator/store/sandboxes/record.ts";
 import type { LiveExecution, StoredSnapshot } from "../../../shared/agent-api/routes.ts";
-import { sandboxRecord } from "../../support/sandbox-records.ts";
+import { sandboxRecord } from "../../support/store/sandbox-records.ts";
 
 const grace = { orphanMs: 60_000, missingMs: 10_000 };
 

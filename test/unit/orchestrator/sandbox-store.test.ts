@@ -3,9 +3,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createStore } from "../../../orchestrator/store/store.ts";
 import { newExecutionId, newSandboxId, newUuid } from "../../../shared/ids.ts";
-import { openTestDatabase } from "../../support/databases.ts";
-import { newSandbox } from "../../support/sandbox-records.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { openTestDatabase } from "../../support/store/databases.ts";
+import { newSandbox } from "../../support/store/sandbox-records.ts";
+import { testSeal } from "../../support/store/test-seal.ts";
 
 async function openPaused(count: number) {
   const opened = await openTestDatabase(testSeal);

@@ -17,9 +17,9 @@ import { isError } from "../../../shared/http/errors.ts";
 import { newExecutionId } from "../../../shared/ids.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
-import { openTestDatabase, tries } from "../../support/databases.ts";
-import { newSandbox } from "../../support/sandbox-records.ts";
-import { testSeal } from "../../support/test-seal.ts";
+import { openTestDatabase, tries } from "../../support/store/databases.ts";
+import { newSandbox } from "../../support/store/sandbox-records.ts";
+import { testSeal } from "../../support/store/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 const ID = "isandbox";

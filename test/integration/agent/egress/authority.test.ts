@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { caFor, loadAuthority } from "../../../../agent/egress/rewrite/authority.ts";
 import { createLeaves } from "../../../../agent/egress/rewrite/leaves.ts";
 import { OPEN } from "../../../../shared/policy/egress-policy.ts";
-import { leafOf, nodeAuthority } from "../../../support/transformed.ts";
+import { leafOf, nodeAuthority } from "../../../support/peers/transformed.ts";
 
 const DAY_MS = 86_400_000;
 const NOW = Date.now();

@@ -3,8 +3,8 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { ANSWERS, type Flood, flood, REQUESTS, SWITCHES } from "../../../support/floods.ts";
-import { type Held, startHeld } from "../../../support/held.ts";
+import { ANSWERS, type Flood, flood, REQUESTS, SWITCHES } from "../../../support/peers/floods.ts";
+import { type Held, startHeld } from "../../../support/peers/held.ts";
 
 const HOST = "api.example.test";
 /** What may be held for one connection; a flood is three times as much. */

@@ -11,7 +11,7 @@ import {
   listenTransformed,
   nodeAuthority,
   startOrigin,
-} from "../../../support/transformed.ts";
+} from "../../../support/peers/transformed.ts";
 
 const HOST = "api.example.test";
 const GET = `GET / HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`;

@@ -2,7 +2,7 @@
 
 import { createServer, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { dial, exchangeRaw, type ListenOptions, listenTransformed } from "../../../support/transformed.ts";
+import { dial, exchangeRaw, type ListenOptions, listenTransformed } from "../../../support/peers/transformed.ts";
 
 const HOST = "api.example.test";
 const RULE = { Authorization: "Bearer ${e2b.secrets.KEY}" };

@@ -3,7 +3,7 @@
 import { createServer, request as httpRequest, type RequestListener } from "node:http";
 import { connect as netConnect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { dial, exchangeRaw, listenTransformed, startOrigin } from "../../../support/transformed.ts";
+import { dial, exchangeRaw, listenTransformed, startOrigin } from "../../../support/peers/transformed.ts";
 
 const HOST = "api.example.test";
 const head = (line: string, lines = "") => `${line} HTTP/1.1\r\nHost: ${HOST}\r\n${lines}\r\n`;

@@ -8,7 +8,13 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { exchangeRaw, leafOf, listenTransformed, nodeAuthority, startOrigin } from "../../../support/transformed.ts";
+import {
+  exchangeRaw,
+  leafOf,
+  listenTransformed,
+  nodeAuthority,
+  startOrigin,
+} from "../../../support/peers/transformed.ts";
 
 const run = promisify(execFile);
 const HOST = "api.example.test";

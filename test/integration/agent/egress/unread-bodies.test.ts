@@ -1,8 +1,8 @@
 /** What a destination leaves unread of a body is no request of its own: nothing goes out that was not looked at. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { dial, listenTransformed } from "../../../support/transformed.ts";
-import { carelessServer, METHODS, withHidden } from "../../../support/unread-bodies.ts";
+import { dial, listenTransformed } from "../../../support/peers/transformed.ts";
+import { carelessServer, METHODS, withHidden } from "../../../support/peers/unread-bodies.ts";
 
 const HOST = "api.example.test";
 const HEADERS = `Host: ${HOST}\r\n`;

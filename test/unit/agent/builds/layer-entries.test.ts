@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createLayerEntries } from "../../../../agent/builds/images/layer-entries.ts";
-import { tarOf } from "../../../support/tar.ts";
+import { tarOf } from "../../../support/images/tar.ts";
 
 const run = promisify(execFile);
 const BLOCK = 512;

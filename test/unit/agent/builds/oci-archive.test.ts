@@ -7,9 +7,9 @@ import { gzipSync } from "node:zlib";
 import { type Header, pack } from "tar-stream";
 import { expect, test } from "vitest";
 import { engineArchive, IMAGE_LIMITS } from "../../../../agent/builds/images/oci-archive.ts";
-import { archiveOf, type Layout, layoutOf } from "../../../support/saved-image.ts";
-import { tarOf } from "../../../support/tar.ts";
-import { untarred } from "../../../support/untarred.ts";
+import { archiveOf, type Layout, layoutOf } from "../../../support/images/saved-image.ts";
+import { tarOf } from "../../../support/images/tar.ts";
+import { untarred } from "../../../support/images/untarred.ts";
 
 const layer = tarOf({ "etc/note": "hello" });
 const configOf = (architecture = "amd64", layers = [layer]) => {

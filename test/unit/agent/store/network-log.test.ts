@@ -8,7 +8,7 @@ import { executionStore } from "../../../../agent/store/executions.ts";
 import { networkLogStore } from "../../../../agent/store/network-log.ts";
 import type { NetworkLogEntry } from "../../../../shared/agent-api/routes.ts";
 import { CLOSED, OPEN } from "../../../../shared/policy/egress-policy.ts";
-import { testSeal } from "../../../support/test-seal.ts";
+import { testSeal } from "../../../support/store/test-seal.ts";
 
 const entry = (at: number, more: Partial<NetworkLogEntry> = {}): NetworkLogEntry => ({
   at,

@@ -11,8 +11,8 @@ import type { Snapshot } from "../../../../agent/store/snapshots.ts";
 import { openStores } from "../../../../agent/store/stores.ts";
 import { type EgressPolicy, OPEN } from "../../../../shared/policy/egress-policy.ts";
 import { createSeal } from "../../../../shared/program/seal.ts";
-import { filesWith } from "../../../support/files-with.ts";
-import { testSeal } from "../../../support/test-seal.ts";
+import { filesWith } from "../../../support/store/files-with.ts";
+import { testSeal } from "../../../support/store/test-seal.ts";
 
 let directory: string;
 beforeEach(async () => {

@@ -1,0 +1,239 @@
+/** Files that are uploaded to envd, as bytes or as a form: where they go, whose they are, what is refused. */
+
+import { createHash, randomBytes } from "node:crypto";
+import { chmodSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { fileRequests, OCTETS, shell } from "./file-requests.ts";
+
+const here = fileRequests();
+const { at, get, put, urlOf } = here;
+
+async function onSmallDisk<Result>(use: (mount: string) => Promise<Result>): Promise<Result> {
+  const mount = at("small");
+  mkdirSync(mount);
+  shell(`mount -t tmpfs -o size=1m tmpfs ${mount}`);
+  try {
+    return await use(mount);
+  } finally {
+    shell(`umount ${mount}`);
+  }
+}
+
+describe("uploading bytes", () => {
+  test("makes parents and the file, for the user, and says exactly this", async () => {
+    const response = await put(at("a/b/ü.txt"), "content");
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual([{ name: "ü.txt", path: at("a/b/ü.txt"), type: "file" }]);
+    const [file, parent] = [lstatSync(at("a/b/ü.txt")), lstatSync(at("a"))];
+    expect([file.mode & 0o777, file.uid, file.gid, parent.mode & 0o777, parent.uid]).toEqual([
+      0o644, 1000, 1000, 0o755, 1000,
+    ]);
+    expect(readFileSync(at("a/b/ü.txt"), "utf8")).toBe("content");
+  });
+
+  test("a relative path is from home, and the user is the default one", async () => {
+    const response = await fetch(`${here.envd.url}/files?path=${here.name}/r.txt`, {
+      method: "POST",
+      headers: OCTETS,
+      body: "x",
+    });
+    expect(await response.json()).toEqual([{ name: "r.txt", path: at("r.txt"), type: "file" }]);
+  });
+
+  test("an existing file is emptied first, keeps its mode and its place", async () => {
+    writeFileSync(at("f"), "something longer", { mode: 0o750 });
+    chmodSync(at("f"), 0o750);
+    const before = lstatSync(at("f")).ino;
+    await put(at("f"), "short");
+    const after = lstatSync(at("f"));
+    expect([readFileSync(at("f"), "utf8"), after.ino, after.mode & 0o777, after.uid]).toEqual([
+      "short",
+      before,
+      0o750,
+      1000,
+    ]);
+  });
+
+  test("through a link the target is written", async () => {
+    symlinkSync("target", at("link"));
+    await put(at("link"), "x");
+    expect([lstatSync(at("link")).isSymbolicLink(), readFileSync(at("target"), "utf8")]).toEqual([true, "x"]);
+  });
+
+  test("an empty body makes an empty file", async () => {
+    expect((await put(at("empty"), "")).status).toBe(200);
+    expect(lstatSync(at("empty")).size).toBe(0);
+  });
+
+  test("gzip is undone", async () => {
+    const bytes = Buffer.from("repeated ".repeat(20_000));
+    expect((await put(at("f"), gzipSync(bytes), { "content-encoding": "gzip" })).status).toBe(200);
+    expect(readFileSync(at("f")).equals(bytes)).toBe(true);
+  });
+
+  test.each([
+    ["damaged gzip", { "content-encoding": "gzip" }, "not gzip at all", "the body is not valid gzip"],
+    ["an encoding nobody knows", { "content-encoding": "zstd" }, "x", "unsupported content encoding 'zstd'"],
+    ["a content type nobody knows", { "content-type": "text/plain" }, "x", "unsupported content type"],
+  ])("%s is refused", async (_, headers, body, message) => {
+    const response = await put(at("f"), body, headers);
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      { code: 400, message: expect.stringContaining(message) },
+    ]);
+  });
+
+  test("a directory, a pipe and no path are refused", async () => {
+    shell(`mkfifo ${at("pipe")}`);
+    for (const [path, message] of [
+      [here.dir, "path is a directory"],
+      [at("pipe"), "not a regular file"],
+      ["", "path is required"],
+      [at("f\0g"), "zero byte"],
+    ] as const) {
+      const response = await put(path, "x");
+      expect([response.status, await response.json()]).toEqual([
+        400,
+        { code: 400, message: expect.stringContaining(message) },
+      ]);
+    }
+  });
+
+  test("an unknown user is refused by name", async () => {
+    const response = await fetch(urlOf({ path: at("f"), username: "ghost" }), {
+      method: "POST",
+      headers: OCTETS,
+      body: "x",
+    });
+    expect([response.status, await response.json()]).toEqual([
+      401,
+      { code: 401, message: expect.stringContaining("error looking up user 'ghost'") },
+    ]);
+  });
+
+  test("a hundred megabytes arrive as they were, in both directions", async () => {
+    const bytes = Buffer.concat(Array.from({ length: 25 }, () => randomBytes(4 * 1024 * 1024)));
+    const hash = createHash("sha256").update(bytes).digest("hex");
+    const growth = process.memoryUsage.rss();
+    expect((await put(at("big"), bytes)).status).toBe(200);
+    const { body, headers } = await get(at("big"));
+    expect(createHash("sha256").update(body).digest("hex")).toBe(hash);
+    expect(headers["content-length"]).toBe(String(bytes.length));
+    // The test itself holds the bytes twice or so; envd, in the same process, must not add its own copy.
+    expect(process.memoryUsage.rss() - growth).toBeLessThan(4 * bytes.length);
+  });
+
+  test("a full disk has an error that says so", async () => {
+    const response = await onSmallDisk((mount) => put(join(mount, "f"), randomBytes(8 * 1024 * 1024)));
+    expect([response.status, await response.json()]).toEqual([
+      507,
+      { code: 507, message: "not enough disk space available" },
+    ]);
+  });
+
+  test.each([
+    ["bytes", "application/octet-stream", "", ""],
+    [
+      "a form",
+      "multipart/form-data; boundary=XX",
+      '--XX\r\nContent-Disposition: form-data; name="file"\r\n\r\n',
+      "\r\n--XX--\r\n",
+    ],
+  ])("a full disk is told as such on a connection that still works, as %s", async (_, type, before, after) => {
+    const body = Buffer.concat([Buffer.from(before), Buffer.alloc(16 * 1024 * 1024), Buffer.from(after)]);
+    const text = await onSmallDisk(async (mount) => {
+      const socket = connect({ port: here.envd.port, host: "127.0.0.1" }).setEncoding("latin1");
+      const { pathname, search } = new URL(urlOf({ path: join(mount, "f") }));
+      const common = `Host: x\r\nContent-Type: ${type}\r\n`;
+      socket.write(`POST ${pathname}${search} HTTP/1.1\r\n${common}Content-Length: ${body.length}\r\n\r\n`);
+      socket.write(body);
+      socket.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
+      let received = "";
+      socket.on("data", (some: string) => (received += some));
+      try {
+        await expect.poll(() => received, { timeout: 5_000 }).toMatch(/ 204 No Content\r\n/);
+      } finally {
+        socket.destroy();
+      }
+      return received;
+    });
+    expect(text).toMatch(/^HTTP\/1.1 507 /);
+  });
+
+  test("an upload that its client cuts off leaves the first half, and envd works on", async () => {
+    await new Promise<void>((resolve) => {
+      const call = request(urlOf({ path: at("half") }), {
+        method: "POST",
+        headers: { ...OCTETS, "content-length": "1000000" },
+      });
+      call.on("error", () => resolve());
+      call.write("x".repeat(500_000), () => setTimeout(() => call.destroy(), 50));
+    });
+    await expect.poll(() => lstatSync(at("half"), { throwIfNoEntry: false })?.size ?? -1).toBeGreaterThanOrEqual(0);
+    expect((await put(at("next"), "x")).status).toBe(200);
+  });
+});
+
+describe("uploading a form", () => {
+  const form = (files: Record<string, string>, query: Record<string, string> = {}) => {
+    const data = new FormData();
+    for (const [name, body] of Object.entries(files)) data.append("file", new Blob([body]), name);
+    return fetch(urlOf(query), { method: "POST", body: data });
+  };
+
+  test("many files go where their names say, directories included", async () => {
+    const response = await form({ [`${here.name}/d/ü.txt`]: "one", [at("e.txt")]: "two", [at("empty")]: "" });
+    expect(await response.json()).toEqual([
+      { name: "ü.txt", path: at("d/ü.txt"), type: "file" },
+      { name: "e.txt", path: at("e.txt"), type: "file" },
+      { name: "empty", path: at("empty"), type: "file" },
+    ]);
+    expect(readFileSync(at("d/ü.txt"), "utf8")).toBe("one");
+  });
+
+  test("with a path the file's own name does not matter, nor whether it has one", async () => {
+    expect(await (await form({ "other.txt": "one" }, { path: at("mine") })).json()).toEqual([
+      { name: "mine", path: at("mine"), type: "file" },
+    ]);
+    const data = new FormData();
+    data.append("file", "text");
+    data.append("note", "ignored");
+    expect((await fetch(urlOf({ path: at("field") }), { method: "POST", body: data })).status).toBe(200);
+    expect(readFileSync(at("field"), "utf8")).toBe("text");
+  });
+
+  test("one place twice is a mistake", async () => {
+    const data = new FormData();
+    data.append("file", new Blob(["1"]), at("same"));
+    data.append("file", new Blob(["2"]), `${here.dir}/./same`);
+    const response = await fetch(urlOf({}), { method: "POST", body: data });
+    expect([response.status, await response.json()]).toEqual([
+      400,
+      { code: 400, message: expect.stringContaining("given twice") },
+    ]);
+  });
+
+  test("a file without a name, and a body that is no form, are refused", async () => {
+    const data = new FormData();
+    data.append("file", "text");
+    expect((await fetch(urlOf({}), { method: "POST", body: data })).status).toBe(400);
+    const broken = await fetch(urlOf({ path: at("f") }), {
+      method: "POST",
+      headers: { "content-type": "multipart/form-data; boundary=x" },
+      body: "--y",
+    });
+    expect([broken.status, await broken.json()]).toEqual([
+      400,
+      { code: 400, message: expect.stringContaining("malformed multipart body") },
+    ]);
+  });
+});
+
+test("four uploads at once into a directory that is not there yet", async () => {
+  const replies = await Promise.all(["a", "b", "c", "d"].map((name) => put(at(`new/deep/${name}`), name)));
+  expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+});

@@ -1,0 +1,9 @@
+/** A cluster whose limit of a checkpoint ends soon. */
+
+import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+
+export function forkingCluster(): Promise<Cluster> {
+  return startCluster({
+    config: { patienceMs: 300, snapshotTimeoutMs: 1_000, orphanGraceMs: 100, maxProjectSandboxes: 20 },
+  });
+}

@@ -1,0 +1,45 @@
+/** A cluster for tests of network options, and what its node and its database have of a sandbox's. */
+
+import { expect } from "vitest";
+import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
+import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
+
+export const ALL = "0.0.0.0/0";
+export const PROXY = { address: "198.51.100.1:1080", username: "me" };
+
+export function networkCluster(): Promise<Cluster> {
+  const config = { patienceMs: 300, networkTimeoutMs: 2_000, reconcileEveryMs: 50, egressProxyAllow: "10.9.0.0/16" };
+  return startCluster({ config });
+}
+
+export interface NetworkOptions {
+  /** Replaces the options. */
+  readonly put: (id: string, body: object) => Promise<Answer>;
+  /** What the record says of a change under way. */
+  readonly changeOf: (id: string) => Promise<unknown>;
+  /** Of the running execution; undefined when there is none. */
+  readonly policyOf: (id: string) => EgressPolicy | undefined;
+  readonly executionOf: (id: string) => string;
+  readonly pauseAndResume: (id: string) => Promise<void>;
+}
+
+export function networkOn(cluster: () => Cluster): NetworkOptions {
+  const { pause, connect } = sandboxesOn(cluster);
+  return {
+    put: (id, body) => cluster().ask("PUT", `/sandboxes/${id}/network`, { body }),
+    async changeOf(id) {
+      const [found] = await cluster().database.query("select network_change from sandboxes where id = ?", id);
+      return found?.["network_change"];
+    },
+    policyOf: (id) => [...cluster().agent.live.values()].find(({ body }) => body.sandboxId === id)?.egress,
+    executionOf(id) {
+      const [executionId = ""] = [...cluster().agent.live].find(([, { body }]) => body.sandboxId === id) ?? [];
+      return executionId;
+    },
+    async pauseAndResume(id) {
+      expect((await pause(id, {})).status).toBe(204);
+      expect((await connect(id)).status).toBe(201);
+    },
+  };
+}

@@ -1,0 +1,120 @@
+/**
+ * The firewall and links of a node in a network namespace of its own, as a program: `ip netns exec <name>` starts it, a
+ * test tells it over a channel what to do. Nothing of the machine's own network is touched.
+ */
+
+import { spawn } from "node:child_process";
+import { rmSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCommand } from "../../../agent/host/command.ts";
+import { nativeProgram } from "../../../agent/host/native-program.ts";
+import { planNetwork } from "../../../agent/network/addresses.ts";
+import { type Firewall, hostFirewall } from "../../../agent/network/firewall.ts";
+import { hostLinks } from "../../../agent/network/links.ts";
+import { createLog } from "../../../shared/program/log.ts";
+import { type Loop, loop } from "../../../shared/program/loop.ts";
+import { CONNECTIONS, EGRESS_PORT, NETWORK, type Order, SUBNET } from "./firewall-orders.ts";
+
+const plan = planNetwork(NETWORK, SUBNET);
+const programs = join(tmpdir(), `firewall-${process.pid}`);
+const links = hostLinks(plan, runCommand);
+const firewall: Firewall = hostFirewall(plan, runCommand, {
+  egressPort: () => Promise.resolve(EGRESS_PORT),
+  connections: CONNECTIONS,
+  watcher: () => nativeProgram(runCommand, "network/svc-table-watch", programs),
+});
+const counts = { repaired: 0, noticed: 0 };
+const log = createLog({ component: "test", level: "silent" });
+const watching = { loop: undefined as Loop | undefined };
+
+function enter(slot: number, command: readonly string[]): string[] {
+  return slot === 0 ? [...command] : ["nsenter", `--net=${plan.slot(slot).netnsPath}`, ...command];
+}
+
+// As the agent does: one look at a time, and one more after what came meanwhile.
+function watch(): void {
+  watching.loop = loop({ name: "firewall", everyMs: 3_600_000, log }, async () => {
+    if (await firewall.repair()) counts.repaired++;
+  });
+  firewall.watch(() => {
+    counts.noticed++;
+    watching.loop?.wake();
+  });
+}
+
+async function unwatch(): Promise<void> {
+  await watching.loop?.stop();
+}
+
+async function carryOut(order: Order): Promise<unknown> {
+  switch (order.do) {
+    case "add":
+      await links.add(plan.slot(order.slot));
+      return firewall.pin(plan.slot(order.slot));
+    case "open":
+      return firewall.open(plan.slot(order.slot), order.policy);
+    case "close":
+      return firewall.close(plan.slot(order.slot));
+    case "forget":
+      return firewall.forget(plan.slot(order.slot));
+    case "rebuild":
+      await links.prepare();
+      return firewall.rebuild(
+        Object.entries(order.open).map(([slot, policy]) => {
+          const { link, address } = plan.slot(Number(slot));
+          return { link, address, policy };
+        }),
+      );
+    case "repair":
+      return firewall.repair();
+    case "counts":
+      return counts;
+    case "decisions": {
+      const { flows, unlogged } = await firewall.decisions();
+      return { flows, unlogged: [...unlogged] };
+    }
+    case "watch":
+      return watch();
+    case "unwatch":
+      return unwatch();
+    case "hostServer":
+      await listen(9_000, (socket) => socket.end("host"));
+      return;
+    case "run": {
+      const [program = "", ...parameters] = enter(order.slot, order.command);
+      return runCommand(program, parameters, { timeoutMs: 30_000 });
+    }
+    case "start": {
+      const [program = "", ...parameters] = enter(order.slot, order.command);
+      const child = spawn(program, parameters, { stdio: ["ignore", "pipe", "inherit"] });
+      // Until it says something.
+      await new Promise((resolve) => child.stdout.once("data", resolve));
+      return child.pid;
+    }
+  }
+}
+
+function listen(port: number, take: (socket: Socket) => void): Promise<void> {
+  return new Promise((resolve) => {
+    const server = createServer((socket) => {
+      socket.on("error", () => socket.destroy());
+      take(socket);
+    });
+    server.listen(port, "0.0.0.0", () => resolve());
+  });
+}
+
+process.on("message", ({ id, order }: { id: number; order: Order }) => {
+  const begun = performance.now();
+  carryOut(order).then(
+    (result) => process.send?.({ id, result, ms: performance.now() - begun }),
+    (error: unknown) => process.send?.({ id, error: String(error) }),
+  );
+});
+process.once("disconnect", () => {
+  firewall.stop();
+  rmSync(programs, { recursive: true, force: true });
+  process.exit(0);
+});

@@ -1,0 +1,18 @@
+/** What a test tells `firewall-host.ts`, and the names and numbers of its network. */
+
+import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
+
+export const NETWORK = "fw";
+export const SUBNET = "10.218.0.0/24";
+export const EGRESS_PORT = 4040;
+export const CONNECTIONS = 40;
+
+export type Order =
+  | { readonly do: "add"; readonly slot: number }
+  | { readonly do: "open"; readonly slot: number; readonly policy: EgressPolicy }
+  | { readonly do: "close" | "forget"; readonly slot: number }
+  | { readonly do: "rebuild"; readonly open: Readonly<Record<number, EgressPolicy>> }
+  | { readonly do: "repair" | "counts" | "decisions" | "watch" | "unwatch" | "hostServer" }
+  /** In the namespace of a slot (0: in the node's own); input on stdin. */
+  | { readonly do: "run"; readonly slot: number; readonly command: readonly string[] }
+  | { readonly do: "start"; readonly slot: number; readonly command: readonly string[] };

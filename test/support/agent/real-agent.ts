@@ -1,0 +1,307 @@
+/** An agent of its own as a process on the real Docker daemon, and a stand-in for the orchestrator that receives its reports. */
+
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import {
+  agentApi,
+  type ExitReport,
+  type Heartbeat,
+  nodeApi,
+  type PoolTarget,
+  type StartBody,
+  type Started,
+} from "../../../shared/agent-api/routes.ts";
+import { type Connection, connect } from "../../../shared/http/client.ts";
+import { serve } from "../../../shared/http/serve.ts";
+import { createServer } from "../../../shared/http/server.ts";
+import { newSandboxId } from "../../../shared/ids.ts";
+import { OPEN } from "../../../shared/policy/egress-policy.ts";
+import { createLog } from "../../../shared/program/log.ts";
+
+const run = promisify(execFile);
+
+/** One digit, where several checkouts test on one machine at the same time. */
+const OWN = process.env["SVC_TEST_AGENT"] ?? "";
+const NUMBERS = OWN === "" ? "10.216" : `10.24${OWN}`;
+const SUBNET = `${NUMBERS}.0.0/16`;
+export const NETWORK = `svca${OWN}`;
+export const GATEWAY = `${NUMBERS}.0.1`;
+export const BASE = { templateId: "base", buildId: "base-build", image: "svc/base:latest" };
+export const RESOURCES = { cpuCount: 1, memoryMB: 256, diskSizeMB: 1024 };
+const RUN_DIR = `/run/svc-agenttest${OWN}`;
+export const NODE_ID = `agent-test${OWN}`;
+const NODE_TOKEN = "agent-test-node-token";
+export const ORCHESTRATOR_TOKEN = "agent-test-orchestrator-token";
+
+export interface RealAgent {
+  readonly call: Connection<typeof agentApi>["call"];
+  readonly url: string;
+  readonly exits: ExitReport[];
+  readonly heartbeats: Heartbeat[];
+  /** Archives of COPY steps by hash, as the orchestrator gives them. */
+  readonly files: Map<string, Buffer>;
+  /** What the next heartbeat is answered with. */
+  setPools(pools: PoolTarget[]): void;
+  /** The orchestrator answers, or is away. */
+  setOrchestrator(answers: boolean): void;
+  start(more?: Partial<StartBody>): Promise<Started>;
+  startAs(executionId: string, more?: Partial<StartBody>): Promise<Started>;
+  stop(executionId: string): Promise<void>;
+  /** A restarted agent keeps no frozen container. */
+  drop(): Promise<void>;
+  /** SIGKILL: it has no chance to tidy up. */
+  crash(): Promise<void>;
+  launch(): Promise<void>;
+  readonly pid: number;
+  /** Where its snapshots are. */
+  readonly snapshots: string;
+  close(): Promise<void>;
+}
+
+/** What starts the agent that this run has built (`built-agent.ts`). */
+export function builtAgent(): string[] {
+  const directory = process.env["SVC_TEST_BUILT"];
+  if (directory === undefined) throw new Error("SVC_TEST_BUILT is not set: realAgent is for the project docker");
+  return [process.execPath, join(directory, "agent.js")];
+}
+
+/** @param program another main file than the agent's own, which is run from its sources */
+export async function realAgent(settings: Readonly<Record<string, string>> = {}, program?: URL): Promise<RealAgent> {
+  const directory = await mkdtemp(join(tmpdir(), "svc-agent-"));
+  const exits: ExitReport[] = [];
+  const heartbeats: Heartbeat[] = [];
+  const files = new Map<string, Buffer>();
+  const state = { pools: [] as PoolTarget[], away: false, child: undefined as ChildProcess | undefined };
+
+  const orchestrator = createServer(createLog({ component: "test", level: "silent" }));
+  const whileThere = () => {
+    if (state.away) throw new Error("away");
+  };
+  serve(
+    orchestrator,
+    nodeApi,
+    {
+      heartbeat({ body }) {
+        whileThere();
+        heartbeats.push(body);
+        exits.push(...body.exits);
+        return { pools: state.pools, stop: [], endAt: {}, deleteSnapshots: [] };
+      },
+      reportExits({ body }) {
+        whileThere();
+        exits.push(...body.exits);
+      },
+    },
+    () => undefined,
+  );
+  orchestrator.get("/internal/templates/:template/files/:hash", (request, reply) => {
+    const archive = files.get((request.params as { hash: string }).hash);
+    if (archive === undefined || request.headers.authorization !== `Bearer ${NODE_TOKEN}`)
+      return reply.status(404).send();
+    return reply.type("application/octet-stream").send(archive);
+  });
+  const orchestratorUrl = await orchestrator.listen({ host: "127.0.0.1", port: 0 });
+  const port = await freePort();
+  const environment: NodeJS.ProcessEnv = {
+    PATH: process.env.PATH,
+    SVC_AGENT_PORT: String(port),
+    SVC_PROXY_PORT: "0",
+    SVC_ORCHESTRATOR_URL: orchestratorUrl,
+    SVC_NODE_ID: NODE_ID,
+    SVC_NODE_TOKEN: NODE_TOKEN,
+    SVC_ORCHESTRATOR_TOKEN: ORCHESTRATOR_TOKEN,
+    SVC_STATE_DIR: join(directory, "state"),
+    SVC_RUN_DIR: RUN_DIR,
+    SVC_NETWORK_NAME: NETWORK,
+    SVC_SUBNET: SUBNET,
+    SVC_ENVD_RUNTIME: process.env["SVC_TEST_ENVD_RUNTIME"] ?? "/opt/svc/envd-runtime/current",
+    // Nothing may leave the machine: its resolver is a port where nothing listens.
+    SVC_DNS_UPSTREAM: "127.0.0.1:9",
+    SVC_HEARTBEAT_EVERY_MS: "500",
+    SVC_METRICS_EVERY_MS: "500",
+    ...settings,
+  };
+  const url = `http://127.0.0.1:${port}`;
+  const connection = connect(agentApi, {
+    url,
+    name: "agent",
+    headers: { authorization: `Bearer ${ORCHESTRATOR_TOKEN}` },
+  });
+
+  const launch = async () => {
+    const [command = "", ...args] =
+      program === undefined ? builtAgent() : [process.execPath, "--import", "tsx", program.pathname];
+    const child = spawn(command, args, {
+      env: environment,
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    state.child = child;
+    let text = "";
+    const listening = new Promise<void>((resolve, reject) => {
+      child.stdout.on("data", (chunk: Buffer) => {
+        text += chunk.toString("utf8");
+        // What it found wrong belongs beside the test that fails for it.
+        if (/"level":[56]0/.test(chunk.toString("utf8"))) process.stderr.write(chunk);
+        if (text.includes('"agent listening"')) resolve();
+      });
+      child.once("exit", () => reject(new Error(`the agent ended: ${text.slice(-2_000)}`)));
+    });
+    await listening;
+  };
+  const end = async (signal: NodeJS.Signals) => {
+    const { child } = state;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, "exit");
+    child.kill(signal);
+    await gone;
+  };
+
+  const startAs = (executionId: string, more: Partial<StartBody> = {}) =>
+    connection.call.startExecution({
+      params: { executionId },
+      body: {
+        sandboxId: newSandboxId(),
+        build: BASE,
+        resources: RESOURCES,
+        egress: OPEN,
+        envs: {},
+        accessToken: "a".repeat(32),
+        endAt: Date.now() + 600_000,
+        onTimeout: "kill",
+        ...more,
+      },
+    });
+
+  // What a run that was cut off has left.
+  await removeAll();
+  await launch();
+  return {
+    call: connection.call,
+    url,
+    exits,
+    heartbeats,
+    files,
+    setPools(pools) {
+      state.pools = pools;
+    },
+    setOrchestrator(answers) {
+      state.away = !answers;
+    },
+    start: (more) => startAs(randomUUID(), more),
+    startAs,
+    stop: (executionId) => connection.call.stopExecution({ params: { executionId } }),
+    async drop() {
+      await end("SIGTERM");
+      environment["SVC_FROZEN_SECONDS"] = "0";
+      await launch();
+      const frozen = async () => (await containers()).filter(({ state }) => state === "running").length;
+      while ((await frozen()) > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+      await end("SIGTERM");
+      Object.assign(environment, { SVC_FROZEN_SECONDS: "300" }, settings);
+      await launch();
+    },
+    crash: () => end("SIGKILL"),
+    launch,
+    snapshots: join(directory, "state", "snapshots"),
+    get pid() {
+      return state.child?.pid ?? 0;
+    },
+    async close() {
+      await end("SIGTERM");
+      await connection.close();
+      await orchestrator.close();
+      await removeAll();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface Ran {
+  readonly code: number;
+  readonly output: string;
+}
+
+/** A command in a sandbox, through Docker: the same limits hold for it as for everything inside. */
+export async function inside(sandboxId: string, user: string, ...command: string[]): Promise<Ran> {
+  try {
+    const { stdout, stderr } = await run("docker", ["exec", "-u", user, await containerOf(sandboxId), ...command], {
+      timeout: 60_000,
+    });
+    return { code: 0, output: stdout + stderr };
+  } catch (error) {
+    const failed = error as { code?: number | string; stdout?: string; stderr?: string };
+    if (typeof failed.code !== "number") throw error;
+    return { code: failed.code, output: `${failed.stdout ?? ""}${failed.stderr ?? ""}` };
+  }
+}
+
+/** The name is given in the background; the agent's row is not ours to read: Docker knows it by both. */
+async function containerOf(sandboxId: string): Promise<string> {
+  for (;;) {
+    const { stdout } = await run("docker", ["ps", "-q", "--filter", `name=^svc-${sandboxId}$`]);
+    if (stdout.trim() !== "") return stdout.trim();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+export async function containers(): Promise<{ name: string; state: string }[]> {
+  const { stdout } = await run("docker", [
+    "ps",
+    "-a",
+    "--filter",
+    `label=svc.node=${NODE_ID}`,
+    "--format",
+    "{{.Names}} {{.State}}",
+  ]);
+  return stdout
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => ({ name: line.split(" ")[0] ?? "", state: line.split(" ")[1] ?? "" }));
+}
+
+/** Everything this agent may have left on the host. */
+async function removeAll(): Promise<void> {
+  const { stdout } = await run("docker", ["ps", "-aq", "--filter", `label=svc.node=${NODE_ID}`]);
+  const ids = stdout.split("\n").filter((id) => id !== "");
+  if (ids.length > 0) await run("docker", ["rm", "-f", ...ids]);
+  // One on which another one stands goes after that.
+  for (let round = 0; round < 20; round++) {
+    const labelled = await run("docker", ["images", "-q", "--filter", `label=svc.node=${NODE_ID}`]);
+    const images = new Set(labelled.stdout.split("\n").filter((id) => id !== ""));
+    if (images.size === 0) break;
+    for (const image of images) await run("docker", ["rmi", "-f", image]).catch(() => undefined);
+  }
+  const { stdout: namespaces } = await run("ip", ["netns", "list"]);
+  for (const line of namespaces.split("\n")) {
+    const name = line.split(" ")[0] ?? "";
+    if (name.startsWith(`${NETWORK}-`)) await run("ip", ["netns", "delete", name]);
+  }
+  await run("nft", ["delete", "table", "inet", NETWORK]).catch(() => undefined);
+  await run("ip", ["link", "delete", `${NETWORK}0`]).catch(() => undefined);
+  const { stdout: routing } = await run("ip", ["rule", "show"]);
+  for (const line of routing.split("\n").filter((line) => line.includes(`from ${SUBNET} `))) {
+    await run("ip", ["rule", "delete", "pref", line.split(":")[0] ?? "", "from", SUBNET]);
+    const table = /lookup (\d+)/.exec(line)?.[1];
+    if (table !== undefined) await run("ip", ["route", "flush", "table", table]).catch(() => undefined);
+  }
+  await rm(RUN_DIR, { recursive: true, force: true });
+  const { stdout: rules } = await run("iptables", ["-S", "DOCKER-USER"]);
+  for (const rule of rules.split("\n").filter((line) => line.includes(`${NETWORK}-+`))) {
+    await run("iptables", rule.replace(/^-A/, "-D").split(" "));
+  }
+}
+
+async function freePort(): Promise<number> {
+  const { createServer: listen } = await import("node:net");
+  const server = listen().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address !== null ? address.port : 0;
+}

@@ -1,0 +1,197 @@
+/** The agent's live set on a fake machine, put together as app.ts does, without servers and loops. */
+
+import { onTestFinished } from "vitest";
+import { boot } from "../../../agent/containers/boot.ts";
+import { createGate, type Gate } from "../../../agent/network/gate.ts";
+import { createSlots } from "../../../agent/network/slots.ts";
+import type { Recovered } from "../../../agent/recovery/apply.ts";
+import { createDisposal } from "../../../agent/sandboxes/disposal.ts";
+import { launch } from "../../../agent/sandboxes/launch.ts";
+import { createLiveSet } from "../../../agent/sandboxes/live-set.ts";
+import { createPool } from "../../../agent/sandboxes/pool/pool.ts";
+import { createProvision } from "../../../agent/sandboxes/pool/provision.ts";
+import { createSandboxes } from "../../../agent/sandboxes/sandboxes.ts";
+import { type SnapshotParts, startSnapshots } from "../../../agent/snapshots/start-snapshots.ts";
+import type { Snapshots } from "../../../agent/snapshots/store/snapshots.ts";
+import type { SnapshotTaker } from "../../../agent/snapshots/take/snapshot-taker.ts";
+import { openStores, type Stores } from "../../../agent/store/stores.ts";
+import type { PoolTarget, StartBody } from "../../../shared/agent-api/routes.ts";
+import { newSandboxId } from "../../../shared/ids.ts";
+import { OPEN } from "../../../shared/policy/egress-policy.ts";
+import { createLog } from "../../../shared/program/log.ts";
+import { createSemaphore, shareOf } from "../../../shared/program/semaphore.ts";
+import { Teardown } from "../../../shared/program/teardown.ts";
+import { testSeal } from "../store/test-seal.ts";
+import { type FakeEngine, fakeEngine } from "./fake-engine.ts";
+import { roomyDisk } from "./fake-machine.ts";
+
+const log = createLog({ component: "test", level: "silent" });
+
+export const build = { templateId: "base", buildId: "b1", image: "svc/base" };
+export const resources = { cpuCount: 2, memoryMB: 512, diskSizeMB: 1024 };
+
+export function startBody(more: Partial<StartBody> = {}): StartBody {
+  return {
+    sandboxId: newSandboxId(),
+    build,
+    resources,
+    egress: OPEN,
+    envs: {},
+    accessToken: "a".repeat(32),
+    endAt: 2 ** 50,
+    onTimeout: "kill",
+    ...more,
+  };
+}
+
+const START_LIMIT = { startLimitMs: 5_000 };
+
+export interface Parts {
+  readonly sandboxes: ReturnType<typeof createSandboxes>;
+  readonly gate: Gate;
+  readonly taker: SnapshotTaker;
+  readonly snapshots: Snapshots;
+  readonly copy: SnapshotParts["copy"];
+  readonly pool: ReturnType<typeof createPool>;
+  readonly stores: Stores;
+  /** Exits, starts and stream closings in order. */
+  readonly told: string[];
+  /** Everything in the background has come to rest. */
+  settled(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface PartsOptions {
+  readonly targets?: readonly PoolTarget[];
+  readonly maxSandboxes?: number;
+  readonly coldAtOnce?: number;
+  readonly queueMs?: number;
+  /** Of the SQLite file; in memory without it. */
+  readonly databasePath?: string;
+  readonly frozenSeconds?: number;
+  readonly restoreLimitMs?: number;
+  readonly projectSnapshotQuotaMb?: number;
+  readonly disk?: Partial<typeof roomyDisk>;
+  readonly limits?: { readonly startLimitMs: number };
+  /** What was taken over from the agent before. */
+  readonly before?: Recovered;
+}
+
+function settingsOf({ frozenSeconds = 3_600, projectSnapshotQuotaMb = 0 }: PartsOptions) {
+  return { frozenSeconds, frozenReservedMb: 0, lazyPagesMb: 1_000, projectSnapshotQuotaMb };
+}
+
+export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Parts {
+  const stores = openStores(options.databasePath ?? ":memory:", testSeal);
+  const machine = engine.deps();
+  const told: string[] = [];
+  const now = Date.now;
+  const egress = machine.egress(() => undefined);
+  const gate = createGate({ firewall: machine.firewall, egress, log });
+  for (const { container, executionId, sandboxId, egress: policy } of options.before?.sandboxes ?? []) {
+    gate.adopt(container.slot, { executionId, sandboxId }, policy);
+  }
+  void egress.begin(gate.guests(), 0);
+  const common = { ...machine, gate, now, log };
+  const slots = createSlots({ ...common, ahead: 0, restMs: 1 });
+  const disposal = createDisposal({ ...common, slots, store: stores.containers });
+  const bootDeps = { ...common, slots, store: stores.containers, resolver: machine.plan.gateway };
+  const pool = createPool({
+    ...common,
+    boot: (flavour, signal) => boot({ ...flavour, name: "svc-pool" }, bootDeps, signal),
+    dispose: async (container) => {
+      await disposal.kill(container);
+      disposal.remove(container);
+    },
+    freeMemory: () => engine.freeMemory,
+    reservedMemory: 0,
+    lastForeground: () => 0,
+  });
+  const provision = createProvision({
+    ...common,
+    pool,
+    boot: (spec, signal) => boot(spec, bootDeps, signal),
+    semaphore: createSemaphore(options.coldAtOnce ?? 4),
+    queueMs: options.queueMs ?? 1_000,
+  });
+  const { before } = options;
+  if (before !== undefined) {
+    const kept = [...before.sandboxes, ...before.frozen].map(({ container }) => container.slot.number);
+    slots.adopt(kept, before.leftoverSlots, before.cleared);
+  }
+  const launchDeps = { ...common, provision, disposal, store: stores.executions };
+  const teardown = new Teardown(log);
+  const nothing = { sandboxes: [], pooled: [], leftoverSlots: [], cleared: Promise.resolve(), frozen: [] };
+  const storing = startSnapshots(
+    {
+      ...common,
+      stores,
+      slots,
+      disposal,
+      found: before ?? nothing,
+      semaphore: createSemaphore(4, shareOf(4)),
+      restoreLimitMs: options.restoreLimitMs,
+      resolver: machine.plan.gateway,
+      diskBytes: () => 0,
+      origins: () => ({ kernel: "6", architecture: "x86_64", cpuFlags: "sse2", criu: "4", runc: "1" }),
+      config: settingsOf(options),
+      disk: { ...roomyDisk, ...options.disk },
+    },
+    teardown,
+  );
+  const live = createLiveSet();
+  for (const sandbox of before?.sandboxes ?? []) live.add(sandbox);
+  const sandboxes = createSandboxes({
+    ...common,
+    live,
+    disposal,
+    launch: (spec, signal) => {
+      const { origin } = spec.body;
+      return origin === undefined ? launch(spec, launchDeps, signal) : storing.launchFrom(spec, origin, signal);
+    },
+    store: stores.executions,
+    closeStreams: (id) => Promise.resolve(void told.push(`close ${id}`)),
+    beforeEnd: () => Promise.resolve(),
+    onChange: () => undefined,
+    rescue: (sandbox) => storing.rescue(sandbox),
+    onStart: ({ executionId }) => void told.push(`start ${executionId}`),
+    onExit: (reason) => void told.push(`exit ${reason}`),
+    maxSandboxes: options.maxSandboxes ?? 100,
+    ...START_LIMIT,
+    ...options.limits,
+    refusal: () => undefined,
+  });
+  const taker = storing.taker({
+    sandboxes,
+    capable: () => true,
+    beforeEnd: () => Promise.resolve(),
+    onChange: () => undefined,
+  });
+  pool.setTargets(options.targets ?? []);
+  return {
+    sandboxes,
+    gate,
+    taker,
+    snapshots: storing.snapshots,
+    copy: (...request) => storing.copy(...request),
+    pool,
+    stores,
+    told,
+    settled: () => disposal.settled(),
+    async stop() {
+      await pool.stop();
+      await teardown.run();
+      await disposal.settled();
+      await slots.stop();
+      stores.close();
+    },
+  };
+}
+
+/** An agent on a machine of its own, stopped after the test. */
+export function liveParts(options: PartsOptions = {}): { engine: FakeEngine; parts: Parts } {
+  const engine = fakeEngine();
+  const parts = agentParts(engine, options);
+  onTestFinished(() => parts.stop());
+  return { engine, parts };
+}

@@ -1,0 +1,51 @@
+/** Sandboxes of a cluster in one process, through its API: made, paused, resumed and looked at. */
+
+import { expect } from "vitest";
+import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import type { Answer, Cluster } from "./cluster.ts";
+
+export interface Sandboxes {
+  /** Of the base template unless the body names another one. */
+  readonly create: (body?: object) => Promise<Sandbox>;
+  readonly read: (id: string) => Promise<SandboxDetail>;
+  /** Types of its events in their order, without their common prefix. */
+  readonly eventsOf: (id: string) => Promise<string[]>;
+  readonly post: (id: string, what: string, body?: object) => Promise<Answer>;
+  readonly pause: (id: string, body?: object) => Promise<Answer>;
+  readonly connect: (id: string, body?: object) => Promise<Answer>;
+  /** Created, and paused as the second body says. */
+  readonly paused: (body?: object, how?: object) => Promise<Sandbox>;
+  /** What the edge answers to a request for one of its ports. */
+  readonly routed: (id: string) => Promise<string>;
+}
+
+export function sandboxesOn(cluster: () => Cluster): Sandboxes {
+  const sandboxes: Sandboxes = {
+    async create(body = {}) {
+      const answer = await cluster().ask("POST", "/v2/sandboxes", { body: { templateID: "base", ...body } });
+      expect(answer.status, answer.text).toBe(201);
+      return answer.body as Sandbox;
+    },
+    async read(id) {
+      return (await cluster().ask("GET", `/sandboxes/${id}`)).body as SandboxDetail;
+    },
+    async eventsOf(id) {
+      const list = (await cluster().ask("GET", `/events/sandboxes/${id}?orderAsc=true`)).body as { type: string }[];
+      return list.map(({ type }) => type.replace("sandbox.lifecycle.", ""));
+    },
+    post: (id, what, body) => cluster().ask("POST", `/sandboxes/${id}/${what}`, body === undefined ? {} : { body }),
+    pause: (id, body) => sandboxes.post(id, "pause", body),
+    connect: (id, body = {}) => cluster().ask("POST", `/v2/sandboxes/${id}/connect`, { body }),
+    async paused(body = {}, how = {}) {
+      const sandbox = await sandboxes.create(body);
+      const answer = await sandboxes.pause(sandbox.sandboxID, how);
+      expect(answer.status, answer.text).toBe(204);
+      return sandbox;
+    },
+    async routed(id) {
+      const headers = { "svc-sandbox-id": id, "svc-sandbox-port": "1" };
+      return (await fetch(`${cluster().edgeUrl}/`, { headers })).text();
+    },
+  };
+  return sandboxes;
+}

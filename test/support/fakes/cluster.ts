@@ -1,0 +1,180 @@
+/** A whole platform in one process: the real orchestrator on a temporary database, and fake agents. */
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Orchestrator, startOrchestrator } from "../../../orchestrator/app.ts";
+import { OrchestratorConfig } from "../../../orchestrator/config.ts";
+import { nodeToken } from "../../../shared/agent-api/node-tokens.ts";
+import { readConfig } from "../../../shared/program/config.ts";
+import { createLog, LOG_LEVELS, type Log, type LogLevel } from "../../../shared/program/log.ts";
+import { newDatabase, type TestDatabase } from "../store/databases.ts";
+import { startFakeAgent } from "./fake-agent.ts";
+import type { FakeAgent, FakeAgentOptions } from "./fake-agent-shapes.ts";
+
+export const ADMIN_TOKEN = "test-admin-token-0001";
+export const NODE_KEY = "test-node-key-0001";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Parsed; undefined when there is none or it is no JSON. */
+  readonly body: unknown;
+}
+
+export interface Ask {
+  readonly key?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}
+
+export interface Cluster {
+  readonly url: string;
+  readonly edgeUrl: string;
+  readonly agents: readonly FakeAgent[];
+  /** The first agent. */
+  readonly agent: FakeAgent;
+  readonly key: string;
+  readonly teamId: string;
+  readonly projectId: string;
+  /** Sends the cluster's API key unless the options give another one. */
+  ask(method: string, path: string, ask?: Ask): Promise<Answer>;
+  /** Another project, and a key for it. */
+  addProject(name: string): Promise<{ key: string; teamId: string; projectId: string; slug: string }>;
+  /** Stops the orchestrator and starts it again on the same file and ports, with other settings and what happens between. */
+  restart(config?: Partial<OrchestratorConfig>, between?: () => void | Promise<void>): Promise<void>;
+  readonly database: Pick<TestDatabase, "query" | "stored">;
+  /** Everything that the orchestrator writes, but for a database on a server. */
+  readonly folder: string;
+  /** Uploaded files of COPY steps, a folder a template. */
+  readonly filesFolder: string;
+  stop(): Promise<void>;
+}
+
+export interface ClusterOptions {
+  /** Also where the tests run on PostgreSQL: for what only the file has. */
+  readonly onSqlite?: boolean;
+  readonly agents?: number;
+  /** Settings, by property name. */
+  readonly config?: Partial<OrchestratorConfig>;
+  readonly agent?: Partial<FakeAgentOptions>;
+  readonly logLevel?: LogLevel;
+  /** In the place of one that is silent. */
+  readonly log?: Log;
+}
+
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  const folder = await mkdtemp(join(tmpdir(), "svc-cluster-"));
+  const database = await newDatabase({ folder, ...(options.onSqlite === true ? { server: null } : {}) });
+  const log = options.log ?? createLog({ component: "test", level: options.logLevel ?? logLevel() });
+  const defaults = readConfig(OrchestratorConfig, {
+    SVC_DATABASE: database.place.startsWith("/") ? database.place : join(folder, "svc.db"),
+    ...(database.place.startsWith("postgres") ? { DATABASE_URL: database.place } : {}),
+    SVC_ADMIN_TOKEN: ADMIN_TOKEN,
+    SVC_NODE_KEY: NODE_KEY,
+    SVC_SEED: "test-seed-0000000001",
+    SVC_ENCRYPTION_KEY: "test-encryption-key-1",
+    SVC_API_PORT: "0",
+    SVC_EDGE_PORT: "0",
+    SVC_EXPIRY_EVERY_MS: "20",
+    SVC_RECONCILE_EVERY_MS: "100",
+  });
+  let config: OrchestratorConfig = { ...defaults, ...options.config };
+  const deps = { log, now: Date.now, random: Math.random, machineId: "fake-machine" };
+  let orchestrator: Orchestrator = await startOrchestrator(config, deps);
+  config = { ...config, apiPort: portOf(orchestrator.url), edgePort: portOf(orchestrator.edgeUrl) };
+
+  const agents: FakeAgent[] = [];
+  for (let index = 1; index <= (options.agents ?? 1); index++) {
+    const nodeId = `n${index}`;
+    const tokens = {
+      nodeToken: nodeToken(NODE_KEY, nodeId, "from node"),
+      orchestratorToken: nodeToken(NODE_KEY, nodeId, "to node"),
+    };
+    const given = { orchestratorUrl: orchestrator.url, nodeId, ...tokens };
+    agents.push(await startFakeAgent({ ...given, ...options.agent }));
+  }
+
+  async function ask(method: string, path: string, { key, headers, body }: Ask = {}): Promise<Answer> {
+    const response = await fetch(`${orchestrator.url}${path}`, {
+      method,
+      headers: {
+        ...(key === null ? {} : { "x-api-key": key ?? first.key }),
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text, body: parse(text) };
+  }
+
+  async function addProject(name: string) {
+    const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
+    const project = (await ask("POST", "/admin/projects", { ...admin, body: { name } })).body as {
+      teamID: string;
+      projectID: string;
+      slug: string;
+    };
+    const path = `/admin/teams/${project.teamID}/api-keys`;
+    const { key } = (await ask("POST", path, { ...admin, body: { name: "test" } })).body as { key: string };
+    return { key, teamId: project.teamID, projectId: project.projectID, slug: project.slug };
+  }
+
+  let first = { key: "", teamId: "", projectId: "", slug: "" };
+  first = await addProject("Test Project");
+  const [agent] = agents;
+
+  return {
+    get url() {
+      return orchestrator.url;
+    },
+    get edgeUrl() {
+      return orchestrator.edgeUrl;
+    },
+    agents,
+    get agent() {
+      if (agent === undefined) throw new Error("this cluster has no agent");
+      return agent;
+    },
+    key: first.key,
+    teamId: first.teamId,
+    projectId: first.projectId,
+    ask,
+    addProject,
+    database,
+    folder,
+    filesFolder: join(folder, "files"),
+    async restart(changed = {}, between = () => undefined) {
+      await orchestrator.stop();
+      await between();
+      config = { ...config, ...changed };
+      orchestrator = await startOrchestrator(config, deps);
+    },
+    async stop() {
+      await Promise.all(agents.map((each) => each.stop()));
+      await orchestrator.stop();
+      await database.drop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** SVC_TEST_LOG=error shows why a request failed that should not have. */
+function logLevel(): LogLevel {
+  const level = process.env["SVC_TEST_LOG"];
+  return LOG_LEVELS.find((known) => known === level) ?? "silent";
+}
+
+function portOf(url: string): number {
+  return Number(new URL(url).port);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,255 @@
+/** An agent without containers: the real contract served over a real socket, with faults to order. */
+
+import { randomUUID } from "node:crypto";
+import type { AddressInfo } from "node:net";
+import {
+  agentApi,
+  type MetricSample,
+  nodeApi,
+  type PoolTarget,
+  type StartBody,
+  type StoredSnapshot,
+} from "../../../shared/agent-api/routes.ts";
+import { connect } from "../../../shared/http/client.ts";
+import { AppError, isError } from "../../../shared/http/errors.ts";
+import { serve } from "../../../shared/http/serve.ts";
+import { createServer } from "../../../shared/http/server.ts";
+import { createLog } from "../../../shared/program/log.ts";
+import { ENVD_VERSION } from "../../../shared/version.ts";
+import { createFakeBuilds, type FakeBuilds } from "./fake-agent-builds.ts";
+import type { FakeAgent, FakeAgentOptions, SnapshotRequest, Started } from "./fake-agent-shapes.ts";
+import { fakeHeartbeat } from "./fake-heartbeat.ts";
+
+export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAgent> {
+  const { nodeToken, nodeId = `node-${randomUUID().slice(0, 8)}`, address = "127.0.0.1" } = options;
+  const log = createLog({ component: "fake-agent", level: "silent" });
+  const server = createServer(log);
+  const live = new Map<string, Started>();
+  const ended = new Set<string>();
+  const snapshots = new Map<string, StoredSnapshot>();
+  const memorySnapshots = options.facts?.capabilities?.memorySnapshots ?? true;
+  let pools: readonly PoolTarget[] = [];
+
+  function store(kind: StoredSnapshot["kind"], { executionId, snapshotId, memory }: SnapshotRequest): void {
+    const started = known(executionId);
+    snapshots.set(snapshotId, {
+      snapshotId,
+      kind,
+      sandboxId: started.body.sandboxId,
+      executionId,
+      memory: memory && memorySnapshots,
+      memoryBytes: 1,
+      diskBytes: 1,
+      takenAt: Date.now(),
+    });
+  }
+
+  function taken(snapshotId: string) {
+    const stored = snapshots.get(snapshotId);
+    if (stored === undefined) throw new AppError("internal", "the snapshot was not taken");
+    const { kind, ...rest } = stored;
+    return { ...rest, ...(kind === "checkpoint" ? { image: `snapshot:${snapshotId}` } : {}) };
+  }
+
+  function known(executionId: string): Started {
+    const started = live.get(executionId);
+    if (started === undefined) throw new AppError("not_found", "no such execution");
+    return started;
+  }
+
+  /** What is there again; throws as a node does. */
+  function restored({ origin }: StartBody): "nothing" | "memory" | "disk" {
+    if (origin === undefined) return "nothing";
+    const stored = snapshots.get(origin.snapshotId);
+    if (stored === undefined) throw new AppError("snapshot_files_missing", "the files of the snapshot are missing");
+    return origin.memory && stored.memory ? "memory" : "disk";
+  }
+  const serviceInstanceId = randomUUID();
+  const building = createFakeBuilds({
+    snapshots,
+    async files(templateId, hash) {
+      const headers = { authorization: `Bearer ${nodeToken}` };
+      const response = await fetch(`${options.orchestratorUrl}/internal/templates/${templateId}/files/${hash}`, {
+        headers,
+      });
+      if (!response.ok) throw new Error(`files answered ${response.status}`);
+      return Buffer.from(await response.arrayBuffer());
+    },
+  });
+
+  serve(
+    server,
+    agentApi,
+    {
+      async startExecution({ params, body }) {
+        const { executionId } = params;
+        const { egress, endAt } = body;
+        const start: Started = { executionId, body, egress, endAt, startedAt: Date.now() };
+        agent.starts.push(start);
+        const run = () => {
+          if (ended.has(executionId)) throw new AppError("conflict", "the execution was stopped");
+          live.set(executionId, start);
+        };
+        const back = restored(body);
+        if (!live.has(executionId)) await agent.onStart(start, run);
+        return {
+          executionId,
+          sandboxId: body.sandboxId,
+          address,
+          envdVersion: ENVD_VERSION,
+          startedAt: start.startedAt,
+          warm: true,
+          restored: back,
+        };
+      },
+      async stopExecution({ params }) {
+        agent.stops.push(params.executionId);
+        ended.add(params.executionId);
+        await agent.onStop(params.executionId);
+        live.delete(params.executionId);
+      },
+      async replaceEgress({ params, body }) {
+        const started = known(params.executionId);
+        await agent.onEgress(body, () => void (started.egress = body));
+        return { trust: agent.trust };
+      },
+      checkNetwork({ params, query }) {
+        const { egress } = known(params.executionId);
+        agent.checks.push(query);
+        return agent.onCheck(egress);
+      },
+      networkLog({ query }) {
+        const { entries, suppressed } = agent.networkLog;
+        const { cursor, limit } = query;
+        const from = entries.filter(({ at }) => at >= (cursor ?? 0));
+        return { entries: cursor === undefined ? from.slice(-limit) : from.slice(0, limit), suppressed };
+      },
+      ...building.handlers,
+      async pauseExecution({ params: { executionId }, body }) {
+        const take = () => {
+          store("pause", { executionId, ...body });
+          live.delete(executionId);
+        };
+        if (!snapshots.has(body.snapshotId)) await agent.onPause({ executionId, ...body }, take);
+        return taken(body.snapshotId);
+      },
+      async checkpointExecution({ params: { executionId }, body }) {
+        const take = () => store("checkpoint", { executionId, ...body });
+        if (!snapshots.has(body.snapshotId)) await agent.onCheckpoint({ executionId, ...body }, take);
+        return taken(body.snapshotId);
+      },
+      async deleteSnapshot({ params: { snapshotId } }) {
+        await agent.onRemove(snapshotId);
+        agent.removed.push(snapshotId);
+        snapshots.delete(snapshotId);
+      },
+      updateExecution({ params, body }) {
+        known(params.executionId).endAt = body.endAt;
+      },
+      executionMetrics: ({ query }) =>
+        agent.metrics.filter(({ at }) => at >= (query.start ?? 0) && at <= (query.end ?? Number.MAX_SAFE_INTEGER)),
+      latestMetrics: ({ body }) => {
+        const last = agent.metrics.at(-1);
+        const found = body.executionIds.filter((id) => live.has(id) && last !== undefined);
+        return Object.fromEntries(found.map((id) => [id, last as MetricSample]));
+      },
+      executionLogs: ({ query }) => agent.logs.slice(0, query.limit),
+    },
+    (_access, request) => {
+      if (request.headers.authorization !== `Bearer ${options.orchestratorToken}`)
+        throw new AppError("unauthorized", "wrong token");
+    },
+  );
+  await server.listen({ host: "127.0.0.1", port: 0 });
+  const url = `http://127.0.0.1:${(server.server.address() as AddressInfo).port}`;
+  const orchestrator = connect(nodeApi, {
+    url: options.orchestratorUrl,
+    name: "orchestrator",
+    headers: { authorization: `Bearer ${nodeToken}` },
+  });
+
+  const report = () =>
+    fakeHeartbeat({
+      nodeId,
+      url,
+      serviceInstanceId,
+      address,
+      options,
+      live: [...live.values()],
+      snapshots: [...snapshots.values()],
+    });
+
+  // The same object, so that what a test replaces is what the handlers see.
+  const agent: FakeAgent = Object.assign(building.state, {
+    nodeId,
+    url,
+    live,
+    snapshots,
+    removed: [],
+    starts: [],
+    stops: [],
+    replies: [],
+    pools: () => pools,
+    onStart: (_start, run) => run(),
+    onStop: () => undefined,
+    onPause: (_request, take) => take(),
+    onCheckpoint: (_request, take) => take(),
+    onRemove: () => undefined,
+    onEgress: (_policy, set) => set(),
+    trust: "applied",
+    onCheck: () => ({ verdict: "allow", rule: "default", reason: "nothing denies it", dial: "address", addresses: [] }),
+    checks: [],
+    networkLog: { entries: [], suppressed: 0 },
+    checkpointByItself: (executionId, snapshotId) => store("checkpoint", { executionId, snapshotId, memory: true }),
+    pauseByItself(executionId, snapshotId = randomUUID()) {
+      store("pause", { executionId, snapshotId, memory: true });
+      live.delete(executionId);
+      return snapshotId;
+    },
+    metrics: [],
+    logs: [],
+    async beat() {
+      // Once more when the kept connection was to an orchestrator that has been restarted.
+      const send = () => orchestrator.call.heartbeat({ body: report() });
+      const reply = await send().catch((error: unknown) => {
+        if (isError(error, "node_unreachable")) return send();
+        throw error;
+      });
+      agent.replies.push(reply);
+      pools = reply.pools;
+      for (const executionId of reply.stop) {
+        agent.stops.push(executionId);
+        live.delete(executionId);
+      }
+      for (const snapshotId of reply.deleteSnapshots) {
+        agent.removed.push(snapshotId);
+        snapshots.delete(snapshotId);
+      }
+      for (const [executionId, endAt] of Object.entries(reply.endAt)) {
+        const started = live.get(executionId);
+        if (started !== undefined) started.endAt = endAt;
+      }
+      return reply;
+    },
+    async reportExit(executionId, reason) {
+      const started = live.get(executionId);
+      live.delete(executionId);
+      const sandboxId = started?.body.sandboxId ?? "unknown";
+      await orchestrator.call.reportExits({
+        params: { nodeId },
+        body: { exits: [{ executionId, sandboxId, reason, at: Date.now() }] },
+      });
+    },
+    async stop() {
+      clearInterval(beating);
+      await server.close();
+      await orchestrator.close();
+    },
+  } satisfies Omit<FakeAgent, keyof FakeBuilds>);
+  await agent.beat();
+  const beating =
+    options.heartbeatMs === 0
+      ? undefined
+      : setInterval(() => void agent.beat().catch(() => undefined), options.heartbeatMs ?? 1_000);
+  return agent;
+}

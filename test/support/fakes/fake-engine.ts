@@ -1,0 +1,321 @@
+/**
+ * A machine in memory: Docker, links, firewall, annotations, cgroups and envd, with faults. What is in it outlives the agent
+ * that made it, so a test can let one agent go and look what the next one makes of what is left.
+ */
+
+import type { Cgroup } from "../../../agent/containers/cgroup.ts";
+import type { ContainerEvent, ContainerSpec, Containers } from "../../../agent/containers/containers.ts";
+import type { Envd, EnvdInit } from "../../../agent/containers/envd.ts";
+import type { AgentDeps } from "../../../agent/deps.ts";
+import type { SandboxEgress } from "../../../agent/egress/messages.ts";
+import { type Plan, planNetwork } from "../../../agent/network/addresses.ts";
+import type { SlotPolicy } from "../../../agent/network/firewall-rules.ts";
+import type { Links } from "../../../agent/network/links.ts";
+import { AppError } from "../../../shared/http/errors.ts";
+import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
+import { fakeDisk, fakeFacts, fakeMachine } from "./fake-machine.ts";
+import { fakeNetwork } from "./fake-network.ts";
+import { fakeSnapshots } from "./fake-snapshots.ts";
+
+/** Every operation asks here first, by name: throw to fail it, wait to delay it. */
+type Fault = (step: string) => unknown;
+
+interface FakeContainer {
+  readonly id: string;
+  readonly spec: ContainerSpec;
+  name: string;
+  pid: number;
+  running: boolean;
+  frozen: boolean;
+  netns: string | undefined;
+  init: EnvdInit | undefined;
+  watches: boolean;
+  /** What its memory was restored from at its last start. */
+  restored: string | undefined;
+  cpuUs: number;
+}
+
+export interface FakeEngine {
+  readonly plan: Plan;
+  readonly containers: ReadonlyMap<string, FakeContainer>;
+  readonly slots: ReadonlySet<number>;
+  readonly annotations: ReadonlyMap<string, string>;
+  readonly firewall: ReadonlyMap<string, SlotPolicy>;
+  /** What the egress process knows, by address. */
+  readonly egress: ReadonlyMap<string, SandboxEgress>;
+  readonly builds: FakeBuilds;
+  /** The names of all operations, in order. */
+  readonly steps: readonly string[];
+  /** What a sandbox says when its logs are asked for. */
+  logs: unknown;
+  freeMemory: number;
+  fail(fault: Fault): void;
+  /** Its first process ends by itself. */
+  die(id: string, exit?: { code?: number; oom?: boolean }): void;
+  deps(): Pick<
+    AgentDeps,
+    | "plan"
+    | "containers"
+    | "links"
+    | "firewall"
+    | "egress"
+    | "caFor"
+    | "annotations"
+    | "openCgroup"
+    | "envd"
+    | "runtime"
+    | "machine"
+    | keyof typeof fakeDisk
+    | "files"
+    | "criu"
+    | "processes"
+    | "login"
+  >;
+}
+
+export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
+  const plan = planNetwork("t", "10.99.0.0/24");
+  const containers = new Map<string, FakeContainer>();
+  const slots = new Set<number>();
+  const annotations = new Map<string, string>();
+  const restores = new Map<string, string>();
+  const images = new Set<string>();
+  const steps: string[] = [];
+  const listeners = new Set<(event: ContainerEvent) => void>();
+  const exits = new Map<string, { exitCode: number; oomKilled: boolean }>();
+  const state = { fault: (() => undefined) as Fault, pid: 1_000, logs: { entries: [] } as unknown, free: 2 ** 34 };
+
+  const step = async (name: string) => {
+    steps.push(name);
+    await state.fault(name);
+  };
+  const stored = fakeSnapshots(step, images);
+  const built = fakeBuilds({
+    step,
+    imageOf: (id) => known(id).spec.build.image,
+    at: (address) => runningAt(address).id,
+    inUse: () => [...containers.values()].map(({ spec }) => spec.build.image),
+  });
+  const known = (id: string): FakeContainer => {
+    const container = containers.get(id);
+    if (container === undefined) throw new AppError("internal", "no such container");
+    return container;
+  };
+  const end = (container: FakeContainer, exitCode: number, oomKilled: boolean) => {
+    if (!container.running) return;
+    Object.assign(container, { running: false, pid: 0 });
+    exits.set(container.id, { exitCode, oomKilled });
+    for (const listener of listeners) listener({ kind: "died", id: container.id, exitCode });
+  };
+
+  const engine: Containers = {
+    async create(spec) {
+      await step("create");
+      const id = `c${containers.size}-${steps.length}`;
+      const fresh = {
+        pid: 0,
+        running: false,
+        frozen: false,
+        netns: undefined,
+        init: undefined,
+        watches: true,
+        restored: undefined,
+        cpuUs: 0,
+      };
+      containers.set(id, { id, spec, name: spec.name, ...fresh });
+      return id;
+    },
+    async start(id) {
+      await step("start");
+      const container = known(id);
+      if (!annotations.has(id)) throw new Error("a container was started without its network");
+      const memory = restores.get(id);
+      restores.delete(id);
+      if (memory !== undefined && !images.has(memory)) throw new Error("restored from nothing");
+      const fresh = { running: true, frozen: false, pid: state.pid++, netns: annotations.get(id) };
+      Object.assign(container, fresh, { restored: memory, watches: memory === undefined });
+    },
+    async inspect(id) {
+      await step("inspect");
+      const container = containers.get(id);
+      if (container === undefined) return undefined;
+      const exit = exits.get(id) ?? { exitCode: 0, oomKilled: false };
+      return { running: container.running, pid: container.pid, upperDirectory: `/layers/${id}`, ...exit };
+    },
+    async kill(id) {
+      await step("kill");
+      const container = containers.get(id);
+      if (container !== undefined) end(container, 137, false);
+    },
+    async remove(id) {
+      await step("remove");
+      const container = containers.get(id);
+      if (container === undefined) return;
+      end(container, 137, false);
+      containers.delete(id);
+    },
+    async rename(id, name) {
+      await step("rename");
+      known(id).name = name;
+    },
+    async list() {
+      await step("list");
+      return [...containers.values()].map(({ id, name, running }) => ({ id, name, running }));
+    },
+    async watch(_since, onEvent, signal) {
+      listeners.add(onEvent);
+      await new Promise<void>((resolve) => {
+        if (signal.aborted) resolve();
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+      listeners.delete(onEvent);
+    },
+    ...stored.images,
+    ...built.images,
+    facts: () => Promise.resolve(fakeFacts),
+  };
+
+  const links: Links = {
+    prepare: () => step("prepare"),
+    async add({ number }) {
+      await step("link");
+      if (slots.has(number)) throw new Error(`slot ${number} exists already`);
+      slots.add(number);
+    },
+    async remove({ number }) {
+      await step("unlink");
+      slots.delete(number);
+    },
+    list: () => Promise.resolve([...slots]),
+  };
+
+  const { rules, told, firewall, egress } = fakeNetwork(step);
+
+  const at = (address: string): FakeContainer | undefined =>
+    [...containers.values()].find(
+      ({ running, netns }) =>
+        running && netns !== undefined && plan.slot(Number(netns.split("-").at(-1))).address === address,
+    );
+  const runningAt = (address: string): FakeContainer => {
+    const container = at(address);
+    if (container === undefined || container.frozen) throw new AppError("unavailable", "the sandbox did not answer");
+    return container;
+  };
+
+  const envd: Envd = {
+    async ready({ address }) {
+      await step("ready");
+      runningAt(address);
+    },
+    async warm({ address }) {
+      await step("warm");
+      runningAt(address);
+    },
+    async init({ address }, body) {
+      await step("init");
+      runningAt(address).init = body;
+    },
+    async trust({ address }, caBundle) {
+      runningAt(address).init = { ...(runningAt(address).init as EnvdInit), caBundle };
+    },
+    async suspendWatches({ address }) {
+      await step("suspend");
+      runningAt(address).watches = false;
+    },
+    async resumeWatches({ address }) {
+      await step("watch");
+      runningAt(address).watches = true;
+    },
+    async logs({ address }) {
+      await step("logs");
+      runningAt(address);
+      return state.logs;
+    },
+  };
+
+  const cgroup = (container: FakeContainer, pid: number): Cgroup => ({
+    async freeze() {
+      await step("freeze");
+      container.frozen = true;
+    },
+    thaw() {
+      steps.push("thaw");
+      container.frozen = false;
+    },
+    frozen: () => container.frozen,
+    alive: () => container.running && container.pid === pid,
+    async kill() {
+      await step("signal");
+      end(container, 137, false);
+    },
+    processes: () => [],
+    usage() {
+      if (!container.running) throw new Error("no cgroup");
+      return { cpuUs: container.cpuUs, memory: 10_000_000, cache: 1_000, shared: 0 };
+    },
+  });
+
+  return {
+    plan,
+    containers,
+    slots,
+    annotations,
+    firewall: rules,
+    egress: told,
+    builds: built,
+    steps,
+    get logs() {
+      return state.logs;
+    },
+    set logs(logs) {
+      state.logs = logs;
+    },
+    get freeMemory() {
+      return state.free;
+    },
+    set freeMemory(bytes) {
+      state.free = bytes;
+    },
+    fail(fault) {
+      state.fault = fault;
+    },
+    die: (id, { code = 1, oom = false } = {}) => end(known(id), code, oom),
+    deps: () => ({
+      plan,
+      containers: engine,
+      links,
+      firewall,
+      egress: () => egress,
+      caFor: () => Promise.resolve(""),
+      annotations: {
+        async joinNetwork(id, path) {
+          await step("mark");
+          annotations.set(id, path);
+        },
+        async restore(id, directory) {
+          await step("mark memory");
+          restores.set(id, directory);
+        },
+        criuDirectory: (id) => `/annotations/${id}`,
+        async remove(id) {
+          await step("unmark");
+          annotations.delete(id);
+        },
+        list: () => Promise.resolve([...annotations.keys()]),
+      },
+      openCgroup(pid, id) {
+        const container = containers.get(id);
+        if (container === undefined || container.pid !== pid) throw new Error("the first process is gone");
+        return cgroup(container, pid);
+      },
+      envd,
+      runtime: () => Promise.resolve({ directory: runtime, command: ["/svc/tini"] }),
+      machine: fakeMachine(() => state.free),
+      ...fakeDisk,
+      files: stored.files,
+      criu: stored.criu,
+      processes: built.processes,
+      login: (_access, registry) => Promise.resolve({ username: "u", password: "p", registry }),
+    }),
+  };
+}

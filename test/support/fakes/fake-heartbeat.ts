@@ -1,0 +1,84 @@
+/** What a fake agent reports: a big, idle machine, and what was started on it. */
+
+import type {
+  Heartbeat,
+  LiveExecution,
+  NodeFacts,
+  StartBody,
+  StoredSnapshot,
+} from "../../../shared/agent-api/routes.ts";
+
+const MIB = 1024 * 1024;
+
+/** Of a sandbox that runs. */
+export interface Standing {
+  /** It stands still for want of disk. */
+  held?: boolean;
+}
+
+interface Live extends Standing {
+  readonly executionId: string;
+  readonly body: StartBody;
+  readonly startedAt: number;
+  readonly endAt: number;
+}
+
+/** In place of what is reported otherwise. */
+interface Overrides {
+  readonly proxyUrl?: string;
+  readonly facts?: Partial<NodeFacts>;
+  readonly load?: Partial<Heartbeat["load"]>;
+}
+
+export function fakeHeartbeat(facts: {
+  readonly nodeId: string;
+  readonly url: string;
+  readonly serviceInstanceId: string;
+  readonly address: string;
+  readonly options: Overrides;
+  readonly live: readonly Live[];
+  readonly snapshots: readonly StoredSnapshot[];
+}): Heartbeat {
+  const { nodeId, url, serviceInstanceId, address, options, live, snapshots } = facts;
+  const executions: LiveExecution[] = live.map(({ executionId, body, startedAt, endAt, held }) => ({
+    executionId,
+    sandboxId: body.sandboxId,
+    address,
+    startedAt,
+    endAt,
+    ...(held === true ? { held } : {}),
+  }));
+  return {
+    node: {
+      nodeId,
+      serviceInstanceId,
+      version: "0.1.0",
+      commit: "fake",
+      apiUrl: url,
+      proxyUrl: options.proxyUrl ?? url,
+      machineId: "fake-machine",
+      labels: {},
+      machine: { cpuFamily: "6", cpuModel: "1", cpuModelName: "Fake", cpuArchitecture: "x64" },
+      capabilities: { memorySnapshots: true, diskLimit: false, detail: {} },
+      maxSandboxes: 10_000,
+      ...options.facts,
+    },
+    load: {
+      cpuCount: 64,
+      cpuPercent: 0,
+      memoryTotalBytes: 256 * 1024 * MIB,
+      memoryUsedBytes: 0,
+      allocatedCpu: live.reduce((sum, { body }) => sum + body.resources.cpuCount, 0),
+      allocatedMemoryBytes: live.reduce((sum, { body }) => sum + body.resources.memoryMB * MIB, 0),
+      sandboxCount: live.length,
+      sandboxStartingCount: 0,
+      stored: { storedBytes: 4_000, quotaBytes: 9_000 },
+      disks: [],
+      pools: [],
+      ...options.load,
+    },
+    executions,
+    exits: [],
+    snapshots: [...snapshots],
+  };
+}

@@ -1,0 +1,41 @@
+/** A machine with room for everything, unless a test says how much is free. */
+
+import type { DiskReserve } from "../../../agent/disk/reserve.ts";
+import type { Machine } from "../../../agent/host/machine.ts";
+
+export function fakeMachine(freeMemory: () => number): Machine {
+  return {
+    facts: { cpuFamily: "", cpuModel: "", cpuModelName: "", cpuArchitecture: "x86_64" },
+    id: "fake",
+    cpuFlags: "sse2",
+    load: () => ({ cpuCount: 2, cpuPercent: 0, memoryTotalBytes: 2 ** 34, memoryUsedBytes: 0, disks: [] }),
+    freeMemory,
+  };
+}
+
+export const fakeFacts = {
+  version: "0",
+  storageDriver: "fake",
+  diskLimit: false,
+  seccomp: true,
+  runcVersion: "0",
+  dataRoot: "/layers",
+};
+
+const plenty = { device: 1, freeBytes: 2 ** 40, totalBytes: 2 ** 41, freeInodes: 2 ** 30, totalInodes: 2 ** 31 };
+
+/** A disk with room for everything, and sandboxes that write nothing. */
+export const fakeDisk = {
+  diskUsage: () => Promise.resolve(4_096),
+  findHole: () => Promise.resolve(undefined),
+  readSpace: () => Promise.resolve(plenty),
+  growth: { written: () => 0, countFiles: () => Promise.resolve(0) },
+};
+
+/** A reserve that nothing comes near to. */
+export const roomyDisk: Pick<DiskReserve, "snapshotRefusal" | "storageRefusal" | "disks" | "seen"> = {
+  snapshotRefusal: () => undefined,
+  storageRefusal: () => Promise.resolve(undefined),
+  disks: () => Promise.resolve({ snapshots: plenty, sandboxes: plenty }),
+  seen: () => undefined,
+};

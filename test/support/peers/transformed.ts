@@ -1,0 +1,156 @@
+/** A destination with an authority of its own, and the way of a sandbox's connection to it through `transform`. */
+
+import { createServer as createHttp, type RequestListener, type Server } from "node:http";
+import { createServer as createHttps } from "node:https";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { type SecureContext, connect as tlsConnect } from "node:tls";
+import { onTestFinished } from "vitest";
+import type { Authority } from "../../../agent/egress/rewrite/certificates.ts";
+import { makeAuthority, makeLeaf, readSigner } from "../../../agent/egress/rewrite/certificates.ts";
+import { type Ended, type Transformed, transform } from "../../../agent/egress/rewrite/transform.ts";
+import { openTrust } from "../../../agent/egress/rewrite/trust.ts";
+
+const DAY_MS = 86_400_000;
+const period = () => ({ from: Date.now() - DAY_MS, until: Date.now() + DAY_MS });
+
+/** Certificates of the destination and of the node; no client trusts both. */
+const publicAuthority = await makeAuthority("test public", period());
+export const nodeAuthority = await makeAuthority("test node", period());
+const publicTrust = openTrust(publicAuthority.certificate)();
+
+export interface Origin {
+  readonly port: number;
+  readonly server: Server;
+  /** Connections taken so far. */
+  readonly connections: () => number;
+}
+
+export async function leafOf(hostname: string, when = period(), authority = publicAuthority): Promise<Authority> {
+  return makeLeaf(await readSigner(authority), hostname, when);
+}
+
+/** @param hostname undefined: plain HTTP */
+export async function startOrigin(
+  hostname: string | undefined,
+  answer: RequestListener,
+  leaf?: Authority,
+): Promise<Origin> {
+  const own = leaf ?? (hostname === undefined ? undefined : await leafOf(hostname));
+  const server = own === undefined ? createHttp(answer) : createHttps({ cert: own.certificate, key: own.key }, answer);
+  let connections = 0;
+  server.on("connection", () => {
+    connections += 1;
+  });
+  const port = await listening(server);
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { port, server, connections: () => connections };
+}
+
+export interface Listening {
+  readonly port: number;
+  /** What became of the connections, in the order in which they ended. */
+  readonly ended: Ended[];
+  readonly asked: string[];
+  /** Dials to the destination. */
+  readonly dials: () => number;
+  /** Connections of clients. */
+  readonly taken: () => number;
+}
+
+export interface ListenOptions {
+  readonly hostname: string;
+  readonly tls: boolean;
+  /** Port of the destination, or how to get there. */
+  readonly to: number | (() => Promise<Socket>);
+  readonly headers?: Record<string, string>;
+  readonly secrets?: Record<string, string>;
+  readonly trust?: SecureContext;
+  /** Default: the port that is listened on. */
+  readonly port?: number;
+}
+
+/** Takes connections as the egress process does: it reads the first bytes, then hands over. */
+export async function listenTransformed(options: ListenOptions): Promise<Listening> {
+  const { hostname, tls, to, headers = {}, secrets = {}, trust = publicTrust } = options;
+  const ended: Ended[] = [];
+  const asked: string[] = [];
+  const open = new Set<Transformed>();
+  let dials = 0;
+  let taken = 0;
+  const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
+    taken += 1;
+    socket.on("error", () => undefined);
+    socket.once("data", (first: Buffer) => {
+      socket.pause();
+      const transformed = transform(socket, {
+        hostname,
+        tls,
+        headers,
+        first,
+        trust,
+        port: options.port ?? port,
+        authority: nodeAuthority,
+        connect: () => {
+          dials += 1;
+          return typeof to === "number" ? dial(to) : to();
+        },
+        resolve: (placeholder) => {
+          asked.push(placeholder);
+          return Promise.resolve(secrets[placeholder]);
+        },
+      });
+      open.add(transformed);
+      void transformed.closed.then((end) => {
+        open.delete(transformed);
+        ended.push(end);
+      });
+    });
+    socket.resume();
+  });
+  const port = await listening(server);
+  onTestFinished(() => {
+    for (const transformed of open) transformed.destroy();
+    server.close();
+  });
+  return { port, ended, asked, dials: () => dials, taken: () => taken };
+}
+
+export function dial(port: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    socket.once("connect", () => resolve(socket));
+    socket.once("error", reject);
+  });
+}
+
+/** Raw bytes there, everything that comes back until the end. @param hostname undefined: without TLS */
+export async function exchangeRaw(port: number, hostname: string | undefined, bytes: string): Promise<string> {
+  const plain = await dial(port);
+  const socket =
+    hostname === undefined ? plain : tlsConnect({ socket: plain, servername: hostname, ca: nodeAuthority.certificate });
+  return new Promise((resolve, reject) => {
+    let text = "";
+    socket.on("data", (chunk: Buffer) => {
+      text += chunk.toString("latin1");
+    });
+    // A reset is an end as well: who is refused may still have been sending.
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "ECONNRESET" && error.code !== "EPIPE") reject(error);
+    });
+    socket.once("close", () => resolve(text));
+    socket.once("end", () => socket.end());
+    socket.write(bytes, "latin1");
+  });
+}
+
+export function listening(server: {
+  listen(port: number, host: string, done: () => void): unknown;
+  address(): unknown;
+}) {
+  return new Promise<number>((resolve) => {
+    server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
+  });
+}

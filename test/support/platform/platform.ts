@@ -1,0 +1,108 @@
+/** Finds the running platform that the suites drive, from the env file `scripts/up` leaves, and talks plain HTTP to it. */
+
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+export interface Platform {
+  /** Empty for the default instance. */
+  readonly instance: string;
+  readonly apiUrl: string;
+  readonly sandboxUrl: string;
+  readonly apiKey: string;
+  readonly adminToken: string;
+  /** Where this instance keeps its things (scripts/README.md). */
+  readonly paths: { readonly run: string; readonly state: string; readonly etc: string };
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body as JSON, undefined when it is not. */
+  readonly json: unknown;
+}
+
+export interface ApiCall {
+  /** Sent as JSON; a string is sent as it is. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Absent: the platform's key. Null: no key at all. */
+  readonly key?: string | null;
+}
+
+export const checkout = fileURLToPath(new URL("../../../", import.meta.url));
+
+/**
+ * The instance named by SVC_INSTANCE, else `fallback`. Its E2B_* lines go into this process's environment, so that the
+ * SDK is used exactly as `scripts/up` tells people to. Throws when no such platform was brought up.
+ */
+export function openPlatform(fallback = "test"): Platform {
+  const instance = process.env.SVC_INSTANCE ?? fallback;
+  const suffix = instance === "" ? "" : `-${instance}`;
+  const file = `${checkout}.svc${suffix}/env`;
+  const adminFile = `${checkout}.svc${suffix}/admin.env`;
+  if (!existsSync(file) || !existsSync(adminFile)) {
+    throw new Error(`no platform: ${file} does not exist; run SVC_INSTANCE=${instance} ./scripts/up`);
+  }
+  const values = readEnvFile(file);
+  for (const [name, value] of values) if (name.startsWith("E2B_")) process.env[name] = value;
+  return {
+    instance,
+    apiUrl: need(values, "SVC_API_URL", file),
+    sandboxUrl: need(values, "SVC_SANDBOX_URL", file),
+    apiKey: need(values, "SVC_API_KEY", file),
+    adminToken: need(readEnvFile(adminFile), "SVC_ADMIN_TOKEN", adminFile),
+    paths: { run: `/run/svc${suffix}`, state: `/var/lib/svc${suffix}`, etc: `/etc/svc${suffix}` },
+  };
+}
+
+/** `NAME=value` lines, with or without `export` and quotes. */
+export function readEnvFile(path: string): ReadonlyMap<string, string> {
+  const values = new Map<string, string>();
+  for (const line of readFileSync(path, "utf8").split("\n")) {
+    const found = /^(?:export\s+)?([A-Za-z_]\w*)=(.*)$/.exec(line.trim());
+    if (found?.[1] === undefined || found[2] === undefined) continue;
+    values.set(found[1], found[2].replace(/^(['"])(.*)\1$/, "$2"));
+  }
+  return values;
+}
+
+/** One control-plane request, path and body sent as given. */
+export async function api(platform: Platform, method: string, path: string, call: ApiCall = {}): Promise<Reply> {
+  const key = call.key === undefined ? platform.apiKey : call.key;
+  const body = call.body === undefined || typeof call.body === "string" ? call.body : JSON.stringify(call.body);
+  const response = await fetch(platform.apiUrl + path, {
+    method,
+    headers: {
+      ...(key === null ? {} : { "x-api-key": key }),
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...call.headers,
+    },
+    body: body ?? null,
+    signal: AbortSignal.timeout(30_000),
+  });
+  return readReply(response);
+}
+
+export function asAdmin(platform: Platform): Pick<ApiCall, "headers" | "key"> {
+  return { key: null, headers: { "x-admin-token": platform.adminToken } };
+}
+
+export async function readReply(response: Response): Promise<Reply> {
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, json: parse(text) };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function need(values: ReadonlyMap<string, string>, name: string, file: string): string {
+  const value = values.get(name);
+  if (value === undefined || value === "") throw new Error(`${file} has no ${name}`);
+  return value;
+}

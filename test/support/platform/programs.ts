@@ -1,0 +1,76 @@
+/** The two programs of an instance as processes: who they are, killing them, and waiting until they are ready again. */
+
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { until } from "../runner/until.ts";
+import { checkout, type Platform, readEnvFile } from "./platform.ts";
+
+export type Program = "orchestrator" | "agent";
+
+const execute = promisify(execFile);
+
+/** Output of a program; throws with its stderr when it fails. */
+export async function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
+  const { stdout } = await execute(command, [...args], {
+    maxBuffer: 64 << 20,
+    timeout: 300_000,
+    env: { ...process.env, ...env },
+  });
+  return stdout;
+}
+
+/** What the scripts do with one program (scripts/README.md). */
+export function service(
+  platform: Platform,
+  verb: "start" | "stop" | "restart" | "pid",
+  program: Program,
+): Promise<string> {
+  return run(`${checkout}scripts/service`, [verb, program], { SVC_INSTANCE: platform.instance });
+}
+
+/** A setting as the program has it: the person's own file wins. */
+export function settingOf(platform: Platform, program: Program, name: string): string {
+  const own = readEnvFile(`${platform.paths.etc}/config.env`).get(name);
+  const value = own ?? readEnvFile(`${platform.paths.etc}/${program}.env`).get(name);
+  if (value === undefined) throw new Error(`${program} has no ${name}`);
+  return value;
+}
+
+export async function pidOf(platform: Platform, program: Program): Promise<number> {
+  return Number((await service(platform, "pid", program)).trim());
+}
+
+/** SIGKILL, no goodbye. What keeps programs running starts it again. */
+export async function killHard(platform: Platform, program: Program): Promise<void> {
+  process.kill(await pidOf(platform, program), "SIGKILL");
+}
+
+/** Both programs ready, and the node known to be. */
+export async function untilReady(platform: Platform): Promise<void> {
+  const agent = `http://127.0.0.1:${settingOf(platform, "agent", "SVC_AGENT_PORT")}`;
+  const ready = async () =>
+    (await status(`${agent}/readyz`)) === 200 && (await status(`${platform.apiUrl}/readyz`)) === 200;
+  await until(ready, { what: "both programs ready", timeoutMs: 60_000, everyMs: 100 });
+}
+
+function status(url: string): Promise<number> {
+  return fetch(url, { signal: AbortSignal.timeout(5000) }).then(
+    async (response) => {
+      await response.arrayBuffer();
+      return response.status;
+    },
+    () => 0,
+  );
+}
+
+/** The agent's child that serves redirected connections and names; throws while there is none. */
+export async function egressPid(platform: Platform): Promise<number> {
+  const agent = await pidOf(platform, "agent");
+  const children = (await readFile(`/proc/${agent}/task/${agent}/children`, "utf8")).split(" ").filter(Boolean);
+  for (const pid of children) {
+    const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+    if (/egress\.js|svc-egress/.test(command)) return Number(pid);
+  }
+  throw new Error("the agent has no egress process");
+}

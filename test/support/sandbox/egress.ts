@@ -1,0 +1,141 @@
+/** What a sandbox reaches: tried from inside with the programs people use. */
+
+import { ALL_TRAFFIC, Sandbox, type SandboxNetworkOpts } from "e2b";
+import { onTestFinished } from "vitest";
+import { ADDRESS, PORT } from "../internet/plan.ts";
+import { api, type Platform, type Reply } from "../platform/platform.ts";
+import { ownSandbox } from "./sdk.ts";
+
+export type Outcome = "ok" | "blocked" | "silence";
+
+/** Every address, before anything is allowed. */
+export const NOTHING = [ALL_TRAFFIC];
+/** Exit code of curl when no answer came in time. */
+const TIMED_OUT = 28;
+const https = (where: string) => `https://${where}/`;
+export const sandboxWith = (network?: SandboxNetworkOpts) => ownSandbox(network === undefined ? {} : { network });
+
+/**
+ * A HEAD request to each URL, all at once: answered, refused at once, or neither within three seconds. The certificate is not looked
+ * at, it is the test internet's.
+ */
+export async function reached(sandbox: Sandbox, ...urls: readonly string[]): Promise<readonly Outcome[]> {
+  const one = (url: string, index: number) => `(curl -skI -m 3 -o /dev/null '${url}'; echo ${index} $?) &`;
+  const { stdout } = await sandbox.commands.run(`${urls.map(one).join("\n")}\nwait`, { timeoutMs: 60_000 });
+  const statuses = new Map(
+    stdout
+      .trim()
+      .split("\n")
+      .map((line) => line.split(" ").map(Number) as [number, number]),
+  );
+  return urls.map((_, index) => {
+    const status = statuses.get(index);
+    return status === 0 ? "ok" : status === TIMED_OUT ? "silence" : "blocked";
+  });
+}
+
+/** As `reached`, with the host of each URL as key. */
+export async function reach(sandbox: Sandbox, ...hosts: readonly string[]): Promise<Readonly<Record<string, Outcome>>> {
+  const outcomes = await reached(sandbox, ...hosts.map(https));
+  return Object.fromEntries(hosts.map((host, index) => [host, outcomes[index] ?? "silence"]));
+}
+
+/** What a server of the test internet says about a request. */
+export interface Answer {
+  readonly address: string;
+  readonly port: number;
+  readonly sni?: string;
+  readonly host: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly httpVersion: string;
+}
+
+export async function ask(sandbox: Sandbox, url: string, options = "-k"): Promise<Answer> {
+  const { stdout } = await sandbox.commands.run(`curl -sS -m 8 ${options} '${url}'`);
+  return JSON.parse(stdout) as Answer;
+}
+
+/** Runs a Python program inside; what it prints, also when it fails. */
+export async function python(sandbox: Sandbox, program: string, user = "user"): Promise<string> {
+  const path = `/tmp/program-${Math.random().toString(36).slice(2)}.py`;
+  await sandbox.files.write(path, program);
+  const { stdout } = await sandbox.commands.run(`python3 ${path} 2>&1 || true`, { user, timeoutMs: 60_000 });
+  return stdout.trim();
+}
+
+/** A name over UDP, asked of an address and port that are not the node's resolver. */
+export async function resolvesAt(sandbox: Sandbox, address: string, port: number = PORT.udpNames): Promise<boolean> {
+  const command = `dig +short +time=1 +tries=1 -p ${port} @${address} google.example || true`;
+  return (await sandbox.commands.run(command)).stdout.trim() === ADDRESS.google;
+}
+
+/** What a server that speaks first says, and what it answers. */
+export function greeting(sandbox: Sandbox, host = "ssh.example"): Promise<string> {
+  return python(
+    sandbox,
+    `import socket
+s = socket.create_connection(("${host}", ${PORT.ssh}), 5); s.settimeout(5)
+print(s.recv(200).decode().strip())
+s.sendall(b"hello\\n")
+print(s.recv(200).decode().strip())`,
+  );
+}
+
+/** Both ways of a half-closed connection; see `streams.ts` of the test internet. */
+export function halfClose(sandbox: Sandbox, host = "keys.example"): Promise<string> {
+  return python(
+    sandbox,
+    `import socket
+s = socket.create_connection(("${host}", ${PORT.halfClose}), 5); s.settimeout(5)
+s.sendall(b"after-fin\\nhello"); s.shutdown(socket.SHUT_WR)
+print(s.makefile().read().strip())
+s = socket.create_connection(("${host}", ${PORT.halfClose}), 5); s.settimeout(5)
+s.sendall(b"first-fin\\n"); print(s.makefile("rb").read().decode().strip())
+s.sendall(b"x" * 100000); s.close()`,
+  );
+}
+
+/** A connection that stays, and says each 50 ms whether it still does; for what happens to open flows. */
+export async function keepConnection(sandbox: Sandbox, host: string, port: number): Promise<() => Promise<string>> {
+  await sandbox.files.write(
+    "/tmp/keep.py",
+    `import socket, sys, time
+def say(word):
+  open("/tmp/kept", "w").write(word)
+try:
+  s = socket.create_connection(("${host}", ${port}), 5); s.settimeout(5)
+  s.sendall(b"echo\\n")
+  while True:
+    s.sendall(b"x")
+    if s.recv(1) == b"": raise OSError
+    say("open")
+    time.sleep(0.05)
+except OSError as error:
+  say("cut")`,
+  );
+  const handle = await sandbox.commands.run("python3 /tmp/keep.py", { background: true, timeoutMs: 0 });
+  await handle.disconnect();
+  return async () => (await sandbox.commands.run("cat /tmp/kept 2>/dev/null || true")).stdout;
+}
+
+/** The route itself, for what the SDK does not say or show. */
+export function putNetwork(platform: Platform, sandboxId: string, body: unknown, key?: string | null): Promise<Reply> {
+  return api(platform, "PUT", `/sandboxes/${sandboxId}/network`, key === undefined ? { body } : { body, key });
+}
+
+/** Paused and back, from memory that was kept. */
+export async function pauseAndResume(sandbox: Sandbox): Promise<Sandbox> {
+  await sandbox.pause();
+  return Sandbox.connect(sandbox.sandboxId, { timeoutMs: 120_000 });
+}
+
+/** A fork of a test, killed after it. */
+export async function forkOf(sandbox: Sandbox): Promise<Sandbox> {
+  const [copy] = await sandbox.fork();
+  if (!(copy instanceof Sandbox)) throw copy ?? new Error("no fork");
+  onTestFinished(async () => {
+    await copy.kill();
+  });
+  return copy;
+}

@@ -1,0 +1,41 @@
+/** Records of sandboxes for tests of stores and of pure files, complete but for what a test is about. */
+
+import { type NewSandbox, type SandboxRecord, toRecord, toRow } from "../../../orchestrator/store/sandboxes/record.ts";
+import { testSeal } from "./test-seal.ts";
+
+export function newSandbox(over: Partial<NewSandbox> = {}): NewSandbox {
+  return {
+    id: "i1",
+    projectId: "p",
+    executionId: "e1",
+    nodeId: "n1",
+    templateId: "t",
+    buildId: "b",
+    alias: undefined,
+    cpuCount: 1,
+    memoryMB: 128,
+    diskSizeMB: 0,
+    envdVersion: "0.6.13",
+    metadata: {},
+    network: undefined,
+    sealedProxyPassword: undefined,
+    internet: undefined,
+    onTimeout: "kill",
+    onTimeoutMemory: true,
+    onResume: "restore",
+    autoResume: false,
+    timeoutSeconds: 300,
+    createdAt: 1,
+    startedAt: 1,
+    endAt: 2,
+    deadlineAt: 10,
+    sealedEnvs: "",
+    ...over,
+  };
+}
+
+/** A running one. */
+export function sandboxRecord(over: Partial<SandboxRecord> = {}): SandboxRecord {
+  const fresh = toRecord({ ...toRow(newSandbox(), testSeal), address: "10.0.0.2" } as never, testSeal);
+  return { ...fresh, state: "running", ...over };
+}

@@ -1,0 +1,5 @@
+/** A key for databases of tests. */
+
+import { createSeal } from "../../../shared/program/seal.ts";
+
+export const testSeal = createSeal("a key of the tests", "the tests");

@@ -1,5 +1,0 @@
-/** A key for databases of tests. */
-
-import { createSeal } from "../../shared/program/seal.ts";
-
-export const testSeal = createSeal("a key of the tests", "the tests");
