@@ -1,10 +1,10 @@
 /** Programs of a build through a real envd, and through servers that are none. */
 
 import { createServer, type RequestListener, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Ended, envdProcesses, RpcError } from "../../../agent/builds/steps/processes.ts";
+import { listening } from "../../support/peers/listening.ts";
 import { type RunningEnvd, runEnvd } from "../envd/running-envd.ts";
 
 const AT = { address: "127.0.0.1", accessToken: "" };
@@ -90,12 +90,12 @@ const EMPTY = envelope(0, 0);
 
 async function against(answer: RequestListener): Promise<unknown> {
   const server: Server = createServer(answer);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listening(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const processes = envdProcesses((server.address() as AddressInfo).port);
+  const processes = envdProcesses(port);
   try {
     const { ended } = await processes.start(AT, program("true"), { onOutput: () => undefined, signal: LIMIT() });
     return await ended;

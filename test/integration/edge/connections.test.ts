@@ -4,7 +4,8 @@ import { get } from "node:http";
 import { connect, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import type { EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
-import { type FrontDoor, httpBackend, openFrontDoor, RawClient, routed, routing } from "./front-door.ts";
+import { RawClient } from "../../support/peers/raw-client.ts";
+import { type FrontDoor, httpBackend, openFrontDoor, routed, routing } from "./front-door.ts";
 
 const WAIT = { timeout: 20_000 };
 const TOTAL = 40;

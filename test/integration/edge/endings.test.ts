@@ -3,7 +3,8 @@ import type { ServerResponse } from "node:http";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import type { EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
-import { type Backend, type FrontDoor, httpBackend, openFrontDoor, RawClient, routed, routing } from "./front-door.ts";
+import { RawClient } from "../../support/peers/raw-client.ts";
+import { type Backend, type FrontDoor, httpBackend, openFrontDoor, routed, routing } from "./front-door.ts";
 
 const KILLED = "The sandbox was killed or reached its end of life while the request was in flight.";
 

@@ -5,18 +5,9 @@
 import { Agent, fetch } from "undici";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
+import { ask, RawClient } from "../../support/peers/raw-client.ts";
 import { answering, saying, WAYS } from "./answering.ts";
-import {
-  ask,
-  ENVD_PORT,
-  type FrontDoor,
-  httpBackend,
-  openFrontDoor,
-  RawClient,
-  rawBackend,
-  routed,
-  routing,
-} from "./front-door.ts";
+import { ENVD_PORT, type FrontDoor, httpBackend, openFrontDoor, rawBackend, routed, routing } from "./front-door.ts";
 
 describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
   let door: FrontDoor;

@@ -6,8 +6,9 @@ import { request as httpRequest } from "node:http";
 import { fetch } from "undici";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
+import { ask, RawClient } from "../../support/peers/raw-client.ts";
 import { answering, saying, WAYS } from "./answering.ts";
-import { ask, type FrontDoor, httpBackend, openFrontDoor, RawClient, routed, routing } from "./front-door.ts";
+import { type FrontDoor, httpBackend, openFrontDoor, routed, routing } from "./front-door.ts";
 
 describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
   let door: FrontDoor;

@@ -6,9 +6,9 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
 import { fileSignature } from "../../../shared/ids.ts";
+import { ask } from "../../support/peers/raw-client.ts";
 import { echoing } from "./answering.ts";
 import {
-  ask,
   type Backend,
   ENVD_PORT,
   type FrontDoor,

@@ -1,14 +1,7 @@
 /** An edge and a node proxy with a routing table to write in, and "containers": addresses of this machine's own loopback. */
 
-import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
-import {
-  type AddressInfo,
-  connect,
-  createServer as createTcpServer,
-  type Socket,
-  type Server as TcpServer,
-} from "node:net";
+import { createServer as createTcpServer, type Socket, type Server as TcpServer } from "node:net";
 import { type NodeRoute, startNodeProxy } from "../../../agent/proxy/node-proxy.ts";
 import { type Edge, startEdge } from "../../../orchestrator/edge/edge.ts";
 import type {
@@ -20,6 +13,7 @@ import type {
 import { connectionLimits, type Room } from "../../../shared/http/connection-limits.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
+import { listening } from "../../support/peers/listening.ts";
 
 export const ENVD_PORT = 49_983;
 const NODE_TOKEN = "node-token-of-these-tests";
@@ -142,15 +136,15 @@ export interface Backend {
 
 /** An HTTP server in a "container". */
 export function httpBackend(address: string, listener: RequestListener, port = 0): Promise<Backend> {
-  return listening(createServer({ keepAliveTimeout: 60_000 }, listener), address, port);
+  return backend(createServer({ keepAliveTimeout: 60_000 }, listener), address, port);
 }
 
 /** A server that says exactly what the test says. */
 export function rawBackend(address: string, onConnection: (socket: Socket) => void, port = 0): Promise<Backend> {
-  return listening(createTcpServer({ allowHalfOpen: true }, onConnection), address, port);
+  return backend(createTcpServer({ allowHalfOpen: true }, onConnection), address, port);
 }
 
-async function listening(server: Server | TcpServer, address: string, port: number): Promise<Backend> {
+async function backend(server: Server | TcpServer, address: string, port: number): Promise<Backend> {
   const sockets = new Set<Socket>();
   let accepted = 0;
   server.on("connection", (socket: Socket) => {
@@ -159,10 +153,9 @@ async function listening(server: Server | TcpServer, address: string, port: numb
     socket.on("error", () => undefined);
     socket.on("close", () => sockets.delete(socket));
   });
-  server.listen(port, address);
-  await once(server, "listening");
+  const bound = await listening(server, address, port);
   return {
-    port: (server.address() as AddressInfo).port,
+    port: bound,
     server,
     accepted: () => accepted,
     open: () => sockets.size,
@@ -172,64 +165,6 @@ async function listening(server: Server | TcpServer, address: string, port: numb
       await closed;
     },
   };
-}
-
-/** A client that says exactly what the test says. */
-export class RawClient {
-  readonly socket: Socket;
-  received = "";
-  ended = false;
-  closed = false;
-
-  private constructor(socket: Socket) {
-    this.socket = socket;
-    socket.setEncoding("latin1");
-    socket.on("data", (text: string) => (this.received += text));
-    socket.on("end", () => (this.ended = true));
-    socket.on("close", () => (this.closed = true));
-    socket.on("error", () => undefined);
-  }
-
-  static async open(port: number, allowHalfOpen = false): Promise<RawClient> {
-    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen });
-    await once(socket, "connect");
-    return new RawClient(socket);
-  }
-
-  send(text: string): this {
-    this.socket.write(text, "latin1");
-    return this;
-  }
-
-  /** What was received once it satisfies `enough`, or once the connection has ended. */
-  async until(enough: (received: string) => boolean): Promise<string> {
-    while (!enough(this.received) && !this.closed && !this.ended) {
-      await new Promise<void>((resolve) => {
-        const done = () => {
-          for (const event of ["data", "end", "close"]) this.socket.removeListener(event, done);
-          resolve();
-        };
-        for (const event of ["data", "end", "close"]) this.socket.on(event, done);
-      });
-    }
-    return this.received;
-  }
-
-  toEnd(): Promise<string> {
-    return this.until(() => false);
-  }
-
-  destroy(): void {
-    this.socket.destroy();
-  }
-}
-
-/** One request, one answer, on a connection of its own. */
-export async function ask(port: number, text: string): Promise<string> {
-  const client = await RawClient.open(port);
-  const answer = await client.send(text).toEnd();
-  client.destroy();
-  return answer;
 }
 
 /** Routing headers, as text. */

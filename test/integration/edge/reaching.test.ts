@@ -12,17 +12,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { AutoResumeResult, EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
+import { ask, RawClient } from "../../support/peers/raw-client.ts";
 import { echoing } from "./answering.ts";
-import {
-  ask,
-  ENVD_PORT,
-  type FrontDoor,
-  httpBackend,
-  openFrontDoor,
-  RawClient,
-  routed,
-  routing,
-} from "./front-door.ts";
+import { ENVD_PORT, type FrontDoor, httpBackend, openFrontDoor, routed, routing } from "./front-door.ts";
 
 let door: FrontDoor;
 let route: EdgeRoute;

@@ -2,7 +2,8 @@ import type { Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ANSWERS, type Flood, flood, REQUESTS, SWITCHES } from "../../support/peers/floods.ts";
 import { type Held, startHeld } from "../../support/peers/held.ts";
-import { type Backend, RawClient, rawBackend } from "./front-door.ts";
+import { RawClient } from "../../support/peers/raw-client.ts";
+import { type Backend, rawBackend } from "./front-door.ts";
 
 /** What the proxies may hold for one connection; a flood is three times as much. */
 const MOST_HELD_BYTES = 32 * 1024 * 1024;

@@ -1,14 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
-import {
-  type Backend,
-  ENVD_PORT,
-  type FrontDoor,
-  openFrontDoor,
-  RawClient,
-  rawBackend,
-  routing,
-} from "./front-door.ts";
+import { RawClient } from "../../support/peers/raw-client.ts";
+import { type Backend, ENVD_PORT, type FrontDoor, openFrontDoor, rawBackend, routing } from "./front-door.ts";
 
 /** Each hides a second request from one of two readers of the same bytes. `{R}` stands for the routing headers. */
 const HIDDEN = "GET /init HTTP/1.1\r\nHost: x\r\n\r\n";

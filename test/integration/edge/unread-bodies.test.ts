@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
+import { RawClient } from "../../support/peers/raw-client.ts";
 import { carelessServer, METHODS, withHidden } from "../../support/peers/unread-bodies.ts";
-import { openFrontDoor, RawClient, routing } from "./front-door.ts";
+import { openFrontDoor, routing } from "./front-door.ts";
 
 const TRIES = 40;
 

@@ -5,16 +5,8 @@ import type { Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import type { EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
-import {
-  ask,
-  type FrontDoor,
-  httpBackend,
-  openFrontDoor,
-  RawClient,
-  rawBackend,
-  routed,
-  routing,
-} from "./front-door.ts";
+import { ask, RawClient } from "../../support/peers/raw-client.ts";
+import { type FrontDoor, httpBackend, openFrontDoor, rawBackend, routed, routing } from "./front-door.ts";
 
 const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n";
 

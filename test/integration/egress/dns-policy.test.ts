@@ -2,7 +2,6 @@
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
 import { type Answer, decode, encode, type Packet, type Question } from "dns-packet";
 import { afterEach, expect, test } from "vitest";
 import { openNames } from "../../../agent/egress/dns/names.ts";
@@ -11,6 +10,7 @@ import { startDns } from "../../../agent/egress/dns/resolver.ts";
 import { roomOfEgress } from "../../../agent/egress/shares.ts";
 import { CLOSED, type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
+import { nameServer, onFreePort } from "../../support/peers/name-server.ts";
 
 const room = roomOfEgress(20_000, 1_000);
 const log = createLog({ component: "test", level: "silent" });
@@ -34,17 +34,6 @@ interface Asked {
   readonly message: Buffer;
 }
 
-/** A free port of UDP may be taken in TCP, and the other way round: then another one. */
-async function onFreePort<T>(open: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await open();
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || attempt === 20) throw error;
-    }
-  }
-}
-
 async function world(who: (source: string) => Asker | undefined) {
   const asked: Asked[] = [];
   const reply = (message: Buffer): Buffer => {
@@ -62,27 +51,10 @@ async function world(who: (source: string) => Asker | undefined) {
       answers: [...answers, ...text],
     });
   };
-  const port = await onFreePort(async () => {
-    const tcp = createServer((socket) => {
-      socket.on("error", () => undefined);
-      socket.on("data", (chunk: Buffer) => {
-        const message = reply(chunk.subarray(2));
-        socket.write(Buffer.concat([Buffer.from([message.length >> 8, message.length & 0xff]), message]));
-      });
-    });
-    tcp.listen(0, "127.0.0.1");
-    await once(tcp, "listening");
-    stops.push(() => tcp.close());
-    const { port } = tcp.address() as AddressInfo;
-    const udp = createSocket("udp4");
-    udp.on("message", (message, from) => udp.send(reply(message), from.port, from.address));
-    udp.bind(port, "127.0.0.1");
-    await once(udp, "listening");
-    stops.push(() => udp.close());
-    return port;
-  });
+  const upstream = await nameServer(reply);
+  stops.push(() => upstream.close());
 
-  const upstreams = async () => [{ host: "127.0.0.1", port }];
+  const upstreams = async () => [upstream];
   const names = openNames(upstreams);
   const dns = await onFreePort(() =>
     startDns({ listen: { address: "127.0.0.1", port: 0 }, upstreams, names, askerAt: who, room, log }),

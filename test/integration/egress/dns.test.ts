@@ -3,7 +3,7 @@
 import { createSocket } from "node:dgram";
 import { Resolver } from "node:dns/promises";
 import { once } from "node:events";
-import { connect, createServer, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { openNames } from "../../../agent/egress/dns/names.ts";
 import type { Asker } from "../../../agent/egress/dns/policy.ts";
@@ -11,6 +11,7 @@ import { type DnsOptions, startDns } from "../../../agent/egress/dns/resolver.ts
 import { roomOfEgress } from "../../../agent/egress/shares.ts";
 import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
+import { type NameServer, nameServer, onFreePort } from "../../support/peers/name-server.ts";
 
 const ROOM = roomOfEgress(20_000, 1_000);
 const log = createLog({ component: "test", level: "silent" });
@@ -30,43 +31,10 @@ function answer(query: Buffer, address: readonly number[]): Buffer {
   return Buffer.concat([header, question, record]);
 }
 
-/** A free port of UDP may be taken in TCP, and the other way round: then another one. */
-async function onFreePort<T>(open: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await open();
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || attempt === 20) throw error;
-    }
-  }
-}
-
-const upstream = (reply: (query: Buffer) => Buffer | undefined) => onFreePort(() => openUpstream(reply));
-
-async function openUpstream(reply: (query: Buffer) => Buffer | undefined) {
-  const udp = createSocket("udp4");
-  udp.on("message", (query, from) => {
-    const message = reply(query);
-    if (message !== undefined) udp.send(message, from.port, from.address);
-  });
-  udp.bind(0, "127.0.0.1");
-  await once(udp, "listening");
-  stops.push(() => udp.close());
-  const { port } = udp.address();
-  const tcp = createServer((socket) => {
-    socket.on("error", () => undefined);
-    socket.on("data", (chunk: Buffer) => {
-      const message = reply(chunk.subarray(2));
-      if (message === undefined) return;
-      const size = Buffer.alloc(2);
-      size.writeUInt16BE(message.length);
-      socket.write(Buffer.concat([size, message]));
-    });
-  });
-  tcp.listen(port, "127.0.0.1");
-  await once(tcp, "listening");
-  stops.push(() => tcp.close());
-  return { host: "127.0.0.1", port };
+async function upstream(reply: (query: Buffer) => Buffer | undefined): Promise<NameServer> {
+  const server = await nameServer(reply);
+  stops.push(() => server.close());
+  return server;
 }
 
 const refusals: { name: string; rule: string }[] = [];

@@ -1,6 +1,7 @@
 /** Reads a process stream to its end, or to a point, for tests. */
 
 import type { ProcessEvent, ProcessEvent_EndEvent } from "../../../shared/envd-rpc/gen/process_pb.js";
+import { gateway } from "../../support/runner/promises.ts";
 
 export interface Followed {
   pid: number;
@@ -62,7 +63,7 @@ export interface Background {
 /** Follows in the background, from the moment the pid is known. */
 export async function inBackground(stream: Stream): Promise<Background> {
   let text = "";
-  const started = deferred<number>();
+  const started = gateway<number>();
   async function* tap(): Stream {
     for await (const message of stream) {
       const event = message.event?.event;
@@ -75,14 +76,4 @@ export async function inBackground(stream: Stream): Promise<Background> {
   const done = toEnd(tap());
   done.catch((error: unknown) => started.reject(error));
   return { pid: await started.promise, done, text: () => text };
-}
-
-function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (reason: unknown) => void } {
-  let resolve: (value: T) => void = () => undefined;
-  let reject: (reason: unknown) => void = () => undefined;
-  const promise = new Promise<T>((yes, no) => {
-    resolve = yes;
-    reject = no;
-  });
-  return { promise, resolve, reject };
 }

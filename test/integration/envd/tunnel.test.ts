@@ -1,7 +1,7 @@
-import { once } from "node:events";
 import { request } from "node:http";
-import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { connect, createServer, type Server, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { listening } from "../../support/peers/listening.ts";
 import { type RunningEnvd, runEnvd } from "./running-envd.ts";
 
 let envd: RunningEnvd;
@@ -15,9 +15,7 @@ afterEach(() => servers.splice(0).forEach((server) => server.close()));
 async function serve(host: string, onConnection: (socket: Socket) => void): Promise<number> {
   const server = createServer({ allowHalfOpen: true }, onConnection);
   servers.push(server);
-  server.listen(0, host);
-  await once(server, "listening");
-  return (server.address() as AddressInfo).port;
+  return listening(server, host);
 }
 
 interface Opened {

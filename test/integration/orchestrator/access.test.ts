@@ -1,11 +1,11 @@
 /** Who may call what, and how often: keys, operators, bodies without permission, rate limits. */
 
-import { connect as openSocket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { nodeApi } from "../../../shared/agent-api/routes.ts";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Route } from "../../../shared/http/contract.ts";
 import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { ask, RawClient } from "../../support/peers/raw-client.ts";
 import { good, pathOf } from "../../support/samples.ts";
 
 const METRICS_TOKEN = "test-metrics-token-1";
@@ -187,15 +187,13 @@ describe("a body without permission", () => {
   ];
 
   test.each(requests)("%s is refused before it comes, and the connection is closed", async (_name, line) => {
-    const { port } = new URL(cluster.url);
-    const socket = openSocket(Number(port), "127.0.0.1");
-    socket.write(
+    const client = await RawClient.open(Number(new URL(cluster.url).port));
+    client.send(
       `${line} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n{"a":"`,
     );
-    let text = "";
-    socket.on("data", (chunk) => (text += chunk.toString())).on("error", () => undefined);
-    await expect.poll(() => text, { timeout: 15_000 }).toMatch(/^HTTP\/1.1 40[134] .*\r\nconnection: close\r\n/is);
-    await expect.poll(() => socket.closed, { timeout: 15_000 }).toBe(true);
+    const refused = /^HTTP\/1.1 40[134] .*\r\nconnection: close\r\n/is;
+    await expect.poll(() => client.received, { timeout: 15_000 }).toMatch(refused);
+    await expect.poll(() => client.closed, { timeout: 15_000 }).toBe(true);
   });
 });
 
@@ -245,17 +243,8 @@ describe("limits", () => {
   });
 
   test("headers that are too long are refused with the one error body", async () => {
-    const { port } = new URL(cluster.url);
-    const answer = await new Promise<string>((resolve, reject) => {
-      const socket = openSocket(Number(port), "127.0.0.1", () => {
-        socket.write(`GET / HTTP/1.1\r\nhost: x\r\nx: ${"a".repeat(40_000)}\r\n\r\n`);
-      });
-      let text = "";
-      socket
-        .on("data", (chunk) => (text += chunk.toString()))
-        .on("close", () => resolve(text))
-        .on("error", reject);
-    });
+    const port = Number(new URL(cluster.url).port);
+    const answer = await ask(port, `GET / HTTP/1.1\r\nhost: x\r\nx: ${"a".repeat(40_000)}\r\n\r\n`);
     expect(answer).toMatch(/^HTTP\/1.1 431 /);
     expect(answer).toContain('"code":431');
   });

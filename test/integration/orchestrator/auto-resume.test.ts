@@ -1,13 +1,14 @@
 /** Auto-resume: a request for a paused sandbox resumes it, waits meanwhile and is served, if its tokens and policy allow. */
 
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { fileSignature } from "../../../shared/ids.ts";
 import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
+import { listening } from "../../support/peers/listening.ts";
+import { gateway } from "../../support/runner/promises.ts";
 
 /** Of every sandbox; a loopback address that nothing else listens on. */
 const ADDRESS = "127.0.49.83";
@@ -20,11 +21,8 @@ const servers: Server[] = [];
 async function serveInside(at: number): Promise<number> {
   const server = createServer((request, response) => response.end(`inside ${request.url}`));
   new WebSocketServer({ server }).on("connection", (socket) => socket.send("hello"));
-  await new Promise<void>((resolve) => {
-    server.listen(at, ADDRESS, resolve);
-  });
   servers.push(server);
-  return (server.address() as AddressInfo).port;
+  return listening(server, ADDRESS, at);
 }
 
 beforeAll(async () => {
@@ -45,16 +43,10 @@ beforeEach(async () => {
 });
 afterEach(() => cluster.stop());
 
-async function paused(body: object = {}, how: object = {}): Promise<Sandbox> {
-  const made = await cluster.ask("POST", "/v2/sandboxes", {
-    body: { templateID: "base", autoPause: true, autoResume: { enabled: true }, ...body },
-  });
-  expect(made.status, made.text).toBe(201);
-  const sandbox = made.body as Sandbox;
-  const paused = await cluster.ask("POST", `/sandboxes/${sandbox.sandboxID}/pause`, { body: how });
-  expect(paused.status).toBe(204);
-  return sandbox;
-}
+const { pause, paused: pausedAs, read } = sandboxesOn(() => cluster);
+/** With a policy that resumes it. */
+const paused = (body: object = {}, how: object = {}) =>
+  pausedAs({ autoPause: true, autoResume: { enabled: true }, ...body }, how);
 
 interface Visit {
   readonly to?: number;
@@ -67,10 +59,6 @@ async function visit(id: string, { to = port, path = "/x", headers = {} }: Visit
     headers: { "svc-sandbox-id": id, "svc-sandbox-port": String(to), ...headers },
   });
   return { status: response.status, text: await response.text() };
-}
-
-async function read(id: string): Promise<SandboxDetail> {
-  return (await cluster.ask("GET", `/sandboxes/${id}`)).body as SandboxDetail;
 }
 
 const notFound = (sandboxId: string) => ({
@@ -124,17 +112,16 @@ test("by host name, and with a WebSocket", async () => {
 test("a request for a sandbox that is being paused waits for the pause, then resumes it", async () => {
   const { sandboxID } = await paused();
   await visit(sandboxID);
-  let go: (() => void) | undefined;
+  const [begun, go] = [gateway(), gateway()];
   cluster.agent.onPause = async (_request, take) => {
-    await new Promise<void>((resolve) => {
-      go = resolve;
-    });
+    begun.resolve();
+    await go.promise;
     take();
   };
-  const pausing = cluster.ask("POST", `/sandboxes/${sandboxID}/pause`);
-  await expect.poll(() => go).toBeDefined();
+  const pausing = pause(sandboxID);
+  await begun.promise;
   const visiting = visit(sandboxID);
-  go?.();
+  go.resolve();
   expect((await pausing).status).toBe(204);
   expect((await visiting).status).toBe(200);
 });
@@ -203,17 +190,13 @@ describe("no sandbox is resumed", () => {
     const { sandboxID } = await paused();
     await cluster.restart({ autoResumeTimeoutMs: 100 });
     await cluster.agent.beat();
-    let go: () => void = () => undefined;
-    // Made before the request: the node may be asked only after the visitor has its answer.
-    const released = new Promise<void>((resolve) => {
-      go = resolve;
-    });
+    const go = gateway();
     cluster.agent.onStart = async (_start, run) => {
-      await released;
+      await go.promise;
       run();
     };
     expect((await visit(sandboxID)).status).toBe(409);
-    go();
+    go.resolve();
     await expect.poll(async () => (await read(sandboxID)).state, { timeout: 30_000 }).toBe("running");
   });
 });

@@ -1,8 +1,9 @@
 /** The orchestrator dies at any line of a transition: what the database then says is repaired by a restart and reports. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import type { SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
 import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
 
 let cluster: Cluster;
 beforeEach(async () => {
@@ -14,11 +15,7 @@ afterEach(() => cluster.stop());
 
 const SNAPSHOT = "00000000-0000-4000-8000-00000000000a";
 
-async function create(): Promise<string> {
-  const answer = await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });
-  expect(answer.status, answer.text).toBe(201);
-  return (answer.body as Sandbox).sandboxID;
-}
+const { create } = sandboxesOn(() => cluster);
 
 /** As a process would leave it that was killed after this write. */
 async function crashedAfter(statement: string, ...values: unknown[]): Promise<void> {
@@ -44,7 +41,7 @@ describe("pause", () => {
     "update sandboxes set state = 'pausing', pending_snapshot_id = ?, pending_snapshot_memory = 1, deadline_at = ? where id = ?";
 
   test("after the record, before the node: it is paused now", async () => {
-    const id = await create();
+    const { sandboxID: id } = await create();
     await crashedAfter(begun, SNAPSHOT, Date.now() + 60_000, id);
     expect(await settled(id)).toBe("paused");
     await expect.poll(() => cluster.agent.live.size, { timeout: 20_000 }).toBe(0);
@@ -54,7 +51,7 @@ describe("pause", () => {
   });
 
   test("after the node, before the answer: nothing is taken twice", async () => {
-    const id = await create();
+    const { sandboxID: id } = await create();
     const [executionId = ""] = [...cluster.agent.live.keys()];
     const taken = cluster.agent.pauseByItself(executionId, SNAPSHOT);
     expect(taken).toBe(SNAPSHOT);
@@ -71,7 +68,7 @@ describe("resume", () => {
   const EXECUTION = "00000000-0000-4000-8000-00000000000b";
 
   test("after the record, before the node: it runs in the end, once", async () => {
-    const id = await create();
+    const { sandboxID: id } = await create();
     await cluster.ask("POST", `/sandboxes/${id}/pause`);
     await crashedAfter(begun, EXECUTION, Date.now() + 60_000, id);
     await expect.poll(() => settled(id), { timeout: 20_000 }).toBe("running");
@@ -80,7 +77,7 @@ describe("resume", () => {
   });
 
   test("whose snapshot is gone is paused again, and the next caller gets the reason", async () => {
-    const id = await create();
+    const { sandboxID: id } = await create();
     await cluster.ask("POST", `/sandboxes/${id}/pause`);
     cluster.agent.snapshots.clear();
     await crashedAfter(begun, EXECUTION, Date.now() + 60_000, id);
@@ -91,7 +88,7 @@ describe("resume", () => {
   });
 
   test("killed in the middle: nothing is left on the node", async () => {
-    const id = await create();
+    const { sandboxID: id } = await create();
     await cluster.ask("POST", `/sandboxes/${id}/pause`);
     await crashedAfter("update sandboxes set state = 'killing', end_reason = 'request' where id = ?", id);
     await expect.poll(() => settled(id), { timeout: 20_000 }).toBeUndefined();
@@ -101,7 +98,7 @@ describe("resume", () => {
 
 describe("snapshot", () => {
   test("that was being taken is abandoned and removed, and the sandbox continues", async () => {
-    const id = await create();
+    const { sandboxID: id } = await create();
     const [executionId = ""] = [...cluster.agent.live.keys()];
     cluster.agent.checkpointByItself(executionId, SNAPSHOT);
     await crashedAfter(
@@ -117,7 +114,7 @@ describe("snapshot", () => {
   });
 
   test("for forks that were starting: the checkpoint and the half-made forks go, the source stays", async () => {
-    const id = await create();
+    const { sandboxID: id } = await create();
     const [executionId = ""] = [...cluster.agent.live.keys()];
     cluster.agent.checkpointByItself(executionId, SNAPSHOT);
     await crashedAfter(
@@ -134,7 +131,7 @@ describe("snapshot", () => {
 });
 
 test("unknown snapshots are removed after their grace period, needed ones never", async () => {
-  const id = await create();
+  const { sandboxID: id } = await create();
   await cluster.ask("POST", `/sandboxes/${id}/pause`);
   const [own = ""] = [...cluster.agent.snapshots.keys()];
   const stored = cluster.agent.snapshots.get(own);

@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
 import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import type { FakeAgent } from "../../support/fakes/fake-agent-shapes.ts";
+import { gateway, never } from "../../support/runner/promises.ts";
 
 let cluster: Cluster;
-const never = () => new Promise<void>(() => undefined);
 const create = (body: object = {}) => cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base", ...body } });
 
 async function nothingRuns(agents: readonly FakeAgent[]): Promise<void> {
@@ -102,12 +102,10 @@ describe("a node with the ordinary limits", () => {
 
   test("kill wins over a start: the creator gets 409, nothing runs", async () => {
     let run: () => void = () => undefined;
-    let resume: () => void = () => undefined;
+    const answer = gateway();
     cluster.agent.onStart = async (_start, go) => {
       run = go;
-      await new Promise<void>((resolve) => {
-        resume = resolve;
-      });
+      await answer.promise;
     };
     const creating: Promise<Answer> = create();
     await expect.poll(() => cluster.agent.starts.length).toBe(1);
@@ -117,7 +115,7 @@ describe("a node with the ordinary limits", () => {
     });
     expect(killed.body).toEqual({ killedCount: 1, failedCount: 0 });
     expect(run).toThrow("stopped");
-    resume();
+    answer.resolve();
     expect((await creating).body).toMatchObject({ code: 409 });
     await nothingRuns(cluster.agents);
   });

@@ -7,6 +7,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { CLOSED, type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
 import type { Cluster } from "../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
+import { gateway } from "../../support/runner/promises.ts";
 import { ALL, networkCluster, networkOn } from "./network-options.ts";
 
 let cluster: Cluster;
@@ -86,18 +87,15 @@ describe("an update that the node", () => {
 
   test("had got when the orchestrator died is in both places after its restart", async () => {
     const { sandboxID } = await create({ network: { denyOut: ["1.1.1.1"] } });
-    let asked: () => void = () => undefined;
-    const reached = new Promise<void>((resolve) => {
-      asked = resolve;
-    });
+    const reached = gateway();
     let dead = true;
     cluster.agent.onEgress = (_policy, set) => {
-      asked();
+      reached.resolve();
       if (dead) throw new AppError("node_unreachable", "no answer");
       set();
     };
     const cut = put(sandboxID, { denyOut: [ALL] }).catch(() => undefined);
-    await reached;
+    await reached.promise;
     await cluster.restart({}, () => {
       dead = false;
     });
@@ -125,22 +123,16 @@ describe("an update that the node", () => {
 
   test("is at work on does not hold up a kill", async () => {
     const { sandboxID } = await create();
-    let go: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
-      go = resolve;
-    });
-    let asked: () => void = () => undefined;
-    const reached = new Promise<void>((resolve) => {
-      asked = resolve;
-    });
+    const held = gateway();
+    const reached = gateway();
     cluster.agent.onEgress = async () => {
-      asked();
-      await held;
+      reached.resolve();
+      await held.promise;
     };
     const change = put(sandboxID, { denyOut: [ALL] });
-    await reached;
+    await reached.promise;
     expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).status).toBe(204);
-    go();
+    held.resolve();
     expect([404, 409]).toContain((await change).status);
     expect((await read(sandboxID)) as object).toMatchObject({ code: 404 });
   });

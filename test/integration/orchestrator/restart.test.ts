@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
 
 let cluster: Cluster;
 beforeEach(async () => {
@@ -10,23 +11,18 @@ beforeEach(async () => {
 });
 afterEach(() => cluster.stop());
 
-async function create(body: object = {}): Promise<string> {
-  const answer = await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base", ...body } });
-  expect(answer.status, answer.text).toBe(201);
-  return (answer.body as { sandboxID: string }).sandboxID;
-}
+const { create, routed } = sandboxesOn(() => cluster);
 
 test("running sandboxes stay, with their routes, tokens and ends; expired ones are gone", async () => {
-  const id = await create({ metadata: { a: "1" } });
-  const short = await create({ timeout: 1 });
+  const { sandboxID: id } = await create({ metadata: { a: "1" } });
+  const { sandboxID: short } = await create({ timeout: 1 });
   const before = (await cluster.ask("GET", `/sandboxes/${id}`)).body;
   await cluster.restart();
   expect((await cluster.ask("GET", `/sandboxes/${id}`)).body).toEqual(before);
   await expect.poll(async () => (await cluster.ask("GET", `/sandboxes/${short}`)).status, { timeout: 5_000 }).toBe(404);
   await expect.poll(() => cluster.agent.live.size).toBe(1);
   // Routed, not merely remembered: the fake address refuses, the edge knows the sandbox.
-  const routed = await fetch(`${cluster.edgeUrl}/`, { headers: { "svc-sandbox-id": id, "svc-sandbox-port": "1" } });
-  expect(await routed.text()).not.toContain("The sandbox was not found");
+  expect(await routed(id)).not.toContain("The sandbox was not found");
   expect((await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).status).toBe(201);
 });
 
@@ -56,7 +52,7 @@ test("an unknown execution is stopped after its grace period, and not before", a
 });
 
 test("a sandbox its node no longer reports is lost, with an event", async () => {
-  const id = await create();
+  const { sandboxID: id } = await create();
   cluster.agent.live.clear();
   await expect
     .poll(
@@ -95,7 +91,7 @@ test("a silent node is unhealthy, then its sandboxes are lost; when it returns i
 });
 
 test("a node that is drained takes nothing new and keeps what it has", async () => {
-  const id = await create();
+  const { sandboxID: id } = await create();
   const admin = { key: null, headers: { "x-admin-token": "test-admin-token-0001" } };
   const want = async (status: string) =>
     (await cluster.ask("POST", "/nodes/n1", { ...admin, body: { status } })).status;
@@ -112,7 +108,7 @@ test("a node that is drained takes nothing new and keeps what it has", async () 
 });
 
 test("an end the node has wrong is corrected by its next report", async () => {
-  const id = await create();
+  const { sandboxID: id } = await create();
   const started = [...cluster.agent.live.values()][0];
   if (started === undefined) throw new Error("nothing runs");
   started.endAt = 5;

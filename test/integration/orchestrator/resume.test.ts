@@ -7,7 +7,7 @@ import type { Sandbox } from "../../../shared/api/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
-import { never } from "../../support/runner/promises.ts";
+import { gateway, never } from "../../support/runner/promises.ts";
 import { hold, impatientCluster } from "./pausing.ts";
 
 let cluster: Cluster;
@@ -70,11 +70,9 @@ describe("connect", () => {
   test("without memory does not join a start with memory, and keeps the snapshot when it starts itself", async () => {
     const { sandboxID } = await paused();
     const [snapshotId] = [...cluster.agent.snapshots.keys()];
-    let go: () => void = () => undefined;
+    const go = gateway();
     cluster.agent.onStart = async (_start, run) => {
-      await new Promise<void>((resolve) => {
-        go = resolve;
-      });
+      await go.promise;
       run();
     };
     const plain = connect(sandboxID);
@@ -84,7 +82,7 @@ describe("connect", () => {
       code: 409,
       error_code: "sandbox_start_in_flight",
     });
-    go();
+    go.resolve();
     expect((await plain).status).toBe(201);
     cluster.agent.onStart = (_start, run) => run();
     await expect.poll(() => cluster.agent.removed).toEqual([snapshotId]);
@@ -201,17 +199,15 @@ describe("connect", () => {
 
   test("waits for a pause under way, then resumes", async () => {
     const { sandboxID } = await create();
-    let go: () => void = () => undefined;
+    const go = gateway();
     cluster.agent.onPause = async (_request, take) => {
-      await new Promise<void>((resolve) => {
-        go = resolve;
-      });
+      await go.promise;
       take();
     };
     const pausing = pause(sandboxID);
     await expect.poll(async () => (await read(sandboxID)).state).toBe("paused");
     const connecting = connect(sandboxID);
-    go();
+    go.resolve();
     expect((await pausing).status).toBe(204);
     expect((await connecting).status).toBe(201);
   });

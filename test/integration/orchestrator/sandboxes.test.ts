@@ -1,9 +1,10 @@
 /** The life of a sandbox through the front door, on a fake agent. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import type { SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
 import { CLOSED, OPEN } from "../../../shared/policy/egress-policy.ts";
 import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -11,15 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.stop());
 
-async function create(body: object = {}, version = "/v2"): Promise<Sandbox> {
-  const answer = await cluster.ask("POST", `${version}/sandboxes`, { body: { templateID: "base", ...body } });
-  expect(answer.status, answer.text).toBe(201);
-  return answer.body as Sandbox;
-}
-
-async function read(id: string): Promise<SandboxDetail> {
-  return (await cluster.ask("GET", `/sandboxes/${id}`)).body as SandboxDetail;
-}
+const { create, read } = sandboxesOn(() => cluster);
 
 function runs(id: string): boolean {
   return [...cluster.agent.live.values()].some(({ body }) => body.sandboxId === id);

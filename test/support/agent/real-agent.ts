@@ -22,6 +22,8 @@ import { createServer } from "../../../shared/http/server.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
+import { freePort } from "../peers/listening.ts";
+import { until } from "../runner/until.ts";
 
 const run = promisify(execFile);
 
@@ -199,8 +201,8 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
       await end("SIGTERM");
       environment["SVC_FROZEN_SECONDS"] = "0";
       await launch();
-      const frozen = async () => (await containers()).filter(({ state }) => state === "running").length;
-      while ((await frozen()) > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+      const dropped = async () => (await containers()).every(({ state }) => state !== "running");
+      await until(dropped, { what: "the end of all frozen containers", timeoutMs: 60_000 });
       await end("SIGTERM");
       Object.assign(environment, { SVC_FROZEN_SECONDS: "300" }, settings);
       await launch();
@@ -242,11 +244,13 @@ export async function inside(sandboxId: string, user: string, ...command: string
 
 /** The name is given in the background; the agent's row is not ours to read: Docker knows it by both. */
 async function containerOf(sandboxId: string): Promise<string> {
-  for (;;) {
-    const { stdout } = await run("docker", ["ps", "-q", "--filter", `name=^svc-${sandboxId}$`]);
-    if (stdout.trim() !== "") return stdout.trim();
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  const found = { id: "" };
+  const look = async () => {
+    found.id = (await run("docker", ["ps", "-q", "--filter", `name=^svc-${sandboxId}$`])).stdout.trim();
+    return found.id !== "";
+  };
+  await until(look, { what: `a container named svc-${sandboxId}`, timeoutMs: 60_000, everyMs: 20 });
+  return found.id;
 }
 
 export async function containers(): Promise<{ name: string; state: string }[]> {
@@ -294,14 +298,4 @@ async function removeAll(): Promise<void> {
   for (const rule of rules.split("\n").filter((line) => line.includes(`${NETWORK}-+`))) {
     await run("iptables", rule.replace(/^-A/, "-D").split(" "));
   }
-}
-
-async function freePort(): Promise<number> {
-  const { createServer: listen } = await import("node:net");
-  const server = listen().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
 }

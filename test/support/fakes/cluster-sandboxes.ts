@@ -5,8 +5,8 @@ import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.
 import type { Answer, Cluster } from "./cluster.ts";
 
 export interface Sandboxes {
-  /** Of the base template unless the body names another one. */
-  readonly create: (body?: object) => Promise<Sandbox>;
+  /** Of the base template unless the body names another one; the version is the beginning of the route's path. */
+  readonly create: (body?: object, version?: "" | "/v2") => Promise<Sandbox>;
   readonly read: (id: string) => Promise<SandboxDetail>;
   /** Types of its events in their order, without their common prefix. */
   readonly eventsOf: (id: string) => Promise<string[]>;
@@ -21,8 +21,8 @@ export interface Sandboxes {
 
 export function sandboxesOn(cluster: () => Cluster): Sandboxes {
   const sandboxes: Sandboxes = {
-    async create(body = {}) {
-      const answer = await cluster().ask("POST", "/v2/sandboxes", { body: { templateID: "base", ...body } });
+    async create(body = {}, version = "/v2") {
+      const answer = await cluster().ask("POST", `${version}/sandboxes`, { body: { templateID: "base", ...body } });
       expect(answer.status, answer.text).toBe(201);
       return answer.body as Sandbox;
     },

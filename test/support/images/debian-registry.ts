@@ -2,9 +2,9 @@
 
 import { spawn } from "node:child_process";
 import { access, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "../peers/listening.ts";
 import { run } from "../platform/programs.ts";
 import { until } from "../runner/until.ts";
 
@@ -85,12 +85,4 @@ export async function debianRegistry(): Promise<DebianRegistry> {
     },
     close,
   };
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
-  const address = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
 }

@@ -2,8 +2,8 @@
 
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
+import { listening } from "../peers/listening.ts";
 import { savedImage } from "./saved-image.ts";
 
 export interface Registry {
@@ -48,8 +48,7 @@ export async function registryWith(source: string): Promise<Registry> {
       response.writeHead(200, head).end(request.method === "HEAD" ? undefined : found);
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server);
   return {
     image: `127.0.0.1:${port}/test/image:1`,
     username,

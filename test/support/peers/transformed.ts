@@ -2,13 +2,14 @@
 
 import { createServer as createHttp, type RequestListener, type Server } from "node:http";
 import { createServer as createHttps } from "node:https";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { type SecureContext, connect as tlsConnect } from "node:tls";
 import { onTestFinished } from "vitest";
 import type { Authority } from "../../../agent/egress/rewrite/certificates.ts";
 import { makeAuthority, makeLeaf, readSigner } from "../../../agent/egress/rewrite/certificates.ts";
 import { type Ended, type Transformed, transform } from "../../../agent/egress/rewrite/transform.ts";
 import { openTrust } from "../../../agent/egress/rewrite/trust.ts";
+import { listening } from "./listening.ts";
 
 const DAY_MS = 86_400_000;
 const period = () => ({ from: Date.now() - DAY_MS, until: Date.now() + DAY_MS });
@@ -143,14 +144,5 @@ export async function exchangeRaw(port: number, hostname: string | undefined, by
     socket.once("close", () => resolve(text));
     socket.once("end", () => socket.end());
     socket.write(bytes, "latin1");
-  });
-}
-
-export function listening(server: {
-  listen(port: number, host: string, done: () => void): unknown;
-  address(): unknown;
-}) {
-  return new Promise<number>((resolve) => {
-    server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
   });
 }

@@ -2,6 +2,7 @@
 
 import type { Sandbox } from "e2b";
 import type { Platform } from "../platform/platform.ts";
+import { until } from "../runner/until.ts";
 
 /** A process of its own that counts ten times a second, in its memory. */
 export interface Counter {
@@ -18,7 +19,7 @@ export async function startCounter(sandbox: Sandbox): Promise<Counter> {
   await handle.disconnect();
   const read = async (where = sandbox) =>
     Number((await where.commands.run(`cat ${file} 2>/dev/null || echo 0`)).stdout);
-  while ((await read()) === 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  await until(async () => (await read()) > 0, { what: "a first count", timeoutMs: 30_000 });
   return { pid: handle.pid, read };
 }
 

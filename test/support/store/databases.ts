@@ -4,11 +4,10 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import SQLite from "better-sqlite3";
-import { Kysely } from "kysely";
+import { HandleEmptyInListsPlugin, Kysely, replaceWithNoncontingentExpression, sql } from "kysely";
 import { Client } from "pg";
 import { type OpenedDatabase, openDatabase, openDialect } from "../../../orchestrator/store/database.ts";
 import type { Tables } from "../../../orchestrator/store/tables.ts";
-import type { Seal } from "../../../shared/program/seal.ts";
 import { testSeal } from "./test-seal.ts";
 
 type Rows = Record<string, unknown>[];
@@ -63,12 +62,13 @@ function inFile(path: string): TestDatabase {
   };
 }
 
-async function onServer(server: string): Promise<TestDatabase> {
+/** @param template name of a database that the new one is a copy of, while nobody is connected to it */
+async function onServer(server: string, template = "template1"): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString("hex")}`;
   const url = new URL(server);
   url.pathname = `/${name}`;
   const place = url.href;
-  await ask(server, `create database ${name}`);
+  await ask(server, `create database ${name} template ${template}`);
   return {
     place,
     query: (statement, ...values) => {
@@ -100,11 +100,63 @@ async function ask(url: string, statement: string, values: unknown[] = []): Prom
   }
 }
 
-/** An opened database of its own, for tests of stores; it is dropped when it is closed. */
-export async function openTestDatabase(sealing: Seal = testSeal): Promise<OpenedDatabase> {
-  const database = await newDatabase();
-  const opened = await openDatabase(database.place, sealing);
+/**
+ * An opened database of its own, for tests of stores; it is dropped when it is closed. The steps of the schema are carried
+ * out once in a file of tests, because they take longer than most properties do; each database begins as an empty copy.
+ */
+export async function openTestDatabase(): Promise<OpenedDatabase> {
+  const server = process.env["SVC_TEST_POSTGRES"];
+  if (server === undefined) return copyInMemory();
+  const database = await onServer(server, await (migrated.onServer ??= migratedOnServer(server)));
+  const opened = await openDatabase(database.place, testSeal);
   return { ...opened, close: () => opened.close().then(() => database.drop()) };
+}
+
+interface Schema {
+  /** Statements that make it, in an order in which they can be carried out. */
+  readonly statements: readonly string[];
+  /** Its newest step. */
+  readonly newest: string;
+}
+
+const migrated: { inMemory?: Promise<Schema>; onServer?: Promise<string> } = {};
+
+/** The server is removed after the run, and this database with it. */
+async function migratedOnServer(server: string): Promise<string> {
+  const { place } = await onServer(server);
+  await (await openDatabase(place, testSeal)).close();
+  return new URL(place).pathname.slice(1);
+}
+
+async function migratedInMemory(): Promise<Schema> {
+  const opened = await openDatabase(":memory:", testSeal);
+  const made = sql<{
+    type: string;
+    name: string;
+    sql: string;
+  }>`select type, name, sql from sqlite_master where sql is not null`;
+  const { rows } = await made.execute(opened.database);
+  for (const { type, name } of rows) {
+    if (type !== "table" || name.startsWith("kysely_")) continue;
+    const { rows: some } = await sql`select 1 from ${sql.table(name)} limit 1`.execute(opened.database);
+    if (some.length > 0) throw new Error(`a step of the schema fills ${name}: a copy of the schema lacks those rows`);
+  }
+  await opened.close();
+  return { statements: rows.map((row) => row.sql), newest: opened.schema };
+}
+
+/** As `openDatabase` opens it, but for the steps. */
+async function copyInMemory(): Promise<OpenedDatabase> {
+  const { statements, newest } = await (migrated.inMemory ??= migratedInMemory());
+  const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
+  const database = new Kysely<Tables>({ dialect: openDialect(":memory:").dialect, plugins: [emptyLists] });
+  for (const statement of statements) await sql.raw(statement).execute(database);
+  return {
+    database,
+    schema: newest,
+    ping: () => sql`select 1`.execute(database).then(() => undefined),
+    close: () => database.destroy(),
+  };
 }
 
 /** How often a property is tried: making a database takes a server a hundred times as long as memory. */

@@ -162,23 +162,23 @@ describe("another policy", () => {
     ).rejects.toMatchObject({
       status: 404,
     });
-    let go: () => void = () => undefined;
-    engine.fail((name) => (name === "signal" ? new Promise<void>((resolve) => (go = resolve)) : undefined));
+    const go = gateway();
+    engine.fail((name) => (name === "signal" ? go.promise : undefined));
     const stopped = parts.sandboxes.stop(executionId);
     await expect(async () => replace()).rejects.toMatchObject({ status: 409 });
     await expect.poll(() => engine.steps.includes("signal")).toBe(true);
-    go();
+    go.resolve();
     await stopped;
   });
 
   test("a stop waits for it, and ends with everything closed", async () => {
     const { engine, parts, executionId, replace } = await started();
-    let go: () => void = () => undefined;
-    engine.fail((name) => (name === "set" ? new Promise<void>((resolve) => (go = resolve)) : undefined));
+    const go = gateway();
+    engine.fail((name) => (name === "set" ? go.promise : undefined));
     const replaced = replace();
     await expect.poll(() => engine.steps.includes("set")).toBe(true);
     const stopped = parts.sandboxes.stop(executionId);
-    go();
+    go.resolve();
     await replaced;
     await stopped;
     expect([...engine.firewall.values()].filter(({ open }) => open)).toEqual([]);

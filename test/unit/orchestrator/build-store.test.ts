@@ -27,7 +27,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 async function openWorld() {
-  const opened = await openTestDatabase(testSeal);
+  const opened = await openTestDatabase();
   let clock = 1;
   const store = createStore(opened.database, () => clock++, testSeal);
   const { id: projectId, slug: namespace } = await store.projects.create("team");

@@ -84,7 +84,7 @@ export interface LifecycleWorld {
 }
 
 export async function lifecycleWorld(step: () => Promise<void>): Promise<LifecycleWorld> {
-  const opened = await openTestDatabase(sealing);
+  const opened = await openTestDatabase();
   const store = createStore(opened.database, () => NOW, sealing);
   const project = await store.projects.create("test");
   const base = await store.templates.seed("base", {

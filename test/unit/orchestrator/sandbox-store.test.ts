@@ -8,7 +8,7 @@ import { newSandbox } from "../../support/store/sandbox-records.ts";
 import { testSeal } from "../../support/store/test-seal.ts";
 
 async function openPaused(count: number) {
-  const opened = await openTestDatabase(testSeal);
+  const opened = await openTestDatabase();
   onTestFinished(() => opened.close());
   const store = createStore(opened.database, () => 1, testSeal);
   const project = await store.projects.create("team");

@@ -40,7 +40,7 @@ interface World {
 }
 
 async function world(step: () => Promise<void>): Promise<World> {
-  const opened = await openTestDatabase(testSeal);
+  const opened = await openTestDatabase();
   const store = createStore(opened.database, () => 5, testSeal);
   const live = new Set<string>();
   const ended = new Set<string>();

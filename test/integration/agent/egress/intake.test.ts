@@ -8,7 +8,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { type DialDeps, dial } from "../../../../agent/egress/connect/dial.ts";
 import { type LargeBuffers, largeBuffers } from "../../../../agent/egress/intake.ts";
 import { relay } from "../../../../agent/egress/relay.ts";
-import { exchangeRaw, listening, listenTransformed, dial as reach } from "../../../support/peers/transformed.ts";
+import { listening } from "../../../support/peers/listening.ts";
+import { exchangeRaw, listenTransformed, dial as reach } from "../../../support/peers/transformed.ts";
 
 const HOST = "api.example.test";
 const MB = 1 << 20;

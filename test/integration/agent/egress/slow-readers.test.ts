@@ -1,10 +1,11 @@
 /** What the header rewriter holds while one side sends without end and the other does not read. */
 
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { connect, createServer, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { ANSWERS, type Flood, flood, REQUESTS, SWITCHES } from "../../../support/peers/floods.ts";
 import { type Held, startHeld } from "../../../support/peers/held.ts";
+import { listening } from "../../../support/peers/listening.ts";
 
 const HOST = "api.example.test";
 /** What may be held for one connection; a flood is three times as much. */
@@ -23,9 +24,7 @@ beforeAll(async () => {
     socket.once("close", () => open.delete(socket));
     onConnection(socket);
   });
-  destination.listen(0, "127.0.0.1");
-  await once(destination, "listening");
-  const { port } = destination.address() as AddressInfo;
+  const port = await listening(destination);
   program = await startHeld(new URL("transform-program.ts", import.meta.url).pathname, HOST, String(port));
 }, 60_000);
 afterAll(async () => {

@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { connect as tlsConnect } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { AppError } from "../../../../shared/http/errors.ts";
+import { listening } from "../../../support/peers/listening.ts";
 import {
   dial,
   exchangeRaw,
@@ -112,9 +113,8 @@ test("a destination that answers without TLS, without HTTP or not at all gives 5
       if (says === undefined) socket.end();
       else socket.write(says);
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+    const to = await listening(server);
     onTestFinished(() => void server.close());
-    const to = (server.address() as { port: number }).port;
     for (const tls of [true, false]) {
       const { port } = await listenTransformed({ hostname: HOST, tls, to });
       expect(await exchangeRaw(port, tls ? HOST : undefined, CLOSING)).toMatch(/^HTTP\/1.1 502 [^]*svc: [^]*\n$/);

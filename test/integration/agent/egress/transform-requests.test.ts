@@ -2,6 +2,7 @@
 
 import { createServer, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { listening } from "../../../support/peers/listening.ts";
 import { dial, exchangeRaw, type ListenOptions, listenTransformed } from "../../../support/peers/transformed.ts";
 
 const HOST = "api.example.test";
@@ -32,12 +33,12 @@ async function rawOrigin(answer: string | ((socket: Socket, head: string) => voi
       socket.end();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  const port = await listening(server);
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  return { port: (server.address() as { port: number }).port, seen };
+  return { port, seen };
 }
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -253,9 +254,8 @@ test("a destination that ended before the request fails at once", async () => {
     socket.on("error", () => undefined);
     socket.end();
   });
-  await new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", () => resolve()));
+  const port = await listening(mute);
   onTestFinished(() => void mute.close());
-  const { port } = mute.address() as { port: number };
   const ended = async () => {
     const socket = await dial(port);
     await new Promise((resolve) => socket.once("end", resolve).resume());

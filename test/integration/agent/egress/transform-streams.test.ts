@@ -3,6 +3,7 @@
 import { createServer, request as httpRequest, type RequestListener } from "node:http";
 import { connect as netConnect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
+import { listening } from "../../../support/peers/listening.ts";
 import { dial, exchangeRaw, listenTransformed, startOrigin } from "../../../support/peers/transformed.ts";
 
 const HOST = "api.example.test";
@@ -151,9 +152,8 @@ test("an upgraded connection is a raw stream that ends one way at a time", async
     });
     socket.once("end", () => socket.end(`got ${text}`));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  const to = await listening(server);
   onTestFinished(() => void server.close());
-  const to = (server.address() as { port: number }).port;
   const open = () =>
     new Promise<ReturnType<typeof netConnect>>((resolve) => {
       const socket = netConnect({ port: to, host: "127.0.0.1" }, () => resolve(socket));

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
+import { listening } from "../../../support/peers/listening.ts";
 import {
   exchangeRaw,
   leafOf,
@@ -176,15 +177,14 @@ dns.lookup = (host, options, done) => options.all ? done(null, [{ address: "127.
       seen.push(request.headers.authorization);
       socket.on("message", (data: Buffer) => socket.send(`echo ${data.toString()}`));
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+    const to = await listening(server);
     onTestFinished(() => {
       for (const client of sockets.clients) client.terminate();
       server.close();
     });
-    const { port } = server.address() as { port: number };
-    const listening = await listenTransformed({ hostname: HOST, tls: true, to: port, headers: RULE, secrets: SECRETS });
+    const here = await listenTransformed({ hostname: HOST, tls: true, to, headers: RULE, secrets: SECRETS });
     const tlsOptions = { servername: HOST };
-    const client = new WebSocket(`wss://127.0.0.1:${listening.port}/ws`, {
+    const client = new WebSocket(`wss://127.0.0.1:${here.port}/ws`, {
       ...tlsOptions,
       ca: nodeAuthority.certificate,
       headers: {
@@ -204,8 +204,8 @@ dns.lookup = (host, options, done) => options.all ? done(null, [{ address: "127.
       client.once("error", reject);
     });
     expect([code, answers, seen]).toEqual([1000, ["echo a", "echo x", "echo xx"], ["Bearer s3cret"]]);
-    await expect.poll(() => listening.ended.length).toBe(1);
-    expect(listening.ended[0]?.failed).toBeUndefined();
+    await expect.poll(() => here.ended.length).toBe(1);
+    expect(here.ended[0]?.failed).toBeUndefined();
   });
 
   test("a refused WebSocket shows the destination's answer", async () => {

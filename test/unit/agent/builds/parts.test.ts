@@ -1,5 +1,4 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { createLines } from "../../../../agent/builds/build-log.ts";
 import { startOf } from "../../../../agent/builds/finish.ts";
@@ -9,6 +8,7 @@ import { createPullLog } from "../../../../agent/builds/images/pull-log.ts";
 import { registryLogin } from "../../../../agent/builds/images/registry-login.ts";
 import { splitSource } from "../../../../agent/builds/steps/copy-script.ts";
 import type { BuildSettings } from "../../../../shared/agent-api/build-shapes.ts";
+import { listening } from "../../../support/peers/listening.ts";
 
 test("output is logged in whole lines, however it arrives, and a rewritten line as it ends", () => {
   const lines = createLines();
@@ -105,9 +105,9 @@ async function aws(status: number, answer: unknown) {
       response.writeHead(status).end(JSON.stringify(answer));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listening(server);
   onTestFinished(() => void server.close());
-  return { heard, endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
+  return { heard, endpoint: `http://127.0.0.1:${port}/` };
 }
 
 test("credentials of AWS become a password by one signed call", async () => {
