@@ -1,4 +1,4 @@
-/** Six kinds of test; README.md says which goes where. */
+/** Seven kinds of test; README.md says which goes where. */
 
 import { defineConfig } from "vitest/config";
 
@@ -49,6 +49,7 @@ export default defineConfig({
       project("integration", { testTimeout: 30_000, hookTimeout: 30_000, database: true }),
       project("fuzz", { testTimeout: 120_000, hookTimeout: 20_000 }),
       project("docker", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
+      project("snapshots", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, programs: true }),
       project("conformance", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
       project("chaos", { testTimeout: 120_000, hookTimeout: 120_000, alone: true, internet: true }),
     ],

@@ -108,16 +108,16 @@ another sandbox's address, processes, files, names | not reached, not seen | con
 another sandbox's address for oneself | refused | conformance/isolation.test.ts | cannot take each other's address
 `,
   restore: `
-files of the host, and of another sandbox, through ghosts and links of a restored one | nothing is made, read or changed there | docker/restore-escape.test.ts
-the same by pauses, forks, snapshots, templates with memory, and COPY through links | nothing is made, read or changed there | docker/escape-rounds.test.ts
-a damaged memory image | reported; the disk still boots | docker/agent-pause.test.ts | a damaged memory image is reported, and the disk still boots
-a restore that hangs | cut with its reason, and others do not wait for it | docker/hanging-restore.test.ts
+files of the host, and of another sandbox, through ghosts and links of a restored one | nothing is made, read or changed there | snapshots/restore-escape.test.ts
+the same by pauses, forks, snapshots, templates with memory, and COPY through links | nothing is made, read or changed there | snapshots/escape-rounds.test.ts
+a damaged memory image | reported; the disk still boots | snapshots/agent-pause.test.ts | a damaged memory image is reported, and the disk still boots
+a restore that hangs | cut with its reason, and others do not wait for it | snapshots/hanging-restore.test.ts
 files that are deleted or replaced while a process has them open | as they were, in a copy and after a pause | docker/open-files.test.ts
-names that a dump gives to open files | not left in any sandbox | docker/open-file-names.test.ts
-CRIU killed in a dump | costs the sandbox nothing | docker/killed-dump.test.ts | costs the sandbox nothing
-CRIU and the sandbox's first process killed in a dump | the disk is kept as a pause | docker/killed-dump.test.ts | is kept as a pause of its disk
-what cannot be stored | the sandbox goes on, the answer has the reason | docker/agent-pause.test.ts | a sandbox that cannot be stored continues to run, and the answer has the reason
-a copy with the identity of its source | it has its own | docker/agent-pause.test.ts | nothing of its identity
+names that a dump gives to open files | not left in any sandbox | snapshots/open-file-names.test.ts
+CRIU killed in a dump | costs the sandbox nothing | snapshots/killed-dump.test.ts | costs the sandbox nothing
+CRIU and the sandbox's first process killed in a dump | the disk is kept as a pause | snapshots/killed-dump.test.ts | is kept as a pause of its disk
+what cannot be stored | the sandbox goes on, the answer has the reason | snapshots/agent-pause.test.ts | a sandbox that cannot be stored continues to run, and the answer has the reason
+a copy with the identity of its source | it has its own | snapshots/agent-pause.test.ts | nothing of its identity
 CRIU, the agent or the orchestrator killed in the middle | never lost, never twice | chaos/interrupted.test.ts
 many restores of one project | turns are left to others | integration/agent/resumes.test.ts | leave a turn to another project's
 `,
@@ -130,7 +130,7 @@ more connections to the node's proxy than its limit | refused | integration/edge
 questions for names that trickle, or whose answers are not read | the connection ends | integration/egress/dns.test.ts | a TCP connection that
 a flood of decisions for the log | counted, not kept | conformance/egress-audit.test.ts | is bounded: a flood
 space reserved with fallocate, holes that a copy makes real | refused | docker/agent-disk.test.ts
-memory that does not fit on the disk | refused; the sandbox goes on | docker/agent-snapshots.test.ts | whose memory does not fit
+memory that does not fit on the disk | refused; the sandbox goes on | snapshots/agent-snapshots.test.ts | whose memory does not fit
 snapshots beyond the quota of the node or of a project | refused before anything is written | unit/agent/snapshot-quota.test.ts
 the log of the Docker daemon | bounded, and not readable by everybody | integration/scripts/bound-log.test.ts
 bombs, too many entries, too many bytes in an archive | refused | unit/agent/builds/archive.test.ts | a bomb are refused

@@ -90,7 +90,7 @@ static int is_kernels(int directory) {
 int walk_root(int directory, const char *path, int *root, int *opened, const char **rest) {
   *opened = 0;
 #ifdef FOLLOW_LINKS_TO_THE_HOST
-  // For the tests of the confinement, see test/docker/restore-escape.test.ts.
+  // For the tests of the confinement, see test/snapshots/restore-escape.test.ts.
   return 0;
 #endif
   if (!path || !*path) return 0;

@@ -8,7 +8,7 @@ export const sh = (script: string) => ({ cmd: "/bin/sh", args: ["-c", script], e
 export const byPid = (pid: number) => ({ selector: { case: "pid" as const, value: pid } });
 export const byTag = (tag: string) => ({ selector: { case: "tag" as const, value: tag } });
 
-export interface RunOptions {
+interface RunOptions {
   readonly user?: string;
   readonly stdin?: boolean;
   readonly headers?: Record<string, string>;

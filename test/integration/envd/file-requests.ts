@@ -9,7 +9,7 @@ import { type RunningEnvd, runEnvd } from "./running-envd.ts";
 
 export const OCTETS = { "content-type": "application/octet-stream" };
 
-export interface Reply {
+interface Reply {
   readonly status: number | undefined;
   readonly headers: NodeJS.Dict<string | string[]>;
   readonly body: Buffer;

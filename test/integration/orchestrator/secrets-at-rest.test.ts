@@ -133,7 +133,12 @@ test("that a version before has written in the clear are sealed at the next star
     // One that is gone has left its bytes in a free page.
     database.exec("create table former (text text)");
     database.prepare("insert into former values (?)").run(secretsOf("old").password.repeat(500));
-    database.exec("drop table former; delete from kysely_migration where name = '0005'; pragma user_version = 0");
+    // Back to what that version had.
+    database.exec(`drop table former; drop index sandboxes_pending_snapshot;
+      alter table sandboxes rename column pending_snapshot_id to capture_id;
+      alter table sandboxes rename column pending_snapshot_memory to capture_memory;
+      create index sandboxes_capture on sandboxes (capture_id);
+      delete from kysely_migration where name in ('0005', '0006'); pragma user_version = 0`);
     database.close();
     before = await filesWith(folder, "hunter2");
   });
