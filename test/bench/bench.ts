@@ -1,4 +1,4 @@
-/** What every measurement is given, and how it takes time. */
+/** The context that every measurement receives, a stopwatch, and the wait for a full warm pool. */
 
 import { readFile } from "node:fs/promises";
 import { type ContainerInfo, containersOf } from "../support/platform/host-objects.ts";
@@ -9,9 +9,9 @@ import type { Row } from "./numbers.ts";
 
 export interface Bench {
   readonly platform: Platform;
-  /** Few samples: that it works, not how fast it is. */
+  /** Takes few samples: they show that the bench works, not how fast the platform is. */
   readonly quick: boolean;
-  /** One line of progress. */
+  /** Prints one line of progress. */
   readonly say: (line: string) => void;
 }
 
@@ -24,7 +24,7 @@ export async function timed(action: () => Promise<unknown>): Promise<number> {
   return performance.now() - started;
 }
 
-/** Warm containers in the pool, frozen and unclaimed: of any build, or of that one. */
+/** Waits until the warm pool holds this many frozen, unclaimed containers, of any build or of `buildId` alone. */
 export async function untilPoolHolds(platform: Platform, wanted: number, buildId?: string): Promise<void> {
   const label = buildId === undefined ? "svc.build" : `svc.build=${buildId}`;
   const holds = async () => {

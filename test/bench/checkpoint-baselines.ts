@@ -1,4 +1,7 @@
-/** What a resume is measured against: runc alone, and Docker's own checkpoints, of a container that holds as much. */
+/**
+ * The baselines of a resume: restores by runc alone and by Docker's own checkpoints, of a container that holds as much
+ * memory.
+ */
 
 import { access, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,7 +16,7 @@ import { plainCriu } from "./plain-criu.ts";
 const CRIU_SETTINGS = "/opt/svc/criu/runc.conf";
 const HELD_LIMIT_MS = 60_000;
 
-/** A process with that much on its heap, none of it zero, and at no time more. */
+/** A program that holds `size` MB on its heap, none of it zero, and never holds more than that. */
 export const holder = (size: number) =>
   [
     `import os, time; block = os.urandom(1 << 20); heap = bytearray(${size} << 20)`,
@@ -36,12 +39,12 @@ export async function dockerRestore({ docker }: ExperimentalEngine, size: number
 }
 
 export interface RawRestore {
-  /** Milliseconds of a `runc restore`, all pages at once. */
+  /** Returns the milliseconds of a `runc restore` that loads all pages at once. */
   take(size: number): Promise<number>;
   remove(): Promise<void>;
 }
 
-/** Containers of runc's own, out of a copy of the image, with CRIU's options as sandboxes have them. */
+/** Makes containers of runc's own from a copy of the image, with the CRIU options that sandboxes have. */
 export async function rawRestores(): Promise<RawRestore> {
   const home = await mkdtemp(join(tmpdir(), "svc-bench-runc-"));
   const remove = () => rm(home, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** A start that no pool can serve, beside `docker run -d` with the same limits. */
+/** Measures a start that no pool can serve, beside `docker run -d` with the same limits. */
 
 import { randomUUID } from "node:crypto";
 import { agentApi } from "../../shared/agent-api/routes.ts";

@@ -1,11 +1,11 @@
-/** The same things by plain Docker: `docker run -d` with a sandbox's limits, `docker exec`, `docker rm`. */
+/** The baseline by plain Docker: `docker run -d` with a sandbox's limits, `docker exec`, `docker rm`. */
 
 import { randomUUID } from "node:crypto";
 import { run } from "../support/platform/programs.ts";
 
 export const IMAGE = "svc/base:latest";
 
-/** The limits and the hardening of a sandbox, in Docker's words, on Docker's own bridge and runtime. */
+/** A sandbox's limits and hardening as options of `docker run`, on Docker's own bridge and runtime. */
 const LIMITS = [
   "--memory=1024m",
   "--memory-swap=1024m",

@@ -1,4 +1,7 @@
-/** Ways out of a sandbox, beside Docker's plain bridge, in turns in one run: throughput, first byte, updates, many at once. */
+/**
+ * Measures the ways out of a sandbox beside Docker's plain bridge, in turns in one run: throughput, time to the first byte,
+ * policy updates, many connections at once.
+ */
 
 import { ALL_TRAFFIC, Sandbox, type SandboxNetworkOpts } from "e2b";
 import { ADDRESS, PORT, SOCKS_PORT } from "../support/internet/plan.ts";
@@ -49,7 +52,7 @@ const PATHS: readonly Path[] = [
   },
 ];
 
-/** Runs a Python program where the bytes are wanted, and reads the figures it prints. */
+/** Runs a Python program at the place that needs the bytes, and reads the figures that it prints. */
 type Run = (program: string) => Promise<readonly number[]>;
 
 export async function egress({ platform, quick, say }: Bench): Promise<readonly Row[]> {
@@ -109,7 +112,7 @@ export async function egress({ platform, quick, say }: Bench): Promise<readonly 
   }
 }
 
-/** A thousand ranges that cannot be merged, replaced by another thousand. */
+/** Measures the replacement of a thousand ranges that cannot be merged by another thousand. */
 async function updates(quick: boolean): Promise<Row> {
   const sandbox = await Sandbox.create({ timeoutMs: 300_000 });
   try {
@@ -124,7 +127,7 @@ async function updates(quick: boolean): Promise<Row> {
   }
 }
 
-/** A thousand connections open at once, a byte there and back on each. */
+/** Measures a thousand connections that are open at once, and sends one byte there and back on each. */
 async function crowds(runs: readonly { readonly run: Run }[], sandboxes: readonly Sandbox[]): Promise<readonly Row[]> {
   const program = `import socket, time
 started = time.perf_counter()
@@ -134,7 +137,7 @@ back = sum(1 for s in held if s.recv(1) == b"x")
 print((time.perf_counter() - started) * 1000 if back == 1000 else -back)`;
   const [plain] = (await runs[0]?.run(program)) ?? [];
   const rows: Row[] = [];
-  // By address, with domains allowed beside it: through the kernel, and through the egress process.
+  // The kernel alone decides by address. With domains allowed beside the address, the egress process decides.
   for (const [name, index, allowOut] of [
     ["addresses only", 0, [ADDRESS.echo]],
     ["domains", 1, ["echo.example", ADDRESS.echo]],

@@ -1,4 +1,4 @@
-/** One command in a running sandbox through the SDK, beside `docker exec`. */
+/** Measures one command in a running sandbox through the SDK, beside `docker exec`. */
 
 import { Sandbox } from "e2b";
 import { type Bench, timed } from "./bench.ts";

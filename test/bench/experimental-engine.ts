@@ -1,4 +1,7 @@
-/** A Docker daemon of the bench's own with `--experimental`, for Docker's own checkpoints: it shares nothing with the machine's. */
+/**
+ * A Docker daemon of the bench's own with `--experimental`, for Docker's own checkpoints. It shares nothing with the
+ * machine's daemon.
+ */
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,15 +17,16 @@ export interface ExperimentalEngine {
   stop(): Promise<void>;
 }
 
-/** @param image of the machine's Docker daemon, copied into this one */
+/** @param image an image of the machine's Docker daemon, which is copied into this one */
 export async function startExperimentalEngine(image: string): Promise<ExperimentalEngine> {
   const home = await mkdtemp(join(tmpdir(), "svc-bench-engine-"));
   const socket = `unix://${home}/docker.sock`;
   const PATH = await plainCriu(home);
-  // In a network namespace of its own: without a bridge of its own it would delete the machine's.
+  // The daemon has a network namespace of its own: a daemon without a bridge would delete the bridge of the machine's
+  // daemon.
   const args = ["--experimental", "--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false"];
   const places = ["--data-root", `${home}/data`, "--exec-root", `${home}/run`, "--pidfile", `${home}/pid`];
-  // CRIU, which runs in that namespace too, tries TCP over loopback before anything else.
+  // CRIU runs in that namespace too, and tries TCP over loopback before anything else.
   const withLoopback = ["--net", "sh", "-c", 'ip link set lo up && exec dockerd "$@"', "dockerd"];
   const engine = spawn("unshare", [...withLoopback, ...args, ...places, "--host", socket], {
     env: { ...process.env, PATH },

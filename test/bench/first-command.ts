@@ -1,4 +1,6 @@
-/** From "I want a sandbox" to the first command's answer: warm one by one, every 100 ms, and twenty at once. */
+/**
+ * Measures the time from the create call to the first command's answer: warm one by one, every 100 ms, and twenty at once.
+ */
 
 import { setTimeout as wait } from "node:timers/promises";
 import { Sandbox } from "e2b";
@@ -6,7 +8,7 @@ import { type Bench, timed, untilPoolHolds } from "./bench.ts";
 import { dockerRun, type PlainContainer } from "./docker-baseline.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 
-/** As SVC_POOL_SIZE ships: the containers that are ready when there was no request for a while. */
+/** The default of SVC_POOL_SIZE: the pool keeps this many containers ready when no request has come for a while. */
 const POOL = 3;
 
 export async function firstCommand(bench: Bench): Promise<readonly Row[]> {

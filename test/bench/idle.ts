@@ -1,4 +1,4 @@
-/** What a sandbox costs that does nothing: private memory of all its processes, and processor time over ten seconds. */
+/** Measures the cost of an idle sandbox: the private memory of all its processes, and processor time over ten seconds. */
 
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
@@ -67,7 +67,7 @@ async function processesOf(container: string): Promise<readonly string[]> {
   return pids.filter((_, index) => mine[index]);
 }
 
-/** Nanoseconds of processor time so far, cgroup v1 or v2. */
+/** Reads the nanoseconds of processor time used so far, from cgroup v1 or v2. */
 async function processorNs(container: string): Promise<number> {
   const old = await readFile(`/sys/fs/cgroup/cpuacct/docker/${container}/cpuacct.usage`, "utf8").catch(() => undefined);
   if (old !== undefined) return Number(old);

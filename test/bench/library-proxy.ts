@@ -1,4 +1,7 @@
-/** What `http-proxy` alone does with the same load, in a process of its own: what the edge adds to a bare proxy is measured. */
+/**
+ * `http-proxy` alone under the same load, in a process of its own: the baseline that shows what the edge adds to a bare
+ * proxy.
+ */
 
 import { fork } from "node:child_process";
 import { Agent, createServer } from "node:http";
@@ -22,7 +25,7 @@ export function startLibraryProxy(upstream: string): Promise<LibraryProxy> {
   });
 }
 
-/** Runs in the child. */
+/** Serves the proxy; runs in the child process. */
 export function proxyTo(upstream: string): void {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
   const proxy = createProxyServer({ target: `http://${upstream}`, agent });

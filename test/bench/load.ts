@@ -1,21 +1,21 @@
-/** A small HTTP load generator on raw sockets: it must cost less than what it measures. */
+/** A small HTTP load generator on raw sockets, because it must cost less than the server that it measures. */
 
 import { connect, type Socket } from "node:net";
 
 export interface LoadTarget {
   readonly host: string;
   readonly port: number;
-  /** The whole request, as it goes on the wire; keep-alive. */
+  /** The whole request as it goes on the wire, with keep-alive. */
   readonly request: string;
 }
 
 export interface LoadResult {
   readonly perSecond: number;
-  /** Milliseconds of each answer. */
+  /** The milliseconds that each answer took. */
   readonly latencies: readonly number[];
 }
 
-/** As many requests as go through `connections` sockets, one at a time on each, for `ms`. Any answer but 200 throws. */
+/** Sends requests through `connections` sockets for `ms`, one at a time on each socket. Any answer but 200 throws. */
 export async function load(target: LoadTarget, connections: number, ms: number): Promise<LoadResult> {
   const latencies: number[] = [];
   const sockets = await Promise.all(Array.from({ length: connections }, () => open(target)));
@@ -57,7 +57,7 @@ function exchange(socket: Socket, request: string, until: number, latencies: num
   });
 }
 
-// The backend answers with a length, and small: head and body mostly come in one piece.
+// The backend's answers are small and have a Content-Length; head and body mostly come in one piece.
 function isComplete(heard: string): boolean {
   const head = heard.indexOf("\r\n\r\n");
   if (head < 0) return false;

@@ -1,4 +1,4 @@
-/** `npm run bench`: every budget that this machine can measure, beside its raw baseline in the same run. */
+/** `npm run bench`: measures every budget that this machine can measure, beside its raw baseline in the same run. */
 
 import { writeFile } from "node:fs/promises";
 import { cpus, release, totalmem } from "node:os";
@@ -62,7 +62,7 @@ async function bench(): Promise<number> {
     try {
       rows.push(...((await measure?.(given)) ?? []));
     } catch (error) {
-      // The other figures are still worth having; the exit code tells.
+      // The other figures are still worth having, and the exit code reports the failure.
       failures.push(`${name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     }
   }
@@ -85,7 +85,7 @@ async function record(rows: readonly Row[], quick: boolean) {
   };
 }
 
-// One line that is written over, on a terminal; nothing that would end up in a file.
+// A terminal shows one line that is overwritten; a file gets no control characters.
 function say(line: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001B[K${line}`);
   else if (line !== "") process.stderr.write(`${line}\n`);

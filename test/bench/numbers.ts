@@ -1,4 +1,4 @@
-/** Samples → percentiles → rows with a ratio and a verdict → a table. Pure. */
+/** Turns samples into percentiles, percentiles into rows with a ratio and a verdict, and rows into a table. Pure. */
 
 type Unit = "ms" | "MB/s" | "req/s" | "MB" | "% of a core";
 
@@ -13,9 +13,9 @@ interface Baseline extends Summary {
   readonly name: string;
 }
 
-/** One budget, judged. */
+/** One budget with the measured value. */
 export interface Budget {
-  /** As it is printed, for example `p50 ≤ 25 ms`. */
+  /** The budget as the table prints it, for example `p50 ≤ 25 ms`. */
   readonly says: string;
   readonly value: number;
   readonly limit: number;
@@ -63,7 +63,7 @@ export function table(rows: readonly Row[]): string {
     .join("\n");
 }
 
-// A row with several budgets takes a line for each.
+// A row with several budgets takes one line for each budget.
 function cells(one: Row): string[][] {
   const { ours, baseline } = one;
   const verdicts = one.budgets.map(

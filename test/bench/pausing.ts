@@ -1,6 +1,6 @@
 /**
- * Pause, resume and fork of sandboxes that hold 16, 128 and 512 MB, beside `runc checkpoint` of the same frozen container,
- * and `runc restore` and Docker's own checkpoints of a container that holds as much.
+ * Measures pause, resume and fork of sandboxes that hold 16, 128 and 512 MB. The baselines are `runc checkpoint` of the same
+ * frozen container, and `runc restore` and Docker's own checkpoints of a container that holds as much.
  */
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -29,7 +29,7 @@ interface Samples {
   readonly forkOne: number[];
   readonly forkTen: number[];
   readonly dockerStart: number[];
-  /** With lazy pages off. */
+  /** Resumes by an agent that has lazy pages turned off. */
   readonly eager: number[];
   readonly rawRestore: number[];
 }
@@ -39,7 +39,10 @@ interface Baselines {
   readonly runc: RawRestore;
 }
 
-/** Docker packs an image and copies it twice, half a minute for the large one: few samples are enough for a ratio. */
+/**
+ * Docker packs an image and copies it twice, which takes half a minute for the large one. Few samples are enough for a
+ * ratio.
+ */
 const DOCKER_ROUNDS = 2;
 const BASELINE_ROUNDS = 3;
 
@@ -88,7 +91,7 @@ async function measure({ platform, quick, say }: Bench, { engine, runc }: Baseli
     for (let round = 0; round < (quick ? 1 : 3); round += 1) {
       say(`forking ${size} MB: ${round + 1}`);
       samples.forkOne.push(await fork(sandbox, 1));
-      // Ten times half a gigabyte is more than a small machine has.
+      // Ten forks of half a gigabyte need more memory than a small machine has.
       const large = size >= 512;
       if (!large || (round === 0 && freemem() > 16 * 2 ** 30)) samples.forkTen.push(await fork(sandbox, 10));
     }
@@ -103,7 +106,7 @@ async function hold(sandbox: Sandbox, size: number): Promise<void> {
   await until(() => sandbox.files.exists("/tmp/held"), { what: `${size} MB held`, timeoutMs: 60_000 });
 }
 
-/** Freeze, `runc checkpoint`, thaw: the least that a pause can cost. */
+/** Freezes, runs `runc checkpoint` and thaws: a pause cannot cost less. */
 async function rawCheckpoint(platform: Platform, sandboxId: string): Promise<number> {
   // A container from the pool gets the sandbox's name a moment after its start.
   let id = "";
@@ -127,7 +130,7 @@ async function rawCheckpoint(platform: Platform, sandboxId: string): Promise<num
   }
 }
 
-/** The agent with that one setting; sandboxes run on while it is started again. */
+/** Restarts the agent with lazy pages off for `action`; sandboxes run on during both restarts. */
 async function withoutLazyPages(platform: Platform, action: () => Promise<void>): Promise<void> {
   const file = `${platform.paths.etc}/agent.own.env`;
   const before = await readFile(file, "utf8");

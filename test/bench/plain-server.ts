@@ -1,4 +1,4 @@
-/** The baseline of transfers: a bare node:http server in a process of its own that keeps the bytes in files. */
+/** The baseline of transfers: a bare node:http server, in a process of its own, that keeps the bytes in files. */
 
 import { fork } from "node:child_process";
 import { createReadStream, createWriteStream } from "node:fs";
@@ -26,7 +26,7 @@ export function startPlainServer(size: number): Promise<PlainServer> {
   });
 }
 
-/** Runs in the child: as envd does, uploads go to a file and downloads come from one. */
+/** Serves in the child process; as in envd, uploads go to a file and downloads come from one. */
 export async function servePlain(size: number): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), "bench-"));
   const stored = join(directory, "stored");

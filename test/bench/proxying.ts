@@ -1,4 +1,7 @@
-/** The edge beside nginx, both in front of one server in one sandbox: requests a second, and the time each adds. */
+/**
+ * Measures the edge beside nginx, both in front of one server in one sandbox: requests a second, and the time that each
+ * proxy adds.
+ */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -16,7 +19,7 @@ import { type Row, row, summarise } from "./numbers.ts";
 const PORT = 8000;
 const CONNECTIONS = 32;
 
-/** Runs on envd's own Node, which every sandbox has. */
+/** The backend runs on envd's own Node, which every sandbox has. */
 const BACKEND = `
 const body = Buffer.from("hello from the sandbox");
 require("node:http").createServer({ keepAliveTimeout: 60000 }, (request, response) => {
@@ -83,7 +86,7 @@ async function throughput(
 async function addedLatency(targets: Targets, milliseconds: number, say: Bench["say"]): Promise<Row> {
   say("proxying, one connection");
   const latencies: [number[], number[], number[]] = [[], [], []];
-  // In turns, so that a busy moment of the machine hits all three.
+  // The three take turns, so that a busy moment of the machine hits all of them.
   for (let round = 0; round < 5; round++) {
     for (const index of [0, 1, 2] as const) {
       latencies[index].push(...(await load(targets[index], 1, milliseconds / 5)).latencies);
@@ -134,14 +137,14 @@ async function startNginx(upstream: string): Promise<{ port: number; stop(): Pro
   return { port, stop };
 }
 
-/** From the machine's own package sources, the first time. */
+/** Installs nginx from the machine's own package sources, the first time. */
 async function installNginx(): Promise<void> {
   const there = await run("nginx", ["-v"]).then(
     () => true,
     () => false,
   );
   if (there) return;
-  // Not started as a service: the bench starts its own.
+  // The package does not start nginx as a service: the bench starts its own.
   await run("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "nginx-light"], {
     DEBIAN_FRONTEND: "noninteractive",
     RUNLEVEL: "1",

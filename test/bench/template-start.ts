@@ -1,4 +1,4 @@
-/** From "I want a sandbox" to the first answer of the server in it: a template with a start command, from the pool and not. */
+/** Measures the time from the create call to the first answer of a template's server, with and without a pool. */
 
 import { setTimeout as wait } from "node:timers/promises";
 import { Sandbox, Template, waitForPort } from "e2b";
@@ -11,7 +11,7 @@ import { type Row, row, summarise } from "./numbers.ts";
 
 const PORT = 8000;
 const SERVER = `exec python3 -m http.server ${PORT} --directory /usr/share`;
-/** Creates within five minutes that make a build worth a pool (orchestrator/nodes/warm-pools.ts). */
+/** This many creates within five minutes make a build worth a pool (orchestrator/nodes/warm-pools.ts). */
 const POPULAR = 3;
 const POLL_MS = 5;
 
@@ -24,7 +24,7 @@ export async function templateStart({ platform, quick, say }: Bench): Promise<re
   try {
     const cold: number[] = [];
     for (let round = 0; round < POPULAR; round++) cold.push(await oneOf(platform, name));
-    // A pool is as large as the most starts of any ten seconds.
+    // The highest number of starts in any ten seconds decides how large a pool is, so these run together.
     await Promise.all(Array.from({ length: POPULAR }, () => oneOf(platform, name)));
     const pooled: number[] = [];
     const docker: number[] = [];
@@ -32,7 +32,7 @@ export async function templateStart({ platform, quick, say }: Bench): Promise<re
       say(`first response of a template's server: ${round + 1} of ${rounds}`);
       await untilPoolHolds(platform, POPULAR, buildId);
       pooled.push(await oneOf(platform, name));
-      // The refill is ours alone.
+      // The pool refills first: the baseline must not run beside the refill, which is the platform's work alone.
       await untilPoolHolds(platform, POPULAR, buildId);
       docker.push(await byDocker());
     }
@@ -45,7 +45,7 @@ export async function templateStart({ platform, quick, say }: Bench): Promise<re
   }
 }
 
-/** A sandbox, and one request: a second one would be a failure of the platform's promise. */
+/** Creates a sandbox and sends one request, which must be answered: the platform promises that no second one is needed. */
 async function oneOf(platform: Platform, name: string): Promise<number> {
   const made: Sandbox[] = [];
   try {
@@ -60,7 +60,7 @@ async function oneOf(platform: Platform, name: string): Promise<number> {
   }
 }
 
-/** The same server in a plain container, asked until it answers. */
+/** Starts the same server in a plain container and repeats the request until the server answers. */
 async function byDocker(): Promise<number> {
   let remove = async () => {};
   try {

@@ -1,4 +1,4 @@
-/** A hundred megabytes up and down through the SDK, beside the same bytes over plain loopback HTTP. */
+/** Measures a hundred megabytes up and down through the SDK, beside the same bytes over plain loopback HTTP. */
 
 import { randomBytes } from "node:crypto";
 import { Sandbox } from "e2b";
@@ -23,7 +23,7 @@ export async function transfer({ quick, say }: Bench): Promise<readonly Row[]> {
       const plainUp = await timed(() => post(server.url, blob));
       const down = await timed(async () => drain(await sandbox.files.read("/tmp/bench", { format: "stream" }), size));
       const plainDown = await timed(async () => drain((await fetch(server.url)).body, size));
-      // The first round warms both sides up.
+      // The first round only warms both sides up.
       if (round < 0) continue;
       speeds.up.push(rate(up));
       speeds.plainUp.push(rate(plainUp));
