@@ -1,7 +1,8 @@
 /**
- * `npm run attack -- --flood`: the resource floods against a running platform (flood/run.ts).
- * `npm run attack -- [PLACE] [--summary]`: the table of attacks with what the last run of the tests says of each. PLACE is
- * a file or directory of outcomes; without it, what scripts/test left in test-results. Exit status 1 where one was not stopped.
+ * `npm run attack -- --flood`: runs the resource floods against a running platform (flood/run.ts).
+ * `npm run attack -- [PLACE] [--summary]`: prints the table of attacks with the result of each in the last run of the tests.
+ * PLACE is a file or directory of outcomes; the default is test-results, which scripts/test writes. The exit status is 1
+ * when an attack was not stopped.
  */
 
 import { runFloods } from "./flood/run.ts";

@@ -1,4 +1,4 @@
-/** What became of each attack, by the outcomes that test/support/runner/results-reporter.ts wrote down. */
+/** Judges each attack by the outcomes that test/support/runner/results-reporter.ts recorded. */
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,7 @@ import { type Attack, attacks } from "./table.ts";
 
 interface Outcome {
   readonly state: "passed" | "failed" | "skipped";
-  /** `test/FILE > NAME`; without a name where the whole file failed. */
+  /** `test/FILE > NAME`; only `test/FILE` when the whole file failed. */
   readonly name: string;
 }
 
@@ -17,7 +17,7 @@ interface Judged extends Attack {
   readonly verdict: Verdict;
 }
 
-/** Of a file of outcomes, or of all files of a directory; none where there is no such place. */
+/** Reads the outcomes of a file, or of all files of a directory; none when there is no such place. */
 export function readOutcomes(place: string): readonly Outcome[] {
   const about = statSync(place, { throwIfNoEntry: false });
   if (about === undefined) return [];
@@ -30,14 +30,14 @@ export function readOutcomes(place: string): readonly Outcome[] {
   );
 }
 
-/** Every attack of the table with its verdict. */
+/** Gives every attack of the table its verdict. */
 export function judge(outcomes: readonly Outcome[]): readonly Judged[] {
   return Object.entries(attacks).flatMap(([group, some]) =>
     some.map((one) => ({ ...one, group, verdict: verdictOn(one, outcomes) })),
   );
 }
 
-/** One test that failed is enough: what it tried was not stopped. A file that could not run has shown nothing. */
+/** One failed test is enough for "NOT stopped": the attack in it succeeded. A file that could not run has shown nothing. */
 function verdictOn({ file, named = "" }: Attack, outcomes: readonly Outcome[]): Verdict {
   const prefix = `test/${file} > `;
   const own = outcomes.filter(
@@ -47,7 +47,7 @@ function verdictOn({ file, named = "" }: Attack, outcomes: readonly Outcome[]): 
   return own.length === 0 ? "not run" : "stopped";
 }
 
-/** `attacks: 70 stopped, 0 NOT stopped, 3 not run` */
+/** One line, such as `attacks: 70 stopped, 0 NOT stopped, 3 not run`. */
 export function summary(judged: readonly Judged[]): string {
   const count = (verdict: Verdict) => judged.filter((one) => one.verdict === verdict).length;
   return `attacks: ${(["stopped", "NOT stopped", "not run"] as const).map((one) => `${count(one)} ${one}`).join(", ")}`;

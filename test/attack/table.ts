@@ -1,18 +1,18 @@
 /**
- * The standing table of attacks: what an attacker tries, what must happen, and the tests that try it. By class, so that
- * a new attack finds its place. A promise counts as kept only when all its tests passed.
+ * The standing table of attacks: what an attacker tries, what must happen, and the tests that try it. The table is ordered
+ * by class, so that a new attack finds its place. A promise counts as kept only when all its tests passed.
  */
 
 export interface Attack {
   readonly what: string;
   readonly must: string;
-  /** File of the tests, below test/. */
+  /** The file of the tests, below test/. */
   readonly file: string;
-  /** Part of the tests' names; every test of the file when absent. */
+  /** A part of the tests' names; without it, every test of the file counts. */
   readonly named?: string;
 }
 
-/** What is tried | what must happen | the tests' file | part of the tests' names. */
+/** Columns: what the attacker tries | what must happen | the tests' file | a part of the tests' names. */
 const TABLE: Readonly<Record<string, string>> = {
   "API with foreign ids, tokens and signatures": `
 ids and names of another project, on every route | answered as what does not exist | integration/orchestrator/foreign.test.ts
@@ -154,7 +154,7 @@ input for a process that does not read, when it ends | not told as delivered | i
 `,
 };
 
-/** By class. */
+/** All attacks of the table, by class. */
 export const attacks: Readonly<Record<string, readonly Attack[]>> = Object.fromEntries(
   Object.entries(TABLE).map(([group, text]) => [group, text.trim().split("\n").map(row)]),
 );

@@ -1,4 +1,4 @@
-/** Each flood: what many clients, or sandboxes, do at once. All of it stays on this machine. */
+/** The floods: what many clients, or many sandboxes, do at once. All their traffic stays on this machine. */
 
 import { connect, type Socket } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
@@ -8,31 +8,31 @@ import { decisionFlood, dnsFlood, halfHandshakes, PORTS } from "./hostile-server
 
 export interface World {
   readonly platform: Platform;
-  /** With the hostile server in it. */
+  /** The sandbox that runs the hostile server. */
   readonly target: Sandbox;
-  /** Whose connections the egress process decides. */
+  /** Sandboxes whose connections the egress process decides. */
   readonly crowd: readonly Sandbox[];
 }
 
 interface Flood {
   readonly name: string;
-  /** Resolves when all is under way. What it opened is closed when `over` is aborted. */
+  /** Resolves when the whole flood is under way. Aborting `over` closes what the flood opened. */
   readonly begin: (world: World, over: AbortSignal) => Promise<void>;
 }
 
-/** How long a sandbox's own programs go on, in seconds. */
+/** How long programs in a sandbox keep up a flood, in seconds. */
 const SECONDS = 6;
 
 interface Clients {
   readonly url: string;
   readonly count: number;
   readonly say: string;
-  /** Sent again and again, as fast as it is taken or at this interval. */
+  /** Sent again and again: at this interval, or without one as fast as the server takes it. */
   readonly again?: { readonly text: string; readonly everyMs?: number };
   readonly reads: boolean;
 }
 
-/** Connections that say something, and then read or do not. */
+/** Opens connections that send `say`, and that then read their answers or do not. */
 async function clients({ url, count, say, again, reads }: Clients, over: AbortSignal): Promise<void> {
   const { hostname: host, port } = new URL(url);
   const opened = Array.from({ length: count }, () => {
@@ -70,7 +70,7 @@ const answers = (name: string, port: number): Flood => ({
     clients({ url: world.platform.sandboxUrl, count: 40, say: toPort(world, port), reads: false }, over),
 });
 
-/** Starts a program in sandboxes, and does not wait for its end. */
+/** Starts a program in sandboxes and does not wait for its end. */
 async function inside(sandboxes: readonly Sandbox[], program: string, over: AbortSignal): Promise<void> {
   await Promise.all(
     sandboxes.map(async (sandbox) => {
@@ -156,7 +156,7 @@ export const floods: readonly Flood[] = [
   },
 ];
 
-/** Somebody else is served meanwhile: the API lists, and a command runs. */
+/** Checks that other clients are served meanwhile: the API answers, and a command runs. */
 export async function othersAreServed({ target }: World): Promise<boolean> {
   const limit = AbortSignal.timeout(30_000);
   const served = (async () => {

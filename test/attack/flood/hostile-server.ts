@@ -1,6 +1,9 @@
-/** Servers in a sandbox that answer without end, and what a sandbox does to the resolver and to the egress process. */
+/**
+ * Servers in a sandbox that answer without end, and programs with which a sandbox floods the resolver and the egress
+ * process.
+ */
 
-/** `python3 server.py`: on each port another kind of answer that never ends. */
+/** The ports of `python3 server.py`; each port gives another kind of answer that never ends. */
 export const PORTS = { hints: 8001, body: 8002, headers: 8003, trailers: 8004 } as const;
 
 export const SERVER = `import socket, threading
@@ -31,7 +34,7 @@ for port, (begin, again) in KINDS.items():
   threading.Thread(target=serve, args=(port, begin, again)).start()
 `;
 
-/** Questions by datagram as fast as they go, and connections on which a question comes byte by byte. */
+/** Sends DNS questions by datagram as fast as it can, and opens connections on which a question comes byte by byte. */
 export const dnsFlood = (seconds: number) => `import socket, struct, time, re
 server = re.search(r"nameserver (\\S+)", open("/etc/resolv.conf").read()).group(1)
 def question(n):
@@ -57,7 +60,7 @@ while time.time() < end:
   time.sleep(0.0002)
 `;
 
-/** Connections that begin a TLS or SOCKS handshake, or a request, and say nothing more. */
+/** Opens connections that begin a TLS or SOCKS handshake, or a request, and then send nothing more. */
 export const halfHandshakes = (seconds: number) => `import socket, time
 BEGINNINGS = [b"\\x16\\x03\\x01\\x02\\x00\\x01\\x00", b"\\x05\\x02", b"GET / HTTP/1.1\\r\\nX: ", b""]
 held = []
@@ -72,7 +75,7 @@ print(len(held), flush=True)
 time.sleep(${seconds})
 `;
 
-/** Connections to a denied address, one decision each. */
+/** Opens connections to a denied address; each costs the egress process one decision. */
 export const decisionFlood = (seconds: number) => `import socket, time
 end = time.time() + ${seconds}
 while time.time() < end:

@@ -1,12 +1,15 @@
-/** What floods may cost a program, and the table that says what they did. Pure. */
+/** How much a flood may cost a program, and the table that shows what the floods cost. Pure. */
 
 import type { Use } from "./memory.ts";
 
-/** Memory at the worst moment above what it was before: buffers of some thousand connections, and what Node has not swept yet. */
+/**
+ * How far memory may rise above its value before: buffers of some thousand connections, and garbage that Node has not
+ * collected yet.
+ */
 const MOST_GROWTH_MB = 100;
-/** Memory that may stay: Node gives its heap back late. */
+/** How much of the added memory may stay: Node gives its heap back late. */
 const MOST_LEFT_MB = 80;
-/** Descriptors that may stay: connections between our programs that are kept for the next call. */
+/** How many added descriptors may stay: our programs keep connections between each other for the next call. */
 const MOST_LEFT_DESCRIPTORS = 64;
 
 export interface Course {
@@ -14,11 +17,11 @@ export interface Course {
   readonly before: Use;
   readonly worst: Use;
   readonly after: Use;
-  /** Of open files, of that process. */
+  /** The process's limit of open files. */
   readonly descriptorLimit: number;
 }
 
-/** What was more than it may be; empty when all is well. */
+/** One sentence for each bound that the program exceeded; empty when all is well. */
 export function excesses({ name, before, worst, after, descriptorLimit }: Course): string[] {
   const grown = worst.memoryMb - before.memoryMb;
   const left = after.memoryMb - before.memoryMb;
@@ -40,7 +43,7 @@ export function isSettled({ before, after }: Pick<Course, "before" | "after">): 
   );
 }
 
-/** A row a program: memory in MB, descriptors behind it. */
+/** Prints one row for each program: memory in MB, with the descriptors behind it. */
 export function table(courses: readonly Course[]): string {
   const use = ({ memoryMb, descriptors }: Use) => `${memoryMb} MB, ${descriptors} fd`;
   const rows = courses.map(({ name, before, worst, after, descriptorLimit }) => [

@@ -1,4 +1,4 @@
-/** Memory and open files of programs: before, at the worst moment, now. */
+/** Reads memory and open files of programs: before a flood, at its worst moment, and now. */
 
 import { readdir, readFile, writeFile } from "node:fs/promises";
 
@@ -8,14 +8,14 @@ export interface Watched {
 }
 
 export interface Use {
-  /** Resident, in MB. */
+  /** Resident memory in MB. */
   readonly memoryMb: number;
   readonly descriptors: number;
 }
 
 const EVERY_MS = 100;
 
-/** What a program has now. @throws {Error} when it is gone */
+/** Reads what a program uses now. @throws {Error} when the program has ended */
 export async function useOf({ name, pid }: Watched): Promise<Use> {
   try {
     return { memoryMb: await statusMb(pid, "VmRSS"), descriptors: (await readdir(`/proc/${pid}/fd`)).length };
@@ -24,21 +24,21 @@ export async function useOf({ name, pid }: Watched): Promise<Use> {
   }
 }
 
-/** The soft limit of open files. */
+/** The program's soft limit of open files. */
 export async function descriptorLimitOf({ pid }: Watched): Promise<number> {
   const soft = /^Max open files\s+(\d+)/m.exec(await readFile(`/proc/${pid}/limits`, "utf8"))?.[1];
   return Number(soft ?? Number.NaN);
 }
 
 interface Worst {
-  /** Highest so far: of memory by the kernel's own record, of descriptors by looking ten times a second. */
+  /** Reads the highest values so far: memory from the kernel's own record, descriptors from ten looks a second. */
   read(): Promise<Use>;
   stop(): void;
 }
 
-/** Begins to watch. Needs root, to reset the kernel's record of the highest memory. */
+/** Begins to watch a program. This needs root, because it resets the kernel's record of the highest memory. */
 export async function watchWorst(watched: Watched): Promise<Worst> {
-  // 5: the highest resident size becomes the present one.
+  // Writing 5 resets the record of the highest resident size to the present size.
   await writeFile(`/proc/${watched.pid}/clear_refs`, "5");
   let descriptors = 0;
   const look = () =>

@@ -1,7 +1,8 @@
 /**
- * `npm run attack -- --flood`, as root: the resource floods against the running platform of SVC_INSTANCE (default: the default
- * instance), about two minutes, with sandboxes of its own. Prints memory and open files of every program before, at the
- * worst moment and after; exit status 1 where one grew or kept more than it may, or others were not served.
+ * `npm run attack -- --flood`, as root: runs the resource floods against the running platform of SVC_INSTANCE (default: the
+ * default instance), in about two minutes, with sandboxes of its own. Prints memory and open files of every program before,
+ * at the worst moment and after. The exit status is 1 when a program grew or kept more than it may, or when others were not
+ * served.
  */
 
 import { setMaxListeners } from "node:events";
@@ -17,17 +18,17 @@ import { type Course, excesses, isSettled, table } from "./judge.ts";
 import { descriptorLimitOf, useOf, type Watched, watchWorst } from "./memory.ts";
 
 const CROWD = 10;
-/** Each flood goes on so long when it is under way. */
+/** How long each flood continues once it is under way. */
 const HOLD_MS = 4_000;
-/** What closes late has this long. */
+/** How long programs may take to close what they close late. */
 const SETTLE_MS = 60_000;
 
-/** @returns whether all kept within their bounds */
+/** @returns whether all programs stayed within their bounds */
 export async function runFloods(): Promise<boolean> {
   const platform = openPlatform("");
   const sandboxes: Sandbox[] = [];
   try {
-    // Names decide, so the egress process has their connections.
+    // A policy with names: connections under it go through the egress process.
     const network = { allowOut: ["example.com"], denyOut: ["0.0.0.0/0"] };
     for (let count = 0; count <= CROWD; count += 1)
       sandboxes.push(await Sandbox.create({ timeoutMs: 300_000, ...(count === 0 ? {} : { network }) }));
@@ -43,14 +44,14 @@ export async function runFloods(): Promise<boolean> {
 
 async function measure(world: World): Promise<boolean> {
   const programs = await programsOf(world.platform, world.target);
-  // One round of what is asked all the time, so that what is loaded late counts before.
+  // One round of the requests that repeat later, so that what a program loads on first use counts as before the floods.
   await othersAreServed(world);
   const before = await Promise.all(programs.map(useOf));
   const worst = await Promise.all(programs.map(watchWorst));
   const wrong: string[] = [];
   for (const { name, begin } of floods) {
     const over = new AbortController();
-    // Every connection listens for the end.
+    // Every connection listens for the abort of this signal.
     setMaxListeners(0, over.signal);
     const at = performance.now();
     try {
@@ -85,7 +86,7 @@ async function measure(world: World): Promise<boolean> {
 
 type Unlimited = Omit<Course, "descriptorLimit">;
 
-/** As soon as all have given back what they must, or after the limit. */
+/** Resolves as soon as all programs have given back what they must, or after the limit. */
 async function settled(
   programs: readonly Watched[],
   coursesOf: (after: Awaited<ReturnType<typeof useOf>>[]) => Unlimited[],
@@ -100,7 +101,7 @@ async function settled(
   }
 }
 
-/** The node's proxy is part of the agent, the edge of the orchestrator. */
+/** The node's proxy is part of the agent, and the edge is part of the orchestrator. */
 async function programsOf(platform: Platform, target: Sandbox): Promise<readonly Watched[]> {
   return [
     { name: "orchestrator, edge", pid: await pidOf(platform, "orchestrator") },
@@ -110,7 +111,7 @@ async function programsOf(platform: Platform, target: Sandbox): Promise<readonly
   ];
 }
 
-/** The first child of the container's init, of the host's numbers. */
+/** Finds the first child of the container's init, by its process id on the host. */
 async function envdPid(platform: Platform, { sandboxId }: Sandbox): Promise<number> {
   const container = (await containersOf(platform)).find(({ name }) => name === `svc-${sandboxId}`);
   if (container === undefined) throw new Error(`sandbox ${sandboxId} has no container`);
