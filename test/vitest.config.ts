@@ -21,22 +21,22 @@ const project = (
     root,
     include: [`test/${name}/**/*.test.ts`],
     pool: "forks" as const,
-    // Starting a process and loading the libraries takes longer than a file of unit tests. Files that share a process
-    // leave it as they found it, and the setup file fails those that do not.
+    // Starting a process and loading the libraries takes longer than the tests of a file in `unit`. Such files share a
+    // process and leave it as they found it; the setup file fails those that do not.
     isolate: limits.shared !== true,
     setupFiles: limits.shared === true ? ["test/support/runner/leaves-process-as-found.ts"] : [],
     testTimeout: limits.testTimeout,
     hookTimeout: limits.hookTimeout,
-    // One Docker daemon and one platform: files that use them take turns.
+    // There is one Docker daemon and one platform: files that use them take turns.
     fileParallelism: limits.alone !== true,
     passWithNoTests: false,
-    // What the platform's sandboxes may or may not reach, for as long as the project runs.
+    // What a project needs for its whole run: the test internet, a PostgreSQL server, the built agent.
     globalSetup: [
       ...(limits.internet === true ? ["test/support/internet/global-setup.ts"] : []),
       ...(limits.database === true ? ["test/support/postgres/global-setup.ts"] : []),
       ...(limits.programs === true ? ["test/support/agent/built-agent.ts"] : []),
     ],
-    // A busy machine of two cores: the limit of a wait is not what a test is about.
+    // A machine with two cores can be busy: no test is about the limit of a wait.
     expect: { poll: { timeout: 10_000, interval: 50 } },
   },
 });
@@ -44,7 +44,7 @@ const project = (
 export default defineConfig({
   test: {
     projects: [
-      // A busy machine of two cores: a limit ends a test that hangs, and says nothing about speed.
+      // A machine with two cores can be busy: these limits end a test that hangs, and do not judge speed.
       project("unit", { testTimeout: 20_000, hookTimeout: 20_000, database: true, shared: true }),
       project("integration", { testTimeout: 30_000, hookTimeout: 30_000, database: true }),
       project("fuzz", { testTimeout: 120_000, hookTimeout: 20_000 }),

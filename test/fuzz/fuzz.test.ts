@@ -1,6 +1,7 @@
 /**
- * Each reader of untrusted bytes keeps its promise for some thousand inputs near the ones it is made for. The seed is
- * always the same, so that a run tells about the code and not about luck; `npm run fuzz` takes others, and more.
+ * Each reader of untrusted bytes keeps its promise for some thousand inputs that are close to good ones. The seed is always
+ * the same, so that a failure comes from a change of the code and not from luck; `npm run fuzz` takes other seeds, and more
+ * inputs.
  */
 
 import { expect, test } from "vitest";
@@ -8,7 +9,7 @@ import { describeFinding, feed } from "./reader.ts";
 import { readers } from "./readers.ts";
 
 const SEED = 1;
-/** A busy machine feeds fewer. */
+/** On a busy machine the limit ends the run before all inputs are fed. */
 const LIMIT_MS = 10_000;
 
 test.each(readers.map((reader) => [reader.name, reader] as const))(

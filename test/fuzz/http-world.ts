@@ -1,4 +1,7 @@
-/** An edge with sandboxes behind it, for readers that are fuzzed from outside: a visitor is served after any input of another client. */
+/**
+ * An edge with sandboxes behind it, for readers that are fuzzed from outside: the edge must serve a visitor after any input
+ * of another client.
+ */
 
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -13,24 +16,32 @@ import {
   routing,
 } from "../integration/edge/front-door.ts";
 
-/** A connection over which nothing comes for so long has, it seems, nothing more to say: the next input may be sent. */
+/** When a connection brings nothing for this long, its peer seems to be done, and the next input may be sent. */
 const SILENCE_MS = 150;
 /** A visitor without an answer for this long counts as not answered. */
 const ANSWER_MS = 30_000;
 export const NO_ANSWER = "no answer";
-/** Marks requests of one input, which may arrive when the next one is on its way. */
+/** A header that marks the requests of one input: a late request may arrive when the next input is on its way. */
 const MARK = "x-input";
 
 export interface HttpWorld {
-  /** Sends bytes to the edge, with `{R}` standing for the headers that lead to a sandbox and for a mark; what came back. */
+  /**
+   * Sends bytes to the edge and returns what comes back. `{R}` stands for the headers that lead to a sandbox, and for a
+   * mark.
+   */
   send(bytes: string, mark: string): Promise<string>;
-  /** What the sandbox's server was asked so far under that mark: method, path and a hash of the body. */
+  /** The requests with this mark that the sandbox's server has received: method, path and a hash of the body. */
   asked(mark: string): readonly string[];
-  /** What Node's own server is asked by the same bytes. A busy machine may want a longer silence to tell all of it. */
+  /**
+   * The requests that Node's own server reads from the same bytes. On a busy machine it may need a longer silence to read
+   * all.
+   */
   askedDirectly(bytes: string, silenceMs: number): Promise<readonly string[]>;
-  /** The answer of another sandbox to a visitor's request: what a healthy edge gives is the text that was asked for. */
+  /** Sends a visitor's request to another sandbox and returns the answer; through a healthy edge that is `text`. */
   visit(text: string, agent?: Agent): Promise<string>;
-  /** Asks a server that answers with these bytes, `agent`'s connection being kept; what came back. */
+  /**
+   * Sends a request to a server that answers with these bytes, and returns what comes back; `agent` keeps the connection.
+   */
   visitHostile(bytes: string, agent: Agent): Promise<string>;
   stop(): Promise<void>;
 }
@@ -100,7 +111,7 @@ interface Asked {
   readonly text: string;
 }
 
-/** Writes down what is asked once its body is whole, and answers. A target in absolute form is the same as its path. */
+/** Records a request once its body is whole, and answers. A target in absolute form is recorded as its path. */
 function note(req: IncomingMessage, res: ServerResponse, list: Asked[]): void {
   const hash = createHash("sha256");
   req.on("data", (chunk: Buffer) => hash.update(chunk));
@@ -112,7 +123,7 @@ function note(req: IncomingMessage, res: ServerResponse, list: Asked[]): void {
   });
 }
 
-/** What a peer says to these bytes, until it ends or is silent. */
+/** Sends these bytes and returns what the peer sends until it ends or is silent. */
 function said(socket: Socket, bytes: string, silenceMs: number): Promise<string> {
   return new Promise((resolve) => {
     let received = "";

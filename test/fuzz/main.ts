@@ -1,7 +1,7 @@
 /**
- * `npm run fuzz -- [READER|all] [COUNT] [--seed S] [--from I]`: feeds one reader, or each, COUNT inputs (100 000), and
- * prints how many kept its promise. The seed is printed and, unless given, another one each time. Exit status 1 where a
- * promise was broken. Without root and without a platform.
+ * `npm run fuzz -- [READER|all] [COUNT] [--seed S] [--from I]`: feeds COUNT inputs (100 000) to one reader, or to each, and
+ * prints how many inputs kept the reader's promise. It prints the seed, which is another one each time unless given. The
+ * exit status is 1 when a promise was broken. It needs neither root nor a platform.
  */
 
 import { describeFinding, feed } from "./reader.ts";

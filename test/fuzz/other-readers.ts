@@ -1,10 +1,10 @@
-/** What other programs make of the same bytes: OpenSSL of a TLS hello, Node's parser of a request. */
+/** Other programs that read the same bytes: OpenSSL reads a TLS hello, Node's HTTP server reads a request. */
 
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { Duplex } from "node:stream";
 import { createSecureContext, TLSSocket } from "node:tls";
 
-/** A connection whose client has sent these bytes, and that ends after them. What is written to it is thrown away. */
+/** A connection whose client sends these bytes and then ends. It discards what the server writes. */
 function connectionWith(input: Buffer): Duplex {
   const connection = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
   connection.push(input);
@@ -12,12 +12,15 @@ function connectionWith(input: Buffer): Duplex {
   return connection;
 }
 
-/** Who has said nothing by then has seen nothing. */
+/** A reader that reports nothing within this time has found nothing. */
 const SILENCE_MS = 50;
 
 const context = createSecureContext();
 
-/** The name that a TLS server of this machine's OpenSSL would choose a certificate by; undefined when it sees none. */
+/**
+ * Resolves to the name by which a TLS server of this machine's OpenSSL would choose a certificate; undefined when it sees
+ * none.
+ */
 export function nameSeenByOpenssl(hello: Buffer): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = new TLSSocket(connectionWith(hello), {
@@ -30,14 +33,14 @@ export function nameSeenByOpenssl(hello: Buffer): Promise<string | undefined> {
       resolve(name);
       setImmediate(() => server.destroy());
     };
-    // It says nothing about some ends that come too early.
+    // The TLS server reports nothing when some inputs end too early.
     const limit = setTimeout(finish, SILENCE_MS);
     server.on("error", () => finish()).on("close", () => finish());
     server.resume();
   });
 }
 
-/** Host and target of the first request, or undefined when Node's HTTP server takes none. */
+/** Resolves to the host and target of the first request, or to undefined when Node's HTTP server accepts none. */
 export function hostSeenByNode(input: Buffer): Promise<{ host: string; url: string } | undefined> {
   return new Promise((resolve) => {
     const server: Server = createServer();

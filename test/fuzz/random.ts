@@ -1,7 +1,7 @@
-/** Random numbers that can be had again: a seed and the number of an input give the same input on every machine. */
+/** Reproducible random numbers: a seed and the number of an input give the same input on every machine. */
 
 export interface Random {
-  /** A whole number from 0 to `below` - 1. */
+  /** Returns a whole number from 0 to `below` - 1. */
   below(below: number): number;
   pick<T>(items: readonly T[]): T;
   bytes(length: number): Buffer;

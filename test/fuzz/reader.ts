@@ -1,4 +1,4 @@
-/** A reader of untrusted bytes as the fuzzer sees it, and the loop that feeds one. */
+/** A reader of untrusted bytes as the fuzzer sees it, and the loop that feeds inputs to it. */
 
 import { AppError, type ErrorCode } from "../../shared/http/errors.ts";
 import { mutate } from "./mutate.ts";
@@ -6,19 +6,19 @@ import { createRandom, type Random } from "./random.ts";
 
 export interface Reader {
   readonly name: string;
-  /** What holds for every input, in a sentence. */
+  /** One sentence that holds for every input. */
   readonly promise: string;
-  /** Inputs that are right, or nearly so. */
+  /** Inputs that are right, or nearly right. */
   readonly seeds: () => readonly (string | Buffer)[] | Promise<readonly (string | Buffer)[]>;
   /** Words of the input's language. */
   readonly words?: readonly string[];
-  /** Bytes of the longest input. */
+  /** The length of the longest input, in bytes. */
   readonly longest?: number;
-  /** Inputs of the run that belongs to the tests: about a second's worth. */
+  /** How many inputs the tests feed: about a second's worth. */
   readonly share: number;
-  /** Throws where the promise is broken. `random` gives what the reader wants besides the input: where to cut it, say. */
+  /** Throws when the input breaks the promise. `random` decides everything besides the input, such as where to cut it. */
   readonly check: (input: Buffer, random: Random) => void | Promise<void>;
-  /** Before the first input and after the last, where servers are needed. */
+  /** `begin` runs before the first input and `end` after the last one, for readers that need servers. */
   readonly begin?: () => Promise<void>;
   readonly end?: () => Promise<void>;
 }
@@ -39,18 +39,18 @@ interface Fed {
 interface Feeding {
   readonly seed: number;
   readonly count: number;
-  /** The first input's number: a finding is had again with its own. */
+  /** The number of the first input; the number of a finding reproduces it. */
   readonly from?: number;
-  /** Ends earlier when this much time has passed. */
+  /** Ends the run early when this much time has passed. */
   readonly limitMs?: number;
 }
 
 const LONGEST = 4_096;
-/** One input may not cost more of the processor: otherwise an attacker could keep the reader busy with such inputs. */
+/** The limit of processor time for one input: an attacker could keep a slower reader busy with such inputs. */
 const MOST_CPU_US = 2_000_000;
 const SLOW_MS = 1_000;
 
-/** Ends at the first finding. `inputs` counts those that kept the promise. */
+/** Feeds inputs until the first finding. `inputs` counts those that kept the promise. */
 export async function feed(reader: Reader, feeding: Feeding): Promise<Fed> {
   await reader.begin?.();
   try {
@@ -87,7 +87,10 @@ export function must(holds: boolean, sentence: string): void {
   if (!holds) throw new Error(sentence);
 }
 
-/** What `read` returns; undefined when it threw an error with one of the codes. Any other error is a broken promise. */
+/**
+ * Returns what `read` returns, or undefined when it throws an error with one of the codes. Any other error breaks the
+ * promise.
+ */
 export function unlessRefused<T>(codes: readonly ErrorCode[], read: () => T): T | undefined {
   try {
     return read();
@@ -97,7 +100,7 @@ export function unlessRefused<T>(codes: readonly ErrorCode[], read: () => T): T 
   }
 }
 
-/** The same for what is read over time. */
+/** Does the same as `unlessRefused` for a `read` that takes time. */
 export async function unlessRefusedLater<T>(
   codes: readonly ErrorCode[],
   read: () => Promise<T>,

@@ -1,4 +1,4 @@
-/** Archives that clients upload: the files of a COPY step, and images as OCI layouts. */
+/** Fuzzes the readers of archives that clients upload: the files of a COPY step, and images as OCI layouts. */
 
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
@@ -18,7 +18,10 @@ import { must, type Reader, unlessRefused, unlessRefusedLater } from "../reader.
 const MOST_BYTES = 1_000_000;
 const LIMITS = { ...ARCHIVE_LIMITS, entries: 50, bytes: MOST_BYTES };
 
-/** Repairs the checksums of blocks that look like headers: without that, next to no mutation would be read. */
+/**
+ * Repairs the checksums of blocks that look like headers: without that, the reader would refuse nearly every mutation
+ * unread.
+ */
 export function withChecksums(archive: Buffer): Buffer {
   const repaired = Buffer.from(archive);
   for (let at = 0; at + 512 <= repaired.length; at += 512) {
@@ -38,7 +41,7 @@ export function withChecksums(archive: Buffer): Buffer {
 
 function entries(): Promise<Buffer> {
   const made = pack();
-  // The same in every run, or a finding could not be had again.
+  // The same time in every run: otherwise a finding could not be reproduced.
   const mtime = new Date(0);
   made.entry({ name: "a/", type: "directory", mtime });
   made.entry({ name: "a/b.txt", mode: 0o4755, mtime }, "content");
@@ -140,7 +143,7 @@ export const archives: readonly Reader[] = [
         const unpacked = packing === "gzip" ? digest(gunzipSync(content)) : digest(content);
         blobs.set(name.slice(-64), { size: content.length, packing, unpacked, problem: undefined, content });
       }
-      // One of the descriptions is a mutation of all of them, under the name that belongs to another content.
+      // One description is a mutation of all of them, stored under a name that belongs to another content.
       const index = Buffer.from(JSON.stringify({ manifests: [manifest] }));
       const changed = random.below(2) === 0 ? input : mixed(index, input, random.below(index.length));
       const chosen = unlessRefused(["bad_request"], () => chooseImage(changed, blobs, wanted));

@@ -1,4 +1,4 @@
-/** SOCKS replies, the requests to a SOCKS proxy, and Connect envelopes as bytes pass. */
+/** Fuzzes the readers on a connection: SOCKS replies, requests to a SOCKS proxy, and Connect envelopes that pass through. */
 
 import { isIPv4, type Socket } from "node:net";
 import { duplexPair } from "node:stream";
@@ -9,15 +9,15 @@ import { EnvelopeTracker } from "../../../shared/proxy/connect-envelope.ts";
 import type { Random } from "../random.ts";
 import { must, type Reader } from "../reader.ts";
 
-/** Of the event loop, until everything that was sent is read and what follows from it has happened. */
+/** After this many turns of the event loop everything sent is read, and what follows from it has happened. */
 const TURNS = 8;
 const PASSWORD = "hunter2";
 const DESTINATION = { host: "example.com", port: 443 };
 
 interface Tunnelled {
-  /** What came out of the tunnel; undefined when there is none. */
+  /** The bytes that came out of the tunnel; undefined when there is no tunnel. */
   readonly received: Buffer | undefined;
-  /** What the proxy was sent. */
+  /** The bytes that the proxy received. */
   readonly asked: Buffer;
   readonly error: string;
 }
@@ -25,7 +25,7 @@ interface Tunnelled {
 interface Proxied {
   readonly host: string;
   readonly credentials: { readonly username?: string; readonly password?: string };
-  /** What the proxy sends, in pieces, to any request. */
+  /** The pieces that the proxy sends, whatever the request. */
   readonly pieces: readonly Buffer[];
 }
 
@@ -62,7 +62,9 @@ async function throughProxy({ host, credentials, pieces }: Proxied): Promise<Tun
   return { received: outcome.open ? data : undefined, asked: Buffer.concat(asked), error: outcome.error };
 }
 
-/** Where the tunnel's own bytes begin in what a proxy sent (RFC 1928, 1929); undefined when it granted nothing. */
+/**
+ * Returns where the tunnel's own bytes begin in a proxy's reply (RFC 1928, 1929); undefined when the proxy granted nothing.
+ */
 function grantedAt(reply: Buffer): number | undefined {
   if (reply.length < 2 || reply[0] !== 5) return undefined;
   const method = reply[1];
@@ -81,7 +83,7 @@ function grantedAt(reply: Buffer): number | undefined {
   return at + 4 + length + 2;
 }
 
-/** Cut at random places, and at those of `always` that it has. */
+/** Cuts the input at random places, and at those places of `always` that lie within it. */
 function pieces(input: Buffer, random: Random, always: readonly number[] = []): Buffer[] {
   const some = Array.from({ length: random.below(5) }, () => random.below(input.length + 1));
   const cuts = [...some, ...always.filter((at) => at < input.length)].toSorted((a, b) => a - b);
@@ -94,7 +96,7 @@ const NAMED = Buffer.concat([bytes(5, 0, 0, 3, 6), Buffer.from("a.test"), bytes(
 const BY_IPV6 = Buffer.concat([bytes(5, 0, 0, 4), Buffer.alloc(16, 7), bytes(1, 187)]);
 const CREDENTIALS = { username: "me", password: PASSWORD };
 
-/** What a client asked of a proxy, read strictly; throws where it is something else. */
+/** Reads strictly what a client asked of a proxy; throws when the bytes are anything else. */
 function readAsked(asked: Buffer): { username?: string; password?: string; host?: string; port?: number } {
   let at = 0;
   const take = (length: number) => {
@@ -122,7 +124,7 @@ function readAsked(asked: Buffer): { username?: string; password?: string; host?
   return { ...login, host, port };
 }
 
-/** Every complete frame, and the number of bytes behind the last one. */
+/** Returns every complete frame, and the number of bytes behind the last one. */
 function framesOf(stream: Buffer): { frames: { flags: number; payload: Buffer }[]; left: number } {
   const frames: { flags: number; payload: Buffer }[] = [];
   let at = 0;
@@ -164,7 +166,7 @@ export const connections: readonly Reader[] = [
     longest: 600,
     share: 5_000,
     async check(input, random) {
-      // A proxy that waits for what it answers, or one that does not.
+      // Half of the proxies wait for the client's message before each answer; the others do not.
       const waits = random.below(2) === 0;
       const { received, error } = await throughProxy({
         host: DESTINATION.host,

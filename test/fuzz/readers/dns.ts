@@ -1,4 +1,4 @@
-/** DNS messages: questions of sandboxes, and answers of resolvers. */
+/** Fuzzes the readers of DNS messages: questions of sandboxes, and answers of resolvers. */
 
 import { decode } from "dns-packet";
 import { answers, failure, isQuestion, withId } from "../../../agent/egress/dns/message.ts";
@@ -26,7 +26,7 @@ function answered(name: string): Buffer {
   return respondAddresses(message, read, { addresses: ADDRESSES, ttl: 60 });
 }
 
-/** What a library makes of the question's name; undefined when it does not take the message. */
+/** Returns the name in the question as a library reads it; undefined when the library refuses the message. */
 function nameByLibrary(message: Buffer): string | undefined {
   try {
     return decode(message).questions?.[0]?.name;

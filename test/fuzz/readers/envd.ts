@@ -1,4 +1,7 @@
-/** What envd reads of requests: ranges, encodings, conditions, metadata, multipart bodies, signatures, its helper's frames. */
+/**
+ * Fuzzes what envd reads of requests: ranges, encodings, conditions, metadata, multipart bodies, signatures, its helper's
+ * frames.
+ */
 
 import { checkConditions, chooseRange, rangeApplies } from "../../../envd/files/byte-range.ts";
 import { metadataOf } from "../../../envd/files/metadata-headers.ts";
@@ -20,7 +23,7 @@ const BEFORE_MS = 1_600_000_000_000;
 const METADATA_BYTES = 4_096;
 const DAY_MS = 86_400_000;
 
-/** The parts of a body as text, cut anywhere; the message of what was wrong. */
+/** Reads a body that is cut anywhere, and returns its parts as text, or the message of the error. */
 async function partsOf(body: Buffer, cuts: readonly number[]): Promise<string> {
   async function* pieces() {
     let from = 0;
@@ -208,7 +211,7 @@ export const envd: readonly Reader[] = [
     longest: 400,
     share: 40_000,
     check(input, random) {
-      // The helper is part of this product: it sends whole frames only.
+      // The helper is part of this product and sends only whole frames.
       const whole = Buffer.concat([frame(1, input.length, input.toString("latin1").slice(0, 50)), frame(2, 2, "x")]);
       const splitter = new AnswerSplitter();
       const ids: number[] = [];

@@ -1,4 +1,4 @@
-/** What the egress process reads of a connection's first bytes to learn which name it is for. */
+/** Fuzzes how the egress process finds the name that a connection is for in the connection's first bytes. */
 
 import { type Glimpse, glimpseServerName } from "../../../agent/egress/sniff/client-hello.ts";
 import { glimpseHost } from "../../../agent/egress/sniff/request-head.ts";
@@ -10,7 +10,9 @@ import { must, type Reader } from "../reader.ts";
 
 type Look = (bytes: Buffer) => Glimpse;
 
-/** One reading, however the bytes are cut: what is decided of a beginning stays, and "more" is never too much. */
+/**
+ * Checks that the reading does not depend on cuts: a decision about a beginning stays, and "more" never asks for too much.
+ */
 function checkGlimpse(look: Look, input: Buffer, random: Random): Glimpse {
   const whole = look(input);
   if (whole.is === "name")

@@ -1,4 +1,7 @@
-/** Requests and responses through the edge, from outside: with any bytes on one connection, other visitors are served. */
+/**
+ * Fuzzes requests and responses through the edge from outside: with any bytes on one connection, the edge serves other
+ * visitors.
+ */
 
 import { Agent } from "node:http";
 import { type HttpWorld, NO_ANSWER, openHttpWorld } from "../http-world.ts";
@@ -21,7 +24,7 @@ const RESPONSES = [
   "HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad",
   "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
 ];
-/** How long Node's server may take, at most, to be asked what the sandbox was: tried one after the other. */
+/** How long Node's server may take to read the requests that the sandbox received; the check tries each time in turn. */
 const SILENCES_MS = [150, 2_000, 20_000];
 const WORDS = [
   "Content-Length: 0\r\n",
@@ -39,7 +42,7 @@ const WORDS = [
   "Upgrade: h2c\r\n",
 ];
 
-/** A reader with an edge of its own, from its first input to its last. */
+/** A reader with an edge of its own from its first input to its last. */
 function throughEdge(
   about: Omit<Reader, "check" | "begin" | "end">,
   check: (world: HttpWorld, text: string, index: number) => Promise<void>,
@@ -108,7 +111,7 @@ export const frontDoor: readonly Reader[] = [
         const answered = await world.visitHostile(text, agent);
         must(!answered.includes(NO_ANSWER), "the visitor of the hostile server got no answer");
         const first = await world.visit(`visitor ${index}`, agent);
-        // The edge may close a connection after a bad answer just when it is used again.
+        // After a bad answer the edge may close a connection in the moment in which the client uses it again.
         const answer = first.startsWith("failed: ") ? await world.visit(`visitor ${index}`, agent) : first;
         must(answer === `visitor ${index}`, `visitor ${index} got ${JSON.stringify(answer.slice(0, 200))}`);
       } finally {

@@ -1,4 +1,4 @@
-/** What the host's own programs print about things that sandboxes had a hand in: nft, CRIU, stored manifests. */
+/** Fuzzes the readers of text from the host's own programs that sandboxes can influence: nft, CRIU, stored manifests. */
 
 import { type LastRead, readFlows, readUnlogged } from "../../../agent/network/kernel-flows.ts";
 import { readSets } from "../../../agent/network/nft/nft-json.ts";
@@ -89,7 +89,7 @@ export const host: readonly Reader[] = [
         flows.every(({ count }) => Number.isSafeInteger(count) && count > 0),
         "a flow has no packets",
       );
-      // A set has each key once; mutations make texts with two of them.
+      // A set has each key only once, but mutations make texts that have a key twice.
       if (lastReads.size === (readSets(text).get("granted") ?? []).length)
         must(readFlows([["granted", text]], lastReads).length === 0, "a flow that was reported is reported again");
     },

@@ -1,4 +1,4 @@
-/** Layers of uploaded images, as the node reads them before Docker unpacks them. */
+/** Fuzzes the reader of layers of uploaded images: the node reads them before Docker unpacks them. */
 
 import { Readable } from "node:stream";
 import { extract } from "tar-stream";
@@ -10,11 +10,11 @@ import { withChecksums } from "./archives.ts";
 const BLOCK = 512;
 const TYPE_AT = 156;
 const SIZE_AT = 124;
-/** A name of the archive is shown in part; the words around it are few. */
+/** A problem shows only a part of the archive's name, and few words around it. */
 const LONGEST_PROBLEM = 200;
 const CONTENT = "y".repeat(700);
 
-/** The header of the entry at that block is of another type. */
+/** Changes the type of the entry whose header is at that block. */
 function typed(layer: Buffer, block: number, type: string): Buffer {
   layer.write(type, block * BLOCK + TYPE_AT);
   return withChecksums(layer);
@@ -26,7 +26,7 @@ const record = (text: string) => {
 };
 const extended = (type: string, records: string) => typed(tarOf({ about: records, file: CONTENT }), 0, type);
 
-/** In the format of GNU: the map of its pieces is in the header, its content is what is between the holes. */
+/** A sparse file in GNU's format: the header holds the map of its pieces, the content is the data between the holes. */
 function sparse(): Buffer {
   const layer = tarOf({ "hole.img": CONTENT });
   layer.write("00000000000\0", 386);
@@ -103,7 +103,7 @@ function problemOf(pieces: readonly Buffer[]): string | undefined {
   return entries.problem;
 }
 
-/** Name of the first one, as tar-stream reads the archive up to its first two blocks of zeros, where it ends for Docker. */
+/** Resolves to the first sparse file's name. tar-stream reads up to the first two blocks of zeros, where Docker ends too. */
 async function sparseFileOf(archive: Buffer): Promise<string | undefined> {
   const unpack = extract();
   const source = Readable.from([archive.subarray(0, endOf(archive))]);
@@ -118,7 +118,7 @@ async function sparseFileOf(archive: Buffer): Promise<string | undefined> {
       entry.resume();
     }
   } catch {
-    // It does not read on; neither need Docker.
+    // tar-stream does not read on, and Docker need not either.
   } finally {
     source.destroy();
     unpack.destroy();

@@ -1,4 +1,7 @@
-/** Names and references that people and programs write: hosts, ranges, images, templates, page tokens, signed URLs. */
+/**
+ * Fuzzes the readers of names and references that people and programs write: hosts, ranges, images, templates, page tokens,
+ * signed URLs.
+ */
 
 import { isBaseName, parseImageName } from "../../../agent/builds/images/image-name.ts";
 import { expand } from "../../../agent/builds/steps/substitute.ts";
@@ -15,7 +18,7 @@ import { addressText, parseRange } from "../../../shared/policy/ranges.ts";
 import { must, type Reader, unlessRefused } from "../reader.ts";
 
 const LONGEST_NAME = 253;
-/** Second readings of the WHATWG URL parser, which browsers and Node's clients use. */
+/** The host as the WHATWG URL parser reads it, which browsers and Node's clients use. */
 function urlHost(host: string): string | undefined {
   try {
     return new URL(`http://${host}/`).hostname;
@@ -24,7 +27,7 @@ function urlHost(host: string): string | undefined {
   }
 }
 
-/** `//host/path`, as URL parsers see it: what follows is no path of the same server. */
+/** Whether URL parsers read the path as `//host/path`: such a path leads to another server. */
 function hasAuthority(path: string): boolean {
   return path
     .replaceAll(/[\t\r\n]/g, "")
