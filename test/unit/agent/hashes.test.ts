@@ -21,7 +21,7 @@ const whole = (name: string) =>
 
 test("a growing file is read as it grows and gets the hash of the whole, as do small, large and empty files", async () => {
   const hashes = followHashes(directory);
-  // Odd sizes: what was read last time ended in the middle of a step.
+  // Odd sizes: each reading of the file ends in the middle of a step.
   for (const size of [1, 3 * MIB + 7, 40 * MIB, 0, 100_001]) {
     appendFileSync(at("pages-1.img"), randomBytes(size));
     await delay(15);
@@ -46,7 +46,7 @@ test("a file that is shorter than the bytes read of it fails the check", async (
   writeFileSync(at("pages-1.img"), randomBytes(MIB));
   await delay(100);
   truncateSync(at("pages-1.img"), 10);
-  // Cut before it was looked at: then it is only short, and its hash is that of what there is.
+  // When the cut comes before the first reading, the file is only short, and its hash is that of the remaining bytes.
   const outcome = await hashes.finish().then(
     (files) => files[0]?.sha256 === whole("pages-1.img"),
     (error: unknown) => String(error).includes("changed while it was read"),

@@ -72,7 +72,7 @@ function setup({ everyMs = 5 } = {}) {
 
 test("the first sample comes soon and does not count earlier usage", async () => {
   const { metrics, sandbox, store, clock, live } = setup({ everyMs: 60_000 });
-  // A round of its own would take it as well; the first one is over once somebody else has been seen.
+  // A sampling round would measure "e1" as well; the first round is over once it has measured "e0".
   live.push({ ...sandbox, executionId: "e0" });
   await expect.poll(() => metrics.latest("e0")).toBeDefined();
   live.push(sandbox);
@@ -124,7 +124,7 @@ test("the disk is measured when the sandbox worked, and only then", async () => 
   const { asked } = disk;
   await rounds(3);
   expect(disk.asked).toBe(asked);
-  // Took too long: the last figure stands.
+  // The measurement takes too long, so the last figure stands.
   disk.bytes = undefined;
   used.cpuUs += 50_000;
   await expect.poll(() => later() !== undefined && disk.asked).toBe(asked + 1);

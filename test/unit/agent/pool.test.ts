@@ -1,4 +1,4 @@
-/** The pool of an agent on a machine in memory: containers that are kept ready, claimed, replaced and given up. */
+/** The pool of an agent on a machine in memory: the agent keeps containers ready, claims, replaces and removes them. */
 
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";

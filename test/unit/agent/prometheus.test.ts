@@ -1,4 +1,4 @@
-/** What operators scrape from a node about its disk. */
+/** The figures about a node's disk that operators scrape. */
 
 import { expect, test } from "vitest";
 import { createInstruments, type InstrumentSources } from "../../../agent/api/prometheus.ts";

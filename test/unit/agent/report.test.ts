@@ -30,7 +30,7 @@ function setup(): {
   };
   const report = createReport({ nodeId: "n1", everyMs: 10, now: Date.now, log });
   stops.push(() => report.stop());
-  // Neither has an effect before the report has sources: what they announce goes with the first one.
+  // Both calls wait for the report's sources: the first report carries what they announce.
   report.soon();
   report.exited();
   report.begin({

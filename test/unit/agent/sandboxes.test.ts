@@ -1,6 +1,5 @@
 /**
- * Sandboxes of an agent on a machine in memory: started, stopped, given another policy, ended by themselves, at every
- * step.
+ * Sandboxes of an agent on a machine in memory: they start, stop, get another policy and end by themselves, at every step.
  */
 
 import { randomUUID } from "node:crypto";

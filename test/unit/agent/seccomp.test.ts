@@ -5,7 +5,7 @@ const profile = seccompProfile("x64");
 
 type Call = { name: string; args?: readonly number[] };
 
-/** What the profile says about a call, read as the kernel would: a rule with arguments holds when all of them match. */
+/** The profile's verdict on a call, as the kernel reads it: a rule with arguments applies when all of them match. */
 function verdict({ name, args = [] }: Call): "allowed" | number {
   const matching = profile.syscalls.filter(({ names, args: wanted = [] }) => {
     return (

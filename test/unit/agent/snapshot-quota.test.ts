@@ -1,4 +1,4 @@
-/** Quotas of stored snapshots: what counts, what is refused and in which words, and what many at once are promised. */
+/** Quotas of stored snapshots: what counts, what a refusal says, and how much several concurrent pauses may reserve. */
 
 import { expect, test } from "vitest";
 import type { Disks } from "../../../agent/disk/reserve.ts";
@@ -97,7 +97,7 @@ test("memory that processes share is expected to be written, file cache is not",
   const { admit } = admission({ disk: { ...roomyDisk, storageRefusal }, diskUsage: () => Promise.resolve(7) });
   (await admit(sandbox("1"), withMemory, "pause"))();
   (await admit(sandbox("1"), withMemory, "checkpoint"))();
-  // A pause keeps its disk where it is, a checkpoint copies it.
+  // A pause leaves the sandbox's disk in its place, a checkpoint copies it.
   expect(needed).toEqual([
     { snapshots: 100 * MIB, sandboxes: 0 },
     { snapshots: 100 * MIB, sandboxes: 7 },

@@ -1,4 +1,4 @@
-/** The decisions about snapshots: what a stored one must be like, which frozen one goes, which belong to no record. */
+/** Decisions about snapshots: which stored one is valid, which frozen one is evicted, and which ones belong to no record. */
 
 import { describe, expect, test } from "vitest";
 import { planEviction } from "../../../agent/snapshots/frozen/frozen-plan.ts";

@@ -3,7 +3,7 @@ import { createSemaphore, shareOf } from "../../../shared/program/semaphore.ts";
 
 const never = () => new AbortController().signal;
 
-/** Lets everything that is decided take effect. */
+/** Waits until every decision has taken effect. */
 const settled = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 describe("turns", () => {

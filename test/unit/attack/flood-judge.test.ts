@@ -1,4 +1,4 @@
-/** What a flood may cost, judged from measured numbers. */
+/** The limits of what a flood may cost, applied to measured numbers. */
 
 import { expect, test } from "vitest";
 import { type Course, excesses, isSettled, table } from "../../attack/flood/judge.ts";

@@ -7,7 +7,7 @@ import { judge, summary } from "../../attack/outcomes.ts";
 import { attacks } from "../../attack/table.ts";
 import { readers } from "../../fuzz/readers.ts";
 
-/** Names that the test of the readers makes out of theirs. */
+/** Names that fuzz.test.ts makes from the readers' names. */
 const ofReaders = new Set(readers.map(({ name }) => `${name} keeps its promise`));
 const rows = Object.values(attacks).flat();
 

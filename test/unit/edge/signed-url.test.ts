@@ -11,7 +11,7 @@ function find(method: string, query: Record<string, string>, path = "/files") {
 }
 
 test("the sandbox is the one whose token made the signature", () => {
-  // A signature as the SDK makes it.
+  // The SDK signs a URL like this.
   expect(find("GET", { path: "hello.txt", username: "user", signature })).toBe(token);
   expect(find("HEAD", { path: "hello.txt", username: "user", signature })).toBe(token);
 });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type InputEnd, inputEnd } from "../../../envd/process/input-end.ts";
 
-/** More than a pipe holds. */
+/** More bytes than a pipe holds. */
 const LARGE = Buffer.alloc(1_000_000, "x");
 
 let directory: string;
@@ -68,7 +68,7 @@ test("a write after the end is lost", async () => {
   expect(await end.write(Buffer.from("late"))).toBe("lost");
 });
 
-/** -1 when the pipe is empty for now. */
+/** Returns -1 while the pipe is empty. */
 function readSome(buffer: Buffer): number {
   try {
     return readSync(reader, buffer);

@@ -10,7 +10,7 @@ const PID = 4242;
 
 afterEach(() => void vi.useRealTimers());
 
-/** A process that ends when `end` is called, and on no signal. */
+/** A process that no signal ends: it ends when the test calls `end`. */
 function stubborn() {
   const directory = mkdtempSync(join(tmpdir(), "kill-"));
   const stdout = join(directory, "stdout");

@@ -8,7 +8,7 @@ interface Read {
   readonly body: string;
 }
 
-// Three pieces to a handful: a part may begin and end in the middle of one.
+// Yields three pieces at a time: a part may begin and end in the middle of a piece.
 async function* cut(bytes: Buffer, size: number): AsyncGenerator<readonly Buffer[]> {
   const pieces: Buffer[] = [];
   for (let at = 0; at < bytes.length; at += size) pieces.push(bytes.subarray(at, at + size));

@@ -20,7 +20,7 @@ describe("the encoding of a download", () => {
     ["identity;q=0, *", SMALL, "gzip"],
     ["br", MIDDLE, "identity"],
     ["deflate, br", MIDDLE, "identity"],
-    // A stock client lists all it knows: compressed only where it pays.
+    // A stock client lists every encoding that it knows; envd compresses only where that pays.
     ["gzip, deflate", MIDDLE, "gzip"],
     ["gzip, deflate, br", SMALL, "identity"],
     ["gzip, deflate, br", LARGE, "identity"],

@@ -1,4 +1,4 @@
-/** Which visitor may resume which sandbox, and for how long. */
+/** The rules of auto-resume: which visitor may resume which sandbox, and for how long. */
 
 import { describe, expect, test } from "vitest";
 import type { VisitorTokens } from "../../../orchestrator/edge/sandbox-lookup.ts";
@@ -21,7 +21,7 @@ describe("policy", () => {
     [true, "pausing", { pendingSnapshot: withMemory }],
     [false, "pausing", { pendingSnapshot: withoutMemory, snapshot: withMemory }],
     [true, "starting", { snapshot: withMemory, resumption: { memory: true, seconds: 1 } }],
-    // Somebody resumes it without its memory: traffic does not join that in silence.
+    // A caller resumes the sandbox without its memory: traffic does not silently join such a resume.
     [false, "starting", { snapshot: withMemory, resumption: { memory: false, seconds: 1 } }],
     [false, "starting", {}],
     [false, "killing", { snapshot: withMemory }],

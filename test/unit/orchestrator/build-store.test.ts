@@ -1,4 +1,7 @@
-/** Builds in the store, for any operations in any order: legal moves only, one build under way for a tag, tags on ready ones. */
+/**
+ * Builds in the store under any operations in any order: only legal moves, one build under way for each tag, tags only on
+ * ready builds.
+ */
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -41,7 +44,7 @@ test("random interleavings", { timeout: 60_000 }, async () => {
       const ids: string[] = [];
       const gone = new Set<string>();
       const known = new Map<string, BuildStatus>();
-      /** Who got each tag last. */
+      /** The build that got each tag last. */
       const tagged = new Map<string, string>();
       const { builds } = store;
 
@@ -128,7 +131,7 @@ test("random interleavings", { timeout: 60_000 }, async () => {
           await take(each);
           await look();
         }
-        // A node still has to remove its builds that are gone or failed; those that are ready or under way stay.
+        // A node still has to remove its builds that are deleted or failed; builds that are ready or under way stay.
         const removals = (await store.buildLeftovers.removals(["n1"], 100)).map(({ buildId }) => buildId);
         for (const id of removals) expect(gone.has(id) || known.get(id) === "error").toBe(true);
       } finally {

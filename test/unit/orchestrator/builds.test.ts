@@ -1,4 +1,4 @@
-/** What a build request means: names, tags, sizes, steps; the life of a build; the first look at an archive. */
+/** The meaning of a build request (names, tags, sizes, steps), the life of a build, and the first look at an archive. */
 
 import { gzipSync } from "node:zlib";
 import * as fc from "fast-check";
@@ -139,7 +139,7 @@ test("a build goes only forward, starts once, and never leaves its end", () => {
       let status: BuildStatus = "waiting";
       const seen: BuildStatus[] = [status];
       for (const wish of wishes) {
-        // As the store does it: the move is a condition on where it is.
+        // The store does the same: its statement moves a build only from a legal status.
         if (!statusesBefore(wish).includes(status)) continue;
         expect(mayBecome(status, wish)).toBe(true);
         status = wish;

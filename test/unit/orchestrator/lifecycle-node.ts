@@ -1,4 +1,4 @@
-/** A node with the containers and snapshots of one sandbox, whose calls may be refused or their answers lost. */
+/** A node with the containers and snapshots of one sandbox. It may refuse calls, and its answers may be lost. */
 
 import type { StartBody, StoredSnapshot } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -6,7 +6,7 @@ import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 
 export const ID = "isandbox";
 
-/** Of the next call. */
+/** A fault of the next call. */
 export type Fault = "refuse" | "break" | "silent before" | "silent after";
 
 interface TakeSnapshotCall {
@@ -21,8 +21,8 @@ export function lifecycleNode(step: () => Promise<void>) {
   const faults: Fault[] = [];
 
   /**
-   * One call to the node: it arrives late, may be refused unless it is `done` already, and its answer may be lost. A node
-   * that breaks looks at nothing.
+   * One call to the node: it arrives late, the node may refuse it unless the work is `done` already, and its answer may be
+   * lost. A node that breaks fails without looking at `done`.
    */
   async function called<T>(work: () => T, done = () => false): Promise<T> {
     await step();

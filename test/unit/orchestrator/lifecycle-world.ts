@@ -1,6 +1,6 @@
 /**
- * A world of one sandbox for the property test: a node with containers and snapshots that may refuse, or stay silent
- * before or after it has done what it was asked, and an orchestrator process that may die between any two lines.
+ * A world of one sandbox for the property test. Its node has containers and snapshots, and may refuse a call or stay silent
+ * before or after the work. Its orchestrator process may die between any two lines.
  */
 
 import { createBackground } from "../../../orchestrator/background.ts";
@@ -53,7 +53,7 @@ export type Operation =
   | "crash"
   | Fault;
 
-/** One life of the orchestrator's process: once dead, nothing of it reaches the database or the node any more. */
+/** One life of the orchestrator's process: after its death it reaches neither the database nor the node. */
 interface Process {
   readonly alive: { is: boolean };
   readonly died: Promise<void>;
@@ -70,15 +70,15 @@ interface Process {
 }
 
 export interface LifecycleWorld {
-  /** Live executions and the policy each runs under. */
+  /** The live executions, each with the policy under which it runs. */
   readonly live: Map<string, EgressPolicy>;
   readonly snapshots: Map<string, StoredSnapshot>;
   readonly store: Store;
   routes(): Routes;
   perform(operation: Operation): Promise<unknown>;
-  /** The platform comes up on a healthy node, and everything overdue is finished. */
+  /** Starts the orchestrator anew on a healthy node, and finishes everything overdue. */
   settle(): Promise<void>;
-  /** What the node would be asked to remove, all graces over. */
+  /** The snapshots that the orchestrator would ask the node to remove once all graces are over. */
   strays(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
@@ -146,7 +146,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
       pausing: createPausing({ ...parts, onPaused: () => undefined }),
       resuming: createResuming({
         ...parts,
-        // The transition's own wait must not be nothing: it is for others, not for the node.
+        // The wait must be above zero: it is the time for concurrent transitions, and not for the node.
         transitions: { ...transitions, perform: (each) => transitions.perform({ ...each, waitMs: 5_000 }) },
         seed: "seed",
         random: () => 0,
@@ -238,7 +238,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     async perform(operation) {
       const process = current;
       const work = act(operation, process);
-      // Callers of a process that died hear nothing more, and wait no more.
+      // Callers of a dead process get no answer, and stop waiting.
       return operation === "crash" ? work : Promise.race([work, process.died]);
     },
     async settle() {

@@ -1,7 +1,7 @@
 /**
- * Pause, resume, copies, kills, ends, exits, faults of the node and deaths of the process, in any order and interleaving:
- * at most one live execution, no lost kill, every waiter gets an answer, no route to what does not run, and no snapshot
- * lost that a paused sandbox needs.
+ * Pauses, resumes, copies, kills, ends, exits, faults of the node and deaths of the process, in any order and interleaving.
+ * At most one execution is live, no kill is lost, every waiter gets an answer, no route leads to an ended execution, and
+ * every snapshot that a paused sandbox needs is kept.
  */
 
 import * as fc from "fast-check";
@@ -49,7 +49,7 @@ interface Ran {
   readonly killed: boolean;
 }
 
-/** Rounds one after the other, the operations of a round at once. */
+/** Runs the rounds one after the other, and all operations of a round concurrently. */
 async function run(scheduler: fc.Scheduler, rounds: readonly (readonly Operation[])[]): Promise<Ran> {
   const step = () => scheduler.schedule(Promise.resolve());
   const w = await lifecycleWorld(step);
@@ -68,13 +68,13 @@ async function run(scheduler: fc.Scheduler, rounds: readonly (readonly Operation
   return { w, killed };
 }
 
-/** Refused, with a reason: never an accident. */
+/** A refusal has a reason, and is never an internal error. */
 function checkRefusal(reason: unknown): void {
   expect(reason).toBeInstanceOf(AppError);
   expect((reason as AppError).code).not.toBe("internal");
 }
 
-/** Lets one thing happen after the other until `work` is done, and looks between them. */
+/** Lets the scheduler run one step at a time until `work` is done, and checks the live executions between steps. */
 async function watched<T>(work: Promise<T>, scheduler: fc.Scheduler, w: LifecycleWorld): Promise<T> {
   const progress = { done: false };
   const note = () => {
@@ -97,7 +97,7 @@ async function check({ w, killed }: Ran): Promise<void> {
   if (killed) expect(state).toBe("gone");
   const running = state === "running" ? [executionId] : [];
   expect([...w.live.keys()]).toEqual(running);
-  // Record and node have the same policy, and neither is left with half a change.
+  // The record and the node have the same policy, and no change of it is left unfinished.
   const proxyPassword = openPassword(sealing, record.sealedProxyPassword, ID);
   for (const policy of w.live.values()) expect(policy).toEqual(toPolicy({ ...record, proxyPassword }));
   if (state !== "gone") expect(await w.store.networks.changing(ID)).toBeUndefined();
@@ -113,7 +113,7 @@ async function checkThere({ w }: Ran): Promise<void> {
   expect((await w.store.sandboxes.get(ID))?.state).not.toBe("gone");
 }
 
-/** What is stored is needed, or is on its way out. */
+/** Every stored snapshot is needed, or will be removed. */
 async function checkStored(w: LifecycleWorld, needed: string | undefined): Promise<void> {
   const strays = await w.strays();
   for (const id of w.snapshots.keys()) expect(strays.includes(id) || id === needed, id).toBe(true);
@@ -128,7 +128,7 @@ describe("random interleavings", () => {
         const ran = await run(scheduler, list);
         try {
           await check(ran);
-          // Neither a fault nor a death ends a sandbox.
+          // Neither a fault of the node nor a death of the process ends a sandbox.
           const asked = list.flat();
           if (!asked.includes("kill") && !asked.includes("exit")) await checkThere(ran);
         } finally {

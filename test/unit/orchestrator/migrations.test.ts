@@ -1,4 +1,4 @@
-/** Rows that an older version wrote are read by this one. */
+/** This version reads rows that an older version wrote. */
 
 import { Migrator, sql } from "kysely";
 import { expect, test } from "vitest";

@@ -1,8 +1,8 @@
-/** A process that dies: its later calls reach no other part, and nothing answers it. */
+/** A process that can die: its later calls reach no other part, and it receives no answers. */
 
 const never = () => new Promise<never>(() => undefined);
 
-/** Every method of `object`, and of what it holds, answers nothing once the process is dead. */
+/** Wraps `object` and the objects in it: once the process is dead, their methods never answer. */
 export function guarded<T extends object>(object: T, alive: { readonly is: boolean }): T {
   return new Proxy(object, {
     get(target, name, receiver) {
@@ -12,7 +12,7 @@ export function guarded<T extends object>(object: T, alive: { readonly is: boole
           if (!alive.is) return never();
           const result: unknown = Reflect.apply(value, target, given);
           if (!(result instanceof Promise)) return result;
-          // An answer that arrives after the death is not heard either.
+          // An answer that arrives after the death does not reach the process either.
           return result.then(
             (answer: unknown) => (alive.is ? answer : never()),
             (reason: unknown) => (alive.is ? Promise.reject(reason as Error) : never()),

@@ -1,4 +1,4 @@
-/** Network options: what is refused and in which words, and which policy the rest becomes. */
+/** Network options: the reader refuses wrong ones with a reason, and turns the others into a policy. */
 
 import { describe, expect, test } from "vitest";
 import { readNetwork } from "../../../orchestrator/network/options.ts";
@@ -15,7 +15,7 @@ import { createSeal } from "../../../shared/program/seal.ts";
 const ALL = "0.0.0.0/0";
 const schema = check(NetworkOptions, "body");
 
-/** As a create reads them: the schema, then the rest. */
+/** Reads network options as a create does: by the schema, then by the rules beyond it. */
 function read(network: unknown, allow = ""): NetworkOptions {
   return readNetwork(schema.parse(network), { proxyRanges: readAllowed(allow) });
 }

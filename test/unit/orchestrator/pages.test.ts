@@ -1,4 +1,4 @@
-/** Pages of a list that changes between them. */
+/** Pages of a list that changes between two pages. */
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -33,7 +33,7 @@ test("entries that stay are listed once and in order, while others are deleted a
           token = next;
           const { remove, add = null } = changes[round] ?? {};
           if (remove === undefined) continue;
-          // Half of the time the item that the token was made from.
+          // Half of the removals take the item from which the token was made.
           const gone = remove % 2 === 0 ? shown.at(-1) : list[remove % list.length];
           list = list.filter((each) => each !== gone);
           if (gone !== undefined && !shown.includes(gone)) stayed.delete(gone);

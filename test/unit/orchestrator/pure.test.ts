@@ -1,4 +1,4 @@
-/** The small pure files: references, cursors, metadata, buckets, pools, seals. */
+/** Small pure files: references, cursors, metadata, buckets, pools, seals. */
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";

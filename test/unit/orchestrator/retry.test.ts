@@ -33,7 +33,7 @@ describe.each(TABLE)("a node that answers %s", (code, expected) => {
   });
 });
 
-/** A node that answers in this order, each call taking a second of the clock; the last answer is given for ever. */
+/** A node that gives these answers in order and repeats the last one; each call takes a second of the clock. */
 function node(answers: readonly (ErrorCode | "done")[]) {
   const clock = { now: 0 };
   const seen = { calls: 0 };

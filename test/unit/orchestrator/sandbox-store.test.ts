@@ -1,4 +1,4 @@
-/** A resume is a move with conditions: the snapshot that its caller saw, and room in the project. */
+/** A resume is a conditional move: the snapshot must be the one that its caller saw, and the project must have room. */
 
 import { expect, onTestFinished, test } from "vitest";
 import { createStore } from "../../../orchestrator/store/store.ts";
@@ -60,7 +60,7 @@ test("a resume does not begin from a snapshot that another pause has replaced", 
     expect(await store.sandboxes.get(id)).toMatchObject({ state: "paused" });
     const starting = await resume(id, snapshotId, 10);
     expect(starting).toMatchObject({ state: "starting", snapshot: { id: snapshotId }, resumption: { seconds: 60 } });
-    // One resume at a time: the second caller finds it starting.
+    // Only one resume runs at a time: the second caller finds the sandbox starting.
     expect(await resume(id, snapshotId, 10)).toBeUndefined();
   }
 });

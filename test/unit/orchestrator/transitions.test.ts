@@ -1,4 +1,6 @@
-/** The state machine under random interleavings: at most one live execution an id, no lost kill, every waiter resolves. */
+/**
+ * The state machine under random interleavings: at most one live execution for an id, no lost kill, every waiter resolves.
+ */
 
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -69,7 +71,7 @@ async function world(step: () => Promise<void>): Promise<World> {
   return { opened, store, routes, transitions, ending, live, ended };
 }
 
-/** Start, pause and resume as later versions do them: a move, work on the node, a move. */
+/** Starts, pauses or resumes by the usual steps: a move in the store, work on the node, a move in the store. */
 async function go(
   w: World,
   aim: Exclude<Aim, "network">,

@@ -6,7 +6,7 @@ import { anySignal } from "../../../shared/program/any-signal.ts";
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-/** Rejects when the limit comes; nothing but the listener refers to it. */
+/** Rejects when the time limit comes; only the listener refers to the signal. */
 function limited(ms: number, other: AbortSignal): Promise<never> {
   const signal = anySignal(other, AbortSignal.timeout(ms));
   return new Promise((_, reject) =>

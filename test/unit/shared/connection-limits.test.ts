@@ -1,4 +1,4 @@
-/** Which client gets a connection when there is little room, and how clients are distinguished. */
+/** The server's choice of clients when connections are scarce, and how it tells clients apart. */
 
 import { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";

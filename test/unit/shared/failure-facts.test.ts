@@ -1,4 +1,4 @@
-/** How much the log has of a request that failed, through the server that every program with an API uses. */
+/** The facts that the log keeps of a failed request, seen through the server that every program with an API uses. */
 
 import { expect, onTestFinished, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -17,7 +17,7 @@ function refusedRestore(): AppError {
   });
 }
 
-/** Lines of the log, of a server whose only route fails with that. */
+/** Resolves to the log lines of a server whose only route fails with this error. */
 async function logged(failure: Error, level: LogLevel, path = "/executions/1"): Promise<string[]> {
   const lines: string[] = [];
   const log = createLog({ component: "agent", level, destination: { write: (line) => void lines.push(line) } });

@@ -1,4 +1,4 @@
-/** The pace that a body must keep, with a clock of the test's own. */
+/** The minimum pace of a request body, measured with a clock of the test's own. */
 
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";

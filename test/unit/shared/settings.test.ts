@@ -1,4 +1,4 @@
-/** Both programs may be given one environment: each takes the other's settings for what they are, and swallows no typo. */
+/** Both programs may get one environment: each accepts the other's settings, and both refuse a misspelt one. */
 
 import { expect, test } from "vitest";
 import { readAgentConfig } from "../../../agent/config.ts";
@@ -26,7 +26,7 @@ const OF_BOTH = {
 test("one environment has the settings of both programs and of the scripts", () => {
   expect(readOrchestratorConfig(OF_BOTH)).toMatchObject({ seed: SECRET, rateLimitReadPerSecond: 7 });
   expect(readAgentConfig(OF_BOTH)).toMatchObject({ nodeToken: SECRET, diskReserveMb: 5 });
-  // Each reads what both know, and only its own.
+  // Each program reads the settings that both know and its own, and not the other's.
   for (const config of [readOrchestratorConfig(OF_BOTH), readAgentConfig(OF_BOTH)]) {
     expect(config).toMatchObject({ egressProxyAllow: "198.51.100.0/24" });
   }

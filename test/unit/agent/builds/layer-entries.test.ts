@@ -1,4 +1,7 @@
-/** Layers of uploaded images: what Docker would unpack to more than there is, or otherwise than it was read here. */
+/**
+ * Layers of uploaded images: the node refuses a layer that Docker would unpack to too much, or read otherwise than the node
+ * reads it.
+ */
 
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promises";
@@ -17,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-/** In pieces of that many bytes. */
+/** Reads the layer in pieces of `piece` bytes. */
 function problemOf(layer: Buffer, piece = layer.length): string | undefined {
   const entries = createLayerEntries();
   for (let at = 0; at < layer.length; at += piece) entries.push(layer.subarray(at, at + piece));
@@ -68,7 +71,7 @@ test("a sparse archive as the content of a file is content", async () => {
   expect(problemOf(outer)).toBeUndefined();
 });
 
-/** The header of the entry at that block is changed, and its sum is right again. */
+/** Changes the header of the entry at that block and corrects the header's checksum. */
 function changed(layer: Buffer, at: number, change: (header: Buffer) => void): Buffer {
   const header = layer.subarray(at * BLOCK, (at + 1) * BLOCK);
   change(header);
@@ -82,12 +85,12 @@ const record = (text: string) => {
   const length = text.length + 3;
   return `${length + String(length).length - 1} ${text}\n`;
 };
-/** An extended header of that kind with these records, then a file of 600 bytes. */
+/** An extended header of this type with these records, followed by a file of 600 bytes. */
 const extended = (type: string, records: string) =>
   changed(tarOf({ about: records, file: "y".repeat(600) }), 0, (header) => header.write(type, 156));
 
 test("a size in an extended header is that of its entry: the next entry is found where Docker finds it", () => {
-  // As Docker reads it the file is one block long, and the next one is no header.
+  // Docker reads a file of one block, and the next block is no header.
   expect(problemOf(extended("x", record("size=512")))).toMatch(/damaged/);
   expect(problemOf(extended("x", record("size=600")))).toBeUndefined();
   expect(problemOf(extended("x", record("path=other")))).toBeUndefined();

@@ -4,7 +4,7 @@ import { loadFailure } from "../../../../agent/builds/images/load-failure.ts";
 const LONG = "n".repeat(300);
 const unpacking = (what: string) => `Error processing tar file(exit status 1): ${what}`;
 
-// The texts are those of Docker 20 to 29.
+// The texts come from Docker 20 to 29.
 test.each([
   [
     'parsing time "\\"yesterday\\"" as "\\"2006-01-02T15:04:05Z07:00\\"": cannot parse "yesterday\\"" as "2006"',

@@ -1,4 +1,4 @@
-/** Uploaded images → what Docker loads: only what is what it says it is. */
+/** Uploaded images become archives that Docker loads, and only when each part is what its description says. */
 
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
@@ -19,7 +19,7 @@ const configOf = (architecture = "amd64", layers = [layer]) => {
 const layout = (layers = [layer], config = configOf("amd64", layers)) => layoutOf({ config, layers });
 const options = { name: "svc/from:n-b", ref: undefined, architecture: "amd64" };
 
-/** What Docker would get. Bytes one by one, or all at once. */
+/** Resolves to the files that Docker would get from the archive, which is read in pieces of `pieces` bytes. */
 async function converted(archive: Buffer, more: { ref?: string } = {}, pieces = archive.length) {
   const chunks = Array.from({ length: Math.ceil(archive.length / pieces) }, (_, at) =>
     archive.subarray(at * pieces, (at + 1) * pieces),
@@ -34,7 +34,7 @@ function sha256(content: Buffer): string {
   return createHash("sha256").update(content).digest("hex");
 }
 
-/** Another index instead of its own. */
+/** Replaces the layout's index. */
 function indexed(of: Layout, manifests: readonly object[]): Layout {
   return { ...of, files: new Map([...of.files, ["index.json", Buffer.from(JSON.stringify({ manifests }))]]) };
 }
@@ -96,13 +96,13 @@ function named(name: string) {
 function sparse(): Buffer {
   const tar = tarOf({ big: "x" });
   tar.write("S", 156);
-  // The kind was a 0: the sum of the header is greater by the difference.
+  // The entry's type was "0" and is now "S", so the checksum grows by the difference.
   const sum = Number.parseInt(tar.toString("latin1", 148, 154), 8) + 0x53 - 0x30;
   tar.write(sum.toString(8).padStart(6, "0"), 148);
   return tar;
 }
 
-/** Its layer is not compressed. */
+/** A layout whose only layer is not compressed. */
 function plainLayout(one: Buffer): Layout {
   const config = configOf("amd64", [one]);
   const manifest = Buffer.from(JSON.stringify({ config: described(config), layers: [described(one)] }));

@@ -1,4 +1,4 @@
-/** The start command of a template in a sandbox that boots: run, and waited for as the template says. */
+/** The start command of a template in a sandbox that boots: it runs, and the boot waits for it as the template says. */
 
 import { expect, test } from "vitest";
 import { startCommand } from "../../../../agent/builds/start-command.ts";
@@ -10,11 +10,13 @@ const FOREVER = new Promise<Ended>(() => undefined);
 
 interface World {
   readonly ran: string[];
-  /** As `startCommand` is used for a sandbox that booted. */
+  /** Boots a sandbox: calls `startCommand` as the agent does. */
   readonly boot: (restored?: "nothing" | "memory") => Promise<void>;
 }
 
-/** `serve` ends with that code, if at all; the ready command fails so many times first. */
+/**
+ * `serve` is the exit code of the start command, which runs on without it; the ready command fails `failures` times first.
+ */
 function world({
   serve,
   failures = 0,

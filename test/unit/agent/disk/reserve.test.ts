@@ -83,7 +83,7 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-/** Both write, the first one more. */
+/** Both sandboxes write, the first one more than the second. */
 const writing = () => {
   const timer = setInterval(() => {
     if (!reserve.isHeld("a")) a.bytes += 50 * MIB;

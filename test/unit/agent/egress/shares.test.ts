@@ -1,4 +1,4 @@
-/** How much of what sandboxes share a greedy one gets, and what is left for the others. */
+/** How much room a greedy sandbox gets of what all share, and how much it leaves for the others. */
 
 import { describe, expect, test } from "vitest";
 import { openShares, roomOfEgress } from "../../../../agent/egress/shares.ts";
@@ -16,7 +16,7 @@ describe("room that sandboxes share", () => {
     const shares = openShares(connections, "test", log);
     const greedy = Array.from({ length: 10 }, (_, index) => take(shares, `greedy ${index}`, 2_000));
     expect(Math.max(...greedy)).toBe(1_024);
-    // Two or three descriptors each, of 20 000.
+    // The limit is 20 000 descriptors, and a connection takes two or three of them.
     expect(greedy.reduce((sum, got) => sum + got, 0)).toBeLessThan(connections.total);
     for (let index = 0; index < 50; index++) expect(take(shares, `modest ${index}`, 8)).toBe(8);
     for (let index = 0; index < 50; index++) expect(take(shares, `another ${index}`, 8), `${index}`).toBe(8);

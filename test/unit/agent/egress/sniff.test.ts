@@ -1,4 +1,4 @@
-/** Names in first bytes: whole, in pieces, ambiguous, and not there at all. */
+/** Reading the name from a connection's first bytes: whole, in pieces, ambiguous, or without a name. */
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -8,7 +8,7 @@ import { clientHello, handMade, inRecords, serverNames } from "../../../support/
 
 type Look = (bytes: Buffer) => Glimpse;
 
-/** What is seen when bytes come one by one, and every "more" is believed. */
+/** Feeds the bytes one by one, and after each "more" waits for as many bytes as it asks for. */
 function byteByByte(look: Look, bytes: Buffer): Glimpse {
   let wanted = 1;
   for (let length = 1; length <= bytes.length; length += 1) {
@@ -45,7 +45,8 @@ describe("a ClientHello", () => {
     const hello = inRecords(Buffer.concat([Buffer.alloc(5), body]), 1);
     const before = process.cpuUsage();
     for (let times = 0; times < 3; times += 1) expect(byteByByte(glimpseServerName, hello)).toEqual(none);
-    // Milliseconds when nothing is copied while it is not whole; twenty seconds when all that came is, for each byte.
+    // Reading takes milliseconds when it copies nothing before all is there, and twenty seconds when it copies everything
+    // for each byte.
     expect(process.cpuUsage(before).user / 1e6).toBeLessThan(6);
   });
 
@@ -84,7 +85,7 @@ describe("a ClientHello", () => {
     ["another kind of name", [[SNI, Buffer.from([0, 4, 7, 0, 1, 97])]]],
   ] as [string, [number, Buffer][]][])("with %s has none", (_, extensions) => {
     const glimpse = glimpseServerName(handMade(extensions));
-    // Bytes beyond ASCII are latin 1 on the wire, never IDN.
+    // Bytes beyond ASCII on the wire are Latin-1, and never IDN.
     if (glimpse.is === "name") expect(glimpse.name).not.toContain("xn--bcher-kva");
     else expect(glimpse).toEqual(none);
   });

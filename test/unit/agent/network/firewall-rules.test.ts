@@ -23,7 +23,7 @@ const listed = at(4, { policy: kernelPolicy({ ...CLOSED, allowRanges: ["203.0.11
 const named = at(5, { policy: kernelPolicy({ ...CLOSED, allowDomains: ["example.com"] }) });
 const proxied = at(6, { policy: kernelPolicy({ ...OPEN, proxy: { host: "proxy.example", port: 1080 } }) });
 
-// The test's own subnet is within 10.0.0.0/8.
+// The list needs no entry for the test's own subnet, which is within 10.0.0.0/8.
 const DENIED =
   "{ 0.0.0.0-0.255.255.255, 10.0.0.0-10.255.255.255, 100.64.0.0-100.127.255.255, 127.0.0.0-127.255.255.255, 168.63.129.16, 169.254.0.0-169.254.255.255, 172.16.0.0-172.31.255.255, 192.0.0.0-192.0.0.255, 192.168.0.0-192.168.255.255, 198.18.0.0-198.19.255.255, 224.0.0.0-255.255.255.255 }";
 
@@ -194,7 +194,7 @@ describe("a change is one line", () => {
   });
 });
 
-/** As `nft -j` prints a set. */
+/** A set as `nft -j` prints it. */
 const printed = (name: string, elem: readonly unknown[] = []) => ({
   set: { family: "inet", name, table: "svc", type: "ifname", handle: 1, ...(elem.length === 0 ? {} : { elem }) },
 });
@@ -258,7 +258,7 @@ describe("what nft prints", () => {
     expect(readFlows([["denials", text(5)]], lastReads)).toMatchObject([{ count: 3 }]);
     expect(readFlows([["denials", text(1)]], lastReads)).toMatchObject([{ count: 1 }]);
     expect(readFlows([["denials", text(1, 2)]], lastReads)).toEqual([]);
-    // It ended and began again between two looks.
+    // The flow ended and began again between two readings.
     expect(readFlows([["denials", text(1, 9)]], lastReads)).toMatchObject([{ count: 1 }]);
     expect(readFlows([["denials", answer(printed("denials"))]], lastReads)).toEqual([]);
     expect(readFlows([["denials", text(1)]], lastReads)).toHaveLength(2);

@@ -81,7 +81,7 @@ test("a database of the version before keeps its executions: with the internet t
   const directory = await mkdtemp(join(tmpdir(), "svc-store-"));
   const path = join(directory, "agent.db");
   const fresh = openDatabase(path, testSeal);
-  // Back to what the version before had.
+  // Takes the schema back to that of the previous version.
   fresh.exec(`alter table executions drop column egress; alter table executions add column internet integer not null default 1;
     alter table executions drop column project_id; alter table snapshots drop column project_id;
     alter table snapshots drop column resuming; alter table snapshots rename column taken_at to captured_at;

@@ -1,4 +1,4 @@
-/** Secrets in the node's database: sealed under a key that is kept in a file of its own. */
+/** Secrets in the node's database are sealed under a key from a file of its own. */
 
 import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Rows of stored snapshots that an older agent wrote are read by this one. */
+/** This agent reads rows of stored snapshots that an older agent wrote. */
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

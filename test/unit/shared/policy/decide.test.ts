@@ -30,12 +30,12 @@ const A = "203.0.113.10";
 const cases: [string, Flow, EgressPolicy, object][] = [
   ["open", tcp(A, 443), OPEN, { verdict: "allow", rule: "default", dial: "address" }],
   ["open, UDP", udp(A, 4000), OPEN, { verdict: "allow", rule: "default" }],
-  // Documentation ranges are ordinary; this one is a machine's own now and then, so no packet of a test is sent there.
+  // Documentation ranges are ordinary addresses. Some machines use this range themselves, so no test sends a packet to it.
   ["open, 192.0.2.0/24", tcp("192.0.2.7", 443), OPEN, { verdict: "allow", rule: "default", dial: "address" }],
   ["closed, 192.0.2.0/24", udp("192.0.2.7", 4000), CLOSED, { verdict: "deny", rule: "denyOut 0.0.0.0/0" }],
   ["closed", tcp(A, 443), CLOSED, { verdict: "deny", rule: "denyOut 0.0.0.0/0" }],
   ["closed, UDP", udp(A, 4000), CLOSED, { verdict: "deny", rule: "denyOut 0.0.0.0/0" }],
-  // 1: always denied comes before everything.
+  // Step 1: ranges that are always denied come before everything else.
   ["private, all allowed", tcp("10.0.0.1", 443, "a.test"), everything, { verdict: "deny", rule: "always 10.0.0.0/8" }],
   ["metadata, all allowed", tcp("169.254.169.254", 80, "a.test"), everything, { rule: "always 169.254.0.0/16" }],
   ["metadata on a public address", tcp("168.63.129.16", 80), everything, { rule: "always 168.63.129.16/32" }],
@@ -46,7 +46,7 @@ const cases: [string, Flow, EgressPolicy, object][] = [
   ["names elsewhere", tcp(A, 53), everything, { verdict: "deny", rule: "always port 53" }],
   ["names elsewhere, UDP", udp(A, 53), open({ allowRanges: ["0.0.0.0/0"] }), { rule: "always port 53" }],
   ["names over TLS", tcp(A, 853), everything, { verdict: "deny", rule: "always port 853" }],
-  // 2: names.
+  // Step 2: names.
   ["a name", tcp(A, 443, "allowed.test"), names, { verdict: "allow", rule: "allowOut allowed.test", dial: "hostname" }],
   ["a name, HTTP", tcp(A, 80, "allowed.test"), names, { verdict: "allow", dial: "hostname" }],
   ["a wildcard", tcp(A, 443, "x.wild.test"), names, { rule: "allowOut *.wild.test", dial: "hostname" }],
@@ -63,7 +63,7 @@ const cases: [string, Flow, EgressPolicy, object][] = [
   ["UDP with names", udp(A, 443), { ...names, allowRanges: ["0.0.0.0/0"] }, { verdict: "deny", rule: "always udp" }],
   ["UDP with rules", udp(A, 443), open({ rules: [rule("a.test")] }), { rule: "always udp" }],
   ["UDP with a proxy", udp(A, 443), open({ proxy }), { rule: "always udp" }],
-  // 3 and 4: allow beats deny, however narrow.
+  // Steps 3 and 4: an allow entry beats a deny entry, however narrow that is.
   [
     "allowed and denied",
     tcp(A, 22),
@@ -79,7 +79,7 @@ const cases: [string, Flow, EgressPolicy, object][] = [
   ["denied", tcp(A, 22), open({ denyRanges: ["203.0.113.0/24"] }), { verdict: "deny", rule: "denyOut 203.0.113.0/24" }],
   ["beside the denied", tcp("198.51.100.1", 22), open({ denyRanges: ["203.0.113.0/24"] }), { rule: "default" }],
   ["UDP allowed", udp(A, 4000), closed({ allowRanges: ["203.0.113.0/24"] }), { verdict: "allow" }],
-  // Proxy.
+  // The egress proxy.
   ["through the proxy", tcp(A, 22), open({ proxy }), { verdict: "allow", via: "egressProxy", dial: "address" }],
   ["private behind the proxy", tcp("10.0.0.1", 22), open({ proxy }), { verdict: "allow", via: "egressProxy" }],
   [
@@ -90,7 +90,7 @@ const cases: [string, Flow, EgressPolicy, object][] = [
   ],
   ["private UDP with a proxy", udp("10.0.0.1", 22), open({ proxy }), { verdict: "deny", rule: "always 10.0.0.0/8" }],
   ["names elsewhere, behind it", tcp(A, 53), open({ proxy }), { verdict: "deny", rule: "always port 53" }],
-  // Rules.
+  // Rules that set headers.
   ["a rule", tcp(A, 443, "a.test"), open({ rules: [rule("a.test")] }), { dial: "hostname", transform: "a.test" }],
   ["a rule is no permission", tcp(A, 443, "a.test"), closed({ rules: [rule("a.test")] }), { verdict: "deny" }],
   [
@@ -207,7 +207,7 @@ describe("names that may be resolved", () => {
   test("only an entry that denies everything restricts them", () => {
     expect(onlyListedNames(open({ denyRanges: ["0.0.0.0/1", "128.0.0.0/2"] }))).toBe(false);
     expect(onlyListedNames(OPEN)).toBe(false);
-    // Allow beats deny: nothing is closed then.
+    // Allow beats deny, so these options close nothing.
     expect(onlyListedNames(open({ denyRanges: ["0.0.0.0/0"], allowRanges: ["0.0.0.0/1", "128.0.0.0/1"] }))).toBe(false);
     expect(onlyListedNames(open({ denyRanges: ["0.0.0.0/0"], allowRanges: ["8.8.8.8/32"] }))).toBe(true);
   });

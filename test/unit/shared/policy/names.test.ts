@@ -13,7 +13,7 @@ describe("a host name has one spelling", () => {
     ["BÜCHER.example.", "xn--bcher-kva.example"],
     ["xn--bcher-kva.example", "xn--bcher-kva.example"],
     ["faß.de", "xn--fa-hia.de"],
-    // Full-width letters and an ideographic full stop: a browser goes to example.com.
+    // Full-width letters and an ideographic full stop: a browser opens example.com.
     ["ｅｘａｍｐｌｅ.com", "example.com"],
     ["example。com", "example.com"],
     ["3com.com", "3com.com"],
