@@ -1,4 +1,7 @@
-/** Many connections without credentials to the agent's API: how many a client gets, and that the orchestrator gets in beside them. */
+/**
+ * Many connections without credentials to the agent's API: how many each client gets, and that the orchestrator still gets
+ * in.
+ */
 
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -11,10 +14,10 @@ import { readConfig } from "../../../shared/program/config.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 
-/** Less than the server waits for the head of a request: after that it closes them all. */
+/** Shorter than the server's limit for the head of a request, at which it closes all of these connections. */
 const WAIT = { timeout: 12_000 };
 const TOKEN = "orchestrator-token-of-the-test";
-/** An eighth of them is for the API's connections, a quarter of that for one address. */
+/** The API gets an eighth of the descriptors for connections, and one address gets a quarter of that. */
 const DESCRIPTORS = 320;
 const [TOTAL, PER_ADDRESS] = [40, 10];
 
@@ -41,7 +44,7 @@ beforeAll(async () => {
     pendingRemovals: () => 0,
     orchestratorReached: () => true,
   });
-  // The one route that the test calls asks for metrics.
+  // The only route that the test calls returns metrics.
   const unused = {} as never;
   const api = await startApi(
     {
@@ -74,7 +77,7 @@ beforeAll(async () => {
 });
 afterAll(() => teardown.run());
 
-/** From an address of the machine's own network that no program of the platform uses. */
+/** Opens a connection from an address of the machine's own network that no program of the platform uses. */
 function idle(localAddress: string): Socket {
   const socket = connect({ port, host: "127.0.0.1", localAddress });
   socket.on("error", () => undefined).resume();

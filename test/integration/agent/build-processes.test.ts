@@ -1,4 +1,4 @@
-/** Programs of a build through a real envd, and through servers that are none. */
+/** Programs of a build, started through a real envd and through servers that are no envd. */
 
 import { createServer, type RequestListener, type Server } from "node:http";
 import { Readable } from "node:stream";
@@ -84,7 +84,7 @@ function envelope(flags: number, length: number, bytes: Buffer = Buffer.alloc(le
   return Buffer.concat([head, bytes]);
 }
 
-/** `ProcessEvent.start` with pid 1, and one without any event. */
+/** A `ProcessEvent.start` with pid 1, and a message without any event. */
 const STARTED = envelope(0, 6, Buffer.from([0x0a, 4, 0x0a, 2, 0x08, 1]));
 const EMPTY = envelope(0, 0);
 

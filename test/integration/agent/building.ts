@@ -1,4 +1,4 @@
-/** Builds of templates on a machine in memory, by an agent's own builder. */
+/** Builds of templates by an agent's own builder, on a machine in memory. */
 
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -27,7 +27,7 @@ const log = createLog({ component: "test", level: "silent" });
 const NODE = "node-1";
 
 export interface World {
-  /** Why the memory of a template may not be stored now. */
+  /** The error that refuses to store a template's memory now. */
   refuse: AppError | undefined;
   readonly engine: FakeEngine;
   readonly stores: Stores;
@@ -37,13 +37,13 @@ export interface World {
 }
 
 export interface Builders {
-  /** The builder of an agent that takes over what is on this machine. */
+  /** Starts the builder of an agent that takes over everything on this machine. */
   readonly world: (engine?: FakeEngine, buildLocalImages?: string) => Promise<World>;
-  /** The last builder's agent never comes back: nothing of it is stopped. */
+  /** Lets the last builder's agent vanish: none of its parts is stopped. */
   readonly abandon: () => void;
 }
 
-/** A directory for each test, and builders that end with it. */
+/** Gives each test a directory, and ends the test's builders after it. */
 export function buildersForEach(): Builders {
   let directory: string;
   beforeEach(async () => {
@@ -156,7 +156,7 @@ export async function built(made: World, given: BuildBody): Promise<BuildState> 
   return ended(made, buildId);
 }
 
-/** Containers and what belongs to them, and names of images that are of one build only. */
+/** Expects no container, nothing that belongs to one, and no image name that belongs to a single build. */
 export async function expectNothingLeft({ engine, stores }: World): Promise<void> {
   await expect.poll(() => [...engine.containers.keys()], { interval: 5 }).toEqual([]);
   await expect.poll(() => [...engine.slots], { interval: 5 }).toEqual([]);

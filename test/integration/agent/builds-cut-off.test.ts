@@ -1,4 +1,4 @@
-/** Builds of templates that fail, are cancelled or lose their agent at any step: they leave nothing behind. */
+/** Builds of templates that fail, are cancelled or lose their agent at any step leave nothing behind. */
 
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";

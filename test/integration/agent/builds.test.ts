@@ -1,4 +1,4 @@
-/** Builds of templates on a machine in memory: what becomes an image, what is cached, what is refused and why. */
+/** Builds of templates on a machine in memory: the resulting images, the cache, and refusals with their reasons. */
 
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
@@ -74,7 +74,7 @@ test("a cached step is not run again; a forced step is, and so are all that foll
   expect(forced.entries.filter(({ message }) => message.startsWith("CACHED")).map(({ step }) => step)).toEqual(["1"]);
   const all = await built(made, body({ ...plain, force: true }));
   expect(all.entries.filter(({ message }) => message.startsWith("CACHED"))).toEqual([]);
-  // Somebody tidied up the engine.
+  // The operator has removed the layers from the Docker daemon.
   for (const name of made.engine.builds.named.keys())
     if (name.startsWith("svc/layer:")) made.engine.builds.named.delete(name);
   expect((await built(made, body(plain))).status).toBe("ready");
@@ -119,7 +119,7 @@ test("an image of this machine is used only if the operator lists it", async () 
   made.engine.builds.named.set("local/a:1", fakeImage("sha256:a", { labels: { "svc.image": "base" } }));
   const from = (image: string) => body({ from: { is: "image", image }, startCmd: "", steps: [] });
   const { status, reason } = await built(made, from("local/a:1"));
-  // As it is answered for one that is nowhere.
+  // The answer is the same as for an image that does not exist.
   expect({ status, reason }).toEqual({ status: "error", reason: (await built(made, from("local/b:1"))).reason });
   expect((await built(made, from("base"))).status).toBe("ready");
 });

@@ -103,7 +103,7 @@ test("dies and is started again with all sandboxes; meanwhile readiness reports 
   await expect(egress.check("10.99.0.2", { address: "1.2.3.4", port: 80, protocol: "tcp" })).rejects.toMatchObject({
     status: 503,
   });
-  // What changes while it is down is in its next beginning.
+  // The next "begin" message carries what changes while the process is down.
   await expect(egress.set(sandbox(3))).rejects.toMatchObject({ status: 503 });
   egress.forget("10.99.0.2");
   await expect.poll(() => egress.problem).toBeUndefined();

@@ -1,4 +1,4 @@
-/** One machine in memory and the agents on it, one after the other: sandboxes of theirs, and faults at any step. */
+/** One machine in memory with one agent after the other on it: their sandboxes, and faults at any step. */
 
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -22,16 +22,16 @@ export interface Running {
 
 export interface Machine {
   readonly engine: FakeEngine;
-  /** Of the agent that is there now; a test may put another one in its place. */
+  /** The parts of the current agent; a test may replace them with another agent's. */
   parts: Parts;
   readonly databasePath: string;
   readonly running: (more?: Partial<StartBody>) => Promise<Running>;
-  /** The container is as a running one is: awake, on the network, with its watches. */
+  /** Expects a container that runs: thawed, on the network, with its inotify watches. */
   readonly expectRunning: () => void;
   readonly failAt: (step: string) => void;
-  /** Resolves when the step is reached, which then never ends: as of an agent that is killed there. */
+  /** Resolves when the agent reaches the step, which then never ends, as if the agent were killed there. */
   readonly vanishAt: (step: string) => Promise<void>;
-  /** The next agent on the same machine. */
+  /** Starts the next agent on the same machine. */
   readonly takeOver: (more?: PartsOptions, fault?: (step: string) => unknown) => Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export const again = ({ body }: Running, snapshotId: string, memory = true): Sta
   origin: { is: "paused", snapshotId, memory },
 });
 
-/** A new machine with its first agent for each test. */
+/** Makes a new machine with its first agent for each test. */
 export function machineForEach(): Machine {
   let directory: string;
   let engine: FakeEngine;

@@ -1,4 +1,4 @@
-/** An agent that vanishes in the middle of something, and what the next one makes of it. The machine is in memory. */
+/** An agent vanishes in the middle of its work, and the next agent recovers. The machine is in memory. */
 
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -24,7 +24,7 @@ afterEach(() => rm(directory, { recursive: true, force: true }));
 
 const databasePath = () => join(directory, "agent.db");
 
-/** The next agent's first steps, up to where leftovers are gone. */
+/** Runs the next agent's first steps, until it has removed the leftovers. */
 async function takeOver(engine: FakeEngine) {
   engine.fail(() => undefined);
   const stores = openStores(databasePath(), testSeal);
@@ -42,7 +42,7 @@ async function takeOver(engine: FakeEngine) {
   return { found, stores };
 }
 
-/** Never comes back from this step: the agent is gone there. */
+/** Makes this step never end, as if the agent were killed there; resolves when the agent reaches it. */
 function vanishAt(engine: FakeEngine, step: string): Promise<void> {
   return new Promise((resolve) => {
     engine.fail((name) => {
@@ -63,7 +63,7 @@ test.each(COLD)("an agent killed at %s of a cold start leaves nothing for the ne
   await vanished;
   const { found, stores } = await takeOver(engine);
   expect(found.sandboxes).toEqual([]);
-  // Ready and unclaimed is as good as pooled: it may stay; everything else must go.
+  // A container that is ready and unclaimed is as good as a pooled one and may stay; everything else must be removed.
   expect(engine.containers.size).toBe(found.pooled.length);
   expect(engine.annotations.size).toBe(found.pooled.length);
   expect(stores.executions.all()).toEqual([]);

@@ -1,4 +1,4 @@
-/** Resume, failing, hanging or cut off at every step: afterwards the sandbox runs, or is paused as before. */
+/** Resumes that fail, hang or are cut off at every step: afterwards the sandbox runs, or is paused as before. */
 
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
@@ -33,10 +33,10 @@ describe("a resume", () => {
     expectRunning();
   });
 
-  // Not at `verify`: that happens beside the others, and an agent cut off there is cut off at one of those.
+  // `verify` is left out because it runs beside the other steps: an agent that is cut off in it is cut off at one of those.
   const CUTS = STEPS.filter((step) => step !== "verify");
 
-  /** From here on the restored processes run: they are the sandbox's memory. */
+  /** From these steps on the restored processes run, and they are the sandbox's memory. */
   const RESTORED = ["ready", "init", "open"];
 
   const cutResume = async (step: string, sandbox: Running, snapshotId: string, memory = true) => {
@@ -45,7 +45,9 @@ describe("a resume", () => {
     await vanished;
   };
   const onlyPid = () => [...here.engine.containers.values()].map(({ pid }) => pid)[0];
-  /** Unreachable, frozen where processes are left, and as reported to the orchestrator it is paused. */
+  /**
+   * Expects a paused sandbox: the agent reports it as paused, no network reaches it, and its remaining processes are frozen.
+   */
   const expectPaused = (snapshotId: string) => {
     expect(here.parts.sandboxes.running()).toEqual([]);
     expect(here.parts.snapshots.list()).toMatchObject([{ snapshotId, memory: true }]);
@@ -87,7 +89,7 @@ describe("a resume", () => {
     await here.parts.taker.pause(other.executionId, snapshotRequest());
     await here.parts.stop();
     await takeOver({ frozenSeconds: 0 });
-    // The other one's was to be evicted in the same round.
+    // Eviction takes the other sandbox's frozen container in the same round.
     await expect
       .poll(() => [...here.engine.containers.values()].map((one) => one.running), { timeout: 20_000 })
       .toEqual([true, false]);

@@ -1,4 +1,7 @@
-/** Pause and checkpoint, failing or cut off at every step: afterwards it is the old state or the new one. */
+/**
+ * Pauses and checkpoints that fail or are cut off at every step: afterwards the sandbox is in the old state or in the new
+ * one.
+ */
 
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
@@ -38,7 +41,7 @@ describe("a pause", () => {
     expect(runs).toBe(!stored);
     expect(stored).toBe(step === "durable");
     if (runs) await expect.poll(expectRunning).toBeUndefined();
-    // The same request again has the same end in both cases.
+    // A repeated request ends the same way in both cases.
     expect(await here.parts.taker.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({
       snapshotId,
     });
@@ -145,7 +148,7 @@ describe("a checkpoint", () => {
       const copy = await here.parts.sandboxes.start(randomUUID(), startBody({ origin }));
       expect(copy.restored).toBe("memory");
       const made = [...here.engine.containers.values()].at(-1);
-      // It gets a control token of its own, which is also what its container has for a cold start.
+      // The copy has a control token of its own, and its container has the same token for a cold start.
       expect(made?.spec.env).toEqual([`SVC_ENVD_CONTROL=${made?.init?.controlToken}`]);
     },
   );
@@ -162,7 +165,7 @@ describe("a sandbox that storing its memory has ended", () => {
     });
     return id;
   };
-  /** As a pause of its node's own, without memory, from which it starts again. */
+  /** Expects a stored pause of the node's own, without memory, from which the sandbox starts again. */
   const expectDiskKept = async (sandbox: Running, id: string) => {
     await expect.poll(() => here.parts.snapshots.list(), { timeout: 20_000 }).toHaveLength(1);
     const [stored] = here.parts.snapshots.list();

@@ -1,16 +1,16 @@
-/** Servers in a sandbox for one test, which say what the test says or what they were asked. */
+/** Servers in a sandbox for one test: they send what the test orders, or report the requests that they received. */
 
 import type { Socket } from "node:net";
 import { onTestFinished } from "vitest";
 import { type Backend, httpBackend, rawBackend } from "./front-door.ts";
 
-/** How a request comes to its sandbox. */
+/** The ways on which a request reaches its sandbox. */
 export const WAYS = [
   { route: "straight to the container", sameHost: true },
   { route: "through the node's proxy", sameHost: false },
 ];
 
-/** Answers with the request's method; the headers that it saw are in `x-seen`. */
+/** A server that answers with the request's method, and with the received headers in `x-seen`. */
 export async function echoing(address: string): Promise<Backend> {
   const backend = await httpBackend(address, (request, response) => {
     response.setHeader("x-seen", JSON.stringify(request.headers));
@@ -21,7 +21,7 @@ export async function echoing(address: string): Promise<Backend> {
 }
 
 export interface Answering extends Backend {
-  /** What `onConnection` wrote down. */
+  /** The requests that `onConnection` recorded. */
   readonly requests: string[];
 }
 
@@ -35,7 +35,7 @@ export async function answering(
   return { ...backend, requests };
 }
 
-/** Answers each whole head with the same bytes, and writes the heads down. */
+/** A server that answers each whole head with the same bytes, and records the heads. */
 export function saying(address: string, answer: string): Promise<Answering> {
   return answering(address, (socket, requests) => {
     let text = "";

@@ -1,4 +1,7 @@
-/** Many connections that ask for nothing: how many a client gets at the edge and at a node's proxy, and who is served beside them. */
+/**
+ * Many connections that send no request: how many a client gets at the edge and at a node's proxy, and that other clients
+ * are served.
+ */
 
 import { get } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -37,7 +40,7 @@ async function place(options: { sameHost?: boolean; perAddress?: number } = {}):
   return { door, route, port: server.port };
 }
 
-/** Every other one has begun a request that it does not finish. */
+/** Opens connections; every other one begins a request that it does not finish. */
 function flood(port: number, addresses: readonly string[]): Socket[] {
   return addresses.map((localAddress, index) => {
     const socket = connect({ port, host: "127.0.0.1", localAddress });
@@ -52,7 +55,7 @@ const open = (sockets: readonly Socket[]) => sockets.filter(({ closed }) => !clo
 const oneAddress = Array.from({ length: 60 }, () => "127.0.0.2");
 const manyAddresses = Array.from({ length: 200 }, (_, index) => `127.0.1.${1 + (index % 100)}`);
 
-/** One request from this address of the machine, which no program of the platform uses. */
+/** Sends one request from this address of the machine, which no program of the platform uses. */
 function visit({ door, route, port }: Place, localAddress: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const headers = routed(route, port);

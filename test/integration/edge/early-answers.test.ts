@@ -4,7 +4,7 @@ import { ENVD_PORT, httpBackend, openFrontDoor, routed } from "./front-door.ts";
 
 const UPLOAD_BYTES = 16 * 1024 * 1024;
 
-/** The status of an upload whose client reads its answer while it sends, as fetch and browsers do. */
+/** Uploads as fetch and browsers do, which read the answer while they send; resolves to the status. */
 function upload(port: number, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
     const call = httpRequest({ port, host: "127.0.0.1", method: "POST", path: "/files", headers, agent: false });
@@ -37,6 +37,6 @@ test.each([
   const statuses = new Set<number>();
   for (let count = 0; count < 20; count++) statuses.add(await upload(door.port, routed(route, ENVD_PORT)));
   expect([...statuses]).toEqual([507]);
-  // Refused by the edge itself, with the body under way.
+  // The edge itself refuses these uploads while their bodies are under way.
   for (let count = 0; count < 5; count++) expect(await upload(door.port, { "e2b-sandbox-id": "inobody" })).toBe(502);
 });

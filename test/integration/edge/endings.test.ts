@@ -16,7 +16,7 @@ function envelope(payload: string, flags = 0): Buffer {
   return frame;
 }
 
-/** The envelopes of a Connect stream, as [flags, text]. */
+/** Splits a Connect stream into its envelopes, as [flags, text]. */
 function envelopes(bytes: Buffer): [number, string][] {
   const found: [number, string][] = [];
   for (let at = 0; at + 5 <= bytes.length; ) {
@@ -137,7 +137,7 @@ describe.each([
   test("and the report comes after the connection broke, the stream still ends with the reason", async () => {
     const response = await stream("/", "application/connect+json");
     const body = response.arrayBuffer();
-    // As when the container dies first: its sockets are gone, the report is on its way.
+    // The container dies first: its sockets are gone while the report is still on its way.
     streams[0]?.socket?.resetAndDestroy();
     await expect.poll(() => backend.open()).toBe(0);
     await door.remove(route.sandboxId, "killed");

@@ -1,5 +1,6 @@
 /**
- * A forwarded request and the connections that carry it: kept, repeated, cut, shared with requests before and after it.
+ * A forwarded request and the connections that carry it: how the proxy keeps, repeats and cuts them, and shares them with
+ * requests before and after it.
  */
 
 import { Agent, fetch } from "undici";
@@ -31,7 +32,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
     client.send(
       `PUT / HTTP/1.1\r\n${routing(route, backend.port)}Content-Length: ${bytes}\r\n\r\n${"x".repeat(bytes)}`,
     );
-    // Until nothing moves any more: every buffer on the way is full.
+    // Waits until no byte moves any more, because every buffer on the way is full.
     let before = -1;
     await expect
       .poll(
@@ -53,7 +54,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
 
   test("that is answered without having been read does not hold up the next, for the clients we know", async () => {
     const envd = door.add();
-    // Some servers are like this: reads a piece, answers, and never looks at what is still in the sockets.
+    // Some servers behave like this one: it reads a piece, answers, and never looks at the rest in its sockets.
     const backend = await rawBackend(
       envd.address,
       (socket) => {
@@ -63,7 +64,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
             return;
           }
           socket.pause();
-          // By then everything has been handed over, hop by hop.
+          // By now each hop has handed over everything that it can.
           setTimeout(() => socket.write("HTTP/1.1 507 Full\r\nContent-Length: 4\r\n\r\nfull"), 300);
         });
       },
@@ -91,7 +92,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
       );
     }
     expect(answers).toEqual(Array.from({ length: 3 }, () => ["507 full", "200 ok", "200 ok"]).flat());
-    // One that held an unread body carries nothing else; the others are kept.
+    // A connection with an unread body carries no other request; the proxy keeps the other connections.
     expect(backend.accepted()).toBe(4);
   });
 
@@ -113,7 +114,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
     let count = 0;
     const backend = await answering(route.address, (socket) => {
       socket.on("data", () => {
-        // Every second request on a connection finds it closed.
+        // The server closes a connection at its second request.
         if (++count % 2 === 0) socket.destroy();
         else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
       });

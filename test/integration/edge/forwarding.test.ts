@@ -1,4 +1,4 @@
-/** A forwarded request and its answer: every byte of head, body and trailers as it was sent, in both directions. */
+/** A forwarded request and its answer: every byte of head, body and trailers arrives as it was sent, in both directions. */
 
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -90,7 +90,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
     onTestFinished(() => backend.close());
     const head = `POST / HTTP/1.1\r\n${routing(route, backend.port)}Connection: close\r\n`;
     await ask(door.port, `${head}Content-Length: 5\r\n\r\nhello`);
-    // What routes or authenticates says so in the head or not at all: servers may merge trailers into headers.
+    // The proxies keep back trailers with names that route or authenticate: servers may merge trailers into headers.
     const kept = ["E2b-Sandbox-Id", "e2b_sandbox_port", "Svc-Node-Token", "X-Access-Token", "E2b-Traffic-Access-Token"]
       .map((name) => `${name}: x\r\n`)
       .join("");

@@ -1,6 +1,7 @@
 /**
- * An edge and a node's proxy in a process of their own, so that what they hold can be measured. Prints the edge's port, then
- * answers each line on its input with the bytes it holds, after a collection. `--expose-gc`; argument: the containers' address.
+ * An edge and a node's proxy in a process of their own, so that a test can measure how many bytes they hold. Prints the
+ * edge's port, then answers each input line with the bytes held after a garbage collection. Needs `--expose-gc`; argument:
+ * the containers' address.
  */
 
 import { createInterface } from "node:readline";

@@ -1,6 +1,6 @@
 /**
- * Which sandbox and port a request is for, and whether it may go there: ids, signatures, internal routes, preflights,
- * private traffic.
+ * The edge finds the sandbox and port of a request and checks that the request may go there: ids, signatures, internal
+ * routes, preflights, private traffic.
  */
 
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -88,7 +88,7 @@ describe("finding the sandbox", () => {
     };
     expect((await fetch(of(route.envdAccessToken, "x"))).status).toBe(200);
     let refused: Response | undefined;
-    // Some come back while they are asked.
+    // The limit of wrong signatures refills somewhat while the test sends its requests.
     for (let index = 0; index < 2_000 && refused === undefined; index += 20) {
       const answers = await Promise.all(Array.from({ length: 20 }, (_, at) => fetch(of("wrong", `${index + at}`))));
       refused = answers.find(({ status }) => status === 429);

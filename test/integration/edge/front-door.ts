@@ -1,4 +1,7 @@
-/** An edge and a node proxy with a routing table to write in, and "containers": addresses of this machine's own loopback. */
+/**
+ * An edge and a node's proxy with a routing table that tests write, and "containers", which are addresses of this machine's
+ * loopback.
+ */
 
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTcpServer, type Socket, type Server as TcpServer } from "node:net";
@@ -20,11 +23,11 @@ const NODE_TOKEN = "node-token-of-these-tests";
 const log = createLog({ component: "test", level: "silent" });
 
 export interface FrontDoorOptions {
-  /** False: everything goes through the node's proxy. */
+  /** When false, every request goes through the node's proxy. */
   readonly sameHost?: boolean;
   readonly autoResume?: AutoResume;
   readonly maxConnectionsPerSandbox?: number;
-  /** Of the edge and of the node's proxy, each; absent: no limit. */
+  /** The connection limits that the edge and the node's proxy have each; without them there is no limit. */
   readonly room?: Room;
 }
 
@@ -34,12 +37,12 @@ export interface FrontDoor {
   readonly nodeProxyUrl: string;
   readonly routes: Map<string, EdgeRoute>;
   readonly nodeRoutes: Map<string, NodeRoute>;
-  /** A sandbox with an address of its own. */
+  /** Adds a sandbox with an address of its own. */
   add(route?: Partial<EdgeRoute>): EdgeRoute;
   remove(sandboxId: string, reason?: RemovalReason): Promise<void>;
-  /** The agent's half of a removal. */
+  /** Does the agent's half of a removal. */
   removeOnNode(sandboxId: string): Promise<void>;
-  /** Connections of the node's proxy and the edge now open, by who holds them. */
+  /** Stops the edge and the node's proxy. */
   stop(): Promise<void>;
 }
 
@@ -128,7 +131,7 @@ export async function openFrontDoor(options: FrontDoorOptions = {}): Promise<Fro
 export interface Backend {
   readonly port: number;
   readonly server: Server | TcpServer;
-  /** Connections accepted so far. */
+  /** The number of connections accepted so far. */
   accepted(): number;
   open(): number;
   close(): Promise<void>;
@@ -139,7 +142,7 @@ export function httpBackend(address: string, listener: RequestListener, port = 0
   return backend(createServer({ keepAliveTimeout: 60_000 }, listener), address, port);
 }
 
-/** A server that says exactly what the test says. */
+/** A raw TCP server that sends exactly what the test orders. */
 export function rawBackend(address: string, onConnection: (socket: Socket) => void, port = 0): Promise<Backend> {
   return backend(createTcpServer({ allowHalfOpen: true }, onConnection), address, port);
 }
@@ -167,12 +170,12 @@ async function backend(server: Server | TcpServer, address: string, port: number
   };
 }
 
-/** Routing headers, as text. */
+/** The routing headers as text. */
 export function routing(route: EdgeRoute, port: number): string {
   return `Host: 127.0.0.1\r\nE2b-Sandbox-Id: ${route.sandboxId}\r\nE2b-Sandbox-Port: ${port}\r\n`;
 }
 
-/** Routing headers, for fetch. */
+/** The routing headers as an object for fetch. */
 export function routed(route: EdgeRoute, port: number): Record<string, string> {
   return { "e2b-sandbox-id": route.sandboxId, "e2b-sandbox-port": String(port) };
 }

@@ -1,5 +1,5 @@
 /**
- * How a request comes to the server it is for: TLS, the tunnel to loopback, the node's proxy, auto-resume, limits of
+ * The ways on which a request reaches its server: TLS, the tunnel to loopback, the node's proxy, auto-resume, limits of
  * connections.
  */
 

@@ -5,7 +5,7 @@ import { type Held, startHeld } from "../../support/peers/held.ts";
 import { RawClient } from "../../support/peers/raw-client.ts";
 import { type Backend, rawBackend } from "./front-door.ts";
 
-/** What the proxies may hold for one connection; a flood is three times as much. */
+/** The limit of what the proxies may hold for one connection; a flood is three times as large. */
 const MOST_HELD_BYTES = 32 * 1024 * 1024;
 const ADDRESS = `127.${1 + (process.pid % 250)}.255.1`;
 const UPGRADE = "Connection: Upgrade\r\nUpgrade: raw\r\n";
@@ -23,12 +23,12 @@ describe.each(["straight", "proxied"])("with a container reached %s, little is h
   async function expectBounded(send: () => Promise<unknown>): Promise<void> {
     const before = await program.bytes();
     await send();
-    // What is no longer used is given back in the program's own time.
+    // The program frees unused memory in its own time.
     const held = async () => (await program.bytes()) - before;
     await expect.poll(held, { timeout: 20_000, interval: 200 }).toBeLessThan(MOST_HELD_BYTES);
   }
 
-  /** A client asks, reads nothing, and the server answers without end. */
+  /** A client asks and reads nothing, and the server answers without end. */
   async function answered(answer: Flood, more: string): Promise<void> {
     const accepted: Socket[] = [];
     const floods: Promise<number>[] = [];
@@ -54,7 +54,7 @@ describe.each(["straight", "proxied"])("with a container reached %s, little is h
     60_000,
   );
 
-  /** A server takes connections and reads nothing of them. */
+  /** A server accepts connections and reads nothing from them. */
   test.each(REQUESTS)(
     "a client sends $name and its server does not read",
     async ({ begin, again }) => {

@@ -3,7 +3,9 @@ import type { EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
 import { RawClient } from "../../support/peers/raw-client.ts";
 import { type Backend, ENVD_PORT, type FrontDoor, openFrontDoor, rawBackend, routing } from "./front-door.ts";
 
-/** Each hides a second request from one of two readers of the same bytes. `{R}` stands for the routing headers. */
+/**
+ * The second request that each entry hides from one of two readers of the same bytes. `{R}` stands for the routing headers.
+ */
 const HIDDEN = "GET /init HTTP/1.1\r\nHost: x\r\n\r\n";
 const corpus: readonly (readonly [string, string])[] = [
   [
@@ -68,7 +70,7 @@ const corpus: readonly (readonly [string, string])[] = [
   ["CONNECT", `CONNECT 127.0.0.1:80 HTTP/1.1\r\n{R}\r\n${HIDDEN}`],
 ];
 
-/** What a strict server makes of the bytes it gets: every request, with the body its own framing gives it. */
+/** Reads the bytes as a strict server does: every request, with the body that its own framing gives it. */
 function requestsIn(bytes: string): { line: string; body: string }[] {
   const found: { line: string; body: string }[] = [];
   let rest = bytes;
@@ -132,7 +134,7 @@ describe.each([{ sameHost: true }, { sameHost: false }])("the same host: $sameHo
   test.each(corpus)("%s hides nothing from us that a server then sees", async (_name, text) => {
     const client = await RawClient.open(door.port);
     client.send(text.replace("{R}", routing(route, ENVD_PORT)));
-    // A plain request behind it tells when everything has been dealt with, if the connection is still there.
+    // A plain request follows: if the connection is still there, its answer shows that everything before it is done.
     client.send(`GET /last HTTP/1.1\r\n${routing(route, ENVD_PORT)}Connection: close\r\n\r\n`);
     client.socket.setTimeout(1_500, () => client.destroy());
     await client.toEnd();

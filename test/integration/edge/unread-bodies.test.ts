@@ -5,7 +5,7 @@ import { openFrontDoor, routing } from "./front-door.ts";
 
 const TRIES = 40;
 
-/** Sends one request and waits for the end of its answer, which is two bytes. */
+/** Sends one request and waits for the end of its answer, a body of two bytes. */
 async function visit(port: number, request: string): Promise<void> {
   const client = await RawClient.open(port);
   await client.send(request).until((text) => text.endsWith("\r\n\r\nok"));

@@ -25,7 +25,7 @@ describe.each([
   const asking = (port: number, more = "") =>
     `GET /up HTTP/1.1\r\n${routing(route, port)}Connection: keep-alive, Upgrade\r\nUpgrade: raw\r\n${more}\r\n`;
 
-  /** Switches at once, then does what the test says. */
+  /** A server that switches protocols at once, and then does what the test orders. */
   async function switching(then: (socket: Socket, head: string) => void) {
     const backend = await rawBackend(route.address, (socket) => {
       let text = "";
@@ -135,7 +135,7 @@ describe.each([
       response.end("pe");
     });
     onTestFinished(() => backend.close());
-    // What follows the request is not looked at by anybody: it must not reach the server.
+    // The edge does not look at bytes that follow the request, so they must not reach the server.
     const hidden = `GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n`;
     const client = await RawClient.open(door.port);
     const answer = await client.send(asking(backend.port) + hidden).toEnd();
@@ -202,7 +202,7 @@ describe.each([
     const head = `${method} /plain HTTP/1.1\r\n${routing(route, backend.port)}Connection: Upgrade, HTTP2-Settings\r\n`;
     await client.send(`${head}${headers}\r\n${body}`).until((text) => text.includes("served"));
     expect(seen).toEqual([[method, "/plain", body === "" ? "" : "hello", undefined]]);
-    // The connection goes on as it was.
+    // The connection carries the next request as before.
     await client
       .send(`GET /next HTTP/1.1\r\n${routing(route, backend.port)}\r\n`)
       .until((text) => text.split("served").length > 2);

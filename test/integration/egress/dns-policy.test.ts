@@ -1,4 +1,7 @@
-/** The answers that a sandbox gets under its policy, and the questions that the resolvers behind get meanwhile. */
+/**
+ * The DNS answers that a sandbox gets under its policy, and the questions that the resolvers behind the node's resolver
+ * receive.
+ */
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -112,7 +115,7 @@ test("under an open policy every name is resolved, but only to addresses and ali
   for (const type of ["UNKNOWN_64", "UNKNOWN_65", "ANY", "TXT", "MX", "SRV", "NS", "NULL", "PTR"]) {
     expect(await ask("a.test", type)).toMatchObject({ rcode: "NOERROR", answers: [] });
   }
-  // What any browser asks for is not written down.
+  // The log leaves out types for which every browser asks.
   expect(refused).toEqual([16, 15, 33, 2, 10, 12].map((type) => `a.test always type ${type}`));
   expect(codeOf(await ask("a.test", "AXFR"))).toBe("REFUSED");
   expect(asked).toHaveLength(before);

@@ -57,7 +57,7 @@ async function resolver(
   );
   stops.push(() => dns.stop());
   const client = new Resolver({ timeout: 3_000, tries: 4 });
-  // The address of a client that asks little, where others ask a lot.
+  // This client asks little from its address, while others ask a lot.
   client.setLocalAddress("127.0.0.1");
   client.setServers([`127.0.0.1:${dns.port}`]);
   return { client, port: dns.port };
@@ -90,7 +90,7 @@ test("without an upstream resolver the question fails at once", async () => {
   await expect(client.resolve4("example.test")).rejects.toMatchObject({ code: "ESERVFAIL" });
 });
 
-/** As it goes over TCP, its length first. */
+/** A question as it goes over TCP, with its length first. */
 function question(id: number): Buffer {
   const message = Buffer.from("\0\x1f\0\0\x01\0\0\x01\0\0\0\0\0\0\x07example\x04test\0\0\x01\0\x01", "latin1");
   message.writeUInt16BE(message.length - 2, 0);
@@ -102,7 +102,7 @@ test("several questions on one TCP connection are answered in order", async () =
   const { port } = await resolver([await upstream((query) => answer(query, [203, 0, 113, query.readUInt16BE(0)]))]);
   const socket = connect(port, "127.0.0.1");
   stops.push(() => socket.destroy());
-  // In pieces that do not match the messages.
+  // The pieces do not match the messages.
   const bytes = Buffer.concat([question(1), question(2)]);
   socket.write(bytes.subarray(0, 7));
   socket.write(bytes.subarray(7));
@@ -154,7 +154,7 @@ const SHORT_MS = 300;
 const LIMITS = { questionMs: LONG_MS, answerMs: LONG_MS, wholeMs: LONG_MS };
 const ENDS = { timeout: 30_000 };
 
-/** A connection to the resolver on which `act` is done again and again until it is closed. */
+/** Opens a connection to the resolver, and repeats `act` on it until it is closed. */
 function keepBusy(port: number, act: (socket: Socket) => void) {
   const socket = connect(port, "127.0.0.1");
   socket.on("error", () => undefined);
@@ -209,7 +209,7 @@ test("a TCP connection that asks and does not read its answers is closed, and it
   });
   socket.pause();
   await expect.poll(() => socket.closed, ENDS).toBe(true);
-  // What the kernel's buffers of both ends take, and not what was asked for.
+  // The resolver takes what the kernel's buffers at both ends hold, and not all questions that were sent.
   expect(asked).toBeLessThan(1_000);
 });
 

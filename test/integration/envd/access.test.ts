@@ -134,7 +134,7 @@ describe("with the node's token", () => {
     expect(await told()).toBe(`/run/svc/ca.pem ${path}`);
     expect(await told({ SSL_CERT_FILE: "/mine" })).toBe("/run/svc/ca.pem /mine");
     expect((await call("/envs")).body).toMatchObject({ A: "1" });
-    // Says nothing of it: everything else is replaced, it stays.
+    // This init has no `caBundle`: it replaces everything else, and the bundle stays.
     await init({ envVars: { NODE_EXTRA_CA_CERTS: "/theirs" } });
     expect(await told()).toBe(`/theirs ${path}`);
     await init({ caBundle: "" });

@@ -1,4 +1,4 @@
-/** Commands of an envd as tests give them: shell scripts, found again by process id or tag. */
+/** Commands that tests give to an envd: shell scripts, which a test finds again by process id or tag. */
 
 import { expect } from "vitest";
 import { type Followed, toEnd } from "./following.ts";
@@ -22,7 +22,7 @@ export function runOn(clients: () => Clients): Run {
     toEnd(clients().process.start({ process: sh(script), stdin }, as(user, headers)));
 }
 
-/** No process, pipe or follower. */
+/** Expects that no process, pipe or follower is left. */
 export async function expectNoneLeft({ process }: Clients): Promise<void> {
   await expect.poll(async () => (await process.list({})).processes).toEqual([]);
 }

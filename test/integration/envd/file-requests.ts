@@ -1,4 +1,4 @@
-/** Files of an envd by HTTP: a program for each file of tests, a directory for each test. */
+/** Requests for an envd's files over HTTP: one envd for each test file, one directory for each test. */
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -17,14 +17,14 @@ interface Reply {
 
 export interface FileRequests {
   readonly envd: RunningEnvd;
-  /** Of this test. */
+  /** The directory of the current test. */
   readonly dir: string;
-  /** Of that directory, in the user's home. */
+  /** The name of that directory in the user's home. */
   readonly name: string;
   readonly at: (name: string) => string;
   readonly urlOf: (query: Record<string, string>) => string;
   readonly put: (path: string, body: string | Buffer, headers?: Record<string, string>) => Promise<Response>;
-  /** Without a client's own ideas about encodings. */
+  /** Sends no header about encodings of a client's own. */
   readonly get: (path: string, headers?: Record<string, string>, method?: string) => Promise<Reply>;
 }
 

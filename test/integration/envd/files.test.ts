@@ -1,4 +1,4 @@
-/** Files of envd: their metadata, downloads whole and in parts, files in sticky directories, pieces made one file. */
+/** Files of envd: metadata, whole and partial downloads, files in sticky directories, and files composed of pieces. */
 
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";

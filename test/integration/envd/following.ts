@@ -1,4 +1,4 @@
-/** Reads a process stream to its end, or to a point, for tests. */
+/** Reads a process stream for tests, to its end or in the background. */
 
 import type { ProcessEvent, ProcessEvent_EndEvent } from "../../../shared/envd-rpc/gen/process_pb.js";
 import { gateway } from "../../support/runner/promises.ts";
@@ -14,7 +14,7 @@ export interface Followed {
 
 type Stream = AsyncIterable<{ readonly event?: ProcessEvent | undefined }>;
 
-/** @throws what the stream throws */
+/** Reads the stream to its end. @throws what the stream throws */
 export async function toEnd(stream: Stream): Promise<Followed> {
   const seen: Followed = {
     pid: 0,
@@ -56,11 +56,11 @@ export async function toEnd(stream: Stream): Promise<Followed> {
 export interface Background {
   readonly pid: number;
   readonly done: Promise<Followed>;
-  /** What it has printed so far. */
+  /** Returns what the process has printed so far. */
   readonly text: () => string;
 }
 
-/** Follows in the background, from the moment the pid is known. */
+/** Resolves when the pid is known, and reads the stream on in the background. */
 export async function inBackground(stream: Stream): Promise<Background> {
   let text = "";
   const started = gateway<number>();

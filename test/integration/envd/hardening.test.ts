@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => envd.stop());
 
-/** After any attack envd still runs commands, and nothing of before is left. */
+/** Checks after an attack that envd still runs commands, and that nothing of the attack is left. */
 async function stillWorks(): Promise<void> {
   const config = { cmd: "/bin/sh", args: ["-c", "echo fine"], envs: {} };
   expect((await toEnd(clients.process.start({ process: config, stdin: false }, as("user")))).stdout.toString()).toBe(
@@ -21,7 +21,7 @@ async function stillWorks(): Promise<void> {
   expect((await clients.process.list({})).processes).toEqual([]);
 }
 
-/** Everything that comes back on a raw connection until it closes or is quiet. */
+/** Resolves to everything that a raw connection returns until it closes or is quiet. */
 function raw(bytes: string | Buffer, quietMs = 300): Promise<string> {
   return new Promise((resolve) => {
     let heard = "";

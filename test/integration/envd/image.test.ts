@@ -98,7 +98,7 @@ describe("an image", () => {
   test("whose bundle was rebuilt has the authority once, and not after its removal", async () => {
     await mkdir(join(root, dirname(bundle)), { recursive: true });
     await installCertificate(root, OURS);
-    // As update-ca-certificates leaves it: without marks.
+    // update-ca-certificates leaves the bundle like this, without our marks.
     await writeFile(join(root, bundle), `${OTHER}\n${OURS}\n`);
     await installCertificate(root, OURS);
     expect((await read(bundle)).match(/ours/g)).toHaveLength(1);

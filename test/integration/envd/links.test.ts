@@ -1,4 +1,4 @@
-/** Links that a user has planted do not lead envd, which is root, to what that user could not reach. */
+/** Links that a user plants do not lead envd, which runs as root, to files that the user cannot reach. */
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => envd.stop());
 
-/** A place of root's, with a file that everybody may read and one that only root may. */
+/** A directory of root's, with one file that everybody may read and one that only root may read. */
 const place = () => join(envd.root, "srv");
 beforeEach(() => {
   execFileSync("sh", ["-c", `rm -rf ${place()} ${envd.home}/*; mkdir ${place()}; echo root > ${place()}/open`]);
@@ -139,7 +139,7 @@ test("nothing is removed or moved in a directory of root's that a user's link le
     ["open", "secret"],
     ["c", "d"],
   ]);
-  // The link itself is the user's.
+  // The user owns the link itself.
   await clients.filesystem.move({ source: "d", destination: "e" }, named);
   await clients.filesystem.remove({ path: "e" }, named);
   expect([readdirSync(place()), readdirSync(envd.home)]).toEqual([["open", "secret"], ["c"]]);

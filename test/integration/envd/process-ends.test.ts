@@ -1,4 +1,4 @@
-/** How processes of envd end, by themselves, by a signal or a deadline, and how a running one is found again. */
+/** Processes of envd end by themselves, by a signal or by a deadline, and a client finds a running one again. */
 
 import { existsSync, readFileSync } from "node:fs";
 import { Code } from "@connectrpc/connect";

@@ -1,4 +1,4 @@
-/** Processes that envd starts: as whom and where, their output and their input. */
+/** Processes that envd starts: their user and directory, their output and their input. */
 
 import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
@@ -161,7 +161,7 @@ describe("output", () => {
     await iterator.next();
     await iterator.next();
     const before = process.memoryUsage.rss();
-    // The process would be through in a moment if its reader did not hold it back.
+    // The process would finish in a moment if its slow reader did not hold it back.
     await expect(run("sleep 0.5; test -e finished")).resolves.toMatchObject({ end: { exitCode: 1 } });
     expect(process.memoryUsage.rss() - before).toBeLessThan(20_000_000);
     let size = 0;

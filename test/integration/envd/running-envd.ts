@@ -24,15 +24,15 @@ import { Process } from "../../../shared/envd-rpc/gen/process_pb.js";
 
 const SOURCES = new URL("../../../envd/exec/", import.meta.url).pathname;
 
-/** An ordinary user inside the test's sandbox. */
+/** The ids of an ordinary user. */
 const USER = { uid: 1000, gid: 1000 };
 
 export interface RunningEnvd {
   readonly url: string;
   readonly port: number;
-  /** Home of `user`. */
+  /** The home directory of `user`. */
   readonly home: string;
-  /** Where this envd has its own `etc` and `run`. */
+  /** The directory that holds this envd's own `etc` and `run`. */
   readonly root: string;
   stop(): Promise<void>;
 }
@@ -63,7 +63,7 @@ export async function runEnvd({ controlToken, now = Date.now }: EnvdOptions = {}
   return { url: `http://127.0.0.1:${envd.port}`, port: envd.port, home, root, stop };
 }
 
-/** Compiled once for this version of its source. */
+/** Compiles the helper once for each version of its source, and returns its path. */
 function compiledHelper(): string {
   const files = readdirSync(SOURCES)
     .filter((name) => /\.[ch]$/.test(name))

@@ -56,7 +56,7 @@ test.each(["127.0.0.1", "::1", "0.0.0.0", "::"])(
     const port = await serve(host, (socket) => {
       let heard = "";
       socket.on("data", (chunk) => (heard += String(chunk)));
-      // Only when the caller has finished: its end has to come through on its own.
+      // The server answers only after the caller's end, which has to come through by itself.
       socket.on("end", () => socket.end(`heard ${heard}`));
     });
     const { status, socket } = await open(`port=${port}`);

@@ -1,4 +1,4 @@
-/** Files that are uploaded to envd, as bytes or as a form: where they go, whose they are, what is refused. */
+/** Uploads to envd, as bytes or as a form: the place and the owner of each file, and refusals. */
 
 import { createHash, randomBytes } from "node:crypto";
 import { chmodSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -123,7 +123,7 @@ describe("uploading bytes", () => {
     const { body, headers } = await get(at("big"));
     expect(createHash("sha256").update(body).digest("hex")).toBe(hash);
     expect(headers["content-length"]).toBe(String(bytes.length));
-    // The test itself holds the bytes twice or so; envd, in the same process, must not add its own copy.
+    // The test itself holds the bytes about twice; envd, in the same process, must not add a copy of its own.
     expect(process.memoryUsage.rss() - growth).toBeLessThan(4 * bytes.length);
   });
 

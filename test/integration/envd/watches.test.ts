@@ -37,7 +37,7 @@ interface Watching {
   stop(): Promise<void>;
 }
 
-/** Follows a watch that is armed when this returns. */
+/** Starts and follows a watch; the watch is armed when this resolves. */
 async function watch(options: { path?: string; recursive?: boolean; includeEntry?: boolean } = {}): Promise<Watching> {
   const leaving = new AbortController();
   const events: FilesystemEvent[] = [];

@@ -1,4 +1,4 @@
-/** Who may call what, and how often: keys, operators, bodies without permission, rate limits. */
+/** Callers' rights on each route, and how often they may call: keys, operators, bodies without permission, rate limits. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { nodeApi } from "../../../shared/agent-api/routes.ts";
@@ -233,7 +233,7 @@ describe("limits", () => {
       expect(repeated.slice(0, 3)).toEqual([401, 401, 401]);
       expect(repeated).toContain(429);
       expect(await ask(wrong(1))).toBe(401);
-      // Ten times as many of all wrong ones, so that guessing ends too.
+      // The limit of all wrong keys together is ten times as high, so that guessing ends too.
       const guessed = await Promise.all(Array.from({ length: 100 }, (_, index) => ask(wrong(2 + index))));
       expect(guessed.filter((status) => status === 429).length).toBeGreaterThan(30);
       expect(await ask(tight.key)).toBe(200);

@@ -1,4 +1,7 @@
-/** Auto-resume: a request for a paused sandbox resumes it, waits meanwhile and is served, if its tokens and policy allow. */
+/**
+ * Auto-resume: a request to a paused sandbox resumes it, waits meanwhile and is served, if its tokens and the policy allow
+ * that.
+ */
 
 import { createServer, type Server } from "node:http";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -10,7 +13,7 @@ import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
 import { listening } from "../../support/peers/listening.ts";
 import { gateway } from "../../support/runner/promises.ts";
 
-/** Of every sandbox; a loopback address that nothing else listens on. */
+/** The address of every sandbox: a loopback address on which nothing else listens. */
 const ADDRESS = "127.0.49.83";
 const ENVD_PORT = 49_983;
 
@@ -44,7 +47,7 @@ beforeEach(async () => {
 afterEach(() => cluster.stop());
 
 const { pause, paused: pausedAs, read } = sandboxesOn(() => cluster);
-/** With a policy that resumes it. */
+/** Makes a paused sandbox whose policy allows auto-resume. */
 const paused = (body: object = {}, how: object = {}) =>
   pausedAs({ autoPause: true, autoResume: { enabled: true }, ...body }, how);
 
@@ -164,7 +167,7 @@ describe("no sandbox is resumed", () => {
     expect((await visit(sandboxID)).status).toBe(403);
     expect((await visit(sandboxID, { headers: { "e2b-traffic-access-token": "wrong" } })).status).toBe(403);
     expect(cluster.agent.starts).toHaveLength(1);
-    // Either header may hold it, as while it runs.
+    // Either header may carry the token, as for a running sandbox.
     const headers = { "e2b-traffic-access-token": "wrong", "svc-traffic-access-token": trafficAccessToken ?? "" };
     expect((await visit(sandboxID, { headers })).status).toBe(200);
   });

@@ -1,4 +1,4 @@
-/** Every field of every body and query of the public contract, made wrong in every way its schema can tell. */
+/** Every field of every body and query of the public contract, wrong in every way that its schema can tell. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { publicApi } from "../../../shared/api/public.ts";
@@ -57,7 +57,7 @@ describe("queries", () => {
   test.each(table)("%s refuses each wrong value by name", async (_name, route) => {
     const required = good(route.query as Schema) as Record<string, unknown>;
     for (const { what, field, value } of bad(route.query as Schema)) {
-      // In a URL everything is text: a number is wrong only where it is no number or out of range.
+      // A URL holds only text, so a wrong number is one that is out of range or no number at all.
       if (typeof value !== "string" && typeof value !== "number") continue;
       if (what === "a number" || (what === "text" && /^(5|true)$/.test(String(value)))) continue;
       const pairs = Object.entries({ ...required, [field]: value }).map(([k, v]): [string, string] => [k, String(v)]);

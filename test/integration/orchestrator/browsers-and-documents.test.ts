@@ -1,5 +1,5 @@
 /**
- * What the API shows to browsers and about itself: CORS, health and version, the reference, routes that are only
+ * The API as browsers see it, and its own documents: CORS, health and version, the reference, routes that are only
  * announced.
  */
 
@@ -94,7 +94,7 @@ test("exactly the routes that are marked as not implemented answer 501", async (
   const { text } = await cluster.ask("GET", "/docs");
   expect(text.split("not implemented: answers 501")).toHaveLength(marked.length + 1);
   for (const [path, methods] of Object.entries(paths)) {
-    // A path without parameters needs nothing but a key to be asked.
+    // A request to a path without parameters needs nothing but a key.
     if (methods["get"] === undefined || path.includes("{")) continue;
     const { status } = await cluster.ask("GET", path);
     expect([path, status === 501]).toEqual([path, methods["get"]["x-not-implemented"] === true]);

@@ -1,6 +1,5 @@
 /**
- * Template builds while they run: their logs, many of them at once, and what becomes of them when a node or the
- * orchestrator is lost.
+ * Template builds while they run: their logs, many builds at once, and their fate when a node or the orchestrator is lost.
  */
 
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
@@ -210,7 +209,7 @@ describe("concurrency and crashes", () => {
     const requested = await request({ name: "app" });
     await start(requested);
     await expect.poll(() => cluster.agent.builds.size).toBe(1);
-    // As if the hour and its slack were over.
+    // A past deadline, as if the hour and its slack were over.
     await cluster.restart({}, async () => {
       await cluster.database.query("update builds set deadline_at = 1 where status = 'building'");
     });

@@ -1,6 +1,6 @@
 /**
- * Template builds through the front door, with nodes that only say that they build: what they get, what becomes of
- * them, what is refused.
+ * Template builds through the front door, with nodes that only pretend to build: what the nodes receive, how builds end, and
+ * refusals.
  */
 
 import { randomUUID } from "node:crypto";
@@ -77,7 +77,7 @@ describe("from request to sandbox", () => {
     const [{ body } = { body: undefined }] = cluster.agent.starts;
     const [snapshotId] = [...cluster.agent.snapshots.keys()];
     expect(body?.origin).toEqual({ is: "snapshot", snapshotId, memory: true });
-    // Wanted for as long as the build is there.
+    // The snapshot is wanted for as long as the build exists.
     expect((await cluster.agent.beat()).deleteSnapshots).toEqual([]);
   });
 
@@ -147,7 +147,7 @@ describe("from request to sandbox", () => {
     await create("server");
     const { build, resources, origin } = cluster.agent.starts.at(-1)?.body ?? {};
     expect(origin).toMatchObject({ is: "snapshot", memory: true });
-    // What the pool is keyed by.
+    // These values are the pool's key.
     expect(await pooled()).toContainEqual({ build, resources, size: 4 });
     const second = await built("server", { startCmd: "serve" });
     const now = (await pooled()).map((one) => one.build.buildId);
@@ -210,7 +210,7 @@ describe("what may not be", () => {
     const requested = await request({ name: "app" });
     const answer = await start(requested, body);
     expect([answer.status, messageOf(answer)]).toEqual([code, expect.stringContaining(words)]);
-    // Refused, not started: it may be put right.
+    // The start was refused, so the build still waits, and its owner may correct the request.
     expect(await status(requested)).toMatchObject({ status: "waiting" });
   });
 
@@ -224,7 +224,7 @@ describe("what may not be", () => {
     expect((await ask({ name: "other/app" })).status).toBe(400);
     expect((await ask({ name: "app", teamID: "prj_somebodyelse" })).status).toBe(403);
     expect((await ask({ name: "app", teamID: cluster.projectId })).status).toBe(202);
-    // The platform's own name is no obstacle: it becomes one of the project's.
+    // A project may use the platform's own template name: the name becomes one of the project's.
     expect(await request({ name: "base" })).toMatchObject({ names: ["test-project/base"] });
   });
 

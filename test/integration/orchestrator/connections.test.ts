@@ -1,4 +1,4 @@
-/** Many connections without credentials: how many a client gets, and that the platform goes on beside them. */
+/** Many connections without credentials: how many a client gets, and that the platform works on beside them. */
 
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.stop());
 
-/** From an address of the machine's own network that no program of the platform uses. */
+/** Opens a connection from an address of the machine's own network that no program of the platform uses. */
 function idle(localAddress: string): Socket {
   const socket = connect({ port: Number(new URL(cluster.url).port), host: "127.0.0.1", localAddress });
   socket.on("error", () => undefined).resume();

@@ -1,4 +1,4 @@
-/** The orchestrator dies at any line of a transition: what the database then says is repaired by a restart and reports. */
+/** The orchestrator dies at any line of a transition: a restart and reports repair the state that the database then has. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
@@ -17,7 +17,7 @@ const SNAPSHOT = "00000000-0000-4000-8000-00000000000a";
 
 const { create } = sandboxesOn(() => cluster);
 
-/** As a process would leave it that was killed after this write. */
+/** Leaves the database as a process leaves it that is killed after this write. */
 async function crashedAfter(statement: string, ...values: unknown[]): Promise<void> {
   await cluster.restart(undefined, async () => {
     await cluster.database.query(statement, ...values);

@@ -1,4 +1,4 @@
-/** Starts that fail in every way leave nothing: no execution, no record that claims to run, the reason for the caller. */
+/** Starts that fail in any way leave no execution and no record that claims to run, and give the caller the reason. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -11,7 +11,7 @@ const create = (body: object = {}) => cluster.ask("POST", "/v2/sandboxes", { bod
 
 async function nothingRuns(agents: readonly FakeAgent[]): Promise<void> {
   expect((await cluster.ask("GET", "/v2/sandboxes")).body).toEqual([]);
-  // The node gets the request in the background, after the caller has its answer.
+  // The node gets the stop request in the background, after the caller has its answer.
   await expect.poll(() => agents.reduce((sum, { live }) => sum + live.size, 0)).toBe(0);
 }
 
@@ -138,7 +138,7 @@ describe("three nodes", () => {
     await expect.poll(() => bad.live.size).toBe(0);
     const ids = cluster.agents.flatMap(({ starts }) => starts.map(({ executionId }) => executionId));
     expect(new Set(ids).size).toBe(ids.length);
-    // A report may make the orchestrator say it once more.
+    // A report may make the orchestrator send a stop once more.
     expect(new Set(bad.stops)).toEqual(new Set(bad.starts.map(({ executionId }) => executionId)));
   });
 
@@ -156,7 +156,7 @@ describe("three nodes", () => {
 
   test("a burst is spread before any report has come in", async () => {
     await cluster.stop();
-    // No report by the clock: on a busy machine one would come in the middle of the burst.
+    // The nodes send no report by the clock: on a busy machine one would come in the middle of the burst.
     cluster = await startCluster({ agents: 3, agent: { heartbeatMs: 0 }, config: { nodeTimeoutMs: 600_000 } });
     await Promise.all(Array.from({ length: 30 }, () => create()));
     for (const { live } of cluster.agents) expect(live.size).toBeGreaterThan(4);

@@ -1,4 +1,4 @@
-/** A program that was started with few descriptors says so, and what to do. */
+/** A program with a low limit of open files warns about it at its start, and says what to do. */
 
 import { execFile } from "node:child_process";
 import { expect, test } from "vitest";
@@ -11,11 +11,11 @@ const ENV = {
   SVC_ENCRYPTION_KEY: SECRET,
   SVC_NODE_KEY: SECRET,
   SVC_SEED: SECRET,
-  // It ends when it has said what is to be heard: there is no such directory.
+  // There is no such directory, so the program ends after the lines that the test reads.
   SVC_DATABASE: "/nowhere/svc.db",
 };
 
-/** What an orchestrator with this limit of open files logs until it ends. */
+/** Resolves to everything that an orchestrator with this limit of open files logs until it ends. */
 function logOf(limit: number): Promise<string> {
   const script = `ulimit -n ${limit} && exec node --import tsx orchestrator/main.ts`;
   return new Promise((resolve) => {

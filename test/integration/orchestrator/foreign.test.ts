@@ -1,6 +1,6 @@
 /**
- * What belongs to another project and what does not exist are answered in the same words: ids cannot be probed. A route that
- * is added to the API is in this table without being named here.
+ * An object of another project gets the same answers as one that does not exist, so a caller cannot probe ids. The table
+ * takes its routes from the API's contract: a new route is in it without being named here.
  */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -15,7 +15,7 @@ type Names = Readonly<Record<string, string>>;
 
 let cluster: Cluster;
 let stranger: string;
-/** Field of a path, a query or a body → what it holds. */
+/** The value for each field of a path, a query or a body. */
 let foreign: Names;
 let unknown: Names;
 let alias: { readonly foreign: string; readonly unknown: string };
@@ -44,7 +44,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => cluster.stop());
 
-/** As long, and in no use. */
+/** An id of the same length that is in no use. */
 function unlike(id: string): string {
   return `${id.slice(0, 1)}${"0".repeat(id.length - 1)}`;
 }
@@ -61,7 +61,7 @@ async function ask(route: Route, names: Names): Promise<Answer> {
   return cluster.ask(route.method, `${path}?${query.toString()}`, { key: stranger, ...body });
 }
 
-/** Everything a caller learns, with the names it sent made alike; without what changes with every answer. */
+/** Everything that an answer tells its caller: without headers that always change, and with the sent names made alike. */
 function learned({ status, text, headers }: Answer, names: Names) {
   const words = Object.values(names).reduce((said, name) => said.replaceAll(name, "NAME"), text);
   const changing = /^(date|ratelimit-.*|x-request-id|content-length)$/;

@@ -1,4 +1,4 @@
-/** Forks on a fake agent: copies of a running sandbox, which goes on as if nothing had happened. */
+/** Forks on a fake agent: copies of a running sandbox, which itself runs on unchanged. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Sandbox } from "../../../shared/api/sandbox-shapes.ts";
@@ -60,7 +60,7 @@ describe("fork", () => {
     }
     expect(cluster.agent.live.size).toBe(4);
     expect(await eventsOf(source.sandboxID)).toEqual(["created", "checkpointed"]);
-    // The checkpoint was for the forks alone.
+    // The checkpoint served the forks alone.
     await expect.poll(() => cluster.agent.snapshots.size).toBe(0);
     expect(cluster.agent.removed).toHaveLength(1);
   });

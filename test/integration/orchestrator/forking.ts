@@ -1,4 +1,4 @@
-/** A cluster whose limit of a checkpoint ends soon. */
+/** A cluster with a short time limit for checkpoints. */
 
 import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 

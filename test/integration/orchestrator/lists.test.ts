@@ -18,7 +18,7 @@ beforeAll(async () => {
     const answer = await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base", metadata } });
     ids.push((answer.body as { sandboxID: string }).sandboxID);
   }
-  // Some in one millisecond, so that ties are met.
+  // Some sandboxes are made in one millisecond, so that ties occur.
   const tied = await Promise.all(
     Array.from({ length: 7 }, () => cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })),
   );
@@ -82,7 +82,7 @@ describe("filters", () => {
   const count = async (query: string, path = "/v2/sandboxes") =>
     ((await cluster.ask("GET", `${path}?${query}`)).body as Listed[]).length;
 
-  // As the published SDK encodes it: each part, the pairs, the query.
+  // The published SDK encodes metadata like this: each part, then the pairs, then the query.
   const metadata = (pairs: Record<string, string>) => {
     const encoded = Object.entries(pairs).map(([k, v]): [string, string] => [
       encodeURIComponent(k),

@@ -1,6 +1,4 @@
-/**
- * What a node makes of network options: updates that it refuses, loses or delays, its answer about one flow, its log.
- */
+/** Network options on a node: updates that the node refuses, loses or delays, its answer about one flow, and its log. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -64,7 +62,7 @@ describe("an update that the node", () => {
       set();
     };
     expect((await put(sandboxID, { denyOut: [ALL] })).status).toBe(500);
-    // As a node that closed the link and could not open it again.
+    // The node has closed the link and could not open it again.
     const live = cluster.agent.live.get(executionOf(sandboxID));
     if (live !== undefined) live.egress = CLOSED;
     await expect.poll(() => policyOf(sandboxID)).toEqual({ ...OPEN, denyRanges: ["1.1.1.1/32"] });
@@ -115,7 +113,7 @@ describe("an update that the node", () => {
     await pauseAndResume(sandboxID);
     expect(policyOf(sandboxID)?.denyRanges).toEqual(["1.1.1.1/32"]);
     cluster.agent.onEgress = (_policy, set) => set();
-    // The change of the life before is dropped, not carried out on this one.
+    // The orchestrator drops a change of the earlier execution, and does not apply it to this one.
     await expect.poll(() => changeOf(sandboxID)).toBeNull();
     expect(policyOf(sandboxID)?.denyRanges).toEqual(["1.1.1.1/32"]);
     expect((await read(sandboxID)).network).toEqual({ denyOut: ["1.1.1.1"] });
@@ -241,7 +239,7 @@ describe("the log route", () => {
     await cluster.ask("POST", `/sandboxes/${sandboxID}/pause`, { body: {} });
     cluster.agent.networkLog = { entries: [entry(1000)], suppressed: 0 };
     expect((await ask(sandboxID)).body).toMatchObject({ entries: [{ name: "a.com" }] });
-    // A node that fails to say.
+    // The node fails to report its log.
     cluster.agent.networkLog = undefined as never;
     expect((await ask(sandboxID)).body).toEqual({ entries: [], suppressed: 0 });
     cluster.agent.networkLog = { entries: [], suppressed: 0 };

@@ -1,4 +1,4 @@
-/** A cluster for tests of network options, and what its node and its database have of a sandbox's. */
+/** A cluster for tests of network options, and the options of a sandbox as its node and the database have them. */
 
 import { expect } from "vitest";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
@@ -14,11 +14,11 @@ export function networkCluster(): Promise<Cluster> {
 }
 
 export interface NetworkOptions {
-  /** Replaces the options. */
+  /** Replaces the sandbox's network options. */
   readonly put: (id: string, body: object) => Promise<Answer>;
-  /** What the record says of a change under way. */
+  /** Reads from the record which change is under way. */
   readonly changeOf: (id: string) => Promise<unknown>;
-  /** Of the running execution; undefined when there is none. */
+  /** The policy of the running execution; undefined when nothing runs. */
   readonly policyOf: (id: string) => EgressPolicy | undefined;
   readonly executionOf: (id: string) => string;
   readonly pauseAndResume: (id: string) => Promise<void>;

@@ -1,5 +1,6 @@
 /**
- * The network options of a sandbox: sent to its node, read back as written, replaced while it runs, kept over pauses.
+ * The network options of a sandbox: the node gets them, a client reads them back as written, an update replaces them while
+ * it runs, and pauses keep them.
  */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -144,7 +145,7 @@ describe("an update", () => {
     const copy = fork?.sandbox.sandboxID ?? "";
     expect(policyOf(copy)).toEqual(policyOf(sandboxID));
     expect((await read(copy)).network).toEqual((await read(sandboxID)).network);
-    // Its own from here on, and its password opens for itself.
+    // From here on the copy has options of its own, and its sealed password opens for its own id.
     await put(sandboxID, {});
     await pauseAndResume(copy);
     expect(policyOf(copy)).toMatchObject({ denyRanges: [ALL], proxy: { password: "pw" } });

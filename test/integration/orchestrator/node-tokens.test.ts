@@ -1,4 +1,4 @@
-/** What the token of one node opens: reports of that node, and nothing of another node's. */
+/** The token of one node: it opens reports of that node, and nothing of another node. */
 
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -18,14 +18,14 @@ function as(nodeId: string, direction: Direction = "from node") {
   return { key: null, headers: { authorization: `Bearer ${nodeToken(NODE_KEY, nodeId, direction)}` } };
 }
 
-/** A report as this node would send it, from where nothing runs. */
+/** A report as this node would send it, with nothing running. */
 function heartbeat(nodeId: string, url = "http://127.0.0.1:9") {
   return fakeHeartbeat({
     nodeId,
     url,
     serviceInstanceId: newExecutionId(),
     address: "127.0.0.1",
-    // Nothing is placed on it.
+    // The node reports that it is full, so the orchestrator places nothing on it.
     options: { facts: { maxSandboxes: 1 }, load: { sandboxCount: 1 } },
     live: [],
     snapshots: [],
@@ -42,7 +42,7 @@ describe("the token of a node", () => {
     expect((await exits(as("n9"), "n9")).status).toBe(204);
     expect((await report(as("n9"), "n1")).body).toMatchObject({ code: 403, error_code: "forbidden" });
     expect((await exits(as("n9"), "n1")).body).toMatchObject({ code: 403, error_code: "forbidden" });
-    // A stolen node cannot take over where another one is reached.
+    // A stolen token cannot change the URL at which the orchestrator reaches another node.
     expect(cluster.agents.map(({ nodeId }) => nodeId)).toEqual(["n1", "n2"]);
     expect((await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).status).toBe(201);
   });

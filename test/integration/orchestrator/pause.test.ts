@@ -1,5 +1,5 @@
 /**
- * Pauses on a fake agent, on request and at the end of the time, and what a paused sandbox is to the API: every answer
+ * Pauses on a fake agent, on request and at the end of the time, and the paused sandbox as the API shows it: every answer,
  * and every failure of the node.
  */
 
@@ -122,7 +122,7 @@ describe("pause", () => {
         eventData: unknown;
       }[];
       expect(events.slice(1).map(({ eventData }) => eventData)).toEqual([{ memory: false }, { restored: "disk" }]);
-      // Nothing of it is of use once the disk is running again.
+      // The snapshot is of no use once the sandbox runs on its disk again.
       await expect.poll(() => plain.agent.snapshots.size).toBe(0);
       const taken = await plain.ask("POST", `${path}/snapshots`, { body: {} });
       expect(taken.status).toBe(201);
@@ -211,7 +211,7 @@ describe("the end", () => {
     const other = await create({ ...ends, autoPauseMemory: false });
     expect(cluster.agent.starts.at(-1)?.body).toMatchObject({ onTimeout: "pause", onTimeoutMemory: false });
     await expect.poll(async () => (await read(other.sandboxID)).state, { timeout: 5_000 }).toBe("paused");
-    // It reads as paused from the moment it is being paused.
+    // The API shows the sandbox as paused from the beginning of its pause.
     const taken = () => [...cluster.agent.snapshots.values()].map(({ memory }) => memory);
     await expect.poll(taken).toEqual([true, false]);
   });

@@ -1,9 +1,9 @@
-/** A cluster whose limits of a pause and a resume end soon, and work on its node that a test holds. */
+/** A cluster with short time limits for pauses and resumes, and a way to hold work on its node. */
 
 import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import { gateway } from "../../support/runner/promises.ts";
 
-/** A silent node is noticed within a test. */
+/** A cluster that notices a silent node within the time of a test. */
 export function impatientCluster(): Promise<Cluster> {
   return startCluster({
     config: {
@@ -16,7 +16,10 @@ export function impatientCluster(): Promise<Cluster> {
   });
 }
 
-/** Work on the node that waits: `held` in it resolves once the returned function is called, with some time for joiners. */
+/**
+ * Holds work on the node: the work awaits `held()`, which resolves after the returned function is called, with some time for
+ * joiners.
+ */
 export function hold(set: (held: () => Promise<void>) => void): () => Promise<void> {
   const opened = gateway();
   const inside = gateway();
@@ -26,7 +29,7 @@ export function hold(set: (held: () => Promise<void>) => void): () => Promise<vo
   });
   return async () => {
     await inside.promise;
-    // Long enough for requests that were sent before.
+    // This is long enough for requests that were sent before.
     await new Promise((resolve) => setTimeout(resolve, 100));
     opened.resolve();
   };

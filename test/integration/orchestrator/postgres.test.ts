@@ -1,4 +1,4 @@
-/** PostgreSQL as the store: what is its own, and not already said by the store's tests on either database. */
+/** PostgreSQL as the store: only its own behaviour; the store's tests cover the rest on either database. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type OpenedDatabase, openDatabase } from "../../../orchestrator/store/database.ts";
@@ -49,7 +49,7 @@ test("a look into an empty list finds nothing", async () => {
 
 test("the store works on after its connection is lost", async () => {
   await database.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = ?", NAME);
-  // The statement that finds the connection gone may fail; the store is usable again without anything being done.
+  // The statement that finds the connection lost may fail; after that the store works again by itself.
   await expect.poll(() => opened.ping().then(() => "answers", String), { timeout: 30_000 }).toBe("answers");
 });
 
@@ -58,7 +58,7 @@ test("a second orchestrator on the same database waits for the first to end", { 
   const opening = openDatabase(database.place, testSeal).then((got) => {
     second = got;
   });
-  // It has asked for the lock, and has not got it.
+  // The second orchestrator has asked for the lock, and does not have it.
   await expect.poll(async () => (await sessions()).length, { timeout: 20_000 }).toBe(2);
   expect(second).toBeUndefined();
   await opened.close();

@@ -21,7 +21,7 @@ test("running sandboxes stay, with their routes, tokens and ends; expired ones a
   expect((await cluster.ask("GET", `/sandboxes/${id}`)).body).toEqual(before);
   await expect.poll(async () => (await cluster.ask("GET", `/sandboxes/${short}`)).status, { timeout: 5_000 }).toBe(404);
   await expect.poll(() => cluster.agent.live.size).toBe(1);
-  // Routed, not merely remembered: the fake address refuses, the edge knows the sandbox.
+  // The edge has a route to the sandbox: the fake address refuses, but the edge knows the sandbox.
   expect(await routed(id)).not.toContain("The sandbox was not found");
   expect((await cluster.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } })).status).toBe(201);
 });

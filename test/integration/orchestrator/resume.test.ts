@@ -93,7 +93,7 @@ describe("connect", () => {
     expect(cluster.agent.starts.at(-1)?.body.origin).toMatchObject({ memory: false, snapshotId: kept });
     await cluster.agent.beat();
     expect(cluster.agent.snapshots.has(kept)).toBe(true);
-    // Superseded by the next pause, and only once that is durable.
+    // The next pause supersedes this snapshot, but only once the new one is durable.
     await pause(sandboxID);
     await expect.poll(() => cluster.agent.removed).toContain(kept);
     expect(cluster.agent.snapshots.size).toBe(1);

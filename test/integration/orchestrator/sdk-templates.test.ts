@@ -1,4 +1,4 @@
-/** The published SDK builds templates against a cluster in one process: what it sends, and what it makes of the answers. */
+/** The published SDK builds templates against a cluster in one process: its requests, and its reading of the answers. */
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** The published SDK against the control plane: what it does with a sandbox without talking to envd. */
+/** The published SDK against the control plane: everything it does with a sandbox without envd. */
 
 import { Sandbox } from "e2b";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** Secrets that callers hand over are in no file of the orchestrator, in no line of its log and in no event. */
+/** Secrets from callers are in no file of the orchestrator, in no line of its log and in no event. */
 
 import { join } from "node:path";
 import SQLite from "better-sqlite3";
@@ -26,7 +26,7 @@ afterEach(() => cluster.stop());
 
 const { request, start, status } = buildingOn(() => cluster);
 
-/** `name` tells apart which of them was found. */
+/** `name` shows which of the secrets a test has found. */
 const secretsOf = (name: string) => ({
   header: `hunter2-header-${name}`,
   password: `hunter2-password-${name}`,
@@ -65,7 +65,7 @@ test("of a sandbox through create, update, snapshot, fork, pause, resume and kil
   });
   expect(created.status, created.text).toBe(201);
   const { sandboxID } = created.body as { sandboxID: string };
-  // Its node gets the password, and its owner reads back the rules.
+  // The node gets the password, and the owner reads back the rules.
   expect(cluster.agent.starts.at(-1)?.body.egress.proxy?.password).toBe(secretsOf("create").password);
   const read = async () => (await ask("GET", `/sandboxes/${sandboxID}`)).body as SandboxDetail;
   expect((await read()).network?.rules).toEqual(network("create").rules);
@@ -130,10 +130,10 @@ test("that a version before has written in the clear are sealed at the next star
   await cluster.restart({}, async () => {
     const database = new SQLite(join(folder, "svc.db"));
     database.prepare("update sandboxes set network = ? where id = ?").run(JSON.stringify(clear), sandboxID);
-    // One that is gone has left its bytes in a free page.
+    // A deleted row has left its bytes in a free page.
     database.exec("create table former (text text)");
     database.prepare("insert into former values (?)").run(secretsOf("old").password.repeat(500));
-    // Back to what that version had.
+    // Takes the schema back to that of the older version.
     database.exec(`drop table former; drop index sandboxes_pending_snapshot;
       alter table sandboxes rename column pending_snapshot_id to capture_id;
       alter table sandboxes rename column pending_snapshot_memory to capture_memory;

@@ -50,7 +50,7 @@ describe("snapshots", () => {
     });
     expect(await listed()).toEqual([`${project}/snap:v1`, `${project}/snap:default`, plain.snapshotID]);
     expect(await eventsOf(sandboxID)).toEqual(["created", "checkpointed", "checkpointed", "checkpointed"]);
-    // Not among the templates.
+    // The list of templates leaves snapshots out.
     const templates = (await cluster.ask("GET", "/v2/templates")).body as { names: string[] }[];
     expect(templates.flatMap(({ names }) => names)).toEqual(["base"]);
   });
@@ -77,7 +77,7 @@ describe("snapshots", () => {
     const rest = await cluster.ask("GET", `/snapshots?limit=2&nextToken=${token}`);
     expect(rest.body).toHaveLength(1);
     expect(rest.headers.get("x-next-token")).toBeNull();
-    // The last of the first page is deleted: the token still means the place where it was.
+    // The last snapshot of the first page is deleted: the token still means the place where it was.
     const [, last] = page.body as { snapshotID: string }[];
     expect((await cluster.ask("DELETE", `/templates/${encodeURIComponent(last?.snapshotID ?? "")}`)).status).toBe(204);
     expect((await cluster.ask("GET", `/snapshots?limit=2&nextToken=${token}`)).body).toEqual(rest.body);

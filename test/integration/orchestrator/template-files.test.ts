@@ -1,4 +1,4 @@
-/** Files of COPY steps: signed uploads, whole or not at all, and nodes that fetch them. */
+/** Files of COPY steps: signed uploads that succeed whole or not at all, and nodes that fetch them. */
 
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -50,7 +50,7 @@ async function upload(hash: string, bytes: Buffer): Promise<void> {
   expect(await put((await place(hash)).url, bytes)).toEqual({ status: 200, message: "" });
 }
 
-/** As a node does it. */
+/** Downloads as a node does. */
 async function download(hash: string, token = nodeToken(NODE_KEY, "n1", "from node")): Promise<Response> {
   return fetch(`${cluster.url}/internal/templates/${app.templateID}/files/${hash}`, {
     headers: { authorization: `Bearer ${token}` },
@@ -67,7 +67,7 @@ describe("an upload", () => {
     const before = await place(hash);
     expect(before).toMatchObject({ present: false, url: expect.stringContaining(cluster.url) as string });
     expect(await put(before.url, bytes)).toEqual({ status: 200, message: "" });
-    // Also when they are there: a client may be asked to upload them again.
+    // The answer has a URL even when the files are there: a client may be told to upload them again.
     expect(await place(hash)).toMatchObject({ present: true, url: expect.any(String) as string });
     expect((await download(hash)).status).toBe(404);
 
@@ -84,7 +84,7 @@ describe("an upload", () => {
     expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true);
     expect((await download(hash, "no-such-node-token")).status).toBe(401);
     expect((await download(hash, nodeToken(NODE_KEY, "n1", "to node"))).status).toBe(401);
-    // Another node has nothing to do with it, and learns no more than of what was never uploaded.
+    // The build runs on n1, so n2 gets the same answer as for files that were never uploaded.
     const others = await download(hash, nodeToken(NODE_KEY, "n2", "from node"));
     const unknown = await download(hashOf("unknown"));
     expect([others.status, await others.text()]).toEqual([404, await unknown.text()]);

@@ -1,4 +1,4 @@
-/** Templates once they are built: names, tags, lists, visibility, deletion, and what nothing needs any more. */
+/** Finished templates: names, tags, lists, visibility, deletion, and the removal of what nothing needs any more. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { buildingOn, messageOf } from "../../support/fakes/building.ts";
@@ -63,7 +63,7 @@ describe("tags", () => {
     expect((await remove("nosuch", ["a"])).status).toBe(404);
     expect((await remove(mine.templateID, ["a"], other.key)).status).toBe(404);
     expect((await assign("app", ["a", "b"])).status).toBe(201);
-    // All of them or none.
+    // The request removes all of these tags or none.
     expect((await remove("app", ["a", "nosuch"])).status).toBe(404);
     expect((await tagsOf("app")).length).toBe(3);
     expect((await cluster.ask("GET", `/templates/${mine.templateID}/tags`, { key: other.key })).status).toBe(404);

@@ -1,4 +1,4 @@
-/** The machine's own apt sources, in both formats, turned into a source for another suite. */
+/** The script turns the machine's own apt sources, in either format, into a source for another suite. */
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

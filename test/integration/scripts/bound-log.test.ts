@@ -1,4 +1,4 @@
-/** Logs of what the scripts start: for root only, and never larger than they may be. */
+/** Logs of programs that the scripts start: only root reads them, and they never exceed their limit. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** Our entry in the settings of a Docker daemon that others use too. */
+/** The platform's entry in the settings of a Docker daemon that others use too. */
 
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

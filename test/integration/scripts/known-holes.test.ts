@@ -1,4 +1,4 @@
-/** The warning of `up` about programs with known holes. */
+/** The warning of `up` about programs with known security holes. */
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -68,10 +68,10 @@ describe("the kernel", () => {
     ["6.2.1", "", STACK_ROT],
     ["6.4.1", "", []],
     ["6.18.44", "", []],
-    // Debian's release stays, its version is beside it.
+    // Debian's release number stays the same; the kernel's own version is in the build text.
     ["6.1.0-9-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.27-1 (2023-05-08)", STACK_ROT],
     ["6.1.0-18-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.76-1 (2024-02-01)", []],
-    // Nothing is known of versions with a numbering of their own.
+    // The check knows nothing about versions that vendors number themselves.
     ["5.15.0-25-generic", "#25-Ubuntu SMP", []],
     ["5.14.0-70.el9.x86_64", "#1 SMP", []],
   ])("%s (%s) has %j", (release, build, holes) => {

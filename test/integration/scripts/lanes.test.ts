@@ -23,7 +23,7 @@ async function bash(body: string): Promise<string> {
 }
 
 test("two lanes run at the same time, and each prints its sets whole", async () => {
-  // Each lane waits for a file of the other between its lines, so neither could end alone.
+  // Each lane waits for a file of the other lane between its lines, so neither lane could end alone.
   const meet = (mine: string, other: string) =>
     `meet_${mine}() { echo ${mine} 1; : >"$work/${mine}"; until [ -e "$work/${other}" ]; do sleep 0.05; done; echo ${mine} 2; }
 lane_${mine}() { attempt_aside ${mine} meet_${mine}; }`;
@@ -73,7 +73,7 @@ wait_for_lanes`;
   await expect.poll(() => isAlive(pid()), { timeout: 20_000 }).toBe(false);
 }, 60_000);
 
-/** A zombie is over: it only waits for a parent that reads its status. */
+/** A zombie does not count as alive: it only waits until its parent reads its status. */
 function isAlive(pid: number): boolean {
   try {
     return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));

@@ -1,4 +1,4 @@
-/** What our API servers read before they know who calls, how long they wait for it, and how they close. */
+/** Our API servers: how much they read before they know the caller, how long they wait for it, and how they close. */
 
 import type { AddressInfo } from "node:net";
 import { Type } from "typebox";
@@ -46,7 +46,7 @@ async function open(port: number, first: string): Promise<RawClient> {
   return client.send(first);
 }
 
-/** Writes a byte now and then, until the connection is gone. */
+/** Writes a byte now and then until the connection is closed. */
 function trickle({ socket }: RawClient, everyMs = 50): void {
   const timer = setInterval(() => socket.write("x"), everyMs);
   socket.once("close", () => clearInterval(timer));

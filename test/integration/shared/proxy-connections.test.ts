@@ -14,7 +14,7 @@ const WAIT = { timeout: 20_000 };
 const REQUEST = "GET / HTTP/1.1\r\nHost: server\r\n\r\n";
 const ANSWER = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/** A proxy whose only way is this one, and a client of it. */
+/** A proxy with this one next hop, and a client of it. */
 async function proxied(nextHop: Pick<NextHop, "dial" | "idleMs">): Promise<RawClient> {
   const forwarder = new Forwarder({ lossGraceMs: 0 });
   const inbound = await listen("127.0.0.1", 0, {
@@ -44,7 +44,7 @@ async function proxied(nextHop: Pick<NextHop, "dial" | "idleMs">): Promise<RawCl
   return client;
 }
 
-/** As `proxied`, to a server that leaves its answers to the test. */
+/** A proxy as `proxied` makes it, before a server whose answers the test sends. */
 async function proxiedTo({ idleMs }: Pick<NextHop, "idleMs">) {
   const accepted: Socket[] = [];
   const dialled: Socket[] = [];
@@ -62,13 +62,13 @@ async function proxiedTo({ idleMs }: Pick<NextHop, "idleMs">) {
       return socket;
     },
   });
-  /** One request, until the server has it. */
+  /** Sends one request and waits until the server has it. */
   const ask = async () => {
     const before = heard.requests;
     client.send(REQUEST);
     await expect.poll(() => heard.requests, WAIT).toBe(before + 1);
   };
-  /** What the client gets for it. */
+  /** Sends an answer to the request and resolves to what the client receives. */
   const answer = async (from: Socket | undefined, bytes = ANSWER, end = "\r\n\r\nok") => {
     client.received = "";
     from?.write(bytes, "latin1");
@@ -116,7 +116,7 @@ test("a connection's idle time ends an idle connection, and none that carries a 
   const [socket] = dialled;
   expect(socket?.timeout).toBe(60_000);
   await ask();
-  // As Node does when it has been quiet for so long.
+  // Node emits this event when the socket has been quiet for its idle time.
   socket?.emit("timeout");
   expect(await answer(accepted[0])).toMatch(/\r\n\r\nok$/);
   expect(socket?.destroyed).toBe(false);
@@ -144,7 +144,7 @@ test.each([1, 256, 1024, 1025, 5000])("an answer of %i bytes of every value arri
   expect(dechunked(await answer(accepted[0], `${head}${chunks}`, "\r\n0\r\n\r\n"))).toBe(bytes);
 });
 
-/** The body of a chunked answer, however it was cut. */
+/** Joins the chunks of a chunked answer. */
 function dechunked(answer: string): string {
   let body = "";
   for (let at = answer.indexOf("\r\n\r\n") + 4; ; ) {

@@ -1,4 +1,7 @@
-/** Connections whose bytes are written from the buffer that they were read into: each gets its own, all of them, in order. */
+/**
+ * Connections whose bytes are written from the buffer into which they were read: each connection gets its own bytes, all of
+ * them, in order.
+ */
 
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -15,13 +18,13 @@ const HOST = "api.example.test";
 const MB = 1 << 20;
 const deps = { names: { addresses: () => Promise.reject(new Error("no names")) } } as unknown as DialDeps;
 
-/** As the egress process dials. */
+/** Dials as the egress process does. */
 const dialled = (port: number, buffers: LargeBuffers) => {
   const { signal } = new AbortController();
   return dial({ is: "direct", addresses: ["127.0.0.1"] }, { port, signal, buffers }, deps);
 };
 
-/** Bytes that are different everywhere, so that none can be in another's place. */
+/** Bytes that differ everywhere, so that a test notices any byte in another's place. */
 function pattern(seed: number, length: number): Buffer {
   const words = new Uint32Array(Math.ceil(length / 4));
   let state = seed;
@@ -52,7 +55,9 @@ async function write(socket: Socket, bytes: Buffer, piece: number): Promise<void
   socket.end();
 }
 
-/** Reads to the end; stops now and then, so that the sender has to wait. Rejects when there is no end. */
+/**
+ * Reads to the end; pauses now and then, so that the sender has to wait. Rejects when the connection closes without an end.
+ */
 function read(socket: Socket, stops: boolean): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let since = 0;
@@ -77,7 +82,7 @@ const flow = record({
   down: oneof(integer({ min: 0, max: 100_000 }), integer({ min: MB, max: 4 * MB })),
   piece: integer({ min: 1_000, max: 300_000 }),
   slow: boolean(),
-  /** Who ends first: the server only answers once the other direction has ended. */
+  /** Decides which side ends first: a waiting server answers only after the other direction has ended. */
   serverWaits: boolean(),
 });
 

@@ -1,4 +1,4 @@
-/** What the header rewriter holds while one side sends without end and the other does not read. */
+/** How much the header rewriter holds while one side sends without end and the other does not read. */
 
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
@@ -8,7 +8,7 @@ import { type Held, startHeld } from "../../../support/peers/held.ts";
 import { listening } from "../../../support/peers/listening.ts";
 
 const HOST = "api.example.test";
-/** What may be held for one connection; a flood is three times as much. */
+/** The limit of what one connection may hold; a flood is three times as large. */
 const MOST_HELD_BYTES = 32 * 1024 * 1024;
 const REQUEST = `GET / HTTP/1.1\r\nHost: ${HOST}\r\n`;
 const UPGRADE = "Connection: Upgrade\r\nUpgrade: raw\r\n";
@@ -46,12 +46,12 @@ async function openClient(): Promise<Socket> {
 async function expectBounded(send: () => Promise<unknown>): Promise<void> {
   const before = await program.bytes();
   await send();
-  // What is no longer used is given back in the program's own time.
+  // The program frees unused memory in its own time.
   const held = async () => (await program.bytes()) - before;
   await expect.poll(held, { timeout: 20_000, interval: 200 }).toBeLessThan(MOST_HELD_BYTES);
 }
 
-/** A client asks, reads nothing, and the destination answers without end. */
+/** A client asks and reads nothing, and the destination answers without end. */
 async function answered(answer: Flood, more: string): Promise<void> {
   const floods: Promise<number>[] = [];
   onConnection = (socket) => socket.once("data", () => floods.push(flood(socket, answer)));

@@ -1,4 +1,4 @@
-/** The answer to a request that cannot be forwarded; and that no part of the request was sent. */
+/** A request that cannot be forwarded gets an error as its answer, and no part of it reaches the destination. */
 
 import { createServer } from "node:net";
 import { connect as tlsConnect } from "node:tls";

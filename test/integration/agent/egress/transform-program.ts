@@ -1,6 +1,7 @@
 /**
- * `transform` in a process of its own, so that what it holds can be measured. Prints the port it listens on, then answers
- * each line on its input with the bytes it holds, after a collection. `--expose-gc`; arguments: host name, port to dial.
+ * `transform` in a process of its own, so that a test can measure how many bytes it holds. Prints the port on which it
+ * listens, then answers each input line with the bytes it holds after a garbage collection. Needs `--expose-gc`; arguments:
+ * host name, port to dial.
  */
 
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";

@@ -1,4 +1,4 @@
-/** What a sandbox may send over a connection to a host with a rule, and what arrives there. Byte for byte, without TLS. */
+/** Requests that a sandbox sends over a connection to a host with a rule, and the bytes that arrive there, without TLS. */
 
 import { createServer, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -87,11 +87,11 @@ describe("requests that only two parsers could agree about", () => {
   ])("%s: not answered by the destination, and the connection ends", async (_, bytes) => {
     const { seen, say } = await plain();
     const answer = await say(bytes);
-    // Where the body is what is wrong the client may be gone.
+    // When the body is wrong, the client may have left before its answer.
     expect(answer).toMatch(/^(HTTP\/1.1 4(00|21) |$)/);
     expect(answer.split("HTTP/1.1 4").length).toBeLessThanOrEqual(2);
     expect(seen.text).not.toMatch(/smuggled|other\.test/);
-    // A head may be on its way before its body turns out to be none.
+    // The head may be on its way before the body turns out to be wrong.
     expect(seen.text === "" || seen.text.startsWith("POST / HTTP/1.1\r\n")).toBe(true);
   });
 
@@ -206,7 +206,7 @@ describe("headers", () => {
   test("a body keeps its length though Connection names it", async () => {
     const { seen, say } = await plain();
     await say(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 3\r\nConnection: close, content-length\r\n\r\nabc`);
-    // The destination answers a head; its body may come a moment later.
+    // The destination answers as soon as it has a head; the body may arrive a moment later.
     await expect.poll(() => seen.text).toMatch(/\r\nContent-Length: 3\r\n[^]*\r\n\r\nabc$/);
   });
 });

@@ -1,4 +1,4 @@
-/** Bodies, answers and raw streams through `transform`, as they come and as slowly as they are read. */
+/** Bodies, answers and raw streams through `transform`: each passes as it comes, and as slowly as its reader reads. */
 
 import { createServer, request as httpRequest, type RequestListener } from "node:http";
 import { connect as netConnect } from "node:net";

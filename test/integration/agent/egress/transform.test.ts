@@ -1,4 +1,4 @@
-/** Programs of a sandbox speak to a host with a rule, over real TLS on both sides. */
+/** Programs of a sandbox reach a host with a rule, over real TLS on both sides. */
 
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** Says what it was asked. */
+/** An origin that answers with the request it received. */
 const telling = () =>
   startOrigin(HOST, (request, response) => {
     const chunks: Buffer[] = [];
@@ -131,9 +131,9 @@ dns.lookup = (host, options, done) => options.all ? done(null, [{ address: "127.
       env: { ...process.env, NODE_EXTRA_CA_CERTS: ca },
     });
     expect(stdout.trim()).toBe("b0,b1,b2,b3,b4");
-    // Two: undici opens another one when the first answer is not quite finished.
+    // Two connections: undici opens another one when the first answer has not quite ended.
     expect(listening.taken()).toBeLessThanOrEqual(2);
-    // None carries anything behind a body.
+    // No connection is used again after a request with a body.
     expect([origin.connections(), listening.dials()]).toEqual([5, 5]);
     expect(listening.asked).toHaveLength(5);
   });

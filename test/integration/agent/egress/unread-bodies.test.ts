@@ -1,4 +1,7 @@
-/** What a destination leaves unread of a body is no request of its own: nothing goes out that was not looked at. */
+/**
+ * The part of a body that a destination leaves unread is not taken for a request: the rewriter looks at every request before
+ * it sends it.
+ */
 
 import { expect, onTestFinished, test } from "vitest";
 import { dial, listenTransformed } from "../../../support/peers/transformed.ts";
@@ -18,7 +21,7 @@ test("a request hidden in a body that the destination leaves unread is not serve
     port: 80,
     headers: { "X-Rule": "1" },
   });
-  // One connection of the sandbox at a time has one to the destination: both requests go over it.
+  // One connection of the sandbox has one connection to the destination, which carries both requests.
   const two = async (method: string) => {
     const socket = await dial(port);
     let text = "";
