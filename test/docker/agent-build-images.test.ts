@@ -1,4 +1,7 @@
-/** Templates of images of every kind: completed or refused by what is in them, uploaded, or pulled from a registry. */
+/**
+ * Templates of images of every kind, uploaded or pulled from a registry: the agent completes them, or refuses them for their
+ * content.
+ */
 
 import { randomUUID } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
@@ -40,7 +43,7 @@ interface Built extends Finished {
   readonly text: string;
 }
 
-/** A template of its own: nothing is cached from another build. */
+/** Builds a template of its own, so that no layer comes from another build's cache. */
 async function builtFrom(from: BuildBody["from"], line = "cat /note"): Promise<Built> {
   const buildId = await start(bodyOf("", [run(line)], { templateId: randomUUID(), from, limitMs: 100_000 }));
   onTestFinished(() => agent.call.deleteBuild({ params: { buildId } }));
@@ -50,7 +53,7 @@ async function builtFrom(from: BuildBody["from"], line = "cat /note"): Promise<B
 
 const refusal = (text: string) => ({ message: expect.stringContaining(text) as string, step: "base" });
 
-/** Names of images that only builds under way may have. */
+/** Lists the image names that only builds under way may have. */
 async function passing(): Promise<string[]> {
   const names = await docker(["images", "--format", "{{.Repository}}:{{.Tag}}"]);
   return names.split("\n").filter((name) => name.startsWith(`svc/from:${NODE_ID}`) || name.startsWith("127.0.0.1:"));
@@ -65,7 +68,7 @@ async function uploaded(layout: Layout): Promise<BuildBody["from"]> {
 
 test("an uploaded OCI layout is an image like others, and is gone after the build", async () => {
   const saved = await savedImage(image);
-  // Docker has its layers still, and would take them instead of these.
+  // The Docker daemon still has the image's layers, and would take them in place of the uploaded ones.
   const claiming = layoutOf({ ...saved, layers: [...saved.layers.slice(0, -1), tarOf({ a: "b" })] });
   expect((await builtFrom(await uploaded(claiming))).state.reason).toMatchObject(refusal("other layers"));
   const config = Buffer.from(JSON.stringify({ ...(JSON.parse(saved.config.toString("utf8")) as object), created: 5 }));
@@ -94,7 +97,7 @@ test("a step reaches no more than a sandbox, and has its limits", async () => {
   await new Promise<void>((resolve) => server.listen(0, "0.0.0.0", resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  // It is there, at every address of the machine.
+  // The server is reachable at every address of the machine.
   await new Promise((resolve) => connect(port, GATEWAY, () => resolve(undefined)));
   await expect.poll(() => connections).toBe(1);
   const own = Object.values(networkInterfaces()).flatMap((some) => some ?? []);
@@ -127,13 +130,13 @@ test("an image of a registry with a password is pulled with it, and without it r
   expect(wrong.state.reason?.message).toMatch(/refused the credentials|shows it only with credentials/);
   const done = await builtFrom(from(true));
   expect(done.text).toContain("[builder 1/1] [stdout]: from-elsewhere");
-  // No other test has images here now.
+  // An image that the node already has is not shown to a build without credentials either.
   expect((await builtFrom({ is: "image", image: name })).state.reason).toMatchObject(
     refusal("refused the credentials, or wants some"),
   );
   expect(await passing()).toEqual([]);
   for (const each of [wrong, done]) expect(JSON.stringify(each)).not.toContain(password);
-  // The agent's own state, by bytes.
+  // The bytes of the agent's own state do not contain the password.
   const directory = join(agent.snapshots, "..");
   const databases = (await readdir(directory)).filter((file) => file.includes(".db"));
   expect(databases).not.toEqual([]);

@@ -1,5 +1,5 @@
 /**
- * Templates built by the agent on the real engine: the effects of steps, start commands, pools, cancellation and
+ * Templates that the agent builds on the real Docker daemon: the effects of steps, start commands, pools, cancellation and
  * crashes.
  */
 
@@ -190,10 +190,10 @@ test("a start command is alive in sandboxes of its template, from memory and wit
   expect(await get(warm.address)).toBe("hello\n");
   await agent.stop(warm.executionId);
   const cold = await sandboxOf(done, { memory: false });
-  // Its port answers at once: the ready command of the template was waited for.
+  // The server answers at once, because the boot waited for the template's ready command.
   expect(await get(cold.address)).toBe("hello\n");
   await agent.stop(cold.executionId);
-  // The orchestrator is not asked what it thinks of the template's own snapshot.
+  // The report leaves out the template's own snapshot: its fate is not the orchestrator's decision.
   expect(agent.heartbeats.at(-1)?.snapshots).toEqual([]);
   await agent.call.deleteBuild({ params: { buildId: done.buildId } });
   await expect
@@ -224,7 +224,7 @@ test("sandboxes of a template with memory come from the pool, each a copy of its
   }
   expect(new Set(started.map(({ address }) => address)).size).toBe(2);
   await expect.poll(ready, SLOW).toBe(2);
-  // The next agent goes on with them.
+  // The next agent keeps these sandboxes and the pool.
   await agent.crash();
   await agent.launch();
   await expect.poll(async () => (await containers()).length, SLOW).toBe(4);

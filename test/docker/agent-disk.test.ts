@@ -1,4 +1,6 @@
-/** What sandboxes can do to the disk of their node: space from nothing, by a reservation or a copy of a hole, and too much. */
+/**
+ * Attacks of sandboxes on their node's disk: space out of nothing, by a reservation or a copy of a hole, and too much data.
+ */
 
 import { randomUUID } from "node:crypto";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
@@ -14,7 +16,9 @@ import { background, command } from "../support/sandbox/envd-commands.ts";
 const SLOW = { timeout: 60_000, interval: 100 };
 const root = { user: "root" };
 
-/** Reserves 16 MiB in every way the kernel knows, and prints what came of it: an errno, or how much the file got. */
+/**
+ * Reserves 16 MiB in every way that the kernel offers, and prints each result: an errno, or the blocks that the file got.
+ */
 const RESERVE = `
 import ctypes, fcntl, os, struct
 libc = ctypes.CDLL(None, use_errno=True)
@@ -43,7 +47,7 @@ os.posix_fallocate(file, 0, 1 << 20)
 print("written", os.fstat(file).st_size, os.fstat(file).st_blocks >= 2048)
 `;
 
-/** Holds a lease on /etc/hosts, so that opening it for writing waits, and makes it large. */
+/** Holds a lease on /etc/hosts, so that opening the file for writing waits, and makes the file large. */
 const LEASE = `
 import fcntl, os, signal, time
 signal.signal(signal.SIGIO, signal.SIG_IGN)
@@ -85,7 +89,7 @@ describe("an agent of its own", () => {
 
     const pid = await background(address, `exec python3 -c '${LEASE}'`, root);
     await expect.poll(async () => (await command(address, "cat /tmp/leased", root)).output, SLOW).toBe("8388608");
-    // The agent does not wait for it: its other work continues.
+    // The agent does not wait for the lease: its other work continues.
     const other = await agent.start();
     expect((await command(other.address, "echo works")).output).toBe("works");
     await command(address, `kill ${pid}`, root);
@@ -159,7 +163,7 @@ describe("a disk that is short", () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  /** The agent looks twice a second: what it refused a moment ago it may take now. */
+  /** Starts a sandbox. The agent looks at the disk twice a second, so it may still refuse a moment after there is room. */
   const started = async (): Promise<Started> => {
     await free(50_000);
     for (;;) {
@@ -180,7 +184,7 @@ describe("a disk that is short", () => {
     force: false,
     limitMs: 120_000,
   });
-  /** Without end, and never more than 40 MiB: the free space is what the test says. */
+  /** Writes without end but never holds more than 40 MiB, so the free space stays as the test says. */
   const WRITER = "while :; do dd if=/dev/zero of=/home/user/grown bs=1M count=40 conv=fsync status=none; done";
   const metrics = async () => {
     const headers = { authorization: `Bearer ${ORCHESTRATOR_TOKEN}` };
@@ -222,7 +226,7 @@ describe("a disk that is short", () => {
       'exec python3 -c \'import os,time; x=os.urandom(150<<20); open("/tmp/full","w"); time.sleep(1000)\'',
     );
     await expect.poll(async () => (await command(address, "test -e /tmp/full")).code, SLOW).toBe(0);
-    // More than the reserve, and not so much more.
+    // The disk has more room than the reserve, but not enough for the memory.
     await free(1_100);
     const params = { executionId };
     const body = () => ({ snapshotId: randomUUID(), memory: true });
@@ -232,7 +236,7 @@ describe("a disk that is short", () => {
     };
     await expect(agent.call.pauseExecution({ params, body: body() })).rejects.toMatchObject(refused);
     await expect(agent.call.checkpointExecution({ params, body: body() })).rejects.toMatchObject(refused);
-    // Its directory is made with the first one.
+    // The first snapshot creates the directory.
     expect(await readdir(agent.snapshots).catch(() => [])).toEqual([]);
     expect((await command(address, `kill -0 ${pid}`)).code).toBe(0);
     await free(50_000);

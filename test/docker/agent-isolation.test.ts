@@ -1,4 +1,4 @@
-/** What a sandbox must not be able to do, tried from inside as root and as the user. */
+/** Things that a sandbox must not be able to do, tried from inside as root and as the user. */
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { GATEWAY, inside, NETWORK, type RealAgent, realAgent } from "../support/
 
 const run = promisify(execFile);
 
-/** Reported as refused, or as not existing; anything else means that it worked. */
+/** Results that mean a refusal or an absent thing; any other result means that the attempt succeeded. */
 const HARMLESS =
   /^(E(PERM|ACCES|NOSYS|ROFS|AFNOSUPPORT|PROTONOSUPPORT|NOENT|NXIO|IO|ISDIR|CONNREFUSED)|did it: nothing in it)$/;
 
@@ -34,7 +34,7 @@ describe("isolation", () => {
     expect(Object.keys(results).length).toBeGreaterThan(50);
     const done = Object.entries(results).filter(([, result]) => !HARMLESS.test(result));
     expect(Object.fromEntries(done)).toEqual({});
-    // What a program can do without must look absent to it, not forbidden.
+    // A call that a program can do without must look absent to the program, and not forbidden.
     expect(results).toMatchObject({ io_uring_setup: "ENOSYS", clone3: "ENOSYS", "alg socket": "EAFNOSUPPORT" });
   });
 
@@ -57,7 +57,7 @@ describe("isolation", () => {
     expect(output.split("\n").slice(0, 3)).toEqual(["4096", "0", "64"]);
     const bomb = await inside(sandbox.sandboxId, "root", "python3", "-c", "x = bytearray(400 * 1024 * 1024)");
     expect(bomb.code).toBe(137);
-    // The one that asked for too much is gone, the sandbox is not.
+    // The kernel killed the process that asked for too much memory; the sandbox runs on.
     const response = await fetch(`http://${sandbox.address}:49983/health`);
     expect(response.status).toBe(204);
     expect(agent.exits).toEqual([]);
@@ -176,7 +176,7 @@ describe("the network of a sandbox", () => {
   test("a borrowed source address gets nowhere", async () => {
     expect(await reach(open, "udp", INTERNET, { source: other.address })).toMatch(NOWHERE);
     expect(await reach(open, "tcp", INTERNET, { source: "203.0.113.77" })).toMatch(NOWHERE);
-    // Nor does a closed sandbox become open by it.
+    // A closed sandbox does not become open by a borrowed address either.
     expect(await reach(closed, "udp", INTERNET, { source: open.address })).toMatch(NOWHERE);
   });
 
@@ -230,7 +230,7 @@ describe("the network of a sandbox", () => {
   });
 });
 
-/** A namespace that plays the rest of the world: nothing ever leaves the machine. */
+/** Makes a namespace that plays the rest of the world: nothing ever leaves the machine. */
 async function makeWorld(): Promise<void> {
   await removeWorld();
   await run("ip", ["netns", "add", NAMESPACE]);
@@ -248,7 +248,7 @@ async function makeWorld(): Promise<void> {
   }
 }
 
-/** Also what a run that was cut off has left. */
+/** Removes the world, including the one that a killed run has left. */
 async function removeWorld(): Promise<void> {
   await run("ip", ["link", "delete", NAMESPACE]).catch(() => undefined);
   await run("ip", ["netns", "delete", NAMESPACE]).catch(() => undefined);

@@ -14,7 +14,7 @@ const INTERNET = "198.51.100.2";
 const PORT = 8080;
 const RULES = [{ host: "api.example.test", headers: { "x-rule": "1" } }];
 
-/** Sends "hello" at first and for each message it receives. */
+/** Sends "hello" at first, and again for each message that it receives. */
 const SERVER = `
 require("node:net").createServer((s) => { s.write("hello"); s.on("data", () => s.write("hello")); s.on("error", () => {}); })
   .listen(${PORT}, "0.0.0.0", () => console.log("ready"));
@@ -27,7 +27,7 @@ try:
     print(s.recv(5).decode() or "closed")
 except OSError as error: print("refused", error.errno)
 `;
-/** Holds a connection; says how it goes on once the file is there. */
+/** Holds a connection, and prints what becomes of it once the file is there. */
 const HOLD = `
 import os, socket, sys, time
 s = socket.socket(); s.settimeout(20); s.connect((sys.argv[1], ${PORT})); s.recv(5)

@@ -1,4 +1,4 @@
-/** The agent on the real Docker daemon: starting, claiming, ending, and being killed at the worst moment. */
+/** The agent on the real Docker daemon: it starts, claims and ends sandboxes, and is killed at the worst moment. */
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -88,7 +88,7 @@ describe("without a pool", () => {
       },
     });
     starting.catch(() => undefined);
-    // Often: on a quiet machine the start is over a tenth of a second after its container is there.
+    // The test looks often: on a quiet machine the start ends a tenth of a second after the container appears.
     await expect.poll(containers, { ...SLOW, interval: 2 }).toHaveLength(1);
     await agent.stop(executionId);
     await expect(starting).rejects.toMatchObject({ code: "conflict" });

@@ -1,4 +1,4 @@
-/** Programs in real images trust a host that shows a certificate of the node, only while the policy has rules. */
+/** Programs in real images trust a host that shows a certificate of the node, but only while the policy has rules. */
 
 import { execFile } from "node:child_process";
 import { readFileSync, realpathSync } from "node:fs";
@@ -35,7 +35,7 @@ const PROGRAMS = {
   openssl: `openssl s_client -verify_return_error -brief -connect ${HOST}:8443 </dev/null 2>&1 && echo refs/heads/main`,
   node: `/svc/node -e "fetch('${URL}').then((a) => a.text()).then(console.log)"`,
 };
-/** Without our variables, as a program of the system's own sees it. */
+/** Removes our variables, so that a program sees the environment of the system's own programs. */
 const BARE = "env -u SSL_CERT_FILE -u NODE_EXTRA_CA_CERTS -u REQUESTS_CA_BUNDLE";
 
 async function start(image: string) {
@@ -118,13 +118,13 @@ test("curl, git, Python, requests, wget, OpenSSL and Node in the base image, fro
   const made = await sandbox.sh("update-ca-certificates --fresh");
   expect(made.status).toBe(0);
   expect(await believing()).toEqual(all);
-  // As after a resume or a fork; and twice the same.
+  // A resume or a fork initialises envd again; doing it twice changes nothing.
   for (let i = 0; i < 2; i += 1) await sandbox.send("POST", "/init", { caBundle: authority.certificate });
   expect(await believing(BARE, [...system])).toEqual(system);
   const mine = authority.certificate.split("\n")[2] ?? "";
   expect((await sandbox.sh(`grep -cF '${mine}' /etc/ssl/certs/ca-certificates.crt`)).out).toBe("1\n");
 
-  // The user decides about his own programs, and about nothing else.
+  // The user decides about the user's own programs, and about nothing else.
   expect((await sandbox.sh("echo $SSL_CERT_FILE", "user", { SSL_CERT_FILE: "/mine" })).out).toBe("/mine\n");
   const files = "/etc/ssl/certs/ca-certificates.crt /run/svc/ca.pem /usr/local/share/ca-certificates/svc-ca.crt";
   const tried = await sandbox.sh(`for f in ${files}; do echo x >>$f; rm -f $f; mv $f $f.x; done; ls ${files}`, "user");

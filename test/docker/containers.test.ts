@@ -1,4 +1,4 @@
-/** Docker's containers as the agent handles them, where Docker itself would go wrong. */
+/** The agent's handling of Docker containers in cases in which Docker itself would go wrong. */
 
 import { randomUUID } from "node:crypto";
 import { mkdtemp, rm, stat, truncate, writeFile } from "node:fs/promises";
@@ -16,7 +16,7 @@ const ROUNDS = 40;
 test("a container that is renamed during its removal is gone: Docker does not list it as `removing` for ever", async () => {
   const runtimeDirectory = await mkdtemp(join(tmpdir(), "svc-containers-"));
   onTestFinished(() => rm(runtimeDirectory, { recursive: true }));
-  // What one run leaves is there until the Docker daemon restarts.
+  // A failed run leaves containers that stay until the Docker daemon restarts, so each run has a node id of its own.
   const nodeId = `${NODE_ID}-${randomUUID().slice(0, 8)}`;
   const containers = dockerContainers({
     socketPath: "/var/run/docker.sock",
@@ -35,7 +35,7 @@ test("a container that is renamed during its removal is gone: Docker does not li
       runtimeDirectory,
       resolver: "127.0.0.1",
     });
-    // What follows the beginning of a removal finds nothing to rename.
+    // A rename that comes after the beginning of the removal finds no container.
     const renamed = (async () => {
       await delay(round % 8);
       await containers.rename(id, `${nodeId}-again-${round}`).catch(() => undefined);

@@ -1,4 +1,4 @@
-/** The egress process has a user of its own without rights: what an attacker has who takes it over. */
+/** The egress process runs as a user of its own without rights, so an attacker who takes the process over has none. */
 
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ const FORBIDDEN = new URL("../support/egress/forbidden.c", import.meta.url).path
 const LIMIT_MS = 60_000;
 
 const statusOf = (pid: number | string) => readFileSync(`/proc/${pid}/status`, "utf8");
-/** Empty of one that has ended. */
+/** The command line of a process; empty when the process has ended. */
 const commandOf = (pid: string): string => {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8");
@@ -35,7 +35,7 @@ describe("of a running agent", () => {
   }, LIMIT_MS);
   afterAll(() => agent.close());
 
-  /** Once it serves: until then its first program may still be root. */
+  /** Finds the egress process once it serves: until then its first program may still be root. */
   const egress = async (): Promise<number> => {
     let pid: string | undefined;
     const found = () => {
@@ -109,7 +109,7 @@ describe("what svc-egress starts", () => {
     const other = spawn("sleep", ["infinity"], { stdio: "ignore" });
     onTestFinished(() => void other.kill("SIGKILL"));
     const program = [...launcher, join(directory, "forbidden"), String(other.pid)];
-    // A network of its own: its ports are free.
+    // The program has a network namespace of its own, in which all ports are free.
     const script = 'ip link set lo up && exec "$@"';
     const { stdout } = await run("unshare", ["--net", "sh", "-c", script, "sh", ...program], { timeout: LIMIT_MS });
     rmSync("/tmp/svc-forbidden.d", { recursive: true, force: true });
@@ -122,7 +122,7 @@ describe("what svc-egress starts", () => {
     expect(confined.size).toBe(27);
     const refused = ["EPERM", "EACCES", "ENOSYS", "EAFNOSUPPORT", "EPROTONOSUPPORT"];
     expect([...confined].filter(([, error]) => !refused.includes(error))).toEqual([]);
-    // The same attempts by root, so that each one is known to be possible.
+    // Root makes the same attempts, which shows that each one is possible.
     const free = await attempts([]);
     expect([...free.keys()]).toEqual([...confined.keys()]);
     for (const what of [

@@ -1,4 +1,4 @@
-/** The egress process from its first moment to its end, and under load: what it does when it cannot do its work. */
+/** The egress process from its start to its end and under load, and what it does when it cannot work. */
 
 import { execFileSync } from "node:child_process";
 import { statSync } from "node:fs";
@@ -70,7 +70,7 @@ test.each(["disconnect", "SIGTERM"])("at %s it ends, and connections with it", a
 
 test("without free descriptors it refuses, and takes connections again afterwards", async () => {
   const bench = await begun({ connectionsPerSandbox: 1_000 });
-  // By its own user: root needs a capability for this that it does not have on every machine.
+  // The process's own user sets the limit: on some machines root lacks the capability that it needs for this.
   const { uid } = statSync(`/proc/${bench.egressPid}`);
   const asItself = ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups"];
   execFileSync("setpriv", [...asItself, "prlimit", "--pid", String(bench.egressPid), "--nofile=80:80"]);

@@ -1,4 +1,7 @@
-/** The egress process behind a real redirect, with an internet of its own: what leaves, where it arrives, what is said. */
+/**
+ * The egress process behind a real redirect, with an internet of its own: what leaves, where it arrives, what the process
+ * reports.
+ */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CLOSED, type EgressPolicy, OPEN } from "../../shared/policy/egress-policy.ts";
@@ -37,7 +40,7 @@ describe("by address", () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.10/32"] });
     const outcome = await bench.attempt({ address: "203.0.113.10", port: 22, until: "SSH" });
     expect(outcome).toMatchObject({ received: "SSH-2.0-test\r\n", how: "seen" });
-    // Not after the five seconds that a client has to speak first.
+    // The greeting does not wait for the five seconds that a client has to speak first.
     expect(outcome.ms).toBeLessThan(4_500);
   });
 
@@ -221,7 +224,7 @@ describe("through an egress proxy", () => {
       { host: "allowed.test", port: 443, kind: 3 },
       { host: "198.51.100.7", port: 22, kind: 1 },
     ]);
-    // Nothing came from the node itself but to the proxy.
+    // The node itself has opened connections to the proxy only.
     expect(bench.arrivals().every(({ from }) => from !== "192.0.2.1")).toBe(true);
   });
 
@@ -318,7 +321,7 @@ describe("log entries", () => {
     );
     const outcomes = await Promise.all(attempts);
     const held = outcomes.filter(({ how }) => how === "late").length;
-    // Connections of the tests before may still be ending, and count until they have.
+    // Connections of earlier tests may still be ending, and count until they have ended.
     expect(held).toBeLessThanOrEqual(20);
     expect(held).toBeGreaterThan(10);
     const refused = () =>

@@ -1,4 +1,4 @@
-/** envd in real containers: any image, short of everything, and small. */
+/** envd in real containers: in any image, when every resource is short, and at a small size. */
 
 import { execFile } from "node:child_process";
 import { readFileSync, realpathSync } from "node:fs";
@@ -66,7 +66,7 @@ const sh = (sandbox: Sandbox, script: string, user = "root", shell = "/bin/sh") 
 const post = async (sandbox: Sandbox, path: string, body: object = {}) =>
   (await fetch(`${sandbox.url}${path}`, { method: "POST", headers: CONTROL, body: JSON.stringify(body) })).status;
 
-/** Main processes of the container as the host sees them, the init left out. */
+/** The process ids on the host of the container's main processes, without the init. */
 async function hostPids(sandbox: Sandbox): Promise<string[]> {
   const [, ...pids] = (await docker("top", sandbox.id, "-eo", "pid")).split("\n");
   return pids.map((pid) => pid.trim());
@@ -244,7 +244,7 @@ describe("doing nothing", () => {
     };
     const before = await cpu();
     await new Promise((resolve) => setTimeout(resolve, 3_000));
-    // Ticks are 10 ms; the garbage collector may look once more.
+    // One tick is 10 ms; the garbage collector may run once more.
     expect((await cpu()) - before).toBeLessThanOrEqual(2);
   });
 

@@ -1,4 +1,4 @@
-/** The firewall's rules in the kernel: a node, two sandboxes and an internet, each a network namespace of its own. */
+/** The firewall's rules in the kernel: a node, two sandboxes and an internet, each in a network namespace of its own. */
 
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
@@ -59,7 +59,7 @@ describe("the firewall", () => {
       expect(await reach(2, "udp", address)).toBe(yes ? "hello" : "prohibited");
     }
     expect(await reach(2, "tcp", PRIVATE)).toBe("silence");
-    // It is a policy of one sandbox.
+    // The policy applies to one sandbox only.
     expect(await reach(3, "tcp", ALLOWED)).toBe("hello");
   });
 
@@ -79,7 +79,7 @@ describe("the firewall", () => {
     expect(await reach(2, "udp", ALLOWED)).toBe("prohibited");
     expect(await reach(2, "tcp", PRIVATE)).toBe("silence");
     expect(await reach(2, "tcp", ALLOWED, 53)).toBe("silence");
-    // The host itself stays closed, under all its names, and so does the process's own port.
+    // The host itself stays closed under all its addresses, and so does the egress process's own port.
     for (const address of [GATEWAY, "203.0.113.1"]) expect(await reach(2, "tcp", address, 9_000)).toBe("silence");
     expect(await reach(2, "tcp", GATEWAY, EGRESS_PORT)).toBe("silence");
     expect(await reach(3, "tcp", ALLOWED)).toBe("hello");
@@ -115,7 +115,7 @@ describe("the firewall", () => {
     expect((await order({ do: "repair" })).result).toBe(false);
 
     await order({ do: "watch" });
-    // Until it looks: the first thing that it notices.
+    // Repeats the change until the watcher has started and notices it.
     const noticed = async () => {
       await text(0, "nft", "insert", "rule", "inet", NETWORK, "forward", "accept");
       return (await counts()).repaired;
@@ -146,9 +146,9 @@ describe("the firewall", () => {
       expect(await reach(2, "tcp", ALLOWED)).toBe("hello");
       await expect.poll(async () => (await order({ do: "repair" })).result).toBe(false);
     }
-    // Of changes of its own it takes no notice; neither does it of other tables.
+    // The watcher ignores changes of its own and changes of other tables.
     const noticings = async () => (await counts()).noticed;
-    // The last repair is noticed too, by a watcher that may be late: the count stands still before it is compared.
+    // The watcher notices the last repair too, perhaps late: the test compares the count only once it stands still.
     const still = { at: -1, since: 0 };
     const standsStill = async () => {
       const at = await noticings();
@@ -221,7 +221,7 @@ describe("the firewall", () => {
     const many = (from: number) =>
       Array.from({ length: 1_000 }, (_, i) => `${from + Math.floor(i / 250)}.${i % 250}.0.0/24`);
     await open(2, ranges([...many(20), `${ALLOWED}/32`]));
-    // While packets are sent all the time: none of them meets a policy that is neither the old nor the new one.
+    // Packets are sent all the time: each one meets either the old policy or the new one.
     const pinging = text(2, "python3", "-c", PROGRAMS.ping);
     const times: number[] = [];
     for (let round = 0; round < 4; round++) {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { inside, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 
-/** How many bytes root reads of each; nothing where the file is not there. Of a directory: how many names. */
+/** Prints how many bytes root reads of each file, and how many names of each directory; nothing for an absent file. */
 const LOOK = `
 import json, os
 def size(path):
@@ -51,7 +51,7 @@ test("in a copy that was restored from memory", async () => {
   });
   expect(memory).toBe(true);
   const copy = await agent.start({ origin: { is: "snapshot", snapshotId, memory: true } });
-  // Also after a failure: the agent of the next test waits until nothing runs.
+  // The sandbox must end even after a failure: the next test's agent waits until nothing runs.
   onTestFinished(async () => {
     await agent.stop(copy.executionId);
     await agent.call.deleteSnapshot({ params: { snapshotId } });

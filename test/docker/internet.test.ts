@@ -1,4 +1,6 @@
-/** The test internet itself, seen from the machine and from a plain namespace behind it: what other tests rely on. */
+/**
+ * The test internet itself, seen from the machine and from a plain namespace behind it: other tests rely on this behaviour.
+ */
 
 import { execFile } from "node:child_process";
 import { Resolver } from "node:dns/promises";
@@ -17,12 +19,12 @@ import { ADDRESS, FORBIDDEN, internetPlan, PORT, SOCKS_PORT, SOCKS_USER } from "
 import { startInternet } from "../support/internet/start.ts";
 import { run } from "../support/platform/programs.ts";
 
-// A name of its own: the platform of the tests has another.
+// This internet has a name of its own, because the platform of the tests has another internet.
 const plan = internetPlan("inett");
 const internet = openInternet("inett");
 let running: { stop(): Promise<void> } | undefined;
 
-// A namespace like a sandbox's: a link with a sandbox's name, and the machine in between.
+// A namespace like a sandbox's: its link has a sandbox's name, and the machine is in between.
 const CLIENT = "inett-client";
 const CLIENT_LINK = "svcinett-1";
 const CLIENT_ADDRESS = "10.254.254.2";
@@ -42,7 +44,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await run("ip", ["netns", "del", CLIENT]).catch(() => undefined);
   await running?.stop();
-  // No instance of that name will want its authority again.
+  // No later instance has this name, so its authority is of no more use.
   await rm(dirname(plan.authorityDirectory), { recursive: true, force: true });
   expect(existsSync(`/run/netns/${plan.namespace}`)).toBe(false);
 });
@@ -133,7 +135,7 @@ test("packets are counted at the border, and by sandbox on the host, which lets 
   }
   await expect.poll(() => internet.packets("border", to)).toBe(2);
   expect(await internet.packets("passed", { ...to, source: CLIENT_ADDRESS })).toBe(2);
-  // No rule lets it through; it is seen and dropped.
+  // No rule lets the packet through; the table counts and drops it.
   expect(await internet.packets("passed", { address: "192.0.2.99" })).toBe(1);
 });
 

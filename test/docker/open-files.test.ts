@@ -1,4 +1,7 @@
-/** Files that were deleted, renamed or replaced while a process has them open: in a copy and after a pause it has them still. */
+/**
+ * Files that are deleted, renamed or replaced while a process has them open: the process keeps them in a copy and after a
+ * pause.
+ */
 
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -16,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => agent.close());
 
-/** A sandbox with a process for each. */
+/** Starts a sandbox with one process for each set of files. */
 async function holding(named: ReadonlyMap<string, OpenFiles>): Promise<Started> {
   const started = await agent.start({ resources: { cpuCount: 1, memoryMB: 1024, diskSizeMB: 1024 } });
   const { address } = started;
@@ -36,7 +39,7 @@ async function said(address: string, kind: string): Promise<string[]> {
   return output.split("\n").filter(Boolean).toSorted();
 }
 
-/** By name, what each process sees now. */
+/** Asks each process what it sees now; the answers are sorted by name. */
 async function asked(address: string, count: number, where: "copy" | "same disk" = "same disk"): Promise<string[]> {
   await command(address, `printf '${where}' > /tmp/ask.new && mv /tmp/ask.new /tmp/ask`, ROOT);
   await expect.poll(async () => (await said(address, "answer")).length, SLOW).toBe(count);
@@ -46,7 +49,7 @@ async function asked(address: string, count: number, where: "copy" | "same disk"
 const checkpoint = ({ executionId }: Started) =>
   agent.call.checkpointExecution({ params: { executionId }, body: { snapshotId: randomUUID(), memory: true } });
 
-/** From memory on the disk: it is frozen no more. */
+/** Pauses and resumes from memory on the disk, after the frozen container has ended. */
 async function pausedAndResumed({ executionId, sandboxId }: Started): Promise<Started> {
   const { snapshotId } = await agent.call.pauseExecution({
     params: { executionId },

@@ -11,7 +11,7 @@ const run = promisify(execFile);
 const RUNTIME = "/opt/svc/bin/svc-runc";
 const RUNC_STATE = "/run/docker/runtime-runc/moby";
 const RUN_DIRECTORY = "/run/svc-rtest";
-// One that counts in memory and writes down how far it is: going on after a restore shows that memory came back.
+// The program counts in memory and writes the count down: a count that goes on after a restore shows that memory came back.
 const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.05; done";
 const IMAGE = "svc/test-busybox:latest";
 
@@ -29,7 +29,7 @@ interface Namespace {
 
 async function makeNamespace(name: string, number: number): Promise<Namespace> {
   const address = `203.0.113.${number * 4 + 2}`;
-  // A run that was killed leaves it behind.
+  // A killed run leaves the namespace behind.
   await output("ip", "netns", "delete", name).catch(() => undefined);
   await output("ip", "netns", "add", name);
   onTestFinished(async () => void (await output("ip", "netns", "delete", name)));
@@ -146,7 +146,7 @@ describe("the svc runtime", () => {
     await expect.poll(() => countIn(id)).toBeGreaterThan(before);
     expect(await docker("exec", id, "ip", "address", "show", "eth0")).toContain(namespace.address);
 
-    // The memory image was used: the next start runs the program from its beginning.
+    // Docker has used the memory image: the next start runs the program from its beginning.
     await docker("kill", id);
     await docker("wait", id);
     await docker("start", id);
@@ -174,7 +174,8 @@ describe("the svc runtime", () => {
     await expect.poll(() => countIn(id)).toBeGreaterThan(source);
   });
 
-  // Root without CAP_SYS_RESOURCE may not ask for the limits of these: scripts/host/criu/criu-preload.c reads them elsewhere.
+  // Root without CAP_SYS_RESOURCE may not ask for such a process's limits: scripts/host/criu/criu-preload.c reads them
+  // elsewhere.
   test("keeps user and limits of a process that is not root's", async () => {
     const namespace = await makeNamespace("svc-rtest-8", 8);
     const id = await makeContainer({ more: ["--user", "1000:1000", "--ulimit", "nofile=1234:2345"] });
@@ -196,7 +197,8 @@ describe("the svc runtime", () => {
     expect(await about()).toBe(before);
   });
 
-  // CRIU by itself makes such a call fail, also in the container that goes on: scripts/host/criu/criu-preload.c.
+  // CRIU by itself makes the sleep call fail, also in the container that runs on: scripts/host/criu/criu-preload.c prevents
+  // that.
   test("does not interrupt a program that sleeps", async () => {
     const namespace = await makeNamespace("svc-rtest-9", 9);
     const command = "echo asleep > /tmp/state; usleep 6000000; echo woken > /tmp/state; sleep 100";
@@ -215,7 +217,7 @@ describe("the svc runtime", () => {
     await expect.poll(state).toBe("woken");
   });
 
-  // CRIU by itself waits for ever for the frozen answer of such a process: scripts/host/criu/criu-preload.c.
+  // CRIU by itself waits for ever for an answer of such a frozen process: scripts/host/criu/criu-preload.c prevents that.
   test("keeps a stopped job stopped", async () => {
     const namespace = await makeNamespace("svc-rtest-10", 10);
     const id = await makeContainer({ command: `sleep 1000 & kill -STOP $!; ${COUNTER}` });
