@@ -1,4 +1,4 @@
-/** Pause and resume on the real Docker daemon: of a frozen container, from memory on the disk, and from the disk alone. */
+/** Pause and resume on the real Docker daemon: from a frozen container, from memory on the disk, and from the disk alone. */
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -14,7 +14,7 @@ import { background, command, createWatcher, watchedNames } from "../support/san
 
 const run = promisify(execFile);
 const SLOW = { timeout: 30_000, interval: 100 };
-// Counts in memory and writes down how far it is.
+// The program counts in memory and writes the count down.
 const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.05; done";
 const HOLD = `python3 -c "
 import hashlib, os, time
@@ -33,7 +33,7 @@ while True:
     while data := peer.recv(100): peer.sendall(data)
 "`;
 
-/** A connection to a server in the sandbox that sends back what it gets. */
+/** Opens a connection to a server in the sandbox that sends back what it receives. */
 async function connected(address: string) {
   await background(address, ECHO);
   const open = async () => {
@@ -247,7 +247,7 @@ describe("checkpoints", () => {
       copies.map(async ({ address }) => (await command(address, "echo $SVC_SANDBOX_ID")).output),
     );
     expect(ids).toEqual(copies.map(({ sandboxId }) => sandboxId));
-    // Names of envd, of which the first one after the copy would be the same in all from a copied generator.
+    // envd makes these names: with a copied random generator the first name after the copy would be the same in all copies.
     const names = await Promise.all(copies.map(({ address }) => createWatcher(address, "/tmp")));
     expect(new Set(names).size).toBe(3);
     const cold = await copy(taken.snapshotId, false);

@@ -1,4 +1,4 @@
-/** Snapshots when things go wrong: a killed agent, a full disk, an orchestrator that is away; and large ones. */
+/** Snapshots when a part fails: a killed agent, a full disk, an absent orchestrator; and large snapshots. */
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -57,7 +57,7 @@ describe("kill -9 of the agent", () => {
       const stored = beat?.snapshots.some((one) => one.snapshotId === snapshotId) === true;
       console.log(`killed ${ms} ms into a pause: ${runs ? "running" : ""}${stored ? "paused" : ""}`);
       expect([runs, stored].filter(Boolean)).toHaveLength(1);
-      // Either way the same request finishes it.
+      // In both cases the same request finishes the pause.
       const taken = await pauseIt(started.executionId, snapshotId);
       const again = await agent.start({
         sandboxId: started.sandboxId,
@@ -132,7 +132,7 @@ describe("with a small disk", () => {
   beforeAll(async () => {
     await mkdir(state, { recursive: true });
     await run("mount", ["-t", "tmpfs", "-o", "size=24m", "svc-test", state]);
-    // The disk itself is what is full here, before any reserve or quota that is a share of it.
+    // The disk itself is full here; no reserve and no quota, which are shares of the disk, refuses first.
     agent = await realAgent({ SVC_STATE_DIR: state, SVC_DISK_RESERVE_MB: "0", SVC_SNAPSHOT_QUOTA_MB: "0" });
   });
   afterAll(async () => {

@@ -1,8 +1,8 @@
 /**
- * Hostile sandboxes through the whole agent: each is paused, forked, stored or built into a template, and nothing is
- * made, changed or read in the canaries on the host and on another sandbox's disk, however it ends. SVC_ESCAPE_ROUNDS=200
- * tries so many, SVC_ESCAPE_FIRST=n is where it begins; SVC_ESCAPE_WITHOUT=paths, confinement or both leaves out what
- * keeps CRIU inside, and SVC_ESCAPE_PROCESS=n says which process links lead through, if not the test's own.
+ * The agent pauses, forks, stores or builds into a template each of several hostile sandboxes. However that ends, nothing is
+ * made, changed or read in the canaries on the host and on another sandbox's disk. SVC_ESCAPE_ROUNDS=200 tries that many
+ * sandboxes, and SVC_ESCAPE_FIRST=n is the first one. SVC_ESCAPE_WITHOUT=paths, confinement or both leaves out what keeps
+ * CRIU inside, and SVC_ESCAPE_PROCESS=n names the process through which links lead, in place of the test's own.
  */
 
 import { execFile } from "node:child_process";

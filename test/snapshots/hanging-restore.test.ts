@@ -1,4 +1,7 @@
-/** A restore that hangs: it is cut at its limit with the reason, nothing of it stays, and others do not wait for it. */
+/**
+ * A hanging restore: the agent cuts it at its limit with the reason, leaves nothing of it, and lets no other resume wait for
+ * it.
+ */
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -16,7 +19,7 @@ const run = promisify(execFile);
 const SLOW = { timeout: 60_000, interval: 200 };
 const ROOT = { user: "root" };
 const [SLOW_PROJECT, OTHER_PROJECT] = [randomUUID(), randomUUID()];
-/** Less than the kernel's limit of a lease, 45 s, and much more than a restore takes. */
+/** Shorter than the kernel's limit of a lease, 45 s, and much longer than a restore takes. */
 const RESTORE_LIMIT_MS = 15_000;
 const WRITER = "exec 3<>/srv/held; touch /tmp/ready; sleep 600";
 
@@ -28,7 +31,7 @@ beforeAll(async () => {
   lease = await buildLease(work);
   const settings = {
     SVC_FROZEN_SECONDS: "0",
-    // Two at a time, and one of one project.
+    // The agent starts two sandboxes at a time, but only one of each project.
     SVC_BOOT_CONCURRENCY: "2",
     SVC_START_LIMIT_MS: "120000",
     SVC_BOOT_QUEUE_MS: "120000",
@@ -46,7 +49,7 @@ interface Paused {
   readonly snapshotId: string;
 }
 
-/** With a process that has a file open for writing, and no frozen container. */
+/** Pauses a sandbox with a process that has a file open for writing; no frozen container is left. */
 async function paused(): Promise<Paused> {
   const { executionId, sandboxId, address } = await agent.start();
   await background(address, WRITER, ROOT);
@@ -72,7 +75,7 @@ async function hold(one: Paused): Promise<() => Promise<void>> {
   return holdFile(lease, join(upper, "srv/held"));
 }
 
-/** Processes, cgroups, mounts and directories of a container's restore. */
+/** Lists processes, cgroups, mounts and directories that are left of a container's restore. */
 async function left(id: string): Promise<readonly string[]> {
   const processes = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   const read = (path: string) => readFile(path, "utf8").catch(() => "");
@@ -108,7 +111,7 @@ test("a restore that hangs is cut with its reason, leaves nothing, and another p
   const opens = async () =>
     /break_lease/.test((await run("sh", ["-c", "cat /proc/[0-9]*/wchan 2>/dev/null; true"])).stdout);
   await expect.poll(opens, SLOW).toBe(true);
-  // The same project's turn is taken; the other project's is not.
+  // The hung restore holds the turn of its own project, and not the turn of the other project.
   const second = outcome("behind", resume(behind, SLOW_PROJECT));
   const third = await outcome("other", resume(other, OTHER_PROJECT));
   expect(third).toMatchObject({ restored: "memory" });
@@ -120,7 +123,7 @@ test("a restore that hangs is cut with its reason, leaves nothing, and another p
   await expect.poll(() => left(id), SLOW).toEqual([]);
   const next = (await second) as Started;
   expect(next).toMatchObject({ restored: "memory" });
-  // It had its turn when the hung one was cut, not when that was answered.
+  // The second resume began when the hung one was cut, and not when its caller got an answer.
   expect(next.startedAt - begun).toBeGreaterThanOrEqual(RESTORE_LIMIT_MS);
 
   await release();

@@ -1,7 +1,7 @@
 /**
- * CRIU that is killed in a dump, at moments that do not depend on how quick the machine is: the sandbox goes on as it was.
- * A sandbox that ends in a dump or right after one: its disk is kept, or its end is reported. And where its stopped
- * processes are while CRIU takes hold of them.
+ * CRIU is killed in a dump, at moments that do not depend on the machine's speed: the sandbox runs on as before. When a
+ * sandbox ends in a dump or right after one, its disk is kept or its end is reported. The last test shows where a sandbox's
+ * stopped processes are while CRIU seizes them.
  */
 
 import { execFile } from "node:child_process";
@@ -17,7 +17,7 @@ import { background, command } from "../support/sandbox/envd-commands.ts";
 const run = promisify(execFile);
 const SLOW = { timeout: 60_000, interval: 200 };
 const ROOT = { user: "root" };
-/** Much more than a dump takes, less than its caller waits. */
+/** Much longer than a dump takes, and shorter than the time for which its caller waits. */
 const DUMP_LIMIT_MS = 15_000;
 const KEEPER = `
 import os, time
@@ -68,18 +68,18 @@ const actions = {
     agent.call.checkpointExecution({ params: { executionId }, body: { snapshotId, memory: true } }),
 };
 
-/** Ends the sandbox, also when CRIU holds its processes. */
+/** Kills the sandbox's first process, even while CRIU holds the processes. */
 async function killFirstProcess(sandboxId: string): Promise<void> {
   const { stdout } = await run("docker", ["inspect", "-f", "{{.State.Pid}}", `svc-${sandboxId}`]);
   process.kill(Number(stdout), "SIGKILL");
 }
 
-/** Of that execution, in the agent's last report. */
+/** The snapshots of this execution in the agent's last report. */
 const stored = (executionId: string) =>
   agent.heartbeats.at(-1)?.snapshots.filter((one) => one.executionId === executionId) ?? [];
 const exits = (executionId: string) => agent.exits.filter((one) => one.executionId === executionId);
 
-/** Resolves to what the caller heard. `before`: while CRIU still holds the sandbox. */
+/** Kills CRIU at this moment and resolves to the caller's answer; `before` runs while CRIU still holds the sandbox. */
 async function killedAt(
   moment: Moment,
   action: keyof typeof actions,
@@ -141,7 +141,7 @@ function tryKill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended.
+    // The process has ended.
   }
 }
 
@@ -169,7 +169,7 @@ test("a sandbox whose first process is killed after a fork has ended with a repo
   const snapshotId = randomUUID();
   await actions.fork(executionId, snapshotId);
   await killFirstProcess(sandboxId);
-  // A report whose answer was late is sent once more.
+  // The agent repeats a report whose answer came late.
   const reported = () => exits(executionId)[0];
   await expect.poll(reported, SLOW).toMatchObject({ sandboxId, reason: "exited", exitCode: 137 });
   const copy = await agent.start({ origin: { is: "snapshot", snapshotId, memory: true } });
@@ -178,7 +178,7 @@ test("a sandbox whose first process is killed after a fork has ended with a repo
   await agent.call.deleteSnapshot({ params: { snapshotId } });
 });
 
-/** Its process id on the machine, once it has stopped. */
+/** Finds the host's process id of the process with this name, once it has stopped. */
 async function stoppedNamed(name: string): Promise<string | undefined> {
   for (const pid of (await readdir("/proc")).filter((one) => /^\d+$/.test(one))) {
     const read = (file: string) => readFile(`/proc/${pid}/${file}`, "utf8").catch(() => "");

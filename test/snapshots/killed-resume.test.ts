@@ -1,6 +1,6 @@
 /**
- * The agent is killed in a resume with memory, at exact steps, while the restored processes write on to a file that they
- * have open: at each step the next resume keeps all that they wrote.
+ * The agent is killed at exact steps of a resume with memory, while the restored processes go on writing to a file that they
+ * have open: after each step the next resume keeps everything that they wrote.
  */
 
 import { execFile } from "node:child_process";
@@ -17,7 +17,7 @@ import { background, command } from "../support/sandbox/envd-commands.ts";
 const run = promisify(execFile);
 const SLOW = { timeout: 60_000, interval: 50 };
 const PROGRAM = new URL("../support/criu/killed-agent.ts", import.meta.url);
-/** Numbers without end in a file that stays open, and another file that a restore opens for writing. */
+/** Writes numbers without end to a file that stays open; a restore opens another file for writing. */
 const WRITER = "exec 3>>/tmp/log 4<>/tmp/held; i=0; while :; do i=$((i+1)); echo $i >&3; sleep 0.05; done";
 
 let work: string;
@@ -34,7 +34,7 @@ afterAll(() => rm(work, { recursive: true, force: true }));
 interface Paused {
   readonly sandboxId: string;
   readonly snapshotId: string;
-  /** Its writable layer on the host. */
+  /** The sandbox's writable layer on the host. */
   readonly upper: string;
 }
 
@@ -54,7 +54,7 @@ const written = async ({ upper }: Paused) => (await stat(join(upper, "tmp/log"))
 const resume = ({ sandboxId, snapshotId }: Paused) =>
   agent.start({ sandboxId, origin: { is: "paused", snapshotId, memory: true } });
 
-/** Resumes it with an agent that kills itself at this step. */
+/** Resumes the sandbox with an agent that kills itself at this step. */
 async function killedAt(step: string, one: Paused): Promise<void> {
   const { pid } = agent;
   await writeFile(killAt, step);
@@ -67,7 +67,7 @@ async function killedAt(step: string, one: Paused): Promise<void> {
   await expect.poll(gone, SLOW).toBe(true);
 }
 
-/** Its processes are those that ran: no number is missing, none comes twice, and they go on. */
+/** Checks that the same processes run on: in the file no number is missing, and none comes twice. */
 async function expectWhole(address: string): Promise<void> {
   const numbers = async () => (await command(address, "cat /tmp/log")).output.split("\n").map(Number);
   const before = await numbers();
@@ -100,7 +100,7 @@ describe("an agent killed in a resume that restores the memory", () => {
       const one = await stored();
       const size = await written(one);
       await killedAt(step, one);
-      // They run without an agent, and write: the stored memory does not fit the disk any more.
+      // The processes run without an agent, and write: the stored memory does not fit the disk any more.
       await expect.poll(() => written(one), SLOW).toBeGreaterThan(size);
       await agent.launch();
       const again = await resume(one);
@@ -126,7 +126,7 @@ describe("an agent killed in a resume that restores the memory", () => {
     await release();
     await launched;
     const again = await resume(one);
-    // On a slow machine the OCI runtime has ended the restore by now: then nothing ran.
+    // On a slow machine the OCI runtime has ended the restore by now, and then no process ran.
     await expectWhole(again.address);
     await remove({ ...again, ...one });
   }, 240_000);

@@ -1,4 +1,4 @@
-/** A directory that a killed containerd has left for a container does not keep its sandbox paused. */
+/** A directory that a killed containerd leaves for a container does not keep the container's sandbox paused. */
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -48,6 +48,6 @@ test("a sandbox whose task directory is left over is resumed with its memory", a
   expect(again.restored).toBe("memory");
   expect((await command(again.address, "cat /tmp/kept")).output).toBe("kept");
   await agent.stop(again.executionId);
-  // Its shim needs that directory until the container is removed.
+  // The container's shim needs that directory until the container is removed.
   await expect.poll(containers, { timeout: 60_000 }).toEqual([]);
 });

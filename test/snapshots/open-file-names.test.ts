@@ -1,6 +1,6 @@
 /**
- * A dump gives names to files that are open by a deleted one and have another hard link, and a restore needs them. They are
- * on no disk of a sandbox that runs: not after a dump, a thaw, a boot without memory, nor after a dump that was ended.
+ * A dump gives names to deleted open files that have another hard link, because a restore needs the names. No disk of a
+ * running sandbox has these names: not after a dump, a thaw, a boot without memory, nor after an aborted dump.
  */
 
 import { randomUUID } from "node:crypto";
@@ -50,7 +50,7 @@ async function holding(): Promise<Started> {
 const names = async ({ address }: Started) =>
   (await command(address, "find / -xdev -name 'link_remap.*'; ls /srv/work | xargs", ROOT)).output;
 
-/** What the process reads now from the file that it has open. */
+/** Reads through the process the file that it has open. */
 async function read({ address }: Started): Promise<string> {
   await command(address, "touch /srv/work/ask", ROOT);
   const answer = async () => (await command(address, "cat /srv/work/answer && rm /srv/work/answer", ROOT)).output;

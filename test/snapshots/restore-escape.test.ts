@@ -1,7 +1,7 @@
 /**
- * What a sandbox left open and where its directories lead now must not matter to the host: hostile sandboxes are dumped
- * and restored, with both of the things that keep CRIU inside, with either alone, and with none to see that the test
- * would notice. `SVC_ESCAPE_SEEDS=200` tries more of them.
+ * The open files of a hostile sandbox and the targets of its directories must not matter to the host. The test dumps and
+ * restores hostile sandboxes with both layers that keep CRIU inside, with either layer alone, and without any, which shows
+ * that the test would notice. `SVC_ESCAPE_SEEDS=200` tries more sandboxes.
  */
 
 import { execFile } from "node:child_process";
@@ -13,7 +13,7 @@ import { escapeRun, type Outcome } from "../support/escape/escape-run.ts";
 const run = promisify(execFile);
 const SEEDS = Number(process.env["SVC_ESCAPE_SEEDS"] ?? 6);
 const FIRST = Number(process.env["SVC_ESCAPE_FIRST"] ?? 1);
-// Another run may be on the same machine.
+// Another run may use the same machine.
 const NETWORK = `svc-escape-${process.pid}`;
 const LIMIT_MS = SEEDS * 30_000;
 
