@@ -1,4 +1,6 @@
-/** kill -9 of the agent while it builds a template: the build ends and says why, nothing is left, the next one works. */
+/**
+ * kill -9 of the agent while it builds a template: the build ends with a reason, nothing is left, and the next build works.
+ */
 
 import { Template, waitForPort } from "e2b";
 import { afterEach, beforeAll, expect, test } from "vitest";
@@ -14,7 +16,7 @@ const SLOW = { timeout: 90_000, interval: 300 };
 beforeAll(() => untilReady(platform), 90_000);
 afterEach(() => untilReady(platform), 90_000);
 
-/** Names of images of this node that say this, and images without a name. */
+/** Lists the images of this node whose name contains this text, and its images without a name. */
 async function images(says: string): Promise<string[]> {
   const own = `label=svc.node=${settingOf(platform, "agent", "SVC_NODE_ID")}`;
   const format = "{{.Repository}}:{{.Tag}}";

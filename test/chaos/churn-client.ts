@@ -1,4 +1,6 @@
-/** One client of the churn test in a process of its own, so that its kept-alive connections end with it. Prints failures. */
+/**
+ * One client of the churn test, in a process of its own, so that its kept-alive connections end with it. Prints failures.
+ */
 
 import { Sandbox } from "e2b";
 

@@ -1,4 +1,4 @@
-/** Two hundred lives, ten at a time: every one works, and the host is afterwards as it was before. */
+/** Two hundred lives of sandboxes, ten at a time: every one works, and the host is afterwards as before. */
 
 import { beforeAll, expect, test } from "vitest";
 import { countHostObjects, type HostObjects } from "../support/platform/host-objects.ts";
@@ -11,7 +11,7 @@ const platform = openPlatform();
 beforeAll(() => untilReady(platform), 90_000);
 
 test("200 times create, run and kill succeed, and nothing of them is left on the host", async () => {
-  // What is made once, on first use, belongs to the base line.
+  // The base line includes what the platform makes once, on first use.
   await cycles(20);
   const before = await atRest();
   const failures = await cycles(200);
@@ -30,7 +30,7 @@ async function cycles(total: number): Promise<readonly string[]> {
   return outcome.failures;
 }
 
-/** The counts when two looks, two seconds apart, agree: removals done, pool refilled, connections closed. */
+/** Counts again until two counts, two seconds apart, agree: removals are done, the pool is full, connections are closed. */
 async function atRest(): Promise<HostObjects> {
   let last = await countHostObjects(platform);
   await expect
@@ -47,7 +47,10 @@ async function atRest(): Promise<HostObjects> {
   return last;
 }
 
-/** Which counts are above the base line. Fewer is never a leak: the programs close a connection that is idle for a minute. */
+/**
+ * Lists the counts above the base line. A smaller count is never a leak: the programs close connections that are idle for a
+ * minute.
+ */
 function excess(before: HostObjects, now: HostObjects): readonly string[] {
   const flat = (counts: HostObjects) => ({
     ...counts,

@@ -32,7 +32,7 @@ describe.each<readonly Program[][]>([[["agent"]], [["orchestrator"]], [["agent",
         const ticks = async () => Number((await again.commands.run("wc -l < ticks")).stdout);
         const then = await ticks();
         await expect.poll(ticks).toBeGreaterThan(then);
-        // No gap: the sandbox never stood still while its keepers were away.
+        // The ticks have no gap: the sandbox never stood still while the programs were away.
         const { stdout } = await again.commands.run(
           "awk 'NR > 1 && $1 - last > 1.5 { print $1 - last } { last = $1 }' ticks",
         );
@@ -61,7 +61,7 @@ describe.each<readonly Program[][]>([[["agent"]], [["orchestrator"]], [["agent",
       if (typeof end === "string") expect(end.trim().split("\n").at(-1)).toBe("30");
       else expect(end).toBeInstanceOf(Error);
       await untilReady(platform);
-      // The kill did not interrupt the command, also when the client got an error.
+      // The kill did not interrupt the command, even if the client got an error.
       await expect.poll(() => sandbox.files.exists("finished"), { timeout: 15_000 }).toBe(true);
     }, 120_000);
 
@@ -91,12 +91,12 @@ describe("in the middle of a create", () => {
           Sandbox.create({ timeoutMs: 300_000, requestTimeoutMs: 20_000 }),
         );
         const settled = Promise.allSettled(creating);
-        // The moment is random on purpose: rounds together cover the whole length of a start.
+        // The moment is random on purpose: all rounds together cover the whole length of a start.
         await new Promise((resolve) => setTimeout(resolve, Math.random() * 700));
         await killHard(platform, program);
         const made = (await settled).flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
         await untilReady(platform);
-        // A caller that got a sandbox has one.
+        // Every sandbox that a caller got exists.
         for (const sandbox of made) expect((await sandbox.commands.run("echo here")).stdout).toBe("here\n");
       }
       await killAll();
@@ -111,7 +111,7 @@ describe("in the middle of a create", () => {
               now.records,
               now.orphanShims > before.orphanShims,
               now.orphanCgroups > before.orphanCgroups,
-              // The pool has grown with the demand, and each of its containers has one.
+              // The pool has grown with the demand, and each of its containers has a namespace.
               now.namespaces - now.pooled > before.namespaces - before.pooled + 2,
             ];
           },
@@ -161,7 +161,7 @@ test("the agent ends expired sandboxes while the orchestrator is away", async ()
   await expectGone(sandbox);
 }, 180_000);
 
-/** Its container's; a claimed one gets it a moment later. */
+/** Waits for the name of the sandbox's container: a claimed container gets it a moment after the start. */
 async function nameOf({ sandboxId }: Sandbox): Promise<string> {
   const name = `svc-${sandboxId}`;
   await expect.poll(async () => (await containersOf(platform)).map((one) => one.name)).toContain(name);

@@ -1,6 +1,6 @@
 /**
- * Parts of the network's enforcement are killed and flushed while programs inside send all the time: what the policy
- * forbids never arrives in the test internet, and what it allows does again by itself.
+ * Parts of the network's enforcement are killed or flushed while programs in sandboxes send all the time. Traffic that the
+ * policy forbids never arrives in the test internet, and traffic that it allows arrives again by itself.
  */
 
 import { Sandbox, type SandboxNetworkOpts } from "e2b";
@@ -21,7 +21,7 @@ const table = settingOf(platform, "agent", "SVC_NETWORK_NAME");
 beforeAll(() => untilReady(platform), 90_000);
 afterEach(() => untilReady(platform), 90_000);
 
-// An address for each test: what is counted there is what that test's sandboxes sent.
+// Each test has addresses of its own, so a count there covers only that test's sandboxes.
 let used = 0;
 const fresh = () => {
   used += 1;
@@ -31,7 +31,7 @@ const fresh = () => {
 interface Kind {
   readonly name: string;
   readonly network: (forbidden: string, allowed: string) => SandboxNetworkOpts;
-  /** Nothing of it may be forwarded by the kernel, at any time. */
+  /** Whether the kernel may never forward any packet of this kind. */
   readonly steered: boolean;
 }
 
@@ -55,7 +55,7 @@ const INJURIES: Readonly<Record<string, () => Promise<unknown>>> = {
   "the agent and its egress process are killed": async () => {
     const child = await egressPid(platform);
     await killHard(platform, "agent");
-    // It may have seen the end of its channel already.
+    // The process may have ended already, because its channel closed.
     try {
       process.kill(child, "SIGKILL");
     } catch {}
@@ -77,7 +77,7 @@ describe.each(Object.keys(INJURIES))("%s", (injury) => {
     );
     const passed = (source: string) => internet.packets("passed", { source });
     const before = await Promise.all(cases.map(({ address }) => passed(address)));
-    // Each is known to send before anything happens. Through the proxy, nothing goes to the address itself.
+    // Each sandbox is known to send before the disturbance. Behind the proxy, no packet goes to the address itself.
     for (const { kind, allowed } of cases.filter(({ kind }) => kind.name !== "proxy")) {
       await expect.poll(() => arrivedAt(internet, allowed), { message: kind.name }).toBeGreaterThan(0);
     }
@@ -176,7 +176,7 @@ describe("the first packets", () => {
   test("of sandboxes out of the warm pool, one after the other in the same slots", async () => {
     const [forbidden, allowed] = fresh();
     for (let round = 0; round < 8; round++) {
-      // The one before was free, and had the slot that is used again sooner or later.
+      // The sandbox before had no restrictions, and used a slot that one of the next sandboxes gets.
       const free = await Sandbox.create({ timeoutMs: 60_000 });
       await free.kill();
       const kind = KINDS[round % 2];

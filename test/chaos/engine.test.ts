@@ -1,4 +1,7 @@
-/** The Docker daemon is killed and started again: sandboxes run on or are reported gone, and new ones can be made. */
+/**
+ * The Docker daemon is killed and started again: sandboxes run on or are reported as ended, and the platform can make new
+ * ones.
+ */
 
 import { Sandbox } from "e2b";
 import { expect, test } from "vitest";
@@ -8,7 +11,7 @@ import { run, untilReady } from "../support/platform/programs.ts";
 import { whereabouts } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
-// A Docker daemon that other containers depend on must not be killed.
+// A Docker daemon on which other containers depend must not be killed.
 const allowed = process.env.SVC_TEST_KILL_ENGINE === "1";
 
 test.skipIf(!allowed)(
@@ -19,7 +22,7 @@ test.skipIf(!allowed)(
     process.kill(Number((await run("cat", ["/var/run/docker.pid"])).trim()), "SIGKILL");
     await run(`${checkout}scripts/host/engine/start`, []);
     await untilReady(platform);
-    // The Docker daemon that `up` starts keeps containers; one with other settings may take them with it.
+    // A daemon that `up` has started keeps its containers; one with other settings may take them with it.
     if ((await run("docker", ["info", "--format", "{{.LiveRestoreEnabled}}"])).trim() === "true") {
       expect((await sandbox.commands.run("echo here")).stdout).toBe("here\n");
       await sandbox.kill();

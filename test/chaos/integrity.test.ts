@@ -1,4 +1,7 @@
-/** Ten rounds of pause and resume, of frozen containers and out of storage, with the agent killed in between: not one byte changes. */
+/**
+ * Ten rounds of pause and resume, of frozen containers and out of storage, with the agent killed in between: no byte
+ * changes.
+ */
 
 import { Sandbox } from "e2b";
 import { beforeAll, expect, test } from "vitest";
@@ -20,7 +23,7 @@ test("64 MB on the heap, 32 MB in memory files and a tree of files survive ten r
   for (let round = 0; round < 10; round += 1) {
     await sandbox.pause();
     expect(await sandbox.isRunning()).toBe(false);
-    // Odd rounds come back out of storage: nothing frozen is left to thaw.
+    // Odd rounds resume out of storage: no frozen container is left to thaw.
     if (round % 2 === 1) await dropFrozen(platform, sandbox.sandboxId);
     if (round % 3 === 2) {
       await killHard(platform, "agent");

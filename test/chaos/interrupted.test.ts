@@ -1,8 +1,8 @@
 /**
- * kill -9 of agent, orchestrator, CRIU or dockerd in the middle of pause, resume, fork and snapshot. Afterwards the
- * sandbox runs or can be resumed, with its memory; it is never lost and never there twice, and nothing is left over.
- * One exception: a CRIU that is killed in a dump may take along the process that it had in hand. Where that ends the
- * sandbox, its disk is kept as a pause without memory, and the event of that pause says so. The runs are printed as a table.
+ * kill -9 of agent, orchestrator, CRIU or dockerd in the middle of pause, resume, fork and snapshot. Afterwards the sandbox
+ * runs or can be resumed with its memory; it is never lost and never exists twice, and nothing is left over. One exception:
+ * a CRIU that is killed in a dump may end the process that it holds. When that ends the sandbox, its disk is kept as a pause
+ * without memory, and the pause's event says so. The test prints its runs as a table.
  */
 
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
@@ -19,7 +19,7 @@ import { expectKept, expectOnDisk, fillMemory } from "../support/sandbox/memory-
 const platform = openPlatform();
 
 type Victim = "agent" | "orchestrator" | "criu" | "dockerd";
-/** Milliseconds into it, or when CRIU has written the first megabytes of memory. */
+/** Milliseconds after the begin of the action, or the moment at which CRIU has written the first megabytes of memory. */
 type Moment = number | "pages";
 
 interface Case {
@@ -69,7 +69,7 @@ const cases = [
 
 test.each(cases)("$victim killed in a $during, after $after", (one) => survives(one), 300_000);
 
-// See engine.test.ts: it can take every container of the machine with it.
+// Killing the Docker daemon can take every container of the machine with it; see engine.test.ts.
 test
   .skipIf(process.env.SVC_TEST_KILL_ENGINE !== "1")
   .each([...at("dockerd", every, [5, 100]), ...at("dockerd", ["fork"], [250])])(
@@ -84,11 +84,12 @@ async function survives(one: Case): Promise<void> {
   try {
     const kept = await fillMemory(sandbox, 16);
     await named(sandbox);
-    // A container that is being made when Docker dies has no record; it is removed after some minutes (agent/recovery/janitor.ts).
+    // A container that is being made when Docker dies has no record; the agent removes it after minutes
+    // (agent/recovery/janitor.ts).
     if (victim === "dockerd") await poolAtRest();
     if (during === "resume") {
       await sandbox.pause();
-      // A thaw is over at once; later moments are in the middle of a restore.
+      // A thaw ends at once: only a restore still runs at the later moments.
       if (moment !== 5) await dropFrozen(platform, sandbox.sandboxId);
     }
     const action = () =>
@@ -99,7 +100,7 @@ async function survives(one: Case): Promise<void> {
     const answer = await interrupted(action, victim, moment);
     await untilReady(platform);
     const { state } = await Sandbox.getInfo(sandbox.sandboxId);
-    // A transition that lost its owner is carried on or taken back; a caller may have to ask again until then.
+    // A transition that lost its owner is finished or undone; until then a caller may have to ask again.
     await expect
       .poll(
         () =>
@@ -121,7 +122,7 @@ async function survives(one: Case): Promise<void> {
   await expectNoProblems(platform);
 }
 
-/** Also checks that it answers: until the node reports the end, the sandbox still counts as running. */
+/** Connects to the sandbox, and on request runs a command: it counts as running until the node reports its end. */
 async function connected(sandbox: Sandbox, answers: boolean): Promise<void> {
   const again = await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 900_000, requestTimeoutMs: 20_000 });
   if (answers) await again.commands.run("true", { requestTimeoutMs: 20_000 });
@@ -151,7 +152,7 @@ async function poolAtRest(): Promise<void> {
   await expect.poll(look, { timeout: 60_000, interval: 1_500 }).toBe(true);
 }
 
-/** What the caller heard. */
+/** Resolves to the action's answer. */
 async function interrupted(action: () => Promise<string>, victim: Victim, moment: Moment): Promise<string> {
   if (victim === "criu") {
     const { killed: hit, answer } = await killCriu(action, moment);
@@ -168,8 +169,9 @@ async function interrupted(action: () => Promise<string>, victim: Victim, moment
 }
 
 /**
- * The first process of CRIU's that has the title it gives itself at work: runc asks others for their version before. Only
- * processes that are new are read, and without waiting: on a busy machine it would be through before it is found.
+ * Kills the first CRIU process that has the title which CRIU gives itself at work; runc starts others before to ask for
+ * their version. The loop reads only new processes and never waits: on a busy machine CRIU would otherwise end before the
+ * loop finds it.
  */
 async function killCriu(action: () => Promise<string>, moment: Moment): Promise<{ killed: boolean; answer: string }> {
   const before = new Set(readdirSync("/proc"));
@@ -200,7 +202,7 @@ function isCriu(pid: string): boolean {
   }
 }
 
-/** Bytes of memory that a CRIU has written. */
+/** Returns how many bytes of memory a CRIU process has written. */
 function pagesOf(pid: string): number {
   try {
     for (const fd of readdirSync(`/proc/${pid}/fd`)) {
@@ -208,7 +210,7 @@ function pagesOf(pid: string): number {
       if (/\/pages-\d+\.img$/.test(readlinkSync(path)) && statSync(path).size > 0) return statSync(path).size;
     }
   } catch {
-    // It closed the file or ended in between.
+    // CRIU closed the file or ended in between.
   }
   return 0;
 }
@@ -217,7 +219,7 @@ function inWords(moment: Moment): string {
   return moment === "pages" ? "4 MB" : `${moment} ms`;
 }
 
-/** False: it was through already. */
+/** Kills the process; false when it had ended already. */
 function killed(pid: number): boolean {
   try {
     return process.kill(pid, "SIGKILL");

@@ -19,7 +19,7 @@ function host(step: string, ...args: string[]): Promise<string> {
   return run(`${checkout}scripts/host/services/${step}`, args, { SVC_INSTANCE: platform.instance });
 }
 
-/** Adds a line to the person's own settings until the test is over. */
+/** Adds a line to the operator's own settings until the test ends. */
 function addSetting(line: string): void {
   const kept = existsSync(own) ? readFileSync(own, "utf8") : undefined;
   onTestFinished(async () => {
