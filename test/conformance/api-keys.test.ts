@@ -1,4 +1,4 @@
-/** Keys and projects: who may do what, what a refusal says, and that a revoked key stops at once. */
+/** Keys and projects: each key's rights, the text of refusals, and the immediate end of a revoked key. */
 
 import { readFileSync, statSync } from "node:fs";
 import { AuthenticationError, Sandbox, SandboxNotFoundError } from "e2b";

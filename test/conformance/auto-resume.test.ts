@@ -1,4 +1,4 @@
-/** Traffic resumes a paused sandbox that was created so, if the visitor may reach it. */
+/** Traffic resumes a paused sandbox that was created with auto-resume, if the visitor may reach it. */
 
 import { Sandbox, type SandboxOpts } from "e2b";
 import { describe, expect, test } from "vitest";
@@ -11,7 +11,7 @@ const platform = openPlatform();
 const PORT = 8000;
 const lifecycle = { onTimeout: "pause", autoResume: true } as const;
 
-/** Paused, with a server that was listening. */
+/** Makes a paused sandbox in which a server was listening. */
 async function pausedSandbox(options: SandboxOpts = {}): Promise<Sandbox> {
   const sandbox = await ownSandbox({ lifecycle, ...options });
   await startFileServer(sandbox, PORT, "awake");

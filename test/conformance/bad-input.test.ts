@@ -1,4 +1,4 @@
-/** Wrong input through plain HTTP: each is 400 with a message that names the field, and leaves nothing behind. */
+/** Wrong input through plain HTTP: each gets a 400 with a message that names the field, and leaves nothing behind. */
 
 import { describe, expect, test } from "vitest";
 import { api, openPlatform } from "../support/platform/platform.ts";

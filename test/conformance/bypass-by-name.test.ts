@@ -1,7 +1,7 @@
 /**
- * The known classes of bypass by name and by request, each tried from inside: TLS hellos, HTTP, SOCKS, wildcards,
- * headers with secrets. What arrived is counted in the test internet, at addresses that nobody else uses; the list with
- * the results is printed at the end.
+ * The known classes of bypass by name and by request, each tried from inside: TLS hellos, HTTP, SOCKS, wildcards, headers
+ * with secrets. The test internet counts what arrives, at addresses that no other test uses; the end prints the list with
+ * the results.
  */
 
 import { expect, test } from "vitest";
@@ -102,7 +102,7 @@ for text in (${[...attempts("echo.example"), ...attempts("api.example")].map((te
 print("done")`;
   expect(await python(sandbox, program)).toBe("done");
   expect(await arrived(ADDRESS.plain)).toBe(before);
-  // Where headers are added, nothing is passed on that could be read in two ways.
+  // Where a rule adds headers, the node forwards no request that could be read in two ways.
   const withSecret = (await watch.all("request")).filter(({ headers }) => headers["authorization"] !== undefined);
   expect(withSecret.filter(({ host, address }) => host !== "api.example" || address !== "198.51.100.70")).toEqual([]);
   expect(withSecret.filter(({ url, method }) => url !== "/" || method !== "GET")).toEqual([]);
@@ -189,7 +189,7 @@ test("20 secret reflection: a header goes to its host on its ports only, so only
     "http://198.51.100.70/",
   );
   await reach(sandbox, "one.api.example", "echo.example", eight);
-  // An address that only claims the name.
+  // This address claims the name, but does not own it.
   await sandbox.commands.run("curl -sk -m 3 --connect-to ::203.0.113.120: https://api.example/ -o /dev/null; true");
   const told = (await watch.all("request")).filter(({ headers }) => headers["authorization"] !== undefined);
   expect(told.map(({ address }) => address)).toEqual(["198.51.100.70"]);

@@ -1,7 +1,7 @@
 /**
  * The known classes of bypass by address and by packet, each tried from inside: DNS, odd addresses, raw sockets, rarer
- * protocols, the host itself. What arrived is counted in the test internet, at addresses that nobody else uses; the
- * list with the results is printed at the end.
+ * protocols, the host itself. The test internet counts what arrives, at addresses that no other test uses; the end prints
+ * the list with the results.
  */
 
 import { createServer, type Server } from "node:net";
@@ -27,8 +27,8 @@ test("1 DNS tunnelling: TXT and wildcard names, another resolver by UDP, TCP, TL
     const open = (await sandbox.getInfo()).network?.allowOut === undefined;
     const dig = (args: string) =>
       sandbox.commands.run(`dig +short +time=1 +tries=1 ${args} 2>&1 | grep -v '^;' || true`, { timeoutMs: 30_000 });
-    // Where everything may be reached, names may be asked for; where little may, they would be a way out. What only
-    // carries data is asked for nowhere.
+    // An open sandbox may ask for any name; in a sandbox with few allowed names the other names would be a way out. No
+    // sandbox may ask for record types that only carry data.
     expect((await dig("TXT secret.tunnel.test")).stdout).toBe("");
     if (!open) expect((await dig("secret.tunnel.test")).stdout).toBe("");
     for (const args of [`@${otherDns} google.example`, `+tcp @${otherDns} google.example`]) {
@@ -253,6 +253,6 @@ for target in (${targets.map(([address, port]) => `("${address}", ${port})`).joi
 });
 
 beforeAll(async () => {
-  // The counters begin where this run begins: addresses of this file are used by nobody else.
+  // The counters start with this run, and no other test uses the addresses of this file.
   expect(await arrived("203.0.113.108")).toBe(0);
 });

@@ -1,4 +1,4 @@
-/** What the files about known classes of bypass share: the test internet, counts of what arrived, the list of results. */
+/** Shared by the files about known classes of bypass: the test internet, counts of arrived packets, the list of results. */
 
 import { afterAll, afterEach } from "vitest";
 import { openInternet } from "../support/internet/internet.ts";
@@ -7,10 +7,10 @@ import { NOTHING } from "../support/sandbox/egress.ts";
 export const internet = openInternet();
 export const GOOGLE = { allowOut: ["google.example"], denyOut: NOTHING };
 
-/** Packets to an address that no other test uses. */
+/** Counts the packets to an address that no other test uses. */
 export const arrived = (address: string, match: object = {}) => internet.packets("border", { address, ...match });
 
-/** Prints the classes of a file, with the result of each, when its tests are over. */
+/** Prints the classes of a file with their results when the file's tests are over. */
 export function listResults(): void {
   const results: { class: string; tried: string; result: string }[] = [];
   afterEach(({ task }) => {

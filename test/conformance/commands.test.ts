@@ -1,4 +1,4 @@
-/** Commands that are run to their end: output, exit, who, where and with what. */
+/** Commands that run to their end: output, exit, user, directory and environment. */
 
 import { createHash } from "node:crypto";
 import { AuthenticationError, CommandExitError, InvalidArgumentError, TimeoutError } from "e2b";

@@ -1,4 +1,4 @@
-/** Twenty sandboxes at once: each is its own, and all work side by side. */
+/** Twenty sandboxes at once: each is a sandbox of its own, and all work side by side. */
 
 import { Sandbox } from "e2b";
 import { expect, onTestFinished, test } from "vitest";

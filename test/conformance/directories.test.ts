@@ -1,4 +1,4 @@
-/** Directories and what is known about an entry: listing, making, moving, removing, links and permissions. */
+/** Directories and the facts about an entry: listing, making, moving, removing, links and permissions. */
 
 import { FileNotFoundError, InvalidArgumentError } from "e2b";
 import { beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** `allowOut` and `denyOut` with addresses: what clients of the SDK expect of them, on the test internet. */
+/** `allowOut` and `denyOut` with addresses, as clients of the SDK expect them, on the test internet. */
 
 import { ALL_TRAFFIC } from "e2b";
 import { describe, expect, test } from "vitest";
@@ -82,7 +82,7 @@ describe("egress by address", () => {
     });
     const outcomes = await reached(sandbox, ...FORBIDDEN.map((address) => `http://${address}/`));
     expect(outcomes.filter((outcome) => outcome === "ok")).toEqual([]);
-    // They exist there: the machine itself is answered.
+    // The forbidden addresses exist there: they answer the machine itself.
     for (const address of FORBIDDEN) await (await fetch(`http://${address}/`)).text();
     for (const [index, address] of FORBIDDEN.entries()) {
       expect(await internet.packets("passed", { address }), address).toBe(0);

@@ -1,4 +1,4 @@
-/** `network/check` says what would happen, `network/log` what did: by the same code, with the same words. */
+/** `network/check` predicts a decision and `network/log` records it: the same code decides, and both use the same words. */
 
 import { ALL_TRAFFIC, type Sandbox } from "e2b";
 import { describe, expect, test } from "vitest";
@@ -164,7 +164,7 @@ describe("network/log", () => {
       "for i in $(seq 20); do for j in $(seq 100); do echo https://203.0.113.$j:$((1000 + i))/; done; done | xargs -P 4 -n 500 curl -sk -m 2 || true",
       { timeoutMs: 100_000 },
     );
-    // Decisions are written down once a second.
+    // The node writes its decisions down once a second.
     const counted = async () => {
       const reply = await api(platform, "GET", `/sandboxes/${sandbox.sandboxId}/network/log?limit=1000`);
       const { entries, suppressed } = reply.json as { entries: readonly Entry[]; suppressed: number };

@@ -1,4 +1,4 @@
-/** Domains in `allowOut`, and what must go on working beside them. */
+/** Domains in `allowOut`, and the traffic that must go on working beside them. */
 
 import { ALL_TRAFFIC, type SandboxNetworkOpts } from "e2b";
 import { describe, expect, test } from "vitest";
@@ -97,7 +97,7 @@ describe("egress by name", () => {
   test("TestEgressFirewallHTTPDomainFiltering", async () => {
     const sandbox = await sandboxWith({ allowOut: ["echo.example"], denyOut: NOTHING });
     expect(await reached(sandbox, "http://echo.example/", "http://plain.example/")).toEqual(["ok", "blocked"]);
-    // By the Host header itself, not by the name that the address came from.
+    // The Host header itself decides, and not the name from which the client got the address.
     const { stdout } = await sandbox.commands.run(
       `curl -s -m 3 -H 'Host: plain.example' http://echo.example/ >/dev/null && echo ok || echo blocked`,
     );

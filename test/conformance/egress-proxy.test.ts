@@ -1,4 +1,4 @@
-/** `egressProxy`: what is allowed leaves through the given SOCKS5 server, or not at all. */
+/** `egressProxy`: allowed traffic leaves through the given SOCKS5 server, or not at all. */
 
 import { describe, expect, test } from "vitest";
 import { openInternet } from "../support/internet/internet.ts";
@@ -24,7 +24,7 @@ const internet = openInternet();
 const { eight, one } = ADDRESS;
 const open = { address: `${ADDRESS.socks}:${SOCKS_PORT}` };
 const locked = { address: `${ADDRESS.socksWithPassword}:${SOCKS_PORT}`, ...SOCKS_USER };
-/** Connections that were not asked of a SOCKS server show up under the address of the machine. */
+/** Counts connections that did not go through a SOCKS server: they come from the machine's address. */
 const direct = (address: string) => internet.packets("border", { address });
 
 describe("a sandbox with an egress proxy", () => {

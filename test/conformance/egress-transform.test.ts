@@ -1,4 +1,6 @@
-/** `network.rules`: headers that the sandbox never sees, set on its requests to some hosts and on no others. */
+/**
+ * `network.rules`: headers that the sandbox never sees, and that the node sets on requests to some hosts and to no others.
+ */
 
 import type { Sandbox } from "e2b";
 import { describe, expect, test } from "vitest";
@@ -154,7 +156,7 @@ describe("rules", () => {
 
   test("survive a resume from what was stored, and are in a fork of that, the trust of all programs as well", async () => {
     const sandbox = await sandboxWith({ rules: RULES });
-    // A process that has its certificates in memory, and connects again on a signal.
+    // This process has its certificates in memory, and connects again on a signal.
     await sandbox.files.write("/tmp/old.py", ASK_WHEN_TOLD);
     await (await sandbox.commands.run("python3 /tmp/old.py", { background: true, timeoutMs: 0 })).disconnect();
     expect(await believing(sandbox)).toEqual(BELIEVERS);
@@ -191,7 +193,7 @@ describe("rules", () => {
   });
 });
 
-/** Each prints what it was answered; those of root as well, with the environment that sudo leaves. */
+/** Each program prints its answer; some run as root, with the environment that sudo leaves. */
 const PROGRAMS = {
   curl: "curl -sS -m 8 https://api.example/",
   python: `python3 -c 'import urllib.request as u; print(u.urlopen("https://api.example/").read().decode())'`,
@@ -203,7 +205,7 @@ const PROGRAMS = {
 };
 const BELIEVERS = Object.keys(PROGRAMS);
 
-/** Programs that believed the certificate they were shown, and whose request got the header. */
+/** Lists the programs that accepted the certificate shown to them, and whose request got the header. */
 async function believing(sandbox: Sandbox): Promise<readonly string[]> {
   const lines = Object.entries(PROGRAMS).map(
     ([name, program]) => `${program} 2>&1 | grep -Eq '"x-rule": ?"exact"|refs/heads/main' && echo "${name}"`,

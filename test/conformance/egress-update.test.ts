@@ -1,4 +1,6 @@
-/** `PUT /sandboxes/{id}/network`: what it takes, that it replaces everything at once, and what becomes of open flows. */
+/**
+ * `PUT /sandboxes/{id}/network`: the accepted options, the replacement of all options at once, and the effect on open flows.
+ */
 
 import { ALL_TRAFFIC, type SandboxNetworkUpdate } from "e2b";
 import { describe, expect, test } from "vitest";
@@ -131,7 +133,7 @@ describe("an update of a running sandbox", () => {
     const atBorder = () => internet.packets("border", { address: eight, port: PORT.bulk });
     const then = await atBorder();
     await expect.poll(state).toBe("cut");
-    // What its end said to the other side is no data: a reset or a FIN, and their echoes.
+    // The ended connection sends no data to the other side, only a reset or a FIN, and their echoes.
     expect((await atBorder()) - then).toBeLessThanOrEqual(3);
   });
 

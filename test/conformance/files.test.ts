@@ -163,7 +163,7 @@ describe("what cannot be read or written", () => {
     expect(room).toBeLessThan(512 << 20);
     const error = await refusal(sandbox().files.write("/dev/shm/big", new Blob([new Uint8Array(room + (4 << 20))])));
     expect(error).toBeInstanceOf(NotEnoughSpaceError);
-    // At once: an upload that was not read to its end must not stand in the way of what comes next.
+    // The removal follows at once: the upload, of which envd did not read the end, must not block the next request.
     await sandbox().files.remove("/dev/shm/big");
   });
 });

@@ -1,4 +1,4 @@
-/** Forks: copies of a running sandbox with all that runs in it, each a sandbox of its own. */
+/** Forks: copies of a running sandbox with everything that runs in it; each copy is a sandbox of its own. */
 
 import { NotFoundError, Sandbox } from "e2b";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -50,7 +50,7 @@ test("five forks at once, each with its own id, token and random bytes", async (
   const random = "head -c 32 /dev/urandom | base64";
   const outputs = await Promise.all([source, ...made].map((each) => each.commands.run(random)));
   expect(new Set(outputs.map(({ stdout }) => stdout)).size).toBe(6);
-  // A token opens its own sandbox only.
+  // A token opens only its own sandbox.
   const [one, two] = made;
   const detail = await api(platform, "GET", `/sandboxes/${one?.sandboxId}`);
   const headers = { "x-access-token": (detail.json as { envdAccessToken: string }).envdAccessToken };

@@ -1,4 +1,4 @@
-/** Options of what is reachable from outside: TLS servers, private traffic, the host name that servers see. */
+/** Options of the traffic from outside: TLS servers, private traffic, the host name that servers see. */
 
 import { Sandbox } from "e2b";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -41,7 +41,7 @@ describe("servers inside", () => {
   test("are reached in the protocol that the option names, also when they speak another", async () => {
     const notTls = await send(platform, sandbox().sandboxId, "/", { port: 8446 });
     expect(notTls.status).toBe(502);
-    // A TLS server that is not in the list is spoken to in the clear, which it refuses in its own way.
+    // The edge speaks plain HTTP to a TLS server that is not in the list, and the server refuses that in its own way.
     const notListed = await send(platform, sandbox().sandboxId, "/", { port: 9443 });
     expect(notListed.status).toBeGreaterThanOrEqual(400);
   });
@@ -161,7 +161,7 @@ function get(sandbox: Sandbox, call: PortCall = {}): Promise<Response> {
   return send(platform, sandbox.sandboxId, "/", { port: 8000, ...call });
 }
 
-/** What a WebSocket server says to `text`; rejects when the handshake is refused. */
+/** Sends `text` to a WebSocket server and resolves to its reply; rejects when the server refuses the handshake. */
 function echo(sandbox: Sandbox, port: number, text: string, more: Record<string, string> = {}): Promise<string> {
   const headers = { "e2b-sandbox-id": sandbox.sandboxId, "e2b-sandbox-port": String(port), ...more };
   const socket = new WebSocket(`${platform.sandboxUrl.replace("http", "ws")}/ws`, { headers });

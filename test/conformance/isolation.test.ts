@@ -1,4 +1,4 @@
-/** What a sandbox cannot reach: other sandboxes, the host, the platform itself, and what its own envd holds. */
+/** Targets that a sandbox cannot reach: other sandboxes, the host, the platform itself, and the secrets of its own envd. */
 
 import { createServer, type Server } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -134,7 +134,7 @@ async function gatewayOf(sandbox: Sandbox): Promise<string> {
   return (await sandbox.commands.run("ip -4 route show default | awk '{print $3}'")).stdout.trim();
 }
 
-// Any failure to connect counts as refused: a drop is a time-out, a reject an error.
+// Any failure to connect counts as a refusal: a dropped packet gives a time-out, a rejected one an error.
 function dial(address: string, port: number): string {
   return `timeout 1 bash -c 'exec 3<>/dev/tcp/${address}/${port}' 2>/dev/null && echo connected || echo refused`;
 }

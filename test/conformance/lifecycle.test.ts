@@ -1,4 +1,4 @@
-/** A sandbox from create to its end: reading it, connecting to it, extending, expiry and kill. */
+/** A sandbox from create to its end: reads, connects, extensions of its time, expiry and kill. */
 
 import { Sandbox, SandboxNotFoundError, TimeoutError } from "e2b";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -44,7 +44,7 @@ describe("create", () => {
     const reply = await api(platform, "POST", "/v2/sandboxes", { body });
     expect(reply.status).toBe(201);
     const id = (reply.json as { sandboxID: string }).sandboxID;
-    // secure: false must not switch the token off.
+    // `secure: false` must not switch the token off.
     const detail = (await api(platform, "GET", `/sandboxes/${id}`)).json as { envdAccessToken?: string };
     expect(detail.envdAccessToken).toMatch(/^\S{16,}$/);
     await api(platform, "DELETE", `/sandboxes/${id}`);

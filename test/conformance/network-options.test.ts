@@ -1,4 +1,4 @@
-/** What the network options take and refuse, at a create and at an update, and what is read back of them. */
+/** The network options that a create and an update accept and refuse, and the options as a client reads them back. */
 
 import { ALL_TRAFFIC, Sandbox, type SandboxNetworkOpts, type SandboxNetworkUpdate } from "e2b";
 import { describe, expect, test } from "vitest";

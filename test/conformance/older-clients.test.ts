@@ -1,4 +1,4 @@
-/** What older SDKs, the CLI and the Python SDK send: the first version's routes, their bodies, and templates. */
+/** Requests of older SDKs, the CLI and the Python SDK: the first version's routes, their bodies, and templates. */
 
 import { Sandbox } from "e2b";
 import { describe, expect, onTestFinished, test } from "vitest";

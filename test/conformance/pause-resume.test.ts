@@ -1,4 +1,4 @@
-/** Pause and connect: the same processes, terminals, servers, files and environment, and no time passed for them. */
+/** Pause and connect: processes, terminals, servers, files and environment stay the same, and no time passes for them. */
 
 import { randomBytes } from "node:crypto";
 import { Sandbox, SandboxNotFoundError } from "e2b";
@@ -10,7 +10,7 @@ import { ownSandbox, refusal, text } from "../support/sandbox/sdk.ts";
 const platform = openPlatform();
 const SLEEP_MS = 3_000;
 
-/** New for every start of a container, the same for what is restored with its memory. */
+/** An id that is new for every start of a container, and stays the same when memory is restored. */
 const bootOf = async (sandbox: Sandbox) => (await sandbox.commands.run("cat /proc/sys/kernel/random/boot_id")).stdout;
 
 describe("pause and connect", () => {
@@ -188,7 +188,7 @@ describe("connect", () => {
     expect(await again.files.read("kept.txt")).toBe("on disk");
     expect((await again.commands.run('echo "$GREETING $(whoami) $(pwd)"')).stdout).toBe("hello user /home/user\n");
     expect(await bootOf(again)).not.toBe(boot);
-    // Memory went with the processes that had it.
+    // Files in memory ended with the processes' memory.
     expect(await again.files.exists("/dev/shm/mark")).toBe(false);
     expect((await again.commands.list()).map(({ pid }) => pid)).not.toContain(counter.pid);
   });

@@ -175,7 +175,7 @@ describe("what the edge answers itself", () => {
 
   test("browsers that navigate get a page; scripts in browsers get JSON", async () => {
     const browser = { "user-agent": "Mozilla/5.0 (X11; Linux x86_64) Chrome/130.0", accept: "text/html,*/*;q=0.8" };
-    // fetch would add Sec-Fetch-Mode: cors, as scripts do.
+    // A plain request: fetch would add Sec-Fetch-Mode: cors, as scripts do.
     const page = await plainGet({ ...routing(8099), ...browser });
     expect([page.status, page.type]).toEqual([502, "text/html; charset=utf-8"]);
     for (const headers of [
@@ -286,7 +286,7 @@ async function serve(sandbox: Sandbox, port: number): Promise<void> {
   await sandbox.commands.run(`until ss -Htln sport = :${port} | grep -q .; do sleep 0.05; done`);
 }
 
-// fetch refuses to send another Host header.
+// A raw request, because fetch refuses to send another Host header.
 async function byHost(host: string, path: string): Promise<unknown> {
   return JSON.parse((await plainGet({ host }, path)).text);
 }
@@ -309,7 +309,7 @@ function plainGet(
   });
 }
 
-/** Sends everything at once on one connection and reads until it is closed. */
+/** Sends all requests at once on one connection and reads until the connection is closed. */
 function rawExchange(requests: readonly string[]): Promise<string> {
   const { hostname, port } = new URL(platform.sandboxUrl);
   return new Promise((resolve, reject) => {

@@ -50,7 +50,7 @@ describe("background commands", () => {
     const result = await again.wait();
     expect(result.exitCode).toBe(0);
     expect(heard.join("")).toContain("tick8\nend\n");
-    // Only what is new: connect does not replay.
+    // The client hears only new output: connect does not replay the old one.
     expect(heard.join("").match(/tick1\n/g) ?? []).toHaveLength(0);
   });
 
@@ -92,7 +92,7 @@ describe("stdin", () => {
     await sandbox()
       .commands.closeStdin(handle.pid)
       .catch((error: unknown) => {
-        // It may have ended already; anything else is wrong.
+        // The process may have ended already; any other error is wrong.
         expect(error).toBeInstanceOf(NotFoundError);
       });
     expect((await handle.wait()).stdout).toBe("hi\neof\n");
@@ -219,7 +219,7 @@ describe("the process RPCs, as any Connect client sends them", () => {
 describe("a sandbox at its limits", () => {
   test("no more processes is an error that may be retried, and the sandbox recovers", async () => {
     const sandbox = await ownSandbox();
-    // However long it takes: all stay until the parent, which holds the pipe open, goes.
+    // All children stay until their parent ends, however long that takes: the parent holds the pipe open.
     const bomb = [
       "import os, time",
       "reading, writing = os.pipe()",
@@ -280,7 +280,7 @@ interface Options {
 
 async function started(sandbox: Sandbox, command: string, options: Options = {}) {
   const handle = await sandbox.commands.run(command, { background: true, timeoutMs: 120_000, ...options });
-  // A caller that kills it asks for its end separately.
+  // A caller that kills the process waits for its end separately.
   handle.wait().catch(() => undefined);
   return handle;
 }

@@ -119,7 +119,7 @@ async function open(from: Sandbox, shape: Shape = {}): Promise<Terminal> {
     onData: (data) => void chunks.push(Buffer.from(data)),
     ...shape,
   });
-  // A shell that ends with a code is an error to the SDK; here the code is what counts.
+  // The SDK throws an error when a shell ends with a code; this test needs only the code.
   const ended = handle.wait().catch((error: unknown) => {
     if (error instanceof Error && "exitCode" in error) return { exitCode: Number(error.exitCode) };
     throw error;

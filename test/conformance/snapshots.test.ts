@@ -1,4 +1,4 @@
-/** Snapshots, named, tagged and unnamed: any number of sandboxes starts from one. */
+/** Snapshots, named, tagged and unnamed: any number of sandboxes can start from one. */
 
 import { Sandbox, type SnapshotInfo } from "e2b";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -8,7 +8,7 @@ import { ownSandbox, refusal } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 
-/** Removed after the test, when what was made from it is gone. */
+/** Removes the snapshot after the test, when the sandboxes made from it are gone. */
 function kept(snapshot: SnapshotInfo): SnapshotInfo {
   onTestFinished(async () => {
     await Sandbox.deleteSnapshot(snapshot.snapshotId);
@@ -33,7 +33,7 @@ test("an unnamed one carries memory and disk into new sandboxes, with their own 
   const snapshot = kept(await source.createSnapshot());
   expect(snapshot.names).toEqual([]);
   expect(snapshot.snapshotId).toMatch(/^[a-z0-9]+:default$/);
-  // Taken in place.
+  // The source was not restarted for the snapshot.
   expect(await identityOf(source, counter.pid)).toBe(process);
   const count = await counter.read();
   await expect.poll(() => counter.read()).toBeGreaterThan(count);

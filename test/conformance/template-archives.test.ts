@@ -1,4 +1,7 @@
-/** Archives for COPY that mean harm, over the real upload and build: refused with a reason, and the host is as it was. */
+/**
+ * Hostile archives for COPY, over the real upload and build: the build refuses each with a reason, and the host stays as it
+ * was.
+ */
 
 import { createHash } from "node:crypto";
 import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -14,7 +17,7 @@ import { fresh, removeAfterwards } from "../support/platform/templates.ts";
 
 const platform = openPlatform();
 
-/** A directory of the host that every one of these archives is after. */
+/** A directory of the host that each of these archives tries to reach. */
 let canary = "";
 beforeAll(async () => {
   canary = await mkdtemp(join(tmpdir(), "svc-canary-"));
@@ -41,10 +44,10 @@ interface Status {
   readonly reason?: { readonly message: string; readonly step?: string };
 }
 
-/** A hundred thousand, of a thousand names. */
+/** An archive of a hundred thousand entries with a thousand names. */
 function crowded(): Buffer {
   const thousand = tarOf(Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`f${index}`, ""])));
-  // Without the two blocks that end an archive.
+  // The entries without the two blocks that end an archive.
   const entries = thousand.subarray(0, -1024);
   return gzipSync(Buffer.concat([...Array.from({ length: 100 }, () => entries), Buffer.alloc(1024)]));
 }

@@ -1,4 +1,4 @@
-/** Templates of images that are not ours: one of Debian, and one with nothing but busybox. */
+/** Templates of foreign images: one of Debian, and one with nothing but busybox. */
 
 import { randomUUID } from "node:crypto";
 import { type Sandbox, Template } from "e2b";
@@ -16,7 +16,7 @@ beforeAll(async () => {
   if (there === "") throw new Error(`${BUSYBOX} is missing: scripts/host/test/busybox-image makes it`);
 });
 
-/** The platform's own image without what makes it ours. */
+/** Makes an image from the platform's own one by removing the platform's additions. */
 async function debian(): Promise<string> {
   const id = randomUUID().slice(0, 8);
   const [image, container] = [`svc/test-debian:${id}`, `svc-test-debian-${id}`];

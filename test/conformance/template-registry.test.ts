@@ -1,4 +1,4 @@
-/** Templates of images from elsewhere, asked for with the SDK: a registry with a password, and an upload. */
+/** Templates of images from elsewhere, requested with the SDK: from a registry with a password, and by upload. */
 
 import { createHash, randomUUID } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
@@ -47,7 +47,7 @@ test("an image behind a password is built from with it, refused without, and the
   for (const file of await written()) expect((await readFile(file)).includes(password), file).toBe(false);
 });
 
-/** Databases and logs of both programs. */
+/** Lists databases and logs of both programs. */
 async function written(): Promise<string[]> {
   const { state } = platform.paths;
   const logs = state.replace("/var/lib/", "/var/log/");
@@ -58,7 +58,7 @@ async function written(): Promise<string[]> {
   const databases = await files(state, /\.db(-wal)?$/);
   const texts = await files(logs, /(agent|orchestrator)\.log$/);
   expect(databases.length).toBeGreaterThan(1);
-  // Under systemd the journal has them.
+  // Under systemd the journal has the logs, and there are no log files.
   return [...databases, ...texts];
 }
 

@@ -1,4 +1,6 @@
-/** Templates and other projects: what is private does not exist for them, what is public they may use and no more. */
+/**
+ * Templates and other projects: a private template does not exist for them, and a public one they may use and nothing more.
+ */
 
 import { NotFoundError, Sandbox, Template } from "e2b";
 import { beforeAll, expect, test } from "vitest";
@@ -45,7 +47,7 @@ test("private, public and private again, as another project sees it", async () =
   const as = { apiKey: other };
   const status = async (method: string, path: string, body?: object) =>
     (await api(platform, method, path, { key: other, ...(body === undefined ? {} : { body }) })).status;
-  /** What only the owner may do, whether others may use the template or not. */
+  /** Tries everything that only the owner may do, whether or not others may use the template. */
   const refused = async () => ({
     remove: await status("DELETE", `/templates/${templateId}`),
     change: await status("PATCH", `/v2/templates/${templateId}`, { public: true }),
@@ -76,11 +78,11 @@ test("private, public and private again, as another project sees it", async () =
     const below = Template().fromTemplate(qualified).runCmd("true");
     expect((await refusal(Template.build(below, fresh("below"), { ...SIZE, ...as }))).message).toContain(qualified);
     expect(await listed(templateId)).toEqual([false, false]);
-    // That it is there at all is not for others to know.
+    // Other projects must not learn that the template exists.
     expect(await refused()).toEqual(everything(404));
   };
 
-  // Its bare name is free for others; the full one is known to be taken.
+  // For other projects the bare name is free, but the full name is known to be taken.
   expect(await Template.exists(name, as)).toBe(false);
   expect(await Template.exists(qualified, as)).toBe(true);
   expect(
@@ -97,7 +99,7 @@ test("private, public and private again, as another project sees it", async () =
     const sandbox = await Sandbox.create(reference, { ...as, timeoutMs: 60_000 });
     try {
       expect((await sandbox.commands.run("cat ~/whose")).stdout).toBe("mine\n");
-      // It is the other's all the same.
+      // The sandbox belongs to the other project all the same.
       expect(await refusal(Sandbox.getInfo(sandbox.sandboxId))).toBeInstanceOf(NotFoundError);
     } finally {
       await sandbox.kill();
@@ -109,7 +111,7 @@ test("private, public and private again, as another project sees it", async () =
 
   await api(platform, "PATCH", `/v2/templates/${templateId}`, { body: { public: false } });
   await useless();
-  // Nothing of all that has hurt its owner.
+  // None of these attempts has harmed the owner.
   const sandbox = await ownSandbox({ template: name });
   expect((await sandbox.commands.run("cat ~/whose")).stdout).toBe("mine\n");
 });

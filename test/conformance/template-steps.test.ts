@@ -8,7 +8,7 @@ import { ownSandbox, refusal } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 
-/** Under way beside the other tests: it takes long, but it only sleeps. */
+/** This build runs beside the other tests: it takes long, but mostly sleeps. */
 const slow = {
   name: fresh("cached"),
   definition: () =>
@@ -21,7 +21,7 @@ const slow = {
 };
 beforeAll(() => {
   slow.build = Template.build(slow.definition(), slow.name, SIZE);
-  // Reported where it is waited for.
+  // The test that awaits the build reports its failure.
   slow.build.catch(() => undefined);
 });
 
@@ -131,7 +131,10 @@ interface Seen {
   readonly content: string;
 }
 
-/** The last build of a template, by the server's own clock: from its first word to its end. And what a sandbox of it has. */
+/**
+ * Reads a template's last build by the server's own clock, from the first log line to the end, and what a sandbox of it
+ * holds.
+ */
 async function lastBuild(name: string): Promise<Seen> {
   const shown = (await api(platform, "GET", `/templates/${name}`)).json as {
     readonly templateID: string;

@@ -1,4 +1,4 @@
-/** Templates built with the published SDK, and sandboxes of them. */
+/** Templates that the published SDK builds, and sandboxes of them. */
 
 import { BuildError, Sandbox, Template, type TemplateClass, waitForPort } from "e2b";
 import { expect, test } from "vitest";

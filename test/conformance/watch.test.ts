@@ -1,4 +1,4 @@
-/** Watches on directories: which events come, in which order, and the polling calls that the other SDK uses. */
+/** Watches on directories: which events come and in which order, and the polling calls that the other SDK uses. */
 
 import { FileNotFoundError, type FilesystemEvent, FilesystemEventType, InvalidArgumentError, type Sandbox } from "e2b";
 import { describe, expect, onTestFinished, test } from "vitest";
