@@ -1,4 +1,4 @@
-/** From a schema: a value that passes, and values that must not. What the table of bad inputs is made of. */
+/** Makes, from a schema, a value that passes and values that must not pass: the source of the table of bad inputs. */
 
 import type { Route } from "../../shared/http/contract.ts";
 import { MESSAGES } from "../../shared/http/validate.ts";
@@ -29,14 +29,14 @@ export interface Bad {
   readonly what: string;
   readonly field: string;
   readonly value: unknown;
-  /** The contract's own words, where it has some. */
+  /** The contract's own message, where it has one. */
   readonly message: string | undefined;
 }
 
 const UUID = "00000000-0000-4000-8000-000000000000";
 const INT32 = 2_147_483_647;
 
-/** The least that passes. */
+/** Returns the smallest value that passes. */
 export function good(schema: Schema): unknown {
   if (schema.enum !== undefined) return schema.enum[0];
   if (schema.const !== undefined) return schema.const;
@@ -66,7 +66,7 @@ function goodText({ format, pattern, minLength = 0 }: Schema): string {
   return "base".padEnd(minLength, "x");
 }
 
-/** For each property of an object, and of objects inside it, the values it must refuse. */
+/** Lists, for each property of an object and of the objects inside it, the values that it must refuse. */
 export function bad(schema: Schema, prefix = ""): Bad[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
     const field = `${prefix}${name}`;
@@ -154,14 +154,14 @@ function refusedText({ minLength = 0, maxLength }: Schema): Refused[] {
   return list;
 }
 
-/** `base` with one field, named by its dotted path, replaced. */
+/** Returns `base` with one field replaced; a dotted path names the field. */
 export function withField(base: unknown, path: string, value: unknown): unknown {
   const [name = "", ...rest] = path.split(".");
   const object = typeof base === "object" && base !== null ? (base as Record<string, unknown>) : {};
   return { ...object, [name]: rest.length === 0 ? value : withField(object[name], rest.join("."), value) };
 }
 
-/** The path of a route with values that pass in its parameters. */
+/** Returns the path of a route, with passing values for its parameters. */
 export function pathOf(route: Route): string {
   const params = (route.params === undefined ? {} : good(route.params)) as Record<string, string>;
   return route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? "x"));

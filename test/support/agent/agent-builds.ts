@@ -1,5 +1,6 @@
 /**
- * Templates built by an agent on the real Docker daemon, step by step, and the images that they are made of and leave.
+ * Templates that an agent on the real Docker daemon builds step by step, and the images from which they are made or which
+ * they leave.
  */
 
 import { execFile } from "node:child_process";
@@ -15,7 +16,7 @@ import { NODE_ID, RESOURCES, type RealAgent } from "./real-agent.ts";
 
 const sh = promisify(execFile);
 
-/** How long a build or a removal may take, and how often a test looks. */
+/** The time limit of a build or a removal, and the interval at which a test looks. */
 export const SLOW = { timeout: 60_000, interval: 100 };
 
 export interface Finished {
@@ -60,11 +61,11 @@ export interface AgentBuilds {
   readonly finished: (buildId: string) => Promise<Finished>;
   /** Waits until the log has the text, while the build goes on. */
   readonly untilSaid: (buildId: string, text: string) => Promise<void>;
-  /** Started, and ready or failed. */
+  /** Starts a build and waits until it is ready or has failed. */
   readonly built: (image: string, steps: readonly Step[], more?: Partial<BuildBody>) => Promise<Finished>;
-  /** A sandbox of it, as the orchestrator would start one. */
+  /** Starts a sandbox of the template as the orchestrator would. */
   readonly sandboxOf: (done: Finished, body?: { memory?: boolean }) => Promise<Started>;
-  /** A step that copies these entries of an archive. */
+  /** Makes a step that copies these entries of an archive. */
   readonly copy: (
     entries: Entries,
     source: string,
@@ -131,7 +132,7 @@ async function archived(entries: Entries): Promise<Buffer> {
   return gzipSync(await buffer(made));
 }
 
-/** Of this node. */
+/** Lists the names of this node's images. */
 export async function imageNames(): Promise<string[]> {
   const { stdout } = await sh("docker", [
     "images",
@@ -144,7 +145,7 @@ export async function imageNames(): Promise<string[]> {
   return stdout.split("\n").filter(Boolean);
 }
 
-/** Layers of this node without a name. */
+/** Lists this node's layers that have no name. */
 export async function dangling(): Promise<string[]> {
   const { stdout } = await sh("docker", [
     "images",
@@ -157,7 +158,7 @@ export async function dangling(): Promise<string[]> {
   return stdout.split("\n").filter(Boolean);
 }
 
-/** One more image on the engine, made of the busybox one or the base one by this command. */
+/** Makes an image on the Docker daemon from the busybox image or the base image by this command. */
 export async function made(name: string, of: string, text: string): Promise<string> {
   const image = `svc/test-built:${name}${NODE_ID}`;
   const container = `svc-made-${NODE_ID}-${name}`;

@@ -1,6 +1,6 @@
 /**
- * The agent as a program, on a disk whose free space a test decides: SVC_TEST_FREE_MB names a file that holds how many MiB
- * are free. What sandboxes write is real, and so is who is found to write it.
+ * The agent as a program on a disk whose free space a test decides: the file that SVC_TEST_FREE_MB names holds the free MiB.
+ * Sandboxes really write, and the agent really finds out which of them writes.
  */
 
 import { readFile } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
- * `globalSetup` of the tests that start agents of their own: the agent and the egress process as they are installed, built
- * once, because starting them from their sources takes five times as long. SVC_TEST_BUILT names the directory.
+ * `globalSetup` of the tests that start agents of their own. It builds the agent and the egress process once, as they are
+ * installed, because starting them from their sources takes five times as long. SVC_TEST_BUILT names the directory.
  */
 
 import { execFileSync } from "node:child_process";
@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, "../../..");
 
 export function setup(): () => void {
   const directory = mkdtempSync(join(tmpdir(), "svc-programs-"));
-  // The egress process is not root's.
+  // The egress process runs as a user other than root.
   chmodSync(directory, 0o755);
   const remove = () => rmSync(directory, { recursive: true, force: true });
   try {

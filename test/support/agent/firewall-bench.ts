@@ -15,7 +15,7 @@ export const PRIVATE = "10.77.0.1";
 export const PORT = 8080;
 export const GATEWAY = "10.218.0.1";
 
-/** The world: echoes, over TCP and UDP. */
+/** The world's servers: echoes over TCP and UDP. */
 const SERVER = `
 import socket, threading
 def tcp():
@@ -38,7 +38,10 @@ def udp(address):
 for address in ("${ALLOWED}", "${OTHER}", "${PRIVATE}"): threading.Thread(target=udp, args=(address,), daemon=True).start()
 print("ready", flush=True); threading.Event().wait()
 `;
-/** What the egress process does with its socket, as far as the kernel is concerned: says where a connection wanted to go. */
+/**
+ * The egress process's use of its socket, as far as the kernel is concerned: it answers with the destination of the
+ * connection.
+ */
 const EGRESS = `
 import socket, threading
 s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.setsockopt(socket.SOL_IP, 19, 1)
@@ -62,7 +65,7 @@ try:
 except socket.timeout: print("silence")
 except OSError as e: print({111: "refused", 104: "refused", 113: "prohibited"}.get(e.errno, "failed %d" % e.errno))
 `;
-/** Two exchanges over one connection, the second once a line comes in. */
+/** Makes two exchanges over one connection, the second one after a line comes in. */
 const TALK = `
 import socket, sys, os
 s = socket.socket(); s.settimeout(1.5); s.connect((sys.argv[1], ${PORT})); s.send(b"one"); first = s.recv(100)
@@ -75,9 +78,9 @@ except socket.timeout: print("silence")
 except OSError: print("cut")
 `;
 
-/** Each is a program in Python for a sandbox. */
+/** Python programs for a sandbox. */
 export const PROGRAMS = {
-  /** Datagrams and answers for two seconds: whether it were many, and how many were lost. */
+  /** Exchanges datagrams for two seconds; prints whether there were many, and how many were lost. */
   ping: `
 import socket, sys, time
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.settimeout(0.5); lost = sent = 0; end = time.time() + 2
@@ -88,7 +91,7 @@ while time.time() < end:
     except OSError: lost += 1
 print(sent > 100, lost)
 `,
-  /** More connections than a sandbox may have: how many it got, and how many were refused. */
+  /** Opens more connections than a sandbox may have; prints how many it got, and how many were refused. */
   hold: `
 import socket, time
 held, refused = [], 0
@@ -99,7 +102,7 @@ for i in range(${CONNECTIONS + 4}):
     except OSError: refused += 1
 print(len(held), refused, flush=True); time.sleep(1.5)
 `,
-  /** A datagram to each of many ports of an address that is denied. */
+  /** Sends a datagram to each of many ports of a denied address. */
   flood: `
 import socket
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -116,18 +119,21 @@ interface Answer {
 
 export interface FirewallBench {
   readonly order: (what: Order) => Promise<Answer>;
-  /** Output of a command in the namespace of a slot; 0: in the node's own. */
+  /** Returns the output of a command in the namespace of a slot; slot 0 is the node's own namespace. */
   readonly text: (slot: number, ...command: string[]) => Promise<string>;
   readonly reach: (slot: number, kind: "tcp" | "udp", address: string, port?: number) => Promise<string>;
   readonly open: (slot: number, policy: EgressPolicy) => Promise<Answer>;
-  /** Packets with an address of the sandboxes, or masqueraded, that came to the world. */
+  /** Counts the packets that arrived in the world with a sandbox's address, or masqueraded. */
   readonly arrived: () => Promise<number>;
-  /** Counts of the watcher: calls because of a change by another program, and restored tables. */
+  /** Returns the watcher's counts: calls after a change by another program, and restored tables. */
   readonly counts: () => Promise<{ noticed: number; repaired: number }>;
   readonly decisions: () => Promise<{ flows: Record<string, unknown>[]; unlogged: [string, number][] }>;
   readonly startEgress: () => Promise<void>;
   readonly stopEgress: () => void;
-  /** A connection that says "one", then "two" after `meanwhile`: its two lines. `established`: of somebody else than the world. */
+  /**
+   * Sends "one" over a connection, then "two" after `meanwhile`, and returns the two results. `established` is for servers
+   * outside the world.
+   */
   readonly talk: (
     slot: number,
     address: string,
@@ -136,7 +142,7 @@ export interface FirewallBench {
   ) => Promise<string[]>;
 }
 
-/** A node with two sandboxes and the world, for the tests of a file; both sandboxes are open when a test begins. */
+/** Makes a node with two sandboxes and the world for the tests of a file; both sandboxes are open when a test begins. */
 export function firewallBench(): FirewallBench {
   const state = { host: undefined as ChildProcess | undefined, id: 0 };
   const waiting = new Map<number, (answer: { result: unknown; ms: number; error?: string }) => void>();
@@ -154,12 +160,12 @@ export function firewallBench(): FirewallBench {
   const reach = (slot: number, kind: "tcp" | "udp", address: string, port = PORT) =>
     text(slot, "python3", "-c", TRY, kind, address, String(port));
   const open = (slot: number, policy: EgressPolicy) => order({ do: "open", slot, policy });
-  /** Packets with an address of the sandboxes, or masqueraded, that came to the world. */
+  /** Counts the packets that arrived in the world with a sandbox's address, or masqueraded. */
   const arrived = async () => {
     const { stdout } = await run("ip", ["netns", "exec", WORLD, "nft", "list", "chain", "inet", "count", "arrived"]);
     return Number(/packets (\d+)/.exec(stdout)?.[1]);
   };
-  /** Counts of the watcher: calls because of a change by another program, and restored tables. */
+  /** Returns the watcher's counts: calls after a change by another program, and restored tables. */
   const counts = async () => (await order({ do: "counts" })).result as { noticed: number; repaired: number };
   const decisions = async () =>
     (await order({ do: "decisions" })).result as { flows: Record<string, unknown>[]; unlogged: [string, number][] };
@@ -183,7 +189,7 @@ export function firewallBench(): FirewallBench {
       `address add ${ALLOWED}/24 dev eth0`,
       `address add ${OTHER}/32 dev eth0`,
       `address add ${PRIVATE}/32 dev eth0`,
-      // Also what would come without masquerade is counted and answered.
+      // The world also counts and answers packets that would come without masquerade.
       `route add ${SUBNET} via 203.0.113.1`,
     ])
       await run("ip", ["-n", WORLD, ...line.split(" ")]);
@@ -221,7 +227,7 @@ export function firewallBench(): FirewallBench {
     await open(3, OPEN);
   });
 
-  /** The world has a connection to that address. */
+  /** Whether the world has a connection to that address. */
   const inWorld = async (address: string) => {
     const { stdout } = await run("ip", ["netns", "exec", WORLD, "ss", "-Htn", "state", "established", "src", address]);
     return stdout.trim() !== "";
@@ -242,14 +248,14 @@ export function firewallBench(): FirewallBench {
 }
 
 async function tidy(): Promise<void> {
-  // The file is there for everybody, although only the node's own program sees what is mounted on it.
+  // Every program sees the namespace's file, but only the node's own program sees the namespace that is mounted on it.
   for (const name of [`${NETWORK}-2`, `${NETWORK}-3`, NODE, WORLD]) {
     const { stdout } = await run("ip", ["netns", "pids", name]).catch(() => ({ stdout: "" }));
     for (const pid of stdout.split("\n").filter(Boolean)) {
       try {
         process.kill(Number(pid), "SIGKILL");
       } catch {
-        // It ended by itself.
+        // The process ended by itself.
       }
     }
     await run("ip", ["netns", "delete", name]).catch(() => undefined);

@@ -1,6 +1,6 @@
 /**
- * The firewall and links of a node in a network namespace of its own, as a program: `ip netns exec <name>` starts it, a
- * test tells it over a channel what to do. Nothing of the machine's own network is touched.
+ * A node's firewall and links as a program in a network namespace of its own. `ip netns exec <name>` starts it, and a test
+ * sends it orders over a channel. It touches nothing of the machine's own network.
  */
 
 import { spawn } from "node:child_process";
@@ -33,7 +33,7 @@ function enter(slot: number, command: readonly string[]): string[] {
   return slot === 0 ? [...command] : ["nsenter", `--net=${plan.slot(slot).netnsPath}`, ...command];
 }
 
-// As the agent does: one look at a time, and one more after what came meanwhile.
+// Watches as the agent does: one look at a time, and one more look after changes in between.
 function watch(): void {
   watching.loop = loop({ name: "firewall", everyMs: 3_600_000, log }, async () => {
     if (await firewall.repair()) counts.repaired++;
@@ -89,7 +89,7 @@ async function carryOut(order: Order): Promise<unknown> {
     case "start": {
       const [program = "", ...parameters] = enter(order.slot, order.command);
       const child = spawn(program, parameters, { stdio: ["ignore", "pipe", "inherit"] });
-      // Until it says something.
+      // The order ends at the program's first output.
       await new Promise((resolve) => child.stdout.once("data", resolve));
       return child.pid;
     }

@@ -1,4 +1,4 @@
-/** What a test tells `firewall-host.ts`, and the names and numbers of its network. */
+/** The orders that a test sends to `firewall-host.ts`, and the names and numbers of its network. */
 
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 
@@ -13,6 +13,6 @@ export type Order =
   | { readonly do: "close" | "forget"; readonly slot: number }
   | { readonly do: "rebuild"; readonly open: Readonly<Record<number, EgressPolicy>> }
   | { readonly do: "repair" | "counts" | "decisions" | "watch" | "unwatch" | "hostServer" }
-  /** In the namespace of a slot (0: in the node's own); input on stdin. */
+  /** Runs a command in the namespace of a slot; slot 0 is the node's own namespace. */
   | { readonly do: "run"; readonly slot: number; readonly command: readonly string[] }
   | { readonly do: "start"; readonly slot: number; readonly command: readonly string[] };

@@ -1,4 +1,7 @@
-/** An agent of its own as a process on the real Docker daemon, and a stand-in for the orchestrator that receives its reports. */
+/**
+ * An agent of the test's own, as a process on the real Docker daemon, and a stand-in for the orchestrator that receives its
+ * reports.
+ */
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -27,7 +30,7 @@ import { until } from "../runner/until.ts";
 
 const run = promisify(execFile);
 
-/** One digit, where several checkouts test on one machine at the same time. */
+/** One digit that keeps several checkouts apart which test on one machine at the same time. */
 const OWN = process.env["SVC_TEST_AGENT"] ?? "";
 const NUMBERS = OWN === "" ? "10.216" : `10.24${OWN}`;
 const SUBNET = `${NUMBERS}.0.0/16`;
@@ -45,34 +48,34 @@ export interface RealAgent {
   readonly url: string;
   readonly exits: ExitReport[];
   readonly heartbeats: Heartbeat[];
-  /** Archives of COPY steps by hash, as the orchestrator gives them. */
+  /** Archives of COPY steps by hash; the stand-in serves them as the orchestrator would. */
   readonly files: Map<string, Buffer>;
-  /** What the next heartbeat is answered with. */
+  /** Sets the pools with which the stand-in answers the next heartbeat. */
   setPools(pools: PoolTarget[]): void;
-  /** The orchestrator answers, or is away. */
+  /** Decides whether the orchestrator answers or is away. */
   setOrchestrator(answers: boolean): void;
   start(more?: Partial<StartBody>): Promise<Started>;
   startAs(executionId: string, more?: Partial<StartBody>): Promise<Started>;
   stop(executionId: string): Promise<void>;
-  /** A restarted agent keeps no frozen container. */
+  /** Drops all frozen containers: a restarted agent keeps none. */
   drop(): Promise<void>;
-  /** SIGKILL: it has no chance to tidy up. */
+  /** Kills the agent with SIGKILL, so that it cannot tidy up. */
   crash(): Promise<void>;
   launch(): Promise<void>;
   readonly pid: number;
-  /** Where its snapshots are. */
+  /** The directory of the agent's snapshots. */
   readonly snapshots: string;
   close(): Promise<void>;
 }
 
-/** What starts the agent that this run has built (`built-agent.ts`). */
+/** Returns the command that starts the agent that this run has built (`built-agent.ts`). */
 export function builtAgent(): string[] {
   const directory = process.env["SVC_TEST_BUILT"];
   if (directory === undefined) throw new Error("SVC_TEST_BUILT is not set: realAgent is for the project docker");
   return [process.execPath, join(directory, "agent.js")];
 }
 
-/** @param program another main file than the agent's own, which is run from its sources */
+/** @param program another main file in place of the agent's own; it runs from its sources */
 export async function realAgent(settings: Readonly<Record<string, string>> = {}, program?: URL): Promise<RealAgent> {
   const directory = await mkdtemp(join(tmpdir(), "svc-agent-"));
   const exits: ExitReport[] = [];
@@ -122,7 +125,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     SVC_NETWORK_NAME: NETWORK,
     SVC_SUBNET: SUBNET,
     SVC_ENVD_RUNTIME: process.env["SVC_TEST_ENVD_RUNTIME"] ?? "/opt/svc/envd-runtime/current",
-    // Nothing may leave the machine: its resolver is a port where nothing listens.
+    // No packet may leave the machine, so the agent's resolver is a port on which nothing listens.
     SVC_DNS_UPSTREAM: "127.0.0.1:9",
     SVC_HEARTBEAT_EVERY_MS: "500",
     SVC_METRICS_EVERY_MS: "500",
@@ -147,7 +150,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     const listening = new Promise<void>((resolve, reject) => {
       child.stdout.on("data", (chunk: Buffer) => {
         text += chunk.toString("utf8");
-        // What it found wrong belongs beside the test that fails for it.
+        // The agent's warnings and errors appear beside the test that they make fail.
         if (/"level":[56]0/.test(chunk.toString("utf8"))) process.stderr.write(chunk);
         if (text.includes('"agent listening"')) resolve();
       });
@@ -179,7 +182,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
       },
     });
 
-  // What a run that was cut off has left.
+  // Removes the leftovers of a run that was killed.
   await removeAll();
   await launch();
   return {
@@ -228,7 +231,7 @@ export interface Ran {
   readonly output: string;
 }
 
-/** A command in a sandbox, through Docker: the same limits hold for it as for everything inside. */
+/** Runs a command in a sandbox through Docker, so that it has the same limits as everything inside. */
 export async function inside(sandboxId: string, user: string, ...command: string[]): Promise<Ran> {
   try {
     const { stdout, stderr } = await run("docker", ["exec", "-u", user, await containerOf(sandboxId), ...command], {
@@ -242,7 +245,9 @@ export async function inside(sandboxId: string, user: string, ...command: string
   }
 }
 
-/** The name is given in the background; the agent's row is not ours to read: Docker knows it by both. */
+/**
+ * Finds the container by its name. The agent gives the name in the background, and tests must not read the agent's database.
+ */
 async function containerOf(sandboxId: string): Promise<string> {
   const found = { id: "" };
   const look = async () => {
@@ -268,12 +273,12 @@ export async function containers(): Promise<{ name: string; state: string }[]> {
     .map((line) => ({ name: line.split(" ")[0] ?? "", state: line.split(" ")[1] ?? "" }));
 }
 
-/** Everything this agent may have left on the host. */
+/** Removes everything that this agent may have left on the host. */
 async function removeAll(): Promise<void> {
   const { stdout } = await run("docker", ["ps", "-aq", "--filter", `label=svc.node=${NODE_ID}`]);
   const ids = stdout.split("\n").filter((id) => id !== "");
   if (ids.length > 0) await run("docker", ["rm", "-f", ...ids]);
-  // One on which another one stands goes after that.
+  // Docker removes an image only after the images that stand on it.
   for (let round = 0; round < 20; round++) {
     const labelled = await run("docker", ["images", "-q", "--filter", `label=svc.node=${NODE_ID}`]);
     const images = new Set(labelled.stdout.split("\n").filter((id) => id !== ""));

@@ -1,7 +1,7 @@
 /**
- * The agent as a program, with what a test decides: SVC_TEST_PROGRAMS is a directory whose programs (`criu`,
- * `svc-inside`) are found before the installed ones at a dump, SVC_TEST_RESTORE_LIMIT_MS is how long a restore may take,
- * SVC_TEST_DUMP_LIMIT_MS how long a dump may.
+ * The agent as a program with settings of a test: SVC_TEST_PROGRAMS is a directory whose programs (`criu`, `svc-inside`) a
+ * dump finds before the installed ones, SVC_TEST_RESTORE_LIMIT_MS is the time limit of a restore, and SVC_TEST_DUMP_LIMIT_MS
+ * that of a dump.
  */
 
 import { startAgent } from "../../../agent/app.ts";

@@ -1,4 +1,4 @@
-/** A CRIU that stops itself at a moment of a dump, for an agent started as `agent.ts` beside this. */
+/** A CRIU that stops itself at a moment of a dump, for an agent that `agent.ts` beside this file starts. */
 
 import { execFile } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -9,19 +9,19 @@ import { until } from "../runner/until.ts";
 
 const run = promisify(execFile);
 const INSTALLED = "/opt/svc/bin/criu";
-/** CRIU sees its own files there when it is confined. */
+/** The directory in which a confined CRIU sees its own files. */
 const CRIU_HOME = "/opt/svc/criu";
 const LIMIT_MS = 60_000;
 
-/** See hold.c. */
+/** The moments that hold.c knows. */
 export type Moment = "seized" | "stopped process seized" | "pages" | "named";
 
 export interface HeldCriu {
-  /** For SVC_TEST_PROGRAMS. */
+  /** The directory for SVC_TEST_PROGRAMS. */
   readonly programs: string;
-  /** Where the next dumps stop; without a moment they do not. */
+  /** Makes the next dumps stop at this moment; without a moment they do not stop. */
   holdAt(moment?: Moment): Promise<void>;
-  /** Resolves to its process id when it has stopped. */
+  /** Resolves to CRIU's process id when CRIU has stopped. */
   held(): Promise<number>;
   remove(): Promise<void>;
 }
@@ -36,7 +36,8 @@ export async function heldCriu(): Promise<HeldCriu> {
   return {
     programs,
     async holdAt(moment) {
-      // Its own ptrace moves a stopped process around the call: that one is looked at inside of it, the others before.
+      // CRIU's own preload moves a stopped process in its ptrace. For that moment the test's library comes after it, for
+      // others before.
       const libraries = (own: string) =>
         moment === "stopped process seized" ? `${own}:${library}` : `${library}:${own}`;
       const lines = installed.replaceAll(preload, libraries).split("\n");

@@ -1,18 +1,18 @@
-/** Holds a file with a lease: a program that opens it for writing waits, for the kernel's 45 s at most. */
+/** Holds a file with a lease: a program that opens the file for writing waits, for the kernel's 45 s at most. */
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-/** Resolves to the program that `holdFile` runs. */
+/** Compiles the program that `holdFile` runs and resolves to its path. */
 export async function buildLease(directory: string): Promise<string> {
   const program = join(directory, "lease");
   await promisify(execFile)("cc", ["-Os", "-Wall", "-o", program, join(import.meta.dirname, "lease.c")]);
   return program;
 }
 
-/** Resolves, once the file is held, to the function that releases it. */
+/** Resolves to the function that releases the file, once the file is held. */
 export async function holdFile(lease: string, path: string): Promise<() => Promise<void>> {
   const child = spawn(lease, [path], { stdio: ["pipe", "pipe", "inherit"] });
   await once(child.stdout, "data");

@@ -1,5 +1,5 @@
-/* Loaded into CRIU beside what is its own: it stops itself, once, at the moment that SVC_TEST_HOLD names, and a test looks
- * at it, lets it go on or kills it. */
+/* A library that CRIU loads beside its own: CRIU stops itself, once, at the moment that SVC_TEST_HOLD names, so that a test
+ * can look at it, let it run on or kill it. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -31,7 +31,8 @@ static int is_stopped(pid_t pid) {
   return !strcmp(text, "do_signal_stop");
 }
 
-/* The first process is in CRIU's hand; a process that was stopped before is. */
+/* The moments "seized", when CRIU has the first process, and "stopped process seized", when it has one that was stopped
+ * before. */
 long ptrace(enum __ptrace_request request, ...) {
   static long (*real)(enum __ptrace_request, ...);
   if (!real) *(void **)&real = dlsym(RTLD_NEXT, "ptrace");
@@ -47,7 +48,7 @@ long ptrace(enum __ptrace_request request, ...) {
   return result;
 }
 
-/* CRIU works inside of a process, and is about to write the first of its memory. */
+/* The moment "pages": CRIU works inside a process and is about to write the first page of the process's memory. */
 ssize_t splice(int from, loff_t *at, int to, loff_t *there, size_t size, unsigned flags) {
   static ssize_t (*real)(int, loff_t *, int, loff_t *, size_t, unsigned);
   if (!real) *(void **)&real = dlsym(RTLD_NEXT, "splice");
@@ -55,7 +56,7 @@ ssize_t splice(int from, loff_t *at, int to, loff_t *there, size_t size, unsigne
   return real(from, at, to, there, size, flags);
 }
 
-/* An open file has got a name. */
+/* The moment "named": CRIU has given an open file a name. */
 int linkat(int from, const char *old, int to, const char *new, int flags) {
   static int (*real)(int, const char *, int, const char *, int);
   if (!real) *(void **)&real = dlsym(RTLD_NEXT, "linkat");

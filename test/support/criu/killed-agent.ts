@@ -1,5 +1,5 @@
 /**
- * The agent as a program that kills itself (SIGKILL) at the step that the file SVC_TEST_KILL_AT names, once. It writes
+ * The agent as a program that kills itself with SIGKILL, once, at the step that the file SVC_TEST_KILL_AT names. It writes
  * the file SVC_TEST_KILL_AT.inspected whenever it asks Docker about a container.
  */
 
@@ -21,7 +21,7 @@ const deps = hostDeps(config, log, environment);
 
 const wanted = (step: string) => existsSync(file) && readFileSync(file, "utf8") === step;
 
-/** Returns only where another step is wanted. */
+/** Kills this process at the wanted step; returns at any other step. */
 function killAt(step: string): void {
   if (!wanted(step)) return;
   rmSync(file);

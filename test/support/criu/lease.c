@@ -1,4 +1,4 @@
-/* lease FILE: holds a lease on it: who opens the file for writing waits, until this ends or the kernel's limit
+/* lease FILE: holds a lease on FILE: a program that opens FILE waits until this program ends or the kernel's limit
  * (fs.lease-break-time) is over. Prints `held`, then waits for the end of its input. */
 
 #define _GNU_SOURCE

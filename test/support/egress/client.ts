@@ -1,4 +1,7 @@
-/** Makes the connections that its parent orders over IPC, from its own network namespace, and reports their results. */
+/**
+ * Makes the connections that the parent process orders over IPC, from this process's network namespace, and reports the
+ * results.
+ */
 
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
@@ -6,21 +9,21 @@ import { connect } from "node:net";
 export interface Attempt {
   readonly address: string;
   readonly port: number;
-  /** Sent one after the other, each in a packet of its own. */
+  /** The texts to send, one after the other, each in a packet of its own. */
   readonly send?: readonly string[];
-  /** Ends its direction after sending, and goes on reading. */
+  /** Ends the sending direction after the texts, and reads on. */
   readonly end?: boolean;
-  /** Ends when this has come; otherwise with the connection. */
+  /** Ends the connection when this text has come; without it the attempt ends with the connection. */
   readonly until?: string;
   readonly limitMs?: number;
   /** Reads nothing. */
   readonly lazy?: boolean;
-  /** A datagram instead of a connection: base64, answered by one. */
+  /** A base64 datagram to send in place of a connection; one datagram answers it. */
   readonly datagram?: string;
 }
 
 export interface Outcome {
-  /** Latin 1; base64 for a datagram. Of much, only the beginning. */
+  /** The received text in Latin-1, or a datagram in base64; only the beginning of a long one. */
   readonly received: string;
   readonly bytes: number;
   readonly how: "end" | "reset" | "seen" | "late";
@@ -34,7 +37,7 @@ function attempt({ address, port, send = [], end, until, lazy, limitMs = 3_000 }
     const kept: Buffer[] = [];
     let bytes = 0;
     const text = () => Buffer.concat(kept).toString("latin1");
-    // The buffer is used again: what is read is only looked at.
+    // The socket reuses this buffer: the callback looks at its content before the next read.
     const onread = {
       buffer: Buffer.alloc(1 << 20),
       callback: (length: number, chunk: Uint8Array) => saw(chunk, length),

@@ -1,5 +1,6 @@
-/* What a program started by svc-egress may not do: tries each thing once and prints its name with "done" or the error.
- * Started without svc-egress, by root, it shows that the attempts are real. Its argument is a process of somebody else. */
+/* The things that a program started by svc-egress may not do: tries each once and prints its name with "done" or the error.
+ * Started by root without svc-egress, it shows that the attempts are real. Its argument is the id of a process of another
+ * user. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +25,7 @@ static void told(const char *what, long result) {
   else printf("%s %s\n", what, strerrorname_np(errno));
 }
 
-/* The attempt is made even where it must not harm: with arguments that the kernel refuses after it has let the call in. */
+/* Makes an attempt that must do no harm: the kernel refuses its arguments, but only after it has let the call in. */
 static void reaches_kernel(const char *what, long number, long a, long b, long c) {
   told(what, syscall(number, a, b, c, 0, 0));
 }

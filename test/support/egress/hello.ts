@@ -1,9 +1,9 @@
-/** ClientHellos as they are on the wire, right and wrong ones. Latin 1 text, one character a byte. */
+/** ClientHellos as they are on the wire, right and wrong ones, as Latin-1 text with one character for each byte. */
 
 import { Duplex } from "node:stream";
 import { connect } from "node:tls";
 
-/** What a real client says first. */
+/** Resolves to the first message of a real TLS client. */
 export function clientHello(servername?: string): Promise<Buffer> {
   return new Promise((resolve) => {
     const wire = new Duplex({
@@ -22,7 +22,7 @@ export async function helloText(servername?: string): Promise<string> {
   return (await clientHello(servername)).toString("latin1");
 }
 
-/** The same message in records of `size` bytes. */
+/** Splits the message into records of `size` bytes. */
 export function inRecords(hello: Buffer, size: number): Buffer {
   const message = hello.subarray(5);
   const records: Buffer[] = [];
@@ -33,7 +33,7 @@ export function inRecords(hello: Buffer, size: number): Buffer {
   return Buffer.concat(records);
 }
 
-/** A minimal message with the given extensions. */
+/** Makes a minimal message with the given extensions. */
 export function handMade(extensions: readonly (readonly [number, Buffer])[]): Buffer {
   const list = Buffer.concat(
     extensions.map(([type, content]) => Buffer.concat([two(type), two(content.length), content])),
@@ -49,7 +49,7 @@ export function handMade(extensions: readonly (readonly [number, Buffer])[]): Bu
   return Buffer.concat([Buffer.from([22, 3, 1]), two(message.length), message]);
 }
 
-/** The content of a server_name extension. */
+/** Makes the content of a server_name extension. */
 export function serverNames(...names: readonly Buffer[]): Buffer {
   const list = Buffer.concat(names.map((name) => Buffer.concat([Buffer.from([0]), two(name.length), name])));
   return Buffer.concat([two(list.length), list]);

@@ -1,4 +1,4 @@
-/** Servers on every address of the machine it runs on, which is a namespace; says over IPC who came. */
+/** Servers on every address of their network namespace; they report over IPC which connections came. */
 
 import { createSocket } from "node:dgram";
 import { createServer as createHttpServer } from "node:http";
@@ -43,7 +43,7 @@ const ZONE: Readonly<Record<string, readonly string[]>> = {
 
 const say = (seen: Seen) => process.send?.(seen);
 
-/** Answers what comes with where it came to and what it was. */
+/** Answers each piece with the address to which it came, and the piece itself. */
 function echo(socket: Socket) {
   let known = false;
   socket.on("data", (chunk) => {
@@ -54,7 +54,7 @@ function echo(socket: Socket) {
   socket.on("end", () => socket.end());
 }
 
-/** Speaks first. */
+/** Sends a greeting first, as an SSH server does. */
 function banner(socket: Socket) {
   said(socket, "");
   socket.write("SSH-2.0-test\r\n");
@@ -62,7 +62,7 @@ function banner(socket: Socket) {
   socket.resume();
 }
 
-/** Answers when the other direction has ended, and not before. */
+/** Answers only after the other direction has ended. */
 function afterEnd(socket: Socket) {
   let bytes = 0;
   said(socket, "");
@@ -90,7 +90,7 @@ function much(socket: Socket) {
   });
 }
 
-/** Says a little, then resets. */
+/** Sends a few bytes, then resets the connection. */
 function reset(socket: Socket) {
   socket.write("some", () => setTimeout(() => socket.resetAndDestroy(), 50));
   socket.resume();
@@ -106,7 +106,7 @@ function said(socket: Socket, first: string) {
   });
 }
 
-/** SOCKS5 on every address; with the password "secret" if a user is given. */
+/** A SOCKS5 proxy on every address; a client with a user name needs the password "secret". */
 function socks(socket: Socket) {
   let bytes = Buffer.alloc(0);
   let user = "";
@@ -151,7 +151,7 @@ function socks(socket: Socket) {
     upstream.once("data", (chunk: Buffer) => void early.push(chunk));
     const early: Buffer[] = [];
     upstream.once("connect", () => {
-      // What a server says first comes together with the answer.
+      // The server's first bytes go together with the proxy's answer.
       setTimeout(() => {
         socket.write(Buffer.concat([Buffer.from([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]), ...early]));
         upstream.pipe(socket);
@@ -211,6 +211,6 @@ dns.on("message", (message, from) => {
     from.address,
   );
 });
-// The source of an answer is the address that was asked.
+// An answer's source must be the address to which the question went.
 dns.bind(53, "203.0.113.53", () => say({ is: "up" }));
 process.once("disconnect", () => process.exit(0));

@@ -1,4 +1,4 @@
-/** Three network namespaces in a row, sandbox, node and "internet", with the node redirecting what the sandbox sends. */
+/** Three network namespaces in a row: sandbox, node and "internet". The node redirects what the sandbox sends. */
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -23,7 +23,7 @@ const MARK = "0x1";
 const sh = (command: string) => execFileSync("sh", ["-ec", command], { stdio: ["ignore", "pipe", "pipe"] }).toString();
 const inside = (name: string, args: readonly string[]) => [`--net=/run/netns/${name}`, ...args];
 
-/** A self-signed pair: nothing in these tests is terminated, but the process wants one. */
+/** Makes a self-signed pair: these tests terminate no TLS, but the egress process needs a pair. */
 function authority() {
   const directory = mkdtempSync(join(tmpdir(), "egress-"));
   const path = join(directory, "pem");
@@ -40,18 +40,21 @@ export interface Bench {
   readonly seen: Seen[];
   readonly messages: FromEgress[];
   readonly egressPid: number;
-  /** From the sandbox. */
+  /** Makes an attempt from the sandbox. */
   attempt(attempt: Attempt): Promise<Outcome>;
-  /** From the node, without the egress process. */
+  /** Makes an attempt from the node, past the egress process. */
   attemptDirectly(attempt: Attempt): Promise<Outcome>;
   ended(): boolean;
-  /** Asks the egress process, and waits for the answer. */
+  /** Sends a message to the egress process and waits for its answer. */
   ask(message: Omit<SetPolicy, "id"> | Omit<Forget, "id"> | Omit<Check, "id">): Promise<FromEgress>;
   policy(policy: EgressPolicy): Promise<void>;
   say(message: ToEgress): void;
-  /** Gives the egress process what it begins with, and waits until it is ready. Default: one sandbox, with that policy. */
+  /**
+   * Sends the egress process its first message and waits until it is ready. By default there is one sandbox, with that
+   * policy.
+   */
   begin(policy: EgressPolicy, options?: Partial<BenchOptions>, sandboxes?: readonly SandboxEgress[]): Promise<void>;
-  /** Of what the internet has seen: connections, and requests. */
+  /** The connections, and below the requests, that the internet has seen. */
   arrivals(): Extract<Seen, { is: "tcp" }>[];
   requests(): Extract<Seen, { is: "request" }>[];
   disconnect(): void;

@@ -1,4 +1,7 @@
-/** A runtime of the test's own in the Docker daemon's settings, for as long as the test needs it. SIGHUP makes Docker read them again. */
+/**
+ * A runtime of the test's own in the Docker daemon's settings, for as long as the test needs it. SIGHUP makes Docker read
+ * them again.
+ */
 
 import { execFile } from "node:child_process";
 import { readFile, rename, writeFile } from "node:fs/promises";
@@ -7,14 +10,14 @@ import { checkout } from "../platform/platform.ts";
 import { until } from "../runner/until.ts";
 
 const run = promisify(execFile);
-/** What a run that was cut off has left goes with the next. */
+/** Names with this prefix are the test's: each run removes what a killed run has left. */
 const PREFIX = "svc-escape";
 
 interface Settings {
   readonly runtimes?: Readonly<Record<string, { readonly path: string }>>;
 }
 
-/** Resolves to its name and what takes it away again. */
+/** Resolves to the runtime's name and a function that removes the runtime. */
 export async function addRuntime(path: string): Promise<{ readonly name: string; remove(): Promise<void> }> {
   const name = `${PREFIX}-${process.pid}`;
   await setRuntimes({ [name]: { path } });
@@ -38,7 +41,7 @@ async function setRuntimes(ours: Readonly<Record<string, { readonly path: string
   await until(taken, { what: `Docker's runtimes with "${wanted}"`, timeoutMs: 30_000 });
 }
 
-/** What the set-up knows of the Docker daemon. */
+/** Asks the set-up scripts for a fact about the Docker daemon. */
 async function ask(word: string): Promise<string> {
   const { stdout } = await run("bash", ["-c", `. ${checkout}scripts/lib/engine.sh; ${word}`]);
   return stdout.trim();

@@ -1,6 +1,6 @@
 /**
- * The agent as a program, with dumps by another CRIU than the installed one: SVC_TEST_CRIU_PATH is the PATH that has it.
- * Its restores are the OCI runtime's, which a setting names.
+ * The agent as a program whose dumps use another CRIU than the installed one: SVC_TEST_CRIU_PATH is the PATH that leads to
+ * it. A setting names the OCI runtime, which does the restores.
  */
 
 import { startAgent } from "../../../agent/app.ts";

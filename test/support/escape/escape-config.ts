@@ -21,13 +21,13 @@ export interface ContainerParts {
   readonly id: string;
   readonly root: string;
   readonly args: readonly string[];
-  /** A path below /run/netns. */
+  /** The path of a network namespace below /run/netns. */
   readonly network: string;
-  /** A file that is mounted at /etc/hosts. */
+  /** The file that is mounted at /etc/hosts. */
   readonly hosts: string;
 }
 
-/** The text of `config.json`. */
+/** Returns the text of `config.json`. */
 export function containerConfig({ id, root, args, network, hosts }: ContainerParts): string {
   const sets = ["bounding", "effective", "permitted"].map((set) => [set, CAPABILITIES]);
   const safe = ["nosuid", "noexec", "nodev"];

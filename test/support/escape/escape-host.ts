@@ -1,4 +1,4 @@
-/** What a test of hostile restores needs on the host: programs, canaries under watch, and CRIU with a layer left out. */
+/** The host's part in a test of hostile restores: programs, canaries under watch, and CRIU with a layer left out. */
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -38,16 +38,16 @@ const PLACES = [
   "/var/tmp",
 ];
 
-/** What a running container writes, in its own directory, and its root as it is mounted. */
+/** A container's disk: the directory into which the running container writes, and its root as it is mounted. */
 export interface Disk {
   readonly upper: string;
   readonly merged: string;
 }
 
-/** Programs of a machine that look into every directory from time to time: that they read is not counted. */
+/** Programs of a machine that look into every directory from time to time: their reads are not counted. */
 const WALKERS = /^\S+ (?:opened|read|,|directory)+ by \d+ \S*\/(?:systemd-tmpfiles|updatedb[.\w]*)$/;
 
-/** Which of the two things that keep a restore inside are there. */
+/** The presence of each of the two layers that keep a restore inside. */
 export interface Layers {
   /** CRIU resolves paths in the sandbox's root. */
   readonly paths: boolean;
@@ -58,21 +58,21 @@ export interface Layers {
 export interface EscapeHost {
   readonly work: string;
   readonly hostile: string;
-  /** Paths on the host, one in each of the twenty places and two on the other container's disk. */
+  /** Paths on the host: one canary in each of the twenty places, and two on the other container's disk. */
   readonly canaries: readonly string[];
-  /** What the watcher said of itself. */
+  /** The watcher's first line, which names its way of watching. */
   readonly watching: string;
-  /** A copy of the runtime whose CRIU has these layers only. */
+  /** Makes a copy of the runtime whose CRIU has only these layers. */
   runtime(layers: Layers): Promise<string>;
-  /** What happened in the canaries since the last call, reads too: path, events, process and program. */
+  /** Resolves to the events in the canaries since the last call, reads included: path, events, process and program. */
   touched(): Promise<readonly string[]>;
-  /** How many lines there are so far; what came after so many, where several sandboxes are tried at once. */
+  /** The number of lines so far. `since` returns the lines after that many, where several sandboxes run at once. */
   count(): number;
   since(count: number): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-/** @param other the disk of a container that must be left alone; one that is only mounted, if absent */
+/** @param other the disk of a container that must stay untouched; by default a disk that is only mounted */
 export async function escapeHost(other?: Disk): Promise<EscapeHost> {
   const work = await mkdtemp(join(tmpdir(), "svc-escape-"));
   const hostile = join(work, "hostile");
@@ -108,7 +108,7 @@ export async function escapeHost(other?: Disk): Promise<EscapeHost> {
   };
 }
 
-/** The disk of another container. */
+/** Mounts a disk that stands for another container's. */
 async function neighbour(work: string): Promise<Disk> {
   const at = (name: string) => join(work, "neighbour", name);
   for (const name of ["lower", "upper", "work", "merged"]) await mkdir(at(name), { recursive: true });
@@ -138,7 +138,7 @@ async function startWatcher(program: string, canaries: readonly string[]) {
   const [watching = ""] = lines.splice(0);
   let annotations = 0;
   let told = 0;
-  // Events come in their order: when a mark of our own is seen, so is all that happened before it.
+  // Events come in order: once the watcher has reported our own mark, it has reported everything before it.
   const since = async (count: number): Promise<readonly string[]> => {
     const mark = join(canaries[0] ?? "", `mark-${++annotations}`);
     await writeFile(mark, "");
@@ -162,14 +162,14 @@ async function startWatcher(program: string, canaries: readonly string[]) {
   };
 }
 
-/** The installed runtime, with its wrapper of CRIU changed: what leaves a layer out is in no installed file. */
+/** Copies the installed runtime and changes its wrapper of CRIU: no installed file is able to leave a layer out. */
 async function makeRuntime(directory: string, { paths, confined }: Layers): Promise<string> {
   await cp(INSTALLED, directory, { recursive: true });
   const runtime = join(directory, "svc-runc");
   await replaceIn(runtime, (text) => text.replaceAll(INSTALLED, directory));
   const criu = join(directory, "criu");
   if (!paths) {
-    // Where CRIU's own files are, which it sees in its confinement.
+    // CRIU sees its own files in this directory when it is confined.
     const preload = `${CRIU_HOME}/test-${basename(dirname(directory))}.so`;
     const options = ["-std=c11", "-Os", "-shared", "-fPIC", "-fvisibility=hidden", "-DFOLLOW_LINKS_TO_THE_HOST"];
     await run("cc", [...options, "-o", preload, ...PRELOAD_SOURCES.map((name) => join(SCRIPTS, name))]);

@@ -1,4 +1,4 @@
-/** One hostile sandbox on bare runc: started, dumped, copied and restored, as a fork does it. */
+/** One hostile sandbox on bare runc: the test starts, dumps, copies and restores it, as a fork does. */
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,27 +14,27 @@ const MARKS = "/run/svc-escape/containers";
 const LIMIT_MS = 20_000;
 
 export interface Outcome {
-  /** What the sandbox holds open and what it did to the directories, a line each. */
+  /** One line for each thing that the sandbox holds open, with what it did to the directories. */
   readonly did: string;
   readonly ended: "dump refused" | "restore refused" | "restored";
-  /** Of what was refused. */
+  /** The reason of a refusal. */
   readonly reason: string;
-  /** What happened in the canaries. */
+  /** The events in the canaries. */
   readonly touched: readonly string[];
 }
 
 interface Sandbox {
   readonly id: string;
-  /** Its own directory: `bundle`, `upper`, `merged`, … */
+  /** Returns a path in the sandbox's own directory: `bundle`, `upper`, `merged`, … */
   at(name: string): string;
   runc(...parameters: string[]): Promise<{ readonly code: number; readonly said: string }>;
   remove(): Promise<void>;
 }
 
-/** Runs the program of `seed` under a runtime with these layers. `network` is a path below /run/netns. */
+/** Runs the hostile program with `seed` under a runtime with these layers. `network` is a path below /run/netns. */
 export async function escapeRun(host: EscapeHost, seed: number, layers: Layers, network: string): Promise<Outcome> {
   const runtime = await host.runtime(layers);
-  // Without the resolution of paths CRIU would follow a link through another process: its confinement needs /proc.
+  // Without path resolution CRIU would follow a link through another process, because its confinement needs /proc.
   const through = layers.paths ? String(process.pid) : "self";
   const args = ["/hostile", String(seed), through, ...host.canaries];
   const make = (name: string, upper?: string) =>
@@ -98,7 +98,7 @@ interface Wish {
   readonly name: string;
   readonly args: readonly string[];
   readonly network: string;
-  /** The disk of the one it is a copy of. */
+  /** The disk of the sandbox that this one copies. */
   readonly upper: string | undefined;
 }
 
@@ -118,9 +118,10 @@ async function makeSandbox(host: EscapeHost, runtime: string, wish: Wish): Promi
     at("bundle/config.json"),
     containerConfig({ id, root: at("merged"), args, network, hosts: at("hosts") }),
   );
-  // As Docker does: /var/run/docker, which is a link.
+  // Docker's state directory also lies behind a link: /var/run/docker.
   await symlink("state", at("state-link"));
-  // A container keeps its output: only a device of its own can be made again. What runc has to say is in its log.
+  // A dump keeps the container's output, and a restore can make only a device of the container's own again. runc's messages
+  // go to its log.
   const runc = async (...parameters: string[]) => {
     const log = at("runc.log");
     await rm(log, { force: true });
@@ -139,7 +140,7 @@ async function makeSandbox(host: EscapeHost, runtime: string, wish: Wish): Promi
       await runc("delete", "--force", id);
       await run("umount", ["-l", at("merged")]);
       await rm(join(MARKS, id), { recursive: true, force: true });
-      // The last one takes the directories away; another's are not empty.
+      // The last sandbox removes the directories; while another one has files there, they are not empty.
       await rmdir(MARKS)
         .then(() => rmdir(dirname(MARKS)))
         .catch(() => undefined);

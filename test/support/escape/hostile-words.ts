@@ -1,22 +1,25 @@
-/** What a hostile sandbox and a hostile template do, as words for a shell and steps of a build. All follows from the seed. */
+/**
+ * The attacks of a hostile sandbox and a hostile template, as words for a shell and steps of a build. All follows from the
+ * seed.
+ */
 
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { type Header, pack } from "tar-stream";
 import type { BuildStep } from "../../../shared/agent-api/build-shapes.ts";
 
-/** Where CRIU looks for files that are watched, if they exist, or below. */
+/** The directories in and below which CRIU looks for watched files, if they exist. */
 const SEARCHED = ["/app", "/code", "/workspace", "/srv", "/opt", "/var/tmp", "/home/other"];
 
 const pickFrom = (canaries: readonly string[], number: number) => canaries[number % canaries.length] ?? "";
 const linked = (place: string, canary: string) => `ln -s ${canary} ${place}`;
 
-/** There when all is done. */
+/** A shell condition that holds when all attacks are done. */
 export const READY = "[ -e /ready ]";
 
 /**
- * Runs /hostile and then replaces more directories, some of them by what a sandbox has and the program does not: those
- * that are searched for watched files, that of a running program, that of a shell's open script.
+ * A script that runs /hostile and then replaces more directories. Some of them need what a sandbox has and the program does
+ * not: the directories that CRIU searches for watched files, that of a running program, that of a shell's open script.
  */
 export function hostileScript(seed: number, process: string, canaries: readonly string[]): string {
   const canary = (number: number) => pickFrom(canaries, seed * 7 + number);
@@ -60,7 +63,7 @@ async function archived(entries: readonly (Partial<Header> & { name: string; con
   return gzipSync(await buffer(made));
 }
 
-/** Steps that copy through links to the canaries, and archives of links; `give` is how an archive reaches the agent. */
+/** Steps that copy through links to the canaries, and archives of links; `give` hands an archive to the agent. */
 export async function hostileSteps(
   seed: number,
   process: string,

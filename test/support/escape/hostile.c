@@ -1,6 +1,6 @@
 /* hostile SEED PROCESS CANARY…: the only program of a sandbox that wants files on the host. It holds files, sockets, watches
- * and directories open in ways that CRIU has to make again by their names, and replaces the directories by links to
- * the canaries. What it does follows from the seed alone. A line a thing goes to /done, which is there when all is. */
+ * and directories open in ways that CRIU has to make again by name, and replaces the directories by links to the canaries.
+ * The seed alone decides what it does. The file /done gets one line for each thing, and exists once all are done. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static unsigned long state;
 static char **canaries;
 static int canary_count;
 static FILE *done;
-/* The number of one of the host's, or `self`. */
+/* The id of a process on the host, or `self`. */
 static const char *process;
 
 static unsigned pick(unsigned below) {
@@ -59,7 +59,7 @@ static int make_socket(const char *path) {
   return made;
 }
 
-/* In a process of its own: it stays in a directory that goes away. */
+/* Starts a process of its own that stays in a directory that goes away. */
 static void stay_in(const char *directory) {
   int there[2];
   char byte;
@@ -133,7 +133,7 @@ static const char *canary(void) { return canaries[pick((unsigned)canary_count)];
 
 static void link_to(const char *target, const char *directory) { must(symlink(target, directory) == 0, directory); }
 
-/* The directory is removed, or moved away with what is in it; what stands there now leads elsewhere. */
+/* Removes the directory, or moves it away with its content, and puts something in its place that leads elsewhere. */
 static const char *replace(const char *directory, int number, int harmless) {
   char *away = text("/away/%d", number), *inside = text("/inside/%d", number);
   unsigned trick = harmless ? pick(3) : 3 + pick(6);
@@ -142,7 +142,7 @@ static const char *replace(const char *directory, int number, int harmless) {
     must(mkdir(inside, 0755) == 0 && mkdir(text("%s/deep", inside), 0755) == 0, inside);
     if (pick(2)) must(mkfifo(text("%s/owned", inside), 0666) == 0, "a decoy");
   }
-  // What is open keeps the name of a directory that was removed, and follows one that was moved.
+  // An open file keeps the name of a removed directory, and follows a moved one.
   rmdir(text("%s/deep", directory));
   if (trick == 1 || rmdir(directory)) must(rename(directory, away) == 0 || (mkdir(away, 0755) == 0), away);
   switch (trick) {
@@ -178,7 +178,7 @@ int main(int count, char **arguments) {
   must(done != NULL && mkdir("/tmp/h", 0755) == 0 && mkdir("/away", 0755) == 0 && mkdir("/inside", 0755) == 0, "/tmp/h");
   int harmless = pick(5) < 2, things = 1 + (int)pick(4);
   for (int i = 0; i < things; i++) {
-    // Some directories are deep, and it is a parent that goes.
+    // Some directories are deep, and a parent of theirs goes away.
     char *top = text("/tmp/h/%d", i), *directory = pick(3) ? top : text("%s/deep", top);
     must(mkdir(top, 0755) == 0 && (directory == top || mkdir(directory, 0755) == 0), directory);
     const char *held = hold(directory);

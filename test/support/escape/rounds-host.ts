@@ -1,4 +1,7 @@
-/** An agent of its own for hostile rounds, an image with the hostile program, and a sandbox beside them that nothing may touch. */
+/**
+ * An agent of the test's own for hostile rounds, an image with the hostile program, and a neighbour sandbox that nothing may
+ * touch.
+ */
 
 import { execFile } from "node:child_process";
 import { dirname } from "node:path";
@@ -18,20 +21,20 @@ export interface RoundsHost {
   readonly agent: RealAgent;
   readonly host: EscapeHost;
   readonly image: string;
-  /** The process whose root is the host's, for links through /proc. */
+  /** The process whose root is the host's root, for links through /proc. */
   readonly hostProcess: string;
   close(): Promise<void>;
 }
 
 export const hostileBuild = (image: string) => ({ templateId: "hostile", buildId: "hostile", image });
 
-/** With both layers it is the installed runtime that is tried, else a copy of it with a layer left out. */
+/** Tries the installed runtime when both layers are there, else a copy of it with a layer left out. */
 export async function roundsHost(layers: Layers): Promise<RoundsHost> {
   const settings = {
     SVC_BUILD_LOCAL_IMAGES: "*",
-    // A pause is on the disk, and its resume from there.
+    // A pause writes to the disk at once, and its resume reads from there.
     SVC_FROZEN_SECONDS: "0",
-    // After its first sample nothing measures the disk of the sandbox beside them.
+    // After the first sample nothing measures the neighbour's disk.
     SVC_METRICS_EVERY_MS: "3600000",
   };
   const closing: (() => Promise<unknown>)[] = [];
@@ -50,7 +53,7 @@ export async function roundsHost(layers: Layers): Promise<RoundsHost> {
       host = await escapeHost(disk.found);
       closing.push(() => host.close());
     } else {
-      // The runtime must be there before the agent that uses it; the sandbox beside them is Docker's own container.
+      // The runtime must exist before the agent that uses it, so the neighbour is a container of Docker's own.
       const neighbour = await plainContainer();
       closing.push(() => run("docker", ["rm", "-f", neighbour.id]));
       host = await escapeHost(neighbour.disk);
@@ -65,7 +68,7 @@ export async function roundsHost(layers: Layers): Promise<RoundsHost> {
     await makeImage(host.hostile);
     closing.push(() => run("docker", ["rmi", "-f", IMAGE]));
     agent.setPools([{ build: hostileBuild(IMAGE), resources: RESOURCES, size: 2 }]);
-    // Without the resolution of paths CRIU follows a link through another process: its confinement needs /proc.
+    // Without path resolution CRIU follows a link through another process, because its confinement needs /proc.
     const hostProcess = process.env["SVC_ESCAPE_PROCESS"] ?? (layers.paths ? String(process.pid) : "self");
     return { agent, host, image: IMAGE, hostProcess, close };
   } catch (error) {

@@ -1,4 +1,7 @@
-/** One hostile sandbox through the agent: made, and then paused, forked, stored or built into a template, as its seed says. */
+/**
+ * One hostile sandbox through the agent: the agent makes it, then pauses, forks or stores it, or builds it into a template,
+ * by its seed.
+ */
 
 import { randomUUID } from "node:crypto";
 import type { BuildBody } from "../../../shared/agent-api/build-shapes.ts";
@@ -28,11 +31,11 @@ type Ending = (typeof ENDINGS)[number];
 export interface Round {
   readonly seed: number;
   readonly operation: Operation;
-  /** What the sandbox holds open and what it did to the directories. */
+  /** The things that the sandbox holds open, and what it did to the directories. */
   readonly did: string;
   readonly ended: Ending;
   readonly reason: string;
-  /** What happened in the canaries meanwhile. */
+  /** The events in the canaries during the round. */
   readonly touched: readonly string[];
 }
 
@@ -48,7 +51,7 @@ interface Work {
   readonly rounds: RoundsHost;
   readonly seed: number;
   readonly script: string;
-  /** Undone after the round, the last first. */
+  /** What the round undoes at its end, the last action first. */
   readonly undo: (() => Promise<unknown>)[];
   did: string;
 }
@@ -68,7 +71,7 @@ export async function hostileRound(rounds: RoundsHost, seed: number): Promise<Ro
   } finally {
     for (const one of work.undo.toReversed()) await one();
   }
-  // After its end too, because removal walks the files as well.
+  // The events after the sandbox's end count too, because a removal also walks the files.
   return { seed, operation, did: work.did, ...ending, touched: await rounds.host.since(before) };
 }
 
@@ -88,7 +91,7 @@ const DO: Readonly<Record<Operation, (work: Work) => Promise<void>>> = {
   async "fork, two copies"(work) {
     const snapshotId = await stored(work, await hostileSandbox(work));
     const copy = () => restored(work, { origin: { is: "snapshot", snapshotId, memory: true } });
-    // Both have ended before the round does, however they end.
+    // The round waits for both copies, even when one of them fails.
     const copies = await Promise.allSettled([copy(), copy()]);
     for (const one of copies) if (one.status === "rejected") throw one.reason;
   },
@@ -103,7 +106,7 @@ const DO: Readonly<Record<Operation, (work: Work) => Promise<void>>> = {
   async "snapshot without memory"(work) {
     const snapshotId = await stored(work, await hostileSandbox(work), false);
     const copy = await started(work, { origin: { is: "snapshot", snapshotId, memory: false } });
-    // Its directories lead elsewhere from the start.
+    // The copy's directories lead elsewhere from its start.
     const next = await stored(work, copy);
     await started(work, { origin: { is: "snapshot", snapshotId: next, memory: true } });
   },
@@ -161,7 +164,7 @@ async function stored(work: Work, of: Started, memory = true): Promise<string> {
   return snapshotId;
 }
 
-/** A start from memory, in which the hostile program goes on. */
+/** Starts a sandbox from memory, and waits until the hostile program runs on in it. */
 async function restored(work: Work, more: More): Promise<Started> {
   const copy = await started(work, more);
   if (copy.restored !== "memory") throw new Refused("restore refused", `from ${copy.restored}`);

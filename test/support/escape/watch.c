@@ -1,6 +1,6 @@
-/* watch DIRECTORY…: prints a line for everything that is made, written, changed, taken away, opened or read in them, until
- * its input ends: path, what happened, process, program. The first line says with what it watches: fanotify knows which
- * process it was; where a file system has none of it, inotify tells the rest. */
+/* watch DIRECTORY…: prints a line for everything that is made, written, changed, removed, opened or read in the directories,
+ * until its input ends: path, event, process, program. The first line names the way of watching: fanotify knows the process;
+ * where a file system does not support it, inotify tells the rest. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -53,7 +53,7 @@ static void say(const char *directory, const char *name, unsigned long mask, int
   putchar('\n');
 }
 
-/* Whether fanotify takes it. */
+/* Whether fanotify accepts the directory. */
 static int mark(int group, const char *path, int index) {
   unsigned long events = FAN_CREATE | FAN_DELETE | FAN_MOVED_FROM | FAN_MOVED_TO | FAN_ATTRIB | FAN_MODIFY | FAN_OPEN |
                          FAN_ACCESS | FAN_CLOSE_WRITE | FAN_DELETE_SELF | FAN_MOVE_SELF | FAN_EVENT_ON_CHILD | FAN_ONDIR;
@@ -97,7 +97,7 @@ static void tell_fanotify(int group) {
   }
 }
 
-/* The numbers of its events are fanotify's. */
+/* The numbers of inotify's events are the same as fanotify's. */
 static void tell_inotify(int watches) {
   char data[64 * 1024] __attribute__((aligned(8)));
   ssize_t got = read(watches, data, sizeof data);
@@ -125,7 +125,7 @@ int main(int count, char **arguments) {
   }
   printf("watching %d directories with fanotify, %d with inotify\n", marked, count - 1 - marked);
   fflush(stdout);
-  // A descriptor below zero is left out.
+  // poll leaves out a descriptor below zero.
   struct pollfd sources[] = {
     { .fd = 0, .events = POLLIN }, { .fd = group, .events = POLLIN }, { .fd = watches, .events = POLLIN },
   };

@@ -1,4 +1,4 @@
-/** The agent's live set on a fake machine, put together as app.ts does, without servers and loops. */
+/** The agent's live set on a fake machine, put together as app.ts does it, without servers and loops. */
 
 import { onTestFinished } from "vitest";
 import { boot } from "../../../agent/containers/boot.ts";
@@ -54,9 +54,9 @@ export interface Parts {
   readonly copy: SnapshotParts["copy"];
   readonly pool: ReturnType<typeof createPool>;
   readonly stores: Stores;
-  /** Exits, starts and stream closings in order. */
+  /** Exits, starts and stream closings, in order. */
   readonly told: string[];
-  /** Everything in the background has come to rest. */
+  /** Resolves when all work in the background has come to rest. */
   settled(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -66,14 +66,14 @@ export interface PartsOptions {
   readonly maxSandboxes?: number;
   readonly coldAtOnce?: number;
   readonly queueMs?: number;
-  /** Of the SQLite file; in memory without it. */
+  /** The path of the SQLite file; without it the database is in memory. */
   readonly databasePath?: string;
   readonly frozenSeconds?: number;
   readonly restoreLimitMs?: number;
   readonly projectSnapshotQuotaMb?: number;
   readonly disk?: Partial<typeof roomyDisk>;
   readonly limits?: { readonly startLimitMs: number };
-  /** What was taken over from the agent before. */
+  /** The result of recovery from the agent before. */
   readonly before?: Recovered;
 }
 
@@ -188,7 +188,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
   };
 }
 
-/** An agent on a machine of its own, stopped after the test. */
+/** Starts an agent on a machine of its own, and stops it after the test. */
 export function liveParts(options: PartsOptions = {}): { engine: FakeEngine; parts: Parts } {
   const engine = fakeEngine();
   const parts = agentParts(engine, options);

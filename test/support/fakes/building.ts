@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import type { Answer, Ask, Cluster, ClusterOptions } from "./cluster.ts";
 import type { FakeBuild } from "./fake-agent-builds.ts";
 
-/** Settings under which builds are looked at often, and a silent node is kept for as long as a test lasts. */
+/** Settings under which the orchestrator looks at builds often, and keeps a silent node for as long as a test lasts. */
 export const BUILDING: ClusterOptions = { config: { buildPollMs: 20, nodeLostMs: 60_000 } };
 
 export interface Requested {
@@ -24,11 +24,11 @@ export interface Building {
   readonly request: (body: object, ask?: Ask) => Promise<Requested>;
   readonly start: (build: Requested, body?: object, ask?: Ask) => Promise<Answer>;
   readonly status: (build: Requested, query?: string, ask?: Ask) => Promise<BuildStatus>;
-  /** Requested, started and ready. */
+  /** Requests and starts a build, and waits until it is ready. */
   readonly built: (name: string, body?: object, ask?: Ask) => Promise<Requested>;
-  /** The next build stays under way until the test says otherwise. */
+  /** Keeps the next build under way until the test ends it. */
   readonly held: () => Promise<FakeBuild>;
-  /** A sandbox of a template. */
+  /** Creates a sandbox of a template. */
   readonly create: (templateID: string, more?: object, ask?: Ask) => Promise<Answer>;
 }
 

@@ -1,21 +1,24 @@
-/** Sandboxes of a cluster in one process, through its API: made, paused, resumed and looked at. */
+/** Sandboxes of a cluster in one process, through its API: tests create, pause, resume and read them. */
 
 import { expect } from "vitest";
 import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
 import type { Answer, Cluster } from "./cluster.ts";
 
 export interface Sandboxes {
-  /** Of the base template unless the body names another one; the version is the beginning of the route's path. */
+  /**
+   * Creates a sandbox, of the base template unless the body names another one; `version` is the beginning of the route's
+   * path.
+   */
   readonly create: (body?: object, version?: "" | "/v2") => Promise<Sandbox>;
   readonly read: (id: string) => Promise<SandboxDetail>;
-  /** Types of its events in their order, without their common prefix. */
+  /** The types of the sandbox's events in order, without their common prefix. */
   readonly eventsOf: (id: string) => Promise<string[]>;
   readonly post: (id: string, what: string, body?: object) => Promise<Answer>;
   readonly pause: (id: string, body?: object) => Promise<Answer>;
   readonly connect: (id: string, body?: object) => Promise<Answer>;
-  /** Created, and paused as the second body says. */
+  /** Creates a sandbox and pauses it as the second body says. */
   readonly paused: (body?: object, how?: object) => Promise<Sandbox>;
-  /** What the edge answers to a request for one of its ports. */
+  /** Requests one of the sandbox's ports through the edge and returns the answer. */
   readonly routed: (id: string) => Promise<string>;
 }
 

@@ -19,7 +19,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Parsed; undefined when there is none or it is no JSON. */
+  /** The parsed body; undefined when there is none or it is no JSON. */
   readonly body: unknown;
 }
 
@@ -40,27 +40,30 @@ export interface Cluster {
   readonly projectId: string;
   /** Sends the cluster's API key unless the options give another one. */
   ask(method: string, path: string, ask?: Ask): Promise<Answer>;
-  /** Another project, and a key for it. */
+  /** Adds another project with a key. */
   addProject(name: string): Promise<{ key: string; teamId: string; projectId: string; slug: string }>;
-  /** Stops the orchestrator and starts it again on the same file and ports, with other settings and what happens between. */
+  /**
+   * Stops the orchestrator, runs `between`, and starts the orchestrator again on the same file and ports with other
+   * settings.
+   */
   restart(config?: Partial<OrchestratorConfig>, between?: () => void | Promise<void>): Promise<void>;
   readonly database: Pick<TestDatabase, "query" | "stored">;
-  /** Everything that the orchestrator writes, but for a database on a server. */
+  /** The folder with everything that the orchestrator writes, except a database on a server. */
   readonly folder: string;
-  /** Uploaded files of COPY steps, a folder a template. */
+  /** Uploaded files of COPY steps, with one folder for each template. */
   readonly filesFolder: string;
   stop(): Promise<void>;
 }
 
 export interface ClusterOptions {
-  /** Also where the tests run on PostgreSQL: for what only the file has. */
+  /** Uses SQLite even where the tests run on PostgreSQL, for behaviour that only the file has. */
   readonly onSqlite?: boolean;
   readonly agents?: number;
   /** Settings, by property name. */
   readonly config?: Partial<OrchestratorConfig>;
   readonly agent?: Partial<FakeAgentOptions>;
   readonly logLevel?: LogLevel;
-  /** In the place of one that is silent. */
+  /** A log to use in place of a silent one. */
   readonly log?: Log;
 }
 
@@ -161,7 +164,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   };
 }
 
-/** SVC_TEST_LOG=error shows why a request failed that should not have. */
+/** The level of the cluster's log: SVC_TEST_LOG=error shows why a request failed that should not have. */
 function logLevel(): LogLevel {
   const level = process.env["SVC_TEST_LOG"];
   return LOG_LEVELS.find((known) => known === level) ?? "silent";

@@ -1,4 +1,4 @@
-/** Builds of the fake agent: nothing is built, but everything is said of it that a node says. */
+/** Builds of the fake agent: it builds nothing, but reports everything that a node reports of a build. */
 
 import { randomUUID } from "node:crypto";
 import type { BuildBody, BuildLogEntry, BuildSettings, BuildState } from "../../../shared/agent-api/build-shapes.ts";
@@ -11,29 +11,29 @@ export interface FakeBuild {
   readonly buildId: string;
   readonly body: BuildBody;
   readonly entries: BuildLogEntry[];
-  /** What COPY steps fetched from the orchestrator, by hash. */
+  /** The files that COPY steps fetched from the orchestrator, by hash. */
   readonly files: Map<string, Buffer>;
   log(message: string, more?: Partial<BuildLogEntry>): void;
-  /** Says that it is ready, with a checkpoint of the running start command when `memory` is given. */
+  /** Reports the build as ready, with a checkpoint of the running start command when `memory` is given. */
   ready(options?: { readonly memory?: boolean }): void;
   fail(message: string, step?: string): void;
 }
 
 export interface FakeBuilds {
-  /** What this node knows of, by build id. */
+  /** The builds that this node knows, by build id. */
   readonly builds: Map<string, FakeBuild>;
-  /** Every body that was asked for, in order. */
+  /** The body of every start request, in order. */
   readonly buildsAsked: BuildBody[];
   readonly buildsDeleted: string[];
-  /** Replaces what a build does; call `run` for the usual: each step in the log, then ready. */
+  /** Replaces the work of a build; call `run` for the usual work: each step in the log, then ready. */
   onBuild: (build: FakeBuild, run: () => Promise<void>) => Promise<void> | void;
-  /** Before an answer to `startBuild`, `buildState` or `deleteBuild`. */
+  /** Runs before the answer to `startBuild`, `buildState` or `deleteBuild`. */
   onBuildCall: (call: "start" | "state" | "delete", buildId: string) => Promise<void> | void;
 }
 
 export interface FakeBuildsDeps {
   readonly snapshots: Map<string, StoredSnapshot>;
-  /** Of the orchestrator, as nodes are served. */
+  /** Fetches a file from the orchestrator as a node does. */
   files(templateId: string, hash: string): Promise<Buffer>;
 }
 
@@ -126,7 +126,7 @@ export function createFakeBuilds(deps: FakeBuildsDeps): { readonly state: FakeBu
   };
 }
 
-/** As a node adds them up. */
+/** Adds up the settings of a build as a node does. */
 function settingsOf({ from, steps, startCmd, readyCmd }: BuildBody): BuildSettings {
   let { envs, user, workdir } = from.is === "build" ? from.settings : { envs: {}, user: "user", workdir: "/home/user" };
   for (const step of steps) {

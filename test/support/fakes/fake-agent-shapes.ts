@@ -1,4 +1,4 @@
-/** What a test sees of a fake agent, orders from it and starts it with. */
+/** The shapes of a fake agent: the options of its start, the orders that a test gives it, and what the test sees of it. */
 
 import type {
   ExitReport,
@@ -20,7 +20,7 @@ import type { Standing } from "./fake-heartbeat.ts";
 export interface Started extends Standing {
   readonly executionId: string;
   readonly body: StartBody;
-  /** Of its start, or as it was replaced since. */
+  /** The policy of the start request, or the one that has replaced it since. */
   egress: EgressPolicy;
   endAt: number;
   readonly startedAt: number;
@@ -35,37 +35,37 @@ export interface SnapshotRequest {
 export interface FakeAgent extends FakeBuilds {
   readonly nodeId: string;
   readonly url: string;
-  /** What runs, by execution id. */
+  /** The running executions, by execution id. */
   readonly live: Map<string, Started>;
-  /** What is stored, by snapshot id. */
+  /** The stored snapshots, by snapshot id. */
   readonly snapshots: Map<string, StoredSnapshot>;
-  /** Snapshots the orchestrator had removed, in order. */
+  /** The snapshots that the orchestrator has told the node to remove, in order. */
   readonly removed: string[];
-  /** Every start that was asked for, in order. */
+  /** Every requested start, in order. */
   readonly starts: Started[];
   readonly stops: string[];
   readonly replies: HeartbeatReply[];
   pools(): readonly PoolTarget[];
-  /** Replaces what a start does; call `run` for the usual. */
+  /** Replaces the work of a start; call `run` for the usual work. */
   onStart: (start: Started, run: () => void) => Promise<void> | void;
   onStop: (executionId: string) => Promise<void> | void;
-  /** Replace what a pause and a checkpoint do; call `take` for the usual. */
+  /** Replace the work of a pause and of a checkpoint; call `take` for the usual work. */
   onPause: (request: SnapshotRequest, take: () => void) => Promise<void> | void;
   onCheckpoint: (request: SnapshotRequest, take: () => void) => Promise<void> | void;
   onRemove: (snapshotId: string) => Promise<void> | void;
-  /** Replaces what a new policy does; call `set` for the usual. */
+  /** Replaces the work of a new policy; call `set` for the usual work. */
   onEgress: (policy: EgressPolicy, set: () => void) => Promise<void> | void;
   trust: "applied" | "not applied";
-  /** Answers a question about a flow; what was asked is in `checks`. */
+  /** Answers a question about a flow; `checks` has the questions. */
   onCheck: (policy: EgressPolicy) => NetworkCheck;
   readonly checks: object[];
   networkLog: NetworkLog;
-  /** As at a sandbox's end while the orchestrator is away. */
+  /** Pauses a sandbox as the node does when its time ends while the orchestrator is away. */
   pauseByItself(executionId: string, snapshotId?: string): string;
   checkpointByItself(executionId: string, snapshotId: string): void;
   metrics: MetricSample[];
   logs: LogEntry[];
-  /** Sends a report now. Stops and ends of the reply are carried out. */
+  /** Sends a report now, and carries out the stops and ends of the reply. */
   beat(): Promise<HeartbeatReply>;
   reportExit(executionId: string, reason: ExitReport["reason"]): Promise<void>;
   stop(): Promise<void>;
@@ -73,16 +73,16 @@ export interface FakeAgent extends FakeBuilds {
 
 export interface FakeAgentOptions {
   readonly orchestratorUrl: string;
-  /** What it shows. */
+  /** The token that the fake agent shows to the orchestrator. */
   readonly nodeToken: string;
-  /** What it asks to be shown. */
+  /** The token that the fake agent demands from the orchestrator. */
   readonly orchestratorToken: string;
   readonly nodeId?: string;
   readonly facts?: Partial<NodeFacts>;
   readonly load?: Partial<Heartbeat["load"]>;
-  /** Address every sandbox gets; where a fake envd may listen. */
+  /** The address that every sandbox gets, where a fake envd may listen. */
   readonly address?: string;
   readonly proxyUrl?: string;
-  /** 0: only when `beat` is called. */
+  /** The interval of reports; with 0 the agent reports only when `beat` is called. */
   readonly heartbeatMs?: number;
 }

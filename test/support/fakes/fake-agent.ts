@@ -1,4 +1,4 @@
-/** An agent without containers: the real contract served over a real socket, with faults to order. */
+/** An agent without containers: it serves the real contract over a real socket, with faults that a test orders. */
 
 import { randomUUID } from "node:crypto";
 import type { AddressInfo } from "node:net";
@@ -57,7 +57,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     return started;
   }
 
-  /** What is there again; throws as a node does. */
+  /** Returns what a start restores; throws as a node does. */
   function restored({ origin }: StartBody): "nothing" | "memory" | "disk" {
     if (origin === undefined) return "nothing";
     const stored = snapshots.get(origin.snapshotId);
@@ -179,7 +179,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       snapshots: [...snapshots.values()],
     });
 
-  // The same object, so that what a test replaces is what the handlers see.
+  // The same object for the test and the handlers: the handlers see what a test replaces.
   const agent: FakeAgent = Object.assign(building.state, {
     nodeId,
     url,
@@ -209,7 +209,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     metrics: [],
     logs: [],
     async beat() {
-      // Once more when the kept connection was to an orchestrator that has been restarted.
+      // The agent sends the report once more when the kept connection led to an orchestrator that has restarted.
       const send = () => orchestrator.call.heartbeat({ body: report() });
       const reply = await send().catch((error: unknown) => {
         if (isError(error, "node_unreachable")) return send();

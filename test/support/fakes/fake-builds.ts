@@ -1,4 +1,4 @@
-/** Images of builds and programs in their containers, of the machine in memory. */
+/** Images of builds, and programs in their containers, on the machine in memory. */
 
 import { buffer } from "node:stream/consumers";
 import { type Ended, type Processes, RpcError } from "../../../agent/builds/steps/processes.ts";
@@ -8,25 +8,25 @@ import { untarred } from "../images/untarred.ts";
 type BuildImages = Pick<Containers, "image" | "pull" | "load" | "tag" | "untag" | "commitLayer" | "buildImages">;
 
 export interface FakeImage extends Omit<FoundImage, "names"> {
-  /** What ran in the containers it was made of, oldest first. */
+  /** The programs that ran in the containers from which the image was made, oldest first. */
   readonly history: readonly string[];
 }
 
 export interface FakeBuilds {
   readonly images: BuildImages;
   readonly processes: Processes;
-  /** By name. */
+  /** The images by name. */
   readonly named: Map<string, FakeImage>;
-  /** What the registry has. */
+  /** The images in the registry. */
   readonly registry: Map<string, FakeImage>;
 }
 
 interface Part {
   readonly step: (name: string) => Promise<void>;
   readonly imageOf: (containerId: string) => string;
-  /** The container that answers there. */
+  /** Returns the container that answers at the address. */
   readonly at: (address: string) => string;
-  /** Names that containers are made of. */
+  /** Returns the image names that containers use. */
   readonly inUse: () => readonly string[];
 }
 
@@ -37,7 +37,7 @@ export function fakeImage(id: string, more: Partial<FakeImage> = {}): FakeImage 
 export function fakeBuilds({ step, imageOf, at, inUse }: Part): FakeBuilds {
   const named = new Map([["svc/base:latest", fakeImage("sha256:base", { labels: { "svc.image": "base" } })]]);
   const registry = new Map<string, FakeImage>();
-  /** What ran in a container since it was made. */
+  /** The programs that ran in a container since it was made. */
   const ran = new Map<string, string[]>();
   const state = { count: 0 };
 

@@ -1,6 +1,6 @@
 /**
- * A program that keeps the egress process's side of the conversation and writes down what it hears in FAKE_EGRESS_FILE,
- * a line a message. Hosts `die`, `refuse`, `silent` among a policy's domains make it do that.
+ * A program that keeps the egress process's side of the protocol and records each received message as a line in
+ * FAKE_EGRESS_FILE. The hosts `die`, `refuse` and `silent` among a policy's domains make it do that.
  */
 
 import { appendFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * A machine in memory: Docker, links, firewall, annotations, cgroups and envd, with faults. What is in it outlives the agent
- * that made it, so a test can let one agent go and look what the next one makes of what is left.
+ * A machine in memory: Docker, links, firewall, annotations, cgroups and envd, with faults. Its content outlives the agent
+ * that made it, so a test can let one agent vanish and see how the next one treats the rest.
  */
 
 import type { Cgroup } from "../../../agent/containers/cgroup.ts";
@@ -17,7 +17,7 @@ import { fakeDisk, fakeFacts, fakeMachine } from "./fake-machine.ts";
 import { fakeNetwork } from "./fake-network.ts";
 import { fakeSnapshots } from "./fake-snapshots.ts";
 
-/** Every operation asks here first, by name: throw to fail it, wait to delay it. */
+/** Every operation calls this first with its name: throw to fail the operation, wait to delay it. */
 type Fault = (step: string) => unknown;
 
 interface FakeContainer {
@@ -30,7 +30,7 @@ interface FakeContainer {
   netns: string | undefined;
   init: EnvdInit | undefined;
   watches: boolean;
-  /** What its memory was restored from at its last start. */
+  /** The image from which the last start restored the container's memory. */
   restored: string | undefined;
   cpuUs: number;
 }
@@ -41,16 +41,16 @@ export interface FakeEngine {
   readonly slots: ReadonlySet<number>;
   readonly annotations: ReadonlyMap<string, string>;
   readonly firewall: ReadonlyMap<string, SlotPolicy>;
-  /** What the egress process knows, by address. */
+  /** The sandboxes that the egress process knows, by address. */
   readonly egress: ReadonlyMap<string, SandboxEgress>;
   readonly builds: FakeBuilds;
   /** The names of all operations, in order. */
   readonly steps: readonly string[];
-  /** What a sandbox says when its logs are asked for. */
+  /** A sandbox's answer to a request for its logs. */
   logs: unknown;
   freeMemory: number;
   fail(fault: Fault): void;
-  /** Its first process ends by itself. */
+  /** Ends the container's first process, as if by itself. */
   die(id: string, exit?: { code?: number; oom?: boolean }): void;
   deps(): Pick<
     AgentDeps,

@@ -1,4 +1,4 @@
-/** What a fake agent reports: a big, idle machine, and what was started on it. */
+/** The report of a fake agent: a big, idle machine, and the executions that a test started on it. */
 
 import type {
   Heartbeat,
@@ -10,9 +10,9 @@ import type {
 
 const MIB = 1024 * 1024;
 
-/** Of a sandbox that runs. */
+/** The state of a sandbox that runs. */
 export interface Standing {
-  /** It stands still for want of disk. */
+  /** Whether the sandbox stands still because the disk is short. */
   held?: boolean;
 }
 
@@ -23,7 +23,7 @@ interface Live extends Standing {
   readonly endAt: number;
 }
 
-/** In place of what is reported otherwise. */
+/** Values that replace the usual ones of the report. */
 interface Overrides {
   readonly proxyUrl?: string;
   readonly facts?: Partial<NodeFacts>;

@@ -32,7 +32,7 @@ export const fakeDisk = {
   growth: { written: () => 0, countFiles: () => Promise.resolve(0) },
 };
 
-/** A reserve that nothing comes near to. */
+/** A reserve that no write comes near to. */
 export const roomyDisk: Pick<DiskReserve, "snapshotRefusal" | "storageRefusal" | "disks" | "seen"> = {
   snapshotRefusal: () => undefined,
   storageRefusal: () => Promise.resolve(undefined),

@@ -1,4 +1,4 @@
-/** The kernel's and the egress process's part of the machine in memory. */
+/** The kernel's and the egress process's parts of the machine in memory. */
 
 import type { SandboxEgress } from "../../../agent/egress/messages.ts";
 import type { EgressProcess } from "../../../agent/egress-supervisor/process.ts";

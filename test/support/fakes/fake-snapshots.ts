@@ -1,4 +1,4 @@
-/** Memory images of the machine in memory: a name for each, and the manifest. */
+/** Memory images of the machine in memory: each has a name and a manifest. */
 
 import type { Containers } from "../../../agent/containers/containers.ts";
 import type { Criu } from "../../../agent/snapshots/criu.ts";
@@ -10,7 +10,7 @@ type EngineImages = Pick<
   "commit" | "layers" | "layerDirectories" | "flatten" | "removeImage" | "snapshotImages"
 >;
 
-/** `images` are the directories that hold a memory image; what is in them outlives the agent. */
+/** `images` are the directories that hold a memory image; their content outlives the agent. */
 export function fakeSnapshots(
   step: (name: string) => Promise<void>,
   images: Set<string>,

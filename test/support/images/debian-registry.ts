@@ -1,4 +1,4 @@
-/** The registry of Debian's packages behind basic auth, on this machine, for as long as a test lasts. */
+/** A real registry, from Debian's packages, behind basic auth on this machine, for as long as a test lasts. */
 
 import { spawn } from "node:child_process";
 import { access, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -8,15 +8,15 @@ import { freePort } from "../peers/listening.ts";
 import { run } from "../platform/programs.ts";
 import { until } from "../runner/until.ts";
 
-/** `scripts/host/test/registry` puts it there. */
+/** `scripts/host/test/registry` installs the program there. */
 const PROGRAM = "/opt/svc/test/docker-registry";
 
 interface DebianRegistry {
-  /** host:port, which Docker takes without TLS because it is this machine's. */
+  /** host:port, which Docker accepts without TLS because the address is this machine's. */
   readonly host: string;
   readonly username: string;
   readonly password: string;
-  /** Pushes an image of this machine's Docker daemon; its name there. */
+  /** Pushes an image of this machine's Docker daemon and resolves to its name in the registry. */
   push(image: string, path: string): Promise<string>;
   close(): Promise<void>;
 }
@@ -28,7 +28,8 @@ export async function debianRegistry(): Promise<DebianRegistry> {
   const directory = await mkdtemp(join(tmpdir(), "svc-registry-"));
   const host = `127.0.0.1:${await freePort()}`;
   const [username, password] = ["someone", "a-password-nobody-else-has"];
-  // bcrypt, the only kind it knows; from the C library, by the only program everywhere that asks it.
+  // The registry knows only bcrypt. The C library makes the hash, and perl is the one program on every machine that calls
+  // it.
   const hash = await run("perl", ["-e", "print crypt($ARGV[0], $ARGV[1])", password, "$2y$05$abcdefghijklmnopqrstuu"]);
   await writeFile(join(directory, "passwords"), `${username}:${hash}\n`);
   const settings = {
@@ -37,7 +38,7 @@ export async function debianRegistry(): Promise<DebianRegistry> {
     http: { addr: host },
     auth: { htpasswd: { realm: "test", path: join(directory, "passwords") } },
   };
-  // YAML is what it reads, and JSON is YAML.
+  // The registry reads YAML, and JSON is YAML.
   await writeFile(join(directory, "settings.yml"), JSON.stringify(settings));
   const server = spawn(PROGRAM, ["serve", join(directory, "settings.yml")], { stdio: ["ignore", "ignore", "pipe"] });
   let said = "";

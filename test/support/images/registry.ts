@@ -1,4 +1,4 @@
-/** A registry of images with one image in it, behind basic auth: as much of the protocol as Docker's pull needs. */
+/** A registry with one image behind basic auth: it serves as much of the protocol as Docker's pull needs. */
 
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
@@ -7,14 +7,14 @@ import { listening } from "../peers/listening.ts";
 import { savedImage } from "./saved-image.ts";
 
 export interface Registry {
-  /** host:port/name:tag */
+  /** host:port/name:tag. */
   readonly image: string;
   readonly username: string;
   readonly password: string;
   close(): void;
 }
 
-/** `source`: an image of this machine's Docker daemon. */
+/** Serves `source`, an image of this machine's Docker daemon. */
 export async function registryWith(source: string): Promise<Registry> {
   const { config, layers } = await savedImage(source);
   const blobs = new Map<string, Buffer>();

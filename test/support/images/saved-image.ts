@@ -1,4 +1,4 @@
-/** What an image of this machine's Docker daemon is made of, and an OCI layout of it as tools for images write them. */
+/** The parts of an image of this machine's Docker daemon, and an OCI layout of it as image tools write one. */
 
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -9,7 +9,7 @@ import { untarred } from "./untarred.ts";
 
 export interface SavedImage {
   readonly config: Buffer;
-  /** Tars, from the lowest one on. */
+  /** The layers' tars, from the lowest one on. */
   readonly layers: readonly Buffer[];
 }
 
@@ -25,13 +25,13 @@ export async function savedImage(name: string): Promise<SavedImage> {
 }
 
 export interface Layout {
-  /** By name, in this order. */
+  /** The files by name, in this order. */
   readonly files: Map<string, Buffer>;
-  /** Of its image. */
+  /** The descriptor of the image's manifest. */
   readonly manifest: { readonly digest: string; readonly size: number; readonly mediaType: string };
 }
 
-/** With its layers in gzip. */
+/** Makes a layout with the image's layers in gzip. */
 export function layoutOf({ config, layers }: SavedImage): Layout {
   const files = new Map<string, Buffer>([["oci-layout", Buffer.from('{"imageLayoutVersion":"1.0.0"}')]]);
   const blob = (content: Buffer, mediaType: string) => {

@@ -1,4 +1,4 @@
-/** A tar archive (ustar) of regular files, by name. */
+/** Makes a tar archive (ustar) of regular files, by name. */
 
 const BLOCK = 512;
 

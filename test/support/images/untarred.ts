@@ -1,4 +1,4 @@
-/** Contents of a tar by name, in its order. */
+/** Reads the contents of a tar archive by name, in its order. */
 
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";

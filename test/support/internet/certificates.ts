@@ -1,4 +1,4 @@
-/** The test internet's own authority, kept in a directory, and certificates for every name that a client asks for. */
+/** The test internet's own authority, kept in a directory, and certificates for every name that a client requests. */
 
 import { existsSync } from "node:fs";
 import { chmod, mkdir, readFile, rename } from "node:fs/promises";
@@ -8,7 +8,7 @@ export function authorityFile(directory: string): string {
   return `${directory}/ca.pem`;
 }
 
-/** Makes the authority where there is none yet. Its certificate may be read by all, as a program's trust must be. */
+/** Makes the authority where there is none yet. All users may read its certificate, as programs must be able to trust it. */
 export async function makeAuthority(directory: string): Promise<void> {
   if (existsSync(authorityFile(directory))) return;
   await mkdir(directory, { recursive: true, mode: 0o755 });
@@ -31,7 +31,10 @@ export interface Certificate {
   readonly cert: string;
 }
 
-/** A certificate for a name of SNI, made once and kept. One key for all names: what it is worth here is time. */
+/**
+ * Returns a function that makes and keeps a certificate for each SNI name. All names share one key, because making keys
+ * takes time.
+ */
 export async function certificates(directory: string): Promise<(name: string) => Promise<Certificate>> {
   const keyFile = `${directory}/leaf.key`;
   await run("openssl", ["ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", keyFile]);

@@ -1,11 +1,8 @@
 /**
- * `tsx test/support/internet/configure.ts`, before `scripts/up`: settings with which the platform of SVC_INSTANCE lives
- * on the test internet. Names are asked there, its authority is trusted, and templates may be built from the machine's own
- * images. What notices that a program was away comes round sooner than on a person's platform: crash tests wait for it
- * after every kill. Repeating it changes nothing.
- *
- * While no internet is up, its resolver is nowhere: what the platform asks does not leave the machine. With `--remove` that
- * route is removed again. Only the one address: machines are met whose package mirror is in these ranges.
+ * `tsx test/support/internet/configure.ts`, before `scripts/up`: writes the settings with which the platform of SVC_INSTANCE
+ * lives on the test internet. The platform asks names there, trusts the internet's authority, and may build templates from
+ * the machine's own images. Its periodic checks run more often than on an operator's platform, because crash tests wait for
+ * them after every kill. Running it again changes nothing; `--remove` removes the route that it makes.
  */
 
 import { existsSync, readFileSync } from "node:fs";
@@ -15,7 +12,11 @@ import { run } from "../platform/programs.ts";
 import { authorityFile, makeAuthority } from "./certificates.ts";
 import { ADDRESS, internetPlan } from "./plan.ts";
 
-/** Comes after every other route. */
+/**
+ * The metric of a route that comes after every other one: while no test internet is up, it leads the resolver's address
+ * nowhere, so that the platform's questions do not leave the machine. The route covers only this one address, because some
+ * machines have their package mirror in these ranges.
+ */
 const LAST_METRIC = String(2 ** 32 - 1);
 const nowhere = ["unreachable", `${ADDRESS.dns}/32`, "metric", LAST_METRIC];
 if (process.argv.includes("--remove")) {
@@ -25,7 +26,7 @@ if (process.argv.includes("--remove")) {
 await run("ip", ["route", "replace", ...nowhere]);
 
 const instance = process.env.SVC_INSTANCE ?? "test";
-// A person's own platform must not be cut off from the real internet.
+// An operator's own platform must not lose the real internet.
 if (instance === "") throw new Error("the default instance is not for tests: set SVC_INSTANCE");
 const plan = internetPlan(instance);
 await makeAuthority(plan.authorityDirectory);
@@ -38,7 +39,7 @@ const wanted = {
   SVC_HEARTBEAT_EVERY_MS: "1000",
   SVC_RECONCILE_EVERY_MS: "1000",
   SVC_END_GRACE_MS: "10000",
-  // Those that tests build from, and all that a build must not leave for another one.
+  // Tests build from local images, and no build may leave an image that another build could use.
   SVC_BUILD_LOCAL_IMAGES: "*",
 };
 const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];

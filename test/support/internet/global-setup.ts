@@ -1,4 +1,4 @@
-/** The test internet for a whole run of a vitest project; two projects in one run share it. */
+/** Starts the test internet for a whole run of a vitest project; two projects in one run share it. */
 
 import { startInternet } from "./start.ts";
 

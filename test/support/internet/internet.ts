@@ -1,4 +1,4 @@
-/** The test internet as tests see it: what arrived there, and what can be changed about it. */
+/** The test internet as tests see it: the arrivals there, and the things that a test can change. */
 
 import { Agent, request } from "undici";
 import { packetsSeen, type Seen } from "./namespace.ts";
@@ -8,11 +8,11 @@ import type { Happening } from "./records.ts";
 type Of<Is extends Happening["is"]> = Extract<Happening, { is: Is }>;
 
 export interface Internet {
-  /** Everything the servers see from now on. */
+  /** Records everything that the servers see from now on. */
   watch(): Promise<Watch>;
-  /** Packets that reached its border, or that the host let through from a sandbox, so far. */
+  /** Counts the packets so far that reached the internet's border, or that the host let through from a sandbox. */
   packets(where: "border" | "passed", match?: Partial<Seen>): Promise<number>;
-  /** Adds or changes a name. */
+  /** Adds or changes a name's records. */
   setZone(name: string, zone: Zone): Promise<void>;
   killSocks(): Promise<void>;
   startSocks(): Promise<void>;

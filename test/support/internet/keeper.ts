@@ -1,6 +1,6 @@
 /**
- * The program that makes the test internet of an instance and takes it away again when its input ends, which it does
- * also when its parent is killed. Prints "ready". As root, with the lock of `plan.ts` held.
+ * The program that makes the test internet of an instance and removes it when its input ends, which also happens when its
+ * parent is killed. Prints "ready". It runs as root and holds the lock of `plan.ts`.
  */
 
 import { spawn } from "node:child_process";

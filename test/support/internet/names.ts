@@ -1,4 +1,4 @@
-/** The DNS of the test internet: zones from the plan and those a test adds, over UDP, TCP and (a listener only) TLS. */
+/** The DNS of the test internet: zones from the plan and from tests, over UDP, TCP and TLS (there only a listener). */
 
 import { createSocket } from "node:dgram";
 import { createServer } from "node:net";
@@ -11,7 +11,7 @@ const TTL_S = 0;
 export interface Names {
   set(name: string, zone: Zone): void;
   answer(query: Buffer, server: string): Buffer | undefined;
-  /** For servers that resolve names themselves, as a SOCKS proxy does. */
+  /** Resolves a name for servers that resolve names themselves, as a SOCKS proxy does. */
   addresses(name: string): readonly string[];
 }
 
@@ -60,7 +60,7 @@ export function names(given: Readonly<Record<string, Zone>>, records: Records): 
       const reply: Packet = {
         type: "response",
         id: asked.id ?? 0,
-        // Authoritative and recursive; 3 is NXDOMAIN.
+        // The flags say authoritative and recursive; code 3 is NXDOMAIN.
         flags: 0x0580 | (missing ? 3 : 0),
         questions: [question],
         answers: [...answersTo(name, question.type)],
@@ -120,7 +120,7 @@ function read(query: Buffer): DecodedPacket | undefined {
   }
 }
 
-/** RFC 9460: priority 1, target ".", ipv4hint (4), ech (5). */
+/** An HTTPS record (RFC 9460): priority 1, target ".", ipv4hint (4), ech (5). */
 function httpsRecord(): Buffer {
   const parameter = (key: number, value: Buffer) => {
     const head = Buffer.alloc(4);

@@ -1,12 +1,12 @@
 /**
- * The namespace that plays the internet, its link and its routes, and two counting tables: one at its border, one on the
- * host that also sees to it that nothing of a sandbox leaves the machine by any other way.
+ * The namespace that plays the internet, with its link and its routes, and two counting tables. One table is at its border.
+ * The other one, on the host, also keeps packets of sandboxes from leaving the machine by any other way.
  */
 
 import { run } from "../platform/programs.ts";
 import { ADDRESS, FORBIDDEN, HOST_END, INTERNET_END, type InternetPlan, RANGES } from "./plan.ts";
 
-/** Leftovers of a run that was killed are removed first. */
+/** Makes the namespace, and first removes the leftovers of a killed run. */
 export async function makeNamespace(plan: InternetPlan): Promise<void> {
   await removeNamespace(plan);
   const { namespace, link } = plan;
@@ -18,12 +18,12 @@ export async function makeNamespace(plan: InternetPlan): Promise<void> {
   await inside("addr", "add", `${INTERNET_END}/30`, "dev", "outside");
   await inside("link", "set", "outside", "up");
   await inside("link", "set", "lo", "up");
-  // On the loopback every address of a range is one's own; there is no default route, so nothing goes further.
+  // On the loopback device the namespace owns every address of a range. It has no default route, so no packet goes further.
   for (const range of RANGES) await inside("addr", "add", range.replace(".0/", ".1/"), "dev", "lo");
   for (const address of FORBIDDEN) await inside("addr", "add", `${address}/32`, "dev", "lo");
   await run("ip", ["addr", "add", `${HOST_END}/30`, "dev", link]);
   await run("ip", ["link", "set", link, "up"]);
-  // The resolver's own route goes before the one that configure.ts has made for the time without an internet.
+  // The resolver's own route takes precedence over the one that configure.ts made for the time without an internet.
   const ranges = [...RANGES, `${ADDRESS.dns}/32`, ...FORBIDDEN];
   for (const range of ranges) await run("ip", ["route", "add", range, "via", INTERNET_END]);
 }
@@ -34,7 +34,7 @@ export async function removeNamespace({ namespace, link, table }: InternetPlan):
   await run("nft", [`add table inet ${table}; delete table inet ${table}`]);
 }
 
-/** By the address that the packet was sent to, before anybody could refuse it. */
+/** Counts packets by the address to which they were sent, before any rule could refuse them. */
 function borderTable(): string {
   return `table inet border {
   set seen {
@@ -53,7 +53,7 @@ function borderTable(): string {
 }`;
 }
 
-/** After every other chain: what comes here with a sandbox's own address has been let through. */
+/** Counts after every other chain: a packet that arrives here with a sandbox's own address has been let through. */
 function hostTable({ table, sandboxLinks, link }: InternetPlan): string {
   return `add table inet ${table}; delete table inet ${table}; table inet ${table} {
   set passed {
@@ -72,7 +72,7 @@ function hostTable({ table, sandboxLinks, link }: InternetPlan): string {
 }`;
 }
 
-/** Packets from one source to one destination. */
+/** A count of packets from one source to one destination. */
 export interface Seen {
   readonly source: string;
   readonly address: string;
@@ -81,7 +81,10 @@ export interface Seen {
   readonly packets: number;
 }
 
-/** `border`: what arrived, with the machine's address as source. `passed`: what the host let through, of each sandbox. */
+/**
+ * Reads the counts. `border`: arrivals, with the machine's address as source. `passed`: what the host let through, by
+ * sandbox.
+ */
 export async function packetsSeen(plan: InternetPlan, where: "border" | "passed"): Promise<readonly Seen[]> {
   const text =
     where === "border"

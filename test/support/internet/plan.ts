@@ -1,17 +1,17 @@
-/** Names, addresses and places of the test internet: what stands for what, in documentation ranges only. */
+/** Names, addresses and directories of the test internet: the role of each address, in documentation ranges only. */
 
 export interface InternetPlan {
   readonly instance: string;
   readonly namespace: string;
-  /** Of the host; its name must not look like a sandbox's link. */
+  /** The host's link; its name must not look like a sandbox's link. */
   readonly link: string;
   readonly table: string;
-  /** Links of the sandboxes of the instance. */
+  /** A pattern for the links of the instance's sandboxes. */
   readonly sandboxLinks: string;
-  /** Holds the control socket. */
+  /** The directory of the control socket. */
   readonly directory: string;
   readonly socket: string;
-  /** Holds the authority, which is made before the platform is brought up and stays. */
+  /** The directory of the authority, which is made before the platform comes up, and stays. */
   readonly authorityDirectory: string;
 }
 
@@ -31,10 +31,10 @@ export function internetPlan(instance: string): InternetPlan {
   };
 }
 
-/** One internet at a time: the routes to it are the machine's. */
+/** Only one internet can exist at a time, because the routes to it are the machine's. */
 export const LOCK = "/run/lock/svc-test-internet.lock";
 
-/** Not 192.0.2.0/24: machines are met whose own network that is. */
+/** The third documentation range, 192.0.2.0/24, is left out: some machines have it as their own network. */
 export const RANGES = ["198.51.100.0/24", "203.0.113.0/24"] as const;
 /** Both ends of the link between the machine and the internet, in a /30. */
 export const HOST_END = "198.51.100.254";
@@ -42,9 +42,9 @@ export const INTERNET_END = "198.51.100.253";
 
 /** The role of each address; tests of the SDK use well-known ones of the real internet. */
 export const ADDRESS = {
-  /** The resolver in the settings of the platform. */
+  /** The resolver in the platform's settings. */
   dns: "203.0.113.53",
-  /** A resolver that is in no settings. */
+  /** A resolver that no setting names. */
   otherDns: "198.51.100.53",
   eight: "198.51.100.8",
   eightFour: "198.51.100.4",
@@ -76,7 +76,10 @@ export const PORT = {
   bulk: 9000,
 } as const;
 
-/** One address in each range that no sandbox may reach. They answer to the host, so that silence means something. */
+/**
+ * One address in each range that no sandbox may reach. These addresses answer the host, so a sandbox's silence has a
+ * meaning.
+ */
 export const FORBIDDEN = [
   "10.255.255.1",
   "100.127.255.1",
@@ -86,7 +89,7 @@ export const FORBIDDEN = [
   "198.19.255.1",
 ] as const;
 
-/** A name's records; an array of arrays is given out one after the other, as a hostile zone does. */
+/** A name's records. With an array of arrays each question gets the next array, as from a hostile zone. */
 export interface Zone {
   readonly a?: readonly string[] | readonly (readonly string[])[];
   readonly aaaa?: readonly string[];
@@ -96,7 +99,7 @@ export interface Zone {
   readonly https?: boolean;
 }
 
-/** Exact or `*.` one leading label, any depth. What is not here does not exist. */
+/** Names are exact, or `*.` stands for one leading label at any depth. Other names do not exist. */
 export const ZONES: Readonly<Record<string, Zone>> = {
   "google.example": { a: [ADDRESS.google], aaaa: ["2001:db8::20"], https: true, txt: "v=test" },
   "www.google.example": { a: [ADDRESS.wwwGoogle] },
@@ -111,11 +114,11 @@ export const ZONES: Readonly<Record<string, Zone>> = {
   "alias.example": { cname: "google.example" },
   "api.example": { a: ["198.51.100.70"] },
   "*.api.example": { a: ["198.51.100.71"] },
-  // Its certificate has no known authority.
+  // No known authority has signed this host's certificate.
   "untrusted.example": { a: ["198.51.100.72"] },
-  // The machine itself, by its address on this link.
+  // The machine itself, by its address on the internet's link.
   "node.test": { a: [HOST_END] },
-  // One address, two names, as behind a delivery network.
+  // Two names with one address, as behind a delivery network.
   "front.example": { a: [ADDRESS.shared] },
   "hidden.example": { a: [ADDRESS.shared] },
   "rebind.test": { a: [["198.51.100.66"], ["169.254.200.1"], ["10.255.255.1"]] },

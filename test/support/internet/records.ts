@@ -1,4 +1,4 @@
-/** What the servers of the test internet saw, kept in order, so that a test can ask what came after it began. */
+/** The events that the servers of the test internet saw, in order, so that a test can ask for those after its begin. */
 
 export type Happening =
   | { readonly is: "question"; readonly name: string; readonly type: string; readonly server: string }
@@ -37,7 +37,7 @@ export interface Records {
   since(position: number): { readonly position: number; readonly records: readonly Happening[] };
 }
 
-/** Bounded: a flood must not fill the memory of the internet. */
+/** The records are bounded, because a flood must not fill the internet's memory. */
 export function records(limit = 50_000): Records {
   const all: Happening[] = [];
   let dropped = 0;

@@ -1,4 +1,4 @@
-/** The program that runs inside the namespace: every server, and their control over a unix socket. Ends with its input. */
+/** The program inside the namespace: every server, and their control over a unix socket. It ends with its input. */
 
 import { createServer } from "node:http";
 import { certificates } from "./certificates.ts";

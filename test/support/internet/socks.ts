@@ -1,4 +1,4 @@
-/** A SOCKS5 server (RFC 1928, 1929), with or without a password, that remembers what it was asked and can be killed. */
+/** A SOCKS5 server (RFC 1928, 1929), with or without a password, that remembers its requests and can be killed. */
 
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type { Names } from "./names.ts";
@@ -8,7 +8,7 @@ import type { Records } from "./records.ts";
 const REPLY = { ok: 0, refused: 5, unsupported: 7 } as const;
 
 export interface SocksServer {
-  /** The port is closed and every connection is cut, as when the program is killed. */
+  /** Closes the port and cuts every connection, as if the program were killed. */
   kill(): Promise<void>;
   start(): Promise<void>;
 }
@@ -107,7 +107,7 @@ function replyOf(reply: number): Buffer {
 
 interface Reader {
   (length: number): Promise<Buffer>;
-  /** Puts surplus bytes back; from here on another part reads the socket. */
+  /** Puts surplus bytes back; from now on another part reads the socket. */
   release(): void;
 }
 

@@ -1,11 +1,11 @@
-/** Starts the test internet of an instance for as long as this process lives or until it is stopped. */
+/** Starts the test internet of an instance, for as long as this process lives or until a caller stops it. */
 
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { checkout } from "../platform/platform.ts";
 import { LOCK } from "./plan.ts";
 
-/** Another run on this machine may have one: they take turns. */
+/** Another run on this machine may have an internet: runs take turns. */
 const WAIT_S = 1200;
 
 export async function startInternet(instance: string): Promise<{ stop(): Promise<void> }> {

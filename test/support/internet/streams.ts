@@ -1,4 +1,4 @@
-/** What is not HTTP: a server that speaks first, one about half-closed connections, bulk, and UDP. */
+/** The servers without HTTP: one that speaks first, one about half-closed connections, bulk, and UDP. */
 
 import { createSocket } from "node:dgram";
 import { createServer, type Socket } from "node:net";
@@ -16,7 +16,7 @@ export async function serveStreams(records: Records): Promise<void> {
   await listen(PORT.bulk, records, bulk);
 }
 
-/** `after-fin`: answers once the client has ended its side. `first-fin`: ends its own at once, and reads on. */
+/** `after-fin`: answers once the client has ended its side. `first-fin`: ends its own side at once, and reads on. */
 function halfClosed(socket: Socket, records: Records): void {
   let first: string | undefined;
   let received = 0;
@@ -39,7 +39,7 @@ function halfClosed(socket: Socket, records: Records): void {
   });
 }
 
-/** `echo` sends back what follows; `sink` says how much followed; `source N` sends N bytes. One line first. */
+/** The first line is the order: `echo` sends back what follows, `sink` counts what follows, `source N` sends N bytes. */
 function bulk(socket: Socket): void {
   socket.once("data", (chunk) => {
     const end = chunk.indexOf(10);
@@ -86,7 +86,7 @@ async function listen(port: number, records: Records, serve: (socket: Socket) =>
   });
 }
 
-/** A socket for each address: a reply has to come from where the question was sent to. */
+/** Opens one socket for each address: a reply must come from the address to which the question went. */
 export async function serveDatagrams(names: Names, records: Records): Promise<void> {
   const { eight, eightFour, nine, one, oneTwo } = ADDRESS;
   for (const address of [eight, eightFour, nine, one, oneTwo]) {

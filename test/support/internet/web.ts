@@ -1,4 +1,4 @@
-/** HTTP and HTTPS on every address of the test internet: each answer says who answered, and what it was asked. */
+/** HTTP and HTTPS on every address of the test internet: each answer names the server, and repeats the request. */
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
@@ -33,7 +33,7 @@ export async function serveWeb(certificateOf: (name: string) => Promise<Certific
     createSecureServer({
       allowHTTP1: true,
       ALPNProtocols: ["h2", "http/1.1"],
-      // For those who send no name.
+      // The certificate for clients that send no name.
       ...(await certificateOf("nameless.invalid")),
       SNICallback: (name, done) => {
         void certificateOf(name.toLowerCase()).then(createSecureContext).then(done.bind(undefined, null), done);
@@ -74,7 +74,7 @@ async function answer(request: Asked, response: Answered): Promise<void> {
   if (url.pathname === "/redirect" && to !== null) {
     response.writeHead(302, { location: to }).end();
   } else if (url.pathname === "/repository.git/info/refs") {
-    // The old protocol over plain files: enough for ls-remote.
+    // git's old protocol over plain files, which is enough for ls-remote.
     response.writeHead(200, { "content-type": "text/plain" });
     response.end(`${"1".repeat(40)}\trefs/heads/main\n`);
   } else {
@@ -91,7 +91,7 @@ async function zeros(response: Answered, length: number): Promise<void> {
     for (let count = 0; count < whole; count++) yield block;
     yield block.subarray(0, length % block.length);
   };
-  // A client that leaves half way is nothing to speak of.
+  // Nothing needs to be reported when a client leaves half way.
   await pipeline(Readable.from(pieces()), response).catch(() => undefined);
 }
 

@@ -1,18 +1,18 @@
-/** Peers that send without end to one that does not read: what each sends, and how far it comes. */
+/** Peers that send without end to one that does not read: the bytes of each flood, and how many the peer takes. */
 
 import type { Socket } from "node:net";
 
-/** More than any program may hold, and more than fits between sockets. */
+/** More than any program may hold, and more than the sockets between can hold. */
 const MOST_BYTES = 96 * 1024 * 1024;
-/** Nothing moves any more: every buffer on the way is full. */
+/** When no byte has moved for this long, every buffer on the way is full. */
 const STALLED_MS = 700;
 const PIECE_BYTES = 64 * 1024;
 
 export interface Flood {
   readonly name: string;
-  /** What comes first. */
+  /** The bytes that come first. */
   readonly begin: string;
-  /** What is repeated. */
+  /** The bytes that are repeated. */
   readonly again: string;
 }
 
@@ -20,7 +20,7 @@ const OK = "HTTP/1.1 200 OK\r\n";
 const CHUNKED = `${OK}Transfer-Encoding: chunked\r\n\r\n`;
 const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n";
 
-/** Of a server whose client does not read. */
+/** Floods of a server whose client does not read. */
 export const ANSWERS: readonly Flood[] = [
   { name: "early hints", begin: "", again: `HTTP/1.1 103 Early Hints\r\nLink: </${"a".repeat(1000)}>\r\n\r\n` },
   { name: "processing", begin: "", again: "HTTP/1.1 102 Processing\r\n\r\n" },
@@ -42,7 +42,7 @@ export const ANSWERS: readonly Flood[] = [
   { name: "no HTTP", begin: "SSH-2.0-x\r\n", again: "a" },
 ];
 
-/** Of a server that was asked to switch protocols. */
+/** Floods of a server that was asked to switch protocols. */
 export const SWITCHES: readonly Flood[] = [
   { name: "data after a switch", begin: SWITCHED, again: "a" },
   { name: "a body instead of a switch", begin: `${OK}Content-Length: 999999999999\r\n\r\n`, again: "a" },
@@ -50,7 +50,7 @@ export const SWITCHES: readonly Flood[] = [
   { name: "early hints before a switch", begin: "", again: "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" },
 ];
 
-/** Of a client whose server does not read. `{R}` stands for the headers that every request has. */
+/** Floods of a client whose server does not read. `{R}` stands for the headers that every request has. */
 export const REQUESTS: readonly Flood[] = [
   { name: "a request's body", begin: "POST / HTTP/1.1\r\n{R}Content-Length: 999999999999\r\n\r\n", again: "a" },
   {
@@ -78,8 +78,8 @@ export const REQUESTS: readonly Flood[] = [
 ];
 
 /**
- * Resolves when the peer has closed the connection, takes nothing more, or has taken more than it may hold.
- * @returns bytes that were handed to the system
+ * Sends until the peer closes the connection, takes nothing more, or has taken more than it may hold.
+ * @returns the number of bytes handed to the system
  */
 export async function flood(socket: Socket, { begin, again }: Pick<Flood, "begin" | "again">): Promise<number> {
   const piece = Buffer.from(again.repeat(Math.ceil(PIECE_BYTES / again.length)), "latin1");

@@ -1,18 +1,18 @@
-/** A program in a process of its own that says how much it holds. */
+/** A program, in a process of its own, that reports how many bytes it holds. */
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
 export interface Held {
-  /** Its first line. */
+  /** The port, from the program's first line. */
   readonly port: number;
-  /** Bytes in use after a collection: heap, buffers, what is queued to be written. */
+  /** The bytes in use after a garbage collection: heap, buffers, and data that waits to be written. */
   bytes(): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** @param program prints a port, then answers each line on its input with its bytes */
+/** @param program prints a port, then answers each line on its input with the bytes that it holds */
 export async function startHeld(program: string, ...args: readonly string[]): Promise<Held> {
   const child = spawn(process.execPath, ["--import", "tsx", "--expose-gc", program, ...args], {
     stdio: ["pipe", "pipe", "inherit"],

@@ -11,7 +11,7 @@ export async function listening(server: Server, host = "127.0.0.1", port = 0): P
   return portOf(server);
 }
 
-/** For a program that is told its port: nobody has it at the moment. */
+/** Finds a port that is free at the moment, for a program that needs its port beforehand. */
 export async function freePort(): Promise<number> {
   const probe = createServer();
   const port = await listening(probe);

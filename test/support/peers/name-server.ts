@@ -1,4 +1,4 @@
-/** A name server over UDP and TCP, on one port, that answers what the test says. */
+/** A name server over UDP and TCP on one port; the test decides its answers. */
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ export interface NameServer {
   close(): void;
 }
 
-/** A free port of UDP may be taken in TCP, and the other way round: then another one. */
+/** Tries other ports when a port that is free in UDP is taken in TCP, or the other way round. */
 export async function onFreePort<T>(open: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -22,7 +22,7 @@ export async function onFreePort<T>(open: () => Promise<T>): Promise<T> {
   }
 }
 
-/** @param reply undefined: no answer */
+/** @param reply returns undefined to give no answer */
 export function nameServer(reply: (query: Buffer) => Buffer | undefined): Promise<NameServer> {
   return onFreePort(async () => {
     const udp = createSocket("udp4");

@@ -1,9 +1,9 @@
-/** The one raw client of tests: bytes there, and what comes back. */
+/** The one raw client of tests: it sends bytes and keeps what comes back. */
 
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
-/** A client that says exactly what the test says. */
+/** A client that sends exactly the bytes of the test. */
 export class RawClient {
   readonly socket: Socket;
   received = "";
@@ -30,7 +30,7 @@ export class RawClient {
     return this;
   }
 
-  /** What was received once it satisfies `enough`, or once the connection has ended. */
+  /** Resolves to the received text once it satisfies `enough`, or once the connection has ended. */
   async until(enough: (received: string) => boolean): Promise<string> {
     while (!enough(this.received) && !this.closed && !this.ended) {
       await new Promise<void>((resolve) => {
@@ -53,7 +53,7 @@ export class RawClient {
   }
 }
 
-/** One request, one answer, on a connection of its own. */
+/** Sends one request on a connection of its own and resolves to the answer. */
 export async function ask(port: number, text: string): Promise<string> {
   const client = await RawClient.open(port);
   const answer = await client.send(text).toEnd();

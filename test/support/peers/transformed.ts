@@ -1,4 +1,4 @@
-/** A destination with an authority of its own, and the way of a sandbox's connection to it through `transform`. */
+/** A destination with an authority of its own, and the way of a sandbox's connection through `transform` to it. */
 
 import { createServer as createHttp, type RequestListener, type Server } from "node:http";
 import { createServer as createHttps } from "node:https";
@@ -14,7 +14,7 @@ import { listening } from "./listening.ts";
 const DAY_MS = 86_400_000;
 const period = () => ({ from: Date.now() - DAY_MS, until: Date.now() + DAY_MS });
 
-/** Certificates of the destination and of the node; no client trusts both. */
+/** The authorities of the destination and of the node; no client trusts both. */
 const publicAuthority = await makeAuthority("test public", period());
 export const nodeAuthority = await makeAuthority("test node", period());
 const publicTrust = openTrust(publicAuthority.certificate)();
@@ -22,7 +22,7 @@ const publicTrust = openTrust(publicAuthority.certificate)();
 export interface Origin {
   readonly port: number;
   readonly server: Server;
-  /** Connections taken so far. */
+  /** The number of connections accepted so far. */
   readonly connections: () => number;
 }
 
@@ -30,7 +30,7 @@ export async function leafOf(hostname: string, when = period(), authority = publ
   return makeLeaf(await readSigner(authority), hostname, when);
 }
 
-/** @param hostname undefined: plain HTTP */
+/** @param hostname undefined serves plain HTTP */
 export async function startOrigin(
   hostname: string | undefined,
   answer: RequestListener,
@@ -52,28 +52,28 @@ export async function startOrigin(
 
 export interface Listening {
   readonly port: number;
-  /** What became of the connections, in the order in which they ended. */
+  /** The fate of each connection, in the order in which they ended. */
   readonly ended: Ended[];
   readonly asked: string[];
-  /** Dials to the destination. */
+  /** The number of dials to the destination. */
   readonly dials: () => number;
-  /** Connections of clients. */
+  /** The number of accepted connections of clients. */
   readonly taken: () => number;
 }
 
 export interface ListenOptions {
   readonly hostname: string;
   readonly tls: boolean;
-  /** Port of the destination, or how to get there. */
+  /** The port of the destination, or a function that connects to it. */
   readonly to: number | (() => Promise<Socket>);
   readonly headers?: Record<string, string>;
   readonly secrets?: Record<string, string>;
   readonly trust?: SecureContext;
-  /** Default: the port that is listened on. */
+  /** By default the port on which the listener listens. */
   readonly port?: number;
 }
 
-/** Takes connections as the egress process does: it reads the first bytes, then hands over. */
+/** Accepts connections as the egress process does: it reads the first bytes, then hands the connection over. */
 export async function listenTransformed(options: ListenOptions): Promise<Listening> {
   const { hostname, tls, to, headers = {}, secrets = {}, trust = publicTrust } = options;
   const ended: Ended[] = [];
@@ -127,7 +127,9 @@ export function dial(port: number): Promise<Socket> {
   });
 }
 
-/** Raw bytes there, everything that comes back until the end. @param hostname undefined: without TLS */
+/**
+ * Sends raw bytes and resolves to everything that comes back until the end. @param hostname undefined connects without TLS
+ */
 export async function exchangeRaw(port: number, hostname: string | undefined, bytes: string): Promise<string> {
   const plain = await dial(port);
   const socket =
@@ -137,7 +139,7 @@ export async function exchangeRaw(port: number, hostname: string | undefined, by
     socket.on("data", (chunk: Buffer) => {
       text += chunk.toString("latin1");
     });
-    // A reset is an end as well: who is refused may still have been sending.
+    // A reset is an end as well: a refused client may still have been sending.
     socket.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code !== "ECONNRESET" && error.code !== "EPIPE") reject(error);
     });

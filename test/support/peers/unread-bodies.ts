@@ -1,4 +1,7 @@
-/** A server that answers without reading bodies, Python's own as many people write it: what it leaves unread it takes for the next request. */
+/**
+ * A server that answers without reading bodies, as many people write one with Python's own library: it takes the unread
+ * bytes for the next request.
+ */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -30,7 +33,7 @@ server.serve_forever()
 
 export interface CarelessServer {
   readonly port: number;
-  /** Method and path of every request it believes to have got. */
+  /** Method and path of every request that the server believes it received. */
   readonly served: readonly string[];
   stop(): Promise<void>;
 }
@@ -54,11 +57,14 @@ export async function carelessServer(address: string): Promise<CarelessServer> {
   };
 }
 
-/** A second request, complete but for its last header's end: the next visitor's request line would become that header. */
+/**
+ * A second request that lacks only the end of its last header: the next visitor's request line would become part of that
+ * header.
+ */
 const HIDDEN = "GET /hidden HTTP/1.1\r\nHost: x\r\nX-Rest: ";
 export const METHODS = ["GET", "DELETE", "OPTIONS", "POST", "PUT"] as const;
 
-/** The head and body of a request that hides another one in its body. */
+/** Makes the head and body of a request that hides another request in its body. */
 export function withHidden(method: string, path: string, headers: string): string {
   return `${method} ${path} HTTP/1.1\r\n${headers}Content-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`;
 }

@@ -1,6 +1,6 @@
 /**
- * What an instance holds on the host, counted, and the invariants between those things: the one function
- * that all crash and leak tests use.
+ * The objects that an instance holds on the host, counted, and the invariants between them: the one check that all crash and
+ * leak tests use.
  */
 
 import { readdir, readFile, readlink } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { api, asAdmin, type Platform } from "./platform.ts";
 import { type Program, pidOf, run, settingOf } from "./programs.ts";
 
 export interface HostObjects {
-  /** Containers of sandboxes, of the warm pool, and those that do not run. */
+  /** Containers: those of sandboxes, those of the warm pool, and those that do not run. */
   readonly sandboxes: number;
   readonly pooled: number;
   readonly dead: number;
@@ -63,12 +63,12 @@ export async function countHostObjects(platform: Platform): Promise<HostObjects>
   };
 }
 
-/** Sentences about what does not fit together; empty when all is well. Meant to be polled after a disturbance. */
+/** Returns one sentence for each broken invariant; empty when all is well. Tests poll it after a disturbance. */
 export async function findProblems(platform: Platform): Promise<readonly string[]> {
   const network = settingOf(platform, "agent", "SVC_NETWORK_NAME");
   const containers = await containersOf(platform);
   const listed = await listedSandboxes(platform, "running");
-  // Kept frozen for a while, then dead: the container of a paused sandbox is its disk.
+  // The container of a paused sandbox is frozen for a while and then dead; it stays because it is the sandbox's disk.
   const paused = new Set((await listedSandboxes(platform, "paused")).map((one) => `svc-${one.sandboxID}`));
   const problems: string[] = [];
   const running = new Map(containers.filter(isSandbox).map((one) => [one.name.slice("svc-".length), one]));
@@ -103,7 +103,7 @@ export async function findProblems(platform: Platform): Promise<readonly string[
   return problems;
 }
 
-/** Everything that carries the node's label. */
+/** Lists every container that carries the node's label. */
 export async function containersOf(platform: Platform): Promise<readonly ContainerInfo[]> {
   const label = `label=svc.node=${settingOf(platform, "agent", "SVC_NODE_ID")}`;
   const format = "{{.ID}} {{.Names}} {{.State}}";

@@ -1,15 +1,15 @@
-/** The end of a crash test: the host is in order again. */
+/** The end of a crash test: waits until the host is in order again. */
 
 import { expect } from "vitest";
 import { findProblems } from "./host-objects.ts";
 import type { Platform } from "./platform.ts";
 
-/** What a test of this file has failed for: later ones are about what they do themselves, and do not wait for it again. */
+/** Problems for which a test of this file has failed: later tests neither fail for them nor wait for them again. */
 const told = new Set<string>();
 
 /**
  * Waits until the host is in order.
- * @param limitMs longer than what is left over takes to be noticed (agent/recovery/janitor.ts)
+ * @param limitMs longer than the agent takes to notice leftovers (agent/recovery/janitor.ts)
  */
 export async function expectNoProblems(platform: Platform, limitMs = 90_000): Promise<void> {
   const problems = { now: [] as readonly string[] };

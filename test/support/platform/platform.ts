@@ -1,16 +1,18 @@
-/** Finds the running platform that the suites drive, from the env file `scripts/up` leaves, and talks plain HTTP to it. */
+/**
+ * Finds the running platform that the suites drive, by the env file that `scripts/up` leaves, and sends plain HTTP to it.
+ */
 
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 export interface Platform {
-  /** Empty for the default instance. */
+  /** The name of the instance; empty for the default instance. */
   readonly instance: string;
   readonly apiUrl: string;
   readonly sandboxUrl: string;
   readonly apiKey: string;
   readonly adminToken: string;
-  /** Where this instance keeps its things (scripts/README.md). */
+  /** The directories of this instance (scripts/README.md). */
   readonly paths: { readonly run: string; readonly state: string; readonly etc: string };
 }
 
@@ -18,23 +20,23 @@ export interface Reply {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body as JSON, undefined when it is not. */
+  /** The body as JSON; undefined when it is no JSON. */
   readonly json: unknown;
 }
 
 export interface ApiCall {
-  /** Sent as JSON; a string is sent as it is. */
+  /** The body as JSON; a string is sent unchanged. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Absent: the platform's key. Null: no key at all. */
+  /** The API key: the platform's key when absent, no key at all when null. */
   readonly key?: string | null;
 }
 
 export const checkout = fileURLToPath(new URL("../../../", import.meta.url));
 
 /**
- * The instance named by SVC_INSTANCE, else `fallback`. Its E2B_* lines go into this process's environment, so that the
- * SDK is used exactly as `scripts/up` tells people to. Throws when no such platform was brought up.
+ * Opens the instance that SVC_INSTANCE names, else `fallback`. Its E2B_* lines go into this process's environment, so that
+ * tests use the SDK exactly as `scripts/up` tells people to. Throws when no such platform was brought up.
  */
 export function openPlatform(fallback = "test"): Platform {
   const instance = process.env.SVC_INSTANCE ?? fallback;
@@ -56,7 +58,7 @@ export function openPlatform(fallback = "test"): Platform {
   };
 }
 
-/** `NAME=value` lines, with or without `export` and quotes. */
+/** Reads `NAME=value` lines, with or without `export` and quotes. */
 export function readEnvFile(path: string): ReadonlyMap<string, string> {
   const values = new Map<string, string>();
   for (const line of readFileSync(path, "utf8").split("\n")) {
@@ -67,7 +69,7 @@ export function readEnvFile(path: string): ReadonlyMap<string, string> {
   return values;
 }
 
-/** One control-plane request, path and body sent as given. */
+/** Sends one control-plane request, with path and body unchanged. */
 export async function api(platform: Platform, method: string, path: string, call: ApiCall = {}): Promise<Reply> {
   const key = call.key === undefined ? platform.apiKey : call.key;
   const body = call.body === undefined || typeof call.body === "string" ? call.body : JSON.stringify(call.body);

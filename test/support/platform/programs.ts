@@ -1,4 +1,4 @@
-/** The two programs of an instance as processes: who they are, killing them, and waiting until they are ready again. */
+/** The two programs of an instance as processes: tests find them, kill them, and wait until they are ready again. */
 
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -10,7 +10,7 @@ export type Program = "orchestrator" | "agent";
 
 const execute = promisify(execFile);
 
-/** Output of a program; throws with its stderr when it fails. */
+/** Runs a program and resolves to its output; throws with its stderr when it fails. */
 export async function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
   const { stdout } = await execute(command, [...args], {
     maxBuffer: 64 << 20,
@@ -20,7 +20,7 @@ export async function run(command: string, args: readonly string[], env: NodeJS.
   return stdout;
 }
 
-/** What the scripts do with one program (scripts/README.md). */
+/** Starts, stops, restarts or finds one program through the scripts (scripts/README.md). */
 export function service(
   platform: Platform,
   verb: "start" | "stop" | "restart" | "pid",
@@ -29,7 +29,7 @@ export function service(
   return run(`${checkout}scripts/service`, [verb, program], { SVC_INSTANCE: platform.instance });
 }
 
-/** A setting as the program has it: the person's own file wins. */
+/** Reads a setting as the program has it: the operator's own file wins. */
 export function settingOf(platform: Platform, program: Program, name: string): string {
   const own = readEnvFile(`${platform.paths.etc}/config.env`).get(name);
   const value = own ?? readEnvFile(`${platform.paths.etc}/${program}.env`).get(name);
@@ -41,12 +41,12 @@ export async function pidOf(platform: Platform, program: Program): Promise<numbe
   return Number((await service(platform, "pid", program)).trim());
 }
 
-/** SIGKILL, no goodbye. What keeps programs running starts it again. */
+/** Kills a program with SIGKILL, without a goodbye; its supervisor starts it again. */
 export async function killHard(platform: Platform, program: Program): Promise<void> {
   process.kill(await pidOf(platform, program), "SIGKILL");
 }
 
-/** Both programs ready, and the node known to be. */
+/** Waits until both programs are ready and the orchestrator knows the node. */
 export async function untilReady(platform: Platform): Promise<void> {
   const agent = `http://127.0.0.1:${settingOf(platform, "agent", "SVC_AGENT_PORT")}`;
   const ready = async () =>
@@ -64,7 +64,7 @@ function status(url: string): Promise<number> {
   );
 }
 
-/** The agent's child that serves redirected connections and names; throws while there is none. */
+/** Finds the agent's child that serves redirected connections and names; throws while there is none. */
 export async function egressPid(platform: Platform): Promise<number> {
   const agent = await pidOf(platform, "agent");
   const children = (await readFile(`/proc/${agent}/task/${agent}/children`, "utf8")).split(" ").filter(Boolean);

@@ -1,4 +1,4 @@
-/** Templates for tests, built with the published SDK against the running platform, and removed after the test. */
+/** Templates for tests, built with the published SDK on the running platform, and removed after the test. */
 
 import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -11,14 +11,14 @@ import { api, type Platform } from "./platform.ts";
 export const SIZE = { cpuCount: 1, memoryMB: 512 } as const;
 
 export interface Built extends BuildInfo {
-  /** Of the log, without their times. */
+  /** The log's lines without their times. */
   readonly lines: readonly string[];
 }
 
-/** Removed after the test; sandboxes made from it are gone by then. */
+/** Builds a template and removes it after the test; its sandboxes are gone by then. */
 export async function buildTemplate(platform: Platform, name: string, template: TemplateClass): Promise<Built> {
   const lines: string[] = [];
-  // By its name: there is a template also when the build fails.
+  // The removal uses the name, because a failed build leaves a template too.
   removeAfterwards(platform, name.replace(/:.*/, ""));
   const onBuildLogs = ({ message }: { message: string }) => void lines.push(message);
   const info = await Template.build(template, name, { ...SIZE, onBuildLogs });
@@ -31,10 +31,10 @@ export function removeAfterwards(platform: Platform, idOrName: string): void {
   });
 }
 
-/** A unique name. */
+/** Makes a unique name. */
 export const fresh = (name: string) => `${name}-${randomUUID().slice(0, 8)}`;
 
-/** A directory with these files, by relative path, for COPY steps. */
+/** Makes a directory with these files, by relative path, for COPY steps. */
 export async function contextOf(files: Readonly<Record<string, string>>): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "svc-template-"));
   onTestFinished(() => rm(directory, { recursive: true }));

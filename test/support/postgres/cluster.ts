@@ -1,4 +1,6 @@
-/** A PostgreSQL server of the tests: started from the machine's own programs, reached by a UNIX socket, removed afterwards. */
+/**
+ * A PostgreSQL server for tests: it runs the machine's own programs, listens on a UNIX socket, and is removed afterwards.
+ */
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,18 +12,18 @@ import { Client } from "pg";
 import { until } from "../runner/until.ts";
 
 const run = promisify(execFile);
-/** Debian's programs, and those that scripts/host/test/postgres has unpacked. */
+/** The places of Debian's programs, and of those that scripts/host/test/postgres has unpacked. */
 const PLACES = ["/usr/lib/postgresql", "/opt/svc/test/postgres/usr/lib/postgresql"];
-/** The server refuses to run as root. */
+/** The server's user: PostgreSQL refuses to run as root. */
 const NOBODY = 65_534;
 
 export interface PostgresServer {
-  /** Of the database `postgres`; others are made beside it. */
+  /** The URL of the database `postgres`, beside which tests make others. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** Throws when the machine has no PostgreSQL programs. */
+/** Starts a server; throws when the machine has no PostgreSQL programs. */
 export async function startPostgres(): Promise<PostgresServer> {
   const programs = await findPrograms();
   const folder = await mkdtemp(join(tmpdir(), "svc-postgres-"));
@@ -75,7 +77,7 @@ async function answers(url: string): Promise<boolean> {
 async function end(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
   const ended = once(server, "exit");
-  // "Immediate shutdown": nothing of it is kept.
+  // SIGQUIT means "immediate shutdown", which is enough because no data is kept.
   server.kill("SIGQUIT");
   await ended;
 }

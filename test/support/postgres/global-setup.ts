@@ -1,4 +1,7 @@
-/** With SVC_TEST_DATABASE=postgres: a server for a whole run, in SVC_TEST_POSTGRES for its workers; projects share it. */
+/**
+ * With SVC_TEST_DATABASE=postgres: starts one server for a whole run, and SVC_TEST_POSTGRES tells the workers where it is.
+ * Projects share it.
+ */
 
 import { type PostgresServer, startPostgres } from "./cluster.ts";
 

@@ -1,6 +1,6 @@
 /**
- * For test files that share a process: a file that leaves something behind which the next one could notice fails itself.
- * Watched are the environment, the working directory, the file mode mask, fake timers and listeners of the process.
+ * For test files that share a process: a file fails itself when it leaves something behind that the next file could notice.
+ * It compares the environment, the working directory, the file mode mask, fake timers and listeners of the process.
  */
 
 import { afterAll, beforeAll, expect, vi } from "vitest";
@@ -13,7 +13,7 @@ interface Traces {
   readonly listeners: Readonly<Record<string, number>>;
 }
 
-/** A listener of these that is left behind would hide a failure of the next file. */
+/** A leftover listener for one of these events would hide a failure of the next file. */
 const EVENTS = ["uncaughtException", "unhandledRejection", "SIGINT", "SIGTERM"];
 
 let before: Traces;

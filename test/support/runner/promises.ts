@@ -1,4 +1,4 @@
-/** Promises that a test ends itself, or never. */
+/** Promises that a test resolves itself, or that never resolve. */
 
 export interface Gateway<T = void> {
   readonly promise: Promise<T>;
@@ -17,7 +17,7 @@ export function gateway<T = void>(): Gateway<T> {
   return { promise, resolve, reject };
 }
 
-/** What hangs: a node, a step or a program that does not answer. */
+/** Never resolves, as a node, a step or a program that does not answer. */
 export function never(): Promise<void> {
   return new Promise<void>(() => undefined);
 }

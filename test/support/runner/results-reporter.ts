@@ -1,6 +1,6 @@
 /**
- * Writes each test's outcome down as soon as it is known, one JSON object a line, into the file that
- * `SVC_TEST_RESULTS` names: a run that is cut short has recorded its failures by then. scripts/sum-up-tests.mjs reads it.
+ * Writes each test's outcome as soon as it is known, one JSON object a line, into the file that `SVC_TEST_RESULTS` names, so
+ * that a run that is cut short has recorded its failures. scripts/sum-up-tests.mjs reads the file.
  */
 
 import { appendFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import type { Reporter, SerializedError, TestCase, TestModule } from "vitest/nod
 interface Outcome {
   readonly state: "passed" | "failed" | "skipped";
   readonly name: string;
-  /** Of a failure: the first lines of what was thrown. */
+  /** The first lines of the error, for a failure. */
   readonly message?: string;
 }
 
@@ -24,7 +24,7 @@ export default class ResultsReporter implements Reporter {
     this.write({ state, name: `${test.module.relativeModuleId} > ${test.fullName}`, ...messageOf(errors) });
   }
 
-  /** A file that could not be loaded, or a hook around all of it, has no test that could fail. */
+  /** Records failures outside of tests: a file that could not be loaded, or a hook around the whole file. */
   onTestModuleEnd(module: TestModule): void {
     const errors = [module, ...module.children.allSuites()].flatMap((one) => one.errors());
     if (errors.length > 0) this.write({ state: "failed", name: module.relativeModuleId, ...messageOf(errors) });

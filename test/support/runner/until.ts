@@ -1,4 +1,4 @@
-/** Waiting for a state outside a test runner: polls, with a limit, and says what never came. */
+/** Waits for a state outside a test runner: polls with a limit, and names the state that never came. */
 
 import { setTimeout as wait } from "node:timers/promises";
 

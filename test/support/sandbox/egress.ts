@@ -1,4 +1,4 @@
-/** What a sandbox reaches: tried from inside with the programs people use. */
+/** The places that a sandbox reaches, tried from inside with the programs that people use. */
 
 import { ALL_TRAFFIC, Sandbox, type SandboxNetworkOpts } from "e2b";
 import { onTestFinished } from "vitest";
@@ -8,16 +8,16 @@ import { ownSandbox } from "./sdk.ts";
 
 export type Outcome = "ok" | "blocked" | "silence";
 
-/** Every address, before anything is allowed. */
+/** The deny list with every address, for policies that then allow some. */
 export const NOTHING = [ALL_TRAFFIC];
-/** Exit code of curl when no answer came in time. */
+/** curl's exit code when no answer came in time. */
 const TIMED_OUT = 28;
 const https = (where: string) => `https://${where}/`;
 export const sandboxWith = (network?: SandboxNetworkOpts) => ownSandbox(network === undefined ? {} : { network });
 
 /**
- * A HEAD request to each URL, all at once: answered, refused at once, or neither within three seconds. The certificate is not looked
- * at, it is the test internet's.
+ * Sends a HEAD request to each URL, all at once: each is answered, refused at once, or neither within three seconds. curl
+ * does not check the certificate, because the test internet's authority signed it.
  */
 export async function reached(sandbox: Sandbox, ...urls: readonly string[]): Promise<readonly Outcome[]> {
   const one = (url: string, index: number) => `(curl -skI -m 3 -o /dev/null '${url}'; echo ${index} $?) &`;
@@ -34,13 +34,13 @@ export async function reached(sandbox: Sandbox, ...urls: readonly string[]): Pro
   });
 }
 
-/** As `reached`, with the host of each URL as key. */
+/** Does the same as `reached` for hosts, with each host as a key of the result. */
 export async function reach(sandbox: Sandbox, ...hosts: readonly string[]): Promise<Readonly<Record<string, Outcome>>> {
   const outcomes = await reached(sandbox, ...hosts.map(https));
   return Object.fromEntries(hosts.map((host, index) => [host, outcomes[index] ?? "silence"]));
 }
 
-/** What a server of the test internet says about a request. */
+/** An answer of a server of the test internet, which repeats the request. */
 export interface Answer {
   readonly address: string;
   readonly port: number;
@@ -56,7 +56,7 @@ export async function ask(sandbox: Sandbox, url: string, options = "-k"): Promis
   return JSON.parse(stdout) as Answer;
 }
 
-/** Runs a Python program inside; what it prints, also when it fails. */
+/** Runs a Python program inside and resolves to its output, even when it fails. */
 export async function python(sandbox: Sandbox, program: string, user = "user"): Promise<string> {
   const path = `/tmp/program-${Math.random().toString(36).slice(2)}.py`;
   await sandbox.files.write(path, program);
@@ -64,13 +64,13 @@ export async function python(sandbox: Sandbox, program: string, user = "user"): 
   return stdout.trim();
 }
 
-/** A name over UDP, asked of an address and port that are not the node's resolver. */
+/** Whether a name resolves over UDP through an address and port that are not the node's resolver. */
 export async function resolvesAt(sandbox: Sandbox, address: string, port: number = PORT.udpNames): Promise<boolean> {
   const command = `dig +short +time=1 +tries=1 -p ${port} @${address} google.example || true`;
   return (await sandbox.commands.run(command)).stdout.trim() === ADDRESS.google;
 }
 
-/** What a server that speaks first says, and what it answers. */
+/** Connects to a server that speaks first, and resolves to its greeting and its answer. */
 export function greeting(sandbox: Sandbox, host = "ssh.example"): Promise<string> {
   return python(
     sandbox,
@@ -82,7 +82,7 @@ print(s.recv(200).decode().strip())`,
   );
 }
 
-/** Both ways of a half-closed connection; see `streams.ts` of the test internet. */
+/** Tests a half-closed connection in both orders; see `streams.ts` of the test internet. */
 export function halfClose(sandbox: Sandbox, host = "keys.example"): Promise<string> {
   return python(
     sandbox,
@@ -96,7 +96,7 @@ s.sendall(b"x" * 100000); s.close()`,
   );
 }
 
-/** A connection that stays, and says each 50 ms whether it still does; for what happens to open flows. */
+/** Opens a connection that stays, for tests of open flows; it records every 50 ms whether it still works. */
 export async function keepConnection(sandbox: Sandbox, host: string, port: number): Promise<() => Promise<string>> {
   await sandbox.files.write(
     "/tmp/keep.py",
@@ -119,18 +119,18 @@ except OSError as error:
   return async () => (await sandbox.commands.run("cat /tmp/kept 2>/dev/null || true")).stdout;
 }
 
-/** The route itself, for what the SDK does not say or show. */
+/** Calls the route itself, for fields that the SDK does not send or show. */
 export function putNetwork(platform: Platform, sandboxId: string, body: unknown, key?: string | null): Promise<Reply> {
   return api(platform, "PUT", `/sandboxes/${sandboxId}/network`, key === undefined ? { body } : { body, key });
 }
 
-/** Paused and back, from memory that was kept. */
+/** Pauses the sandbox and resumes it from its kept memory. */
 export async function pauseAndResume(sandbox: Sandbox): Promise<Sandbox> {
   await sandbox.pause();
   return Sandbox.connect(sandbox.sandboxId, { timeoutMs: 120_000 });
 }
 
-/** A fork of a test, killed after it. */
+/** Makes a fork for a test, and kills it afterwards. */
 export async function forkOf(sandbox: Sandbox): Promise<Sandbox> {
   const [copy] = await sandbox.fork();
   if (!(copy instanceof Sandbox)) throw copy ?? new Error("no fork");

@@ -1,4 +1,4 @@
-/** Commands in a sandbox through its own envd, as the SDK would run them: what Docker starts is in no memory image. */
+/** Commands in a sandbox through its own envd, as the SDK runs them: a memory image does not contain what Docker starts. */
 
 import { request } from "node:http";
 
@@ -22,7 +22,7 @@ export interface Finished {
   readonly output: string;
 }
 
-/** To its end. */
+/** Runs a command to its end. */
 export async function command(address: string, text: string, options: Command = {}): Promise<Finished> {
   const output: string[] = [];
   const end = await follow(address, text, options, (event) => {
@@ -33,12 +33,12 @@ export async function command(address: string, text: string, options: Command = 
   return { code: end.exitCode ?? 0, output: output.join("").trim() };
 }
 
-/** Goes on without us; resolves to its process id inside. */
+/** Starts a command that runs on without us; resolves to its process id inside the sandbox. */
 export async function background(address: string, text: string, options: Command = {}): Promise<number> {
   return follow(address, text, options, (event) => event.start?.pid);
 }
 
-/** A watch that is asked for what it has seen. */
+/** Makes a watch; later requests ask it for the events that it has seen. */
 export async function createWatcher(address: string, path: string): Promise<string> {
   const { watcherId = "" } = await unary<{ watcherId?: string }>(address, "CreateWatcher", { path, recursive: false });
   return watcherId;

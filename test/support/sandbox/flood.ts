@@ -1,9 +1,9 @@
-/** A program in a sandbox that sends all the time, so that the first packet that may leave is among those counted. */
+/** A program in a sandbox that sends all the time, so that the first packet that may leave is among the counted ones. */
 
 import type { Sandbox } from "e2b";
 import type { Internet } from "../internet/internet.ts";
 
-/** UDP and TCP, with a socket of its own each time, to a forbidden and to an allowed address by turns. */
+/** Sends UDP and TCP, each time with a new socket, by turns to a forbidden and to an allowed address. */
 export async function startFlood(sandbox: Sandbox, forbidden: string, allowed: string): Promise<void> {
   const program = `import socket, time
 def tcp(address, port):
@@ -33,7 +33,7 @@ while True:
   await handle.disconnect();
 }
 
-/** Packets for an address, from any sender. */
+/** Counts the packets to an address, from any sender. */
 export function arrivedAt(internet: Internet, address: string): Promise<number> {
   return internet.packets("border", { address });
 }

@@ -1,6 +1,6 @@
-/** An HTTP and WebSocket server in Python's standard library, put into a sandbox by tests of reaching it from outside. */
+/** An HTTP and WebSocket server in Python's standard library, which tests put into a sandbox to reach it from outside. */
 
-/** `python3 server.py PORT ADDRESS [PEM]`. Answers with what it was asked, as JSON, and a few special paths. */
+/** `python3 server.py PORT ADDRESS [PEM]` answers with the request as JSON, and serves a few special paths. */
 export const serverScript = String.raw`
 import base64, hashlib, json, socket, ssl, struct, sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

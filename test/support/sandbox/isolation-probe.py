@@ -8,7 +8,7 @@ import sys
 
 libc = ctypes.CDLL(None, use_errno=True)
 ARM = os.uname().machine == "aarch64"
-# Numbers differ per processor: (x86_64, aarch64).
+# Call numbers differ between processors: (x86_64, aarch64).
 CALLS = {
     "io_uring_setup": (425, 425),
     "bpf": (321, 280),

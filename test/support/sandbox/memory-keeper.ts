@@ -1,12 +1,12 @@
 /**
- * A sandbox whose memory and disk can be checked byte for byte: a Python process holds random megabytes on its heap, a
- * file in memory holds half as many, a tree of files lies on the disk. Their hashes are known outside.
+ * A sandbox whose memory and disk a test can check byte for byte: a Python process holds random megabytes on its heap, a
+ * file in memory holds half as many, and a tree of files lies on the disk. The test knows their hashes.
  */
 
 import type { Sandbox } from "e2b";
 import { expect } from "vitest";
 
-/** The process hashes its heap on each request; its counter distinguishes a pause from a new start. */
+/** The process hashes its heap on each request; its counter tells a pause from a new start. */
 const KEEPER = `
 import hashlib, os, signal, sys, threading, time
 heap = bytearray(os.urandom(int(sys.argv[1]) << 20))
@@ -40,7 +40,7 @@ export interface Kept {
   readonly files: string;
 }
 
-/** @param megabytes on the heap, and half as many in /dev/shm, which holds 64 MB */
+/** @param megabytes the size of the heap; half as many go to /dev/shm, which holds 64 MB */
 export async function fillMemory(sandbox: Sandbox, megabytes: number): Promise<Kept> {
   await sandbox.files.write("keeper.py", KEEPER);
   await sandbox.commands.run(`head -c ${megabytes / 2}M /dev/urandom > /dev/shm/block; ${TREE}`);
@@ -52,7 +52,7 @@ export async function fillMemory(sandbox: Sandbox, megabytes: number): Promise<K
   return { pid, heap: await sandbox.files.read("/tmp/answer"), files: await fileHashes(sandbox) };
 }
 
-/** The same process, the same bytes, and it goes on counting. */
+/** Expects the same process with the same bytes, which goes on counting. */
 export async function expectKept(sandbox: Sandbox, kept: Kept): Promise<void> {
   await sandbox.commands.run(`rm -f /tmp/answer && kill -USR1 ${kept.pid}`);
   await expect.poll(() => sandbox.files.exists("/tmp/answer"), { timeout: 20_000 }).toBe(true);
@@ -63,7 +63,7 @@ export async function expectKept(sandbox: Sandbox, kept: Kept): Promise<void> {
   await expect.poll(count, { timeout: 10_000 }).toBeGreaterThan(then);
 }
 
-/** The files on its disk, byte for byte; what was in memory is gone. */
+/** Expects the files on the disk, byte for byte; the memory is gone. */
 export async function expectOnDisk(sandbox: Sandbox, kept: Kept): Promise<void> {
   const tree = (hashes: string) => hashes.trim().split("\n").at(-1);
   expect(tree(await fileHashes(sandbox))).toBe(tree(kept.files));

@@ -1,13 +1,16 @@
-/** What programs do to files that others have open: each with a process that has them open, and what it must see afterwards. */
+/** Changes to files that programs have open: for each, a process with the files open, and what it must see afterwards. */
 
 export interface OpenFiles {
   /** Completes "a file that …". */
   readonly what: string;
-  /** Python: opens and changes files in an empty directory, as root. */
+  /** Python that opens and changes files in an empty directory, as root. */
   readonly before: string;
-  /** Python: true when everything is as it was. */
+  /** Python that is true when everything is as before. */
   readonly holds: string;
-  /** Python: the same in a copy, where it is different: a layer that others stand on keeps no hard links for who writes. */
+  /**
+   * The same Python for a copy, where it differs: files in a layer below keep no hard links for a program that writes to
+   * them.
+   */
   readonly holdsInCopy?: string;
 }
 
@@ -187,7 +190,7 @@ os.unlink('/usr/share/common-licenses/Artistic')`,
   },
 ];
 
-/** An open database. Its connection compares the file's inode number, and a copy's disk is another one. */
+/** An open database. Its connection compares the file's inode number, which is another one on a copy's disk. */
 export const DATABASE: OpenFiles = {
   what: "is a database of SQLite's",
   before: `
@@ -196,14 +199,14 @@ db = sqlite3.connect('db', isolation_level=None); db.execute('create table t (a)
   holds: `db.execute('insert into t values (2)') is not None and db.execute('select count(*) from t').fetchone() == (2,)`,
 };
 
-/** The same connection in a copy may only read; a new one writes. */
+/** In a copy the same connection may only read, but a new connection writes. */
 export const DATABASE_IN_COPY = `
 import sqlite3
 print(sqlite3.connect('/srv/open/database/db').execute('insert into t values (3)').rowcount)`;
 
 /**
- * The process, in `/srv/open/NAME`: does it, writes `ready` there, and what it sees to `answer` when `/tmp/ask` appears,
- * which says `copy` in a copy.
+ * The process, in `/srv/open/NAME`: it does its changes and writes `ready`. When `/tmp/ask` appears, it writes what it sees
+ * to `answer`; in a copy, `/tmp/ask` says `copy`.
  */
 export function holder({ before, holds, holdsInCopy = holds }: OpenFiles, name: string): string {
   return `

@@ -1,4 +1,7 @@
-/** What the tests of pause, fork and snapshots put into a sandbox, to see later that it is the same one. */
+/**
+ * Processes and servers that tests of pause, fork and snapshots put into a sandbox, to check later that it is the same
+ * sandbox.
+ */
 
 import type { Sandbox } from "e2b";
 import type { Platform } from "../platform/platform.ts";
@@ -7,7 +10,7 @@ import { until } from "../runner/until.ts";
 /** A process of its own that counts ten times a second, in its memory. */
 export interface Counter {
   readonly pid: number;
-  /** As the process last wrote it. */
+  /** Reads the count that the process wrote last. */
   read(sandbox?: Sandbox): Promise<number>;
 }
 
@@ -15,7 +18,7 @@ export async function startCounter(sandbox: Sandbox): Promise<Counter> {
   const file = "/tmp/count";
   const script = `n=0; while :; do n=$((n+1)); echo $n > ${file}.new; mv ${file}.new ${file}; sleep 0.1; done`;
   const handle = await sandbox.commands.run(script, { background: true, timeoutMs: 0 });
-  // The process stays; the stream would end with the pause.
+  // The process stays; the client leaves its stream, which would end with the pause.
   await handle.disconnect();
   const read = async (where = sandbox) =>
     Number((await where.commands.run(`cat ${file} 2>/dev/null || echo 0`)).stdout);
@@ -23,12 +26,12 @@ export async function startCounter(sandbox: Sandbox): Promise<Counter> {
   return { pid: handle.pid, read };
 }
 
-/** What runs under a pid. Its start time is no part of it: a restored process has a new one. */
+/** The command line and pid of a process. The start time is left out, because a restored process has a new one. */
 export async function identityOf(sandbox: Sandbox, pid: number): Promise<string> {
   return (await sandbox.commands.run(`tr '\\0' ' ' < /proc/${pid}/cmdline | cut -c1-200; echo ${pid}`)).stdout.trim();
 }
 
-/** `python3 -m http.server` over a directory with one file; resolves when it answers inside. */
+/** Starts `python3 -m http.server` over a directory with one file; resolves when it answers inside. */
 export async function startFileServer(sandbox: Sandbox, port: number, text: string): Promise<number> {
   await sandbox.files.write("/tmp/www/hello.txt", text);
   const command = `python3 -m http.server ${port} --directory /tmp/www`;
@@ -39,7 +42,7 @@ export async function startFileServer(sandbox: Sandbox, port: number, text: stri
   return handle.pid;
 }
 
-/** A request to a port of a sandbox, as anybody could send it. */
+/** Sends a request to a port of a sandbox, as anybody could send it. */
 export async function visit(
   platform: Platform,
   sandbox: Sandbox | string,

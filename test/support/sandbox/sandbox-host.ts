@@ -15,10 +15,10 @@ export interface PortCall {
 }
 
 export interface RpcCall {
-  /** Sent as `Authorization: Basic`, as the SDKs do for `user`. */
+  /** The user to send as `Authorization: Basic`, as the SDKs do for `user`. */
   readonly user?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Absent: the sandbox's own token. Null: none. */
+  /** The access token: the sandbox's own when absent, none when null. */
   readonly token?: string | null;
 }
 
@@ -30,7 +30,7 @@ export interface Frame {
 
 const END_STREAM = 0b10;
 
-/** The access token of a sandbox made with the SDK, which keeps it to itself. */
+/** Reads the access token of a sandbox made with the SDK, which does not show it. */
 export async function targetOf(platform: Platform, sandboxId: string): Promise<Target> {
   const reply = await api(platform, "GET", `/sandboxes/${sandboxId}`);
   const detail = reply.json as { envdAccessToken?: string };
@@ -38,7 +38,7 @@ export async function targetOf(platform: Platform, sandboxId: string): Promise<T
   return { sandboxId, envdAccessToken: detail.envdAccessToken };
 }
 
-/** Any path of any port, routed by header. `port` defaults to envd's. */
+/** Requests any path on any port, routed by header. `port` defaults to envd's. */
 export function send(platform: Platform, sandboxId: string, path: string, call: PortCall = {}): Promise<Response> {
   return fetch(platform.sandboxUrl + path, {
     method: call.method ?? "GET",
@@ -52,7 +52,7 @@ export function send(platform: Platform, sandboxId: string, path: string, call: 
   });
 }
 
-/** A unary RPC. `method` as in `process.Process/List`. */
+/** Calls a unary RPC; `method` is written as in `process.Process/List`. */
 export async function unary(
   platform: Platform,
   target: Target,
@@ -67,7 +67,7 @@ export async function unary(
   return readReply(response);
 }
 
-/** A server stream, frame by frame; the last frame has `end: true`. Throws when the stream is cut. */
+/** Yields a server stream frame by frame; the last frame has `end: true`. Throws when the stream is cut. */
 export async function* stream(
   platform: Platform,
   target: Target,
@@ -101,7 +101,7 @@ export async function* stream(
   throw new Error(`${method} ended without an EndStream frame`);
 }
 
-/** All frames of a stream. */
+/** Collects all frames of a stream. */
 export async function frames(source: AsyncIterable<Frame>): Promise<readonly Frame[]> {
   const all: Frame[] = [];
   for await (const one of source) all.push(one);

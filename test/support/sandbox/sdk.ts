@@ -1,9 +1,9 @@
-/** Sandboxes for tests, made with the published SDK and killed when their block is over. */
+/** Sandboxes for tests, made with the published SDK and killed when their block or test is over. */
 
 import { Sandbox, type SandboxOpts } from "e2b";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
 
-/** One sandbox for all tests of a `describe` block; those tests must not depend on each other. */
+/** Makes one sandbox for all tests of a `describe` block; those tests must not depend on each other. */
 export function sharedSandbox(options: SandboxOpts = {}): () => Sandbox {
   let sandbox: Sandbox | undefined;
   beforeAll(async () => {
@@ -18,7 +18,7 @@ export function sharedSandbox(options: SandboxOpts = {}): () => Sandbox {
   };
 }
 
-/** A sandbox of one test. */
+/** Makes a sandbox for one test. */
 export async function ownSandbox(options: SandboxOpts = {}): Promise<Sandbox> {
   const sandbox = await Sandbox.create({ timeoutMs: 120_000, ...options });
   onTestFinished(async () => {
@@ -27,7 +27,7 @@ export async function ownSandbox(options: SandboxOpts = {}): Promise<Sandbox> {
   return sandbox;
 }
 
-/** What a promise was refused with; throws when it was not refused. */
+/** Resolves to the error with which a promise rejects; throws when the promise does not reject. */
 export async function refusal(promise: Promise<unknown>): Promise<Error> {
   try {
     await promise;
@@ -42,7 +42,7 @@ export function text(value: Uint8Array): string {
   return Buffer.from(value).toString("utf8");
 }
 
-/** "there", or the name of the error with which reading it is refused. */
+/** Resolves to "there", or to the name of the error that reading the sandbox gives. */
 export function whereabouts({ sandboxId }: Sandbox): Promise<string> {
   return Sandbox.getInfo(sandboxId).then(
     () => "there",

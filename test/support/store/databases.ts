@@ -13,19 +13,19 @@ import { testSeal } from "./test-seal.ts";
 type Rows = Record<string, unknown>[];
 
 export interface TestDatabase {
-  /** As `openDatabase` takes it. */
+  /** The place in the form that `openDatabase` takes. */
   readonly place: string;
-  /** A statement with `?` for each value, while no orchestrator needs to know of it. */
+  /** Runs a statement with `?` for each value, for changes that no running orchestrator needs to know. */
   query(statement: string, ...values: unknown[]): Promise<Rows>;
-  /** Everything that is stored, for tests that look for what must not be. */
+  /** Returns everything that is stored, for tests that look for data that must not be there. */
   stored(): Promise<string>;
   drop(): Promise<void>;
 }
 
 export interface DatabaseChoice {
-  /** Where a SQLite file goes; without one the database is in memory, and `query` cannot reach it. */
+  /** The folder of a SQLite file; without it the database is in memory, and `query` cannot reach it. */
   readonly folder?: string;
-  /** A PostgreSQL server, or null for none. Default: that of SVC_TEST_POSTGRES, if any. */
+  /** A PostgreSQL server, or null for none. The default is that of SVC_TEST_POSTGRES, if any. */
   readonly server?: string | null;
 }
 
@@ -62,7 +62,7 @@ function inFile(path: string): TestDatabase {
   };
 }
 
-/** @param template name of a database that the new one is a copy of, while nobody is connected to it */
+/** @param template the name of a database that the new one copies; nobody may be connected to it */
 async function onServer(server: string, template = "template1"): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString("hex")}`;
   const url = new URL(server);
@@ -101,8 +101,8 @@ async function ask(url: string, statement: string, values: unknown[] = []): Prom
 }
 
 /**
- * An opened database of its own, for tests of stores; it is dropped when it is closed. The steps of the schema are carried
- * out once in a file of tests, because they take longer than most properties do; each database begins as an empty copy.
+ * Opens a database of its own, for tests of stores, and drops it when it is closed. The steps of the schema run once for
+ * each test file, because they take longer than most properties do; each database begins as an empty copy.
  */
 export async function openTestDatabase(): Promise<OpenedDatabase> {
   const server = process.env["SVC_TEST_POSTGRES"];
@@ -113,15 +113,15 @@ export async function openTestDatabase(): Promise<OpenedDatabase> {
 }
 
 interface Schema {
-  /** Statements that make it, in an order in which they can be carried out. */
+  /** The statements that make the schema, in an order in which they can run. */
   readonly statements: readonly string[];
-  /** Its newest step. */
+  /** The newest step of the schema. */
   readonly newest: string;
 }
 
 const migrated: { inMemory?: Promise<Schema>; onServer?: Promise<string> } = {};
 
-/** The server is removed after the run, and this database with it. */
+/** Makes a database with the schema. Its server is removed after the run, and this database with it. */
 async function migratedOnServer(server: string): Promise<string> {
   const { place } = await onServer(server);
   await (await openDatabase(place, testSeal)).close();
@@ -145,7 +145,7 @@ async function migratedInMemory(): Promise<Schema> {
   return { statements: rows.map((row) => row.sql), newest: opened.schema };
 }
 
-/** As `openDatabase` opens it, but for the steps. */
+/** Opens a database as `openDatabase` does, but without the steps. */
 async function copyInMemory(): Promise<OpenedDatabase> {
   const { statements, newest } = await (migrated.inMemory ??= migratedInMemory());
   const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
@@ -159,12 +159,12 @@ async function copyInMemory(): Promise<OpenedDatabase> {
   };
 }
 
-/** How often a property is tried: making a database takes a server a hundred times as long as memory. */
+/** How often a property is tried: a database on a server takes a hundred times as long to make as one in memory. */
 export function tries(inMemory: number): number {
   return process.env["SVC_TEST_POSTGRES"] === undefined ? inMemory : Math.ceil(inMemory / 6);
 }
 
-/** The same before any step of the schema, for tests of the steps. */
+/** Opens a database before any step of the schema, for tests of the steps. */
 export async function emptyTestDatabase(): Promise<{
   readonly db: Kysely<Tables>;
   readonly drop: () => Promise<void>;

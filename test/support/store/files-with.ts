@@ -1,9 +1,9 @@
-/** Which files hold a text, byte by byte: also where no query reaches, in free pages and logs of a database. */
+/** Finds the files that hold a text, byte by byte, even where no query reaches: in free pages and logs of a database. */
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Names of the files under `directory`, at any depth, that hold it in the clear or in base64. */
+/** Lists the names of files under `directory`, at any depth, that hold the text in clear or in base64. */
 export async function filesWith(directory: string, text: string): Promise<string[]> {
   const needles = [Buffer.from(text), Buffer.from(Buffer.from(text).toString("base64").slice(0, -4))];
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });

@@ -1,4 +1,4 @@
-/** Records of sandboxes for tests of stores and of pure files, complete but for what a test is about. */
+/** Complete records of sandboxes for tests of stores and of pure files; a test sets only the fields that it is about. */
 
 import { type NewSandbox, type SandboxRecord, toRecord, toRow } from "../../../orchestrator/store/sandboxes/record.ts";
 import { testSeal } from "./test-seal.ts";
@@ -34,7 +34,7 @@ export function newSandbox(over: Partial<NewSandbox> = {}): NewSandbox {
   };
 }
 
-/** A running one. */
+/** A record of a running sandbox. */
 export function sandboxRecord(over: Partial<SandboxRecord> = {}): SandboxRecord {
   const fresh = toRecord({ ...toRow(newSandbox(), testSeal), address: "10.0.0.2" } as never, testSeal);
   return { ...fresh, state: "running", ...over };
