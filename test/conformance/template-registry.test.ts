@@ -58,7 +58,7 @@ async function written(): Promise<string[]> {
   const databases = await files(state, /\.db(-wal)?$/);
   const texts = await files(logs, /(agent|orchestrator)\.log$/);
   expect(databases.length).toBeGreaterThan(1);
-  // Under systemd the journal has the logs, and there are no log files.
+  // Under systemd the journal has the logs.
   return [...databases, ...texts];
 }
 
