@@ -130,7 +130,7 @@ test("an image of a registry with a password is pulled with it, and without it r
   expect(wrong.state.reason?.message).toMatch(/refused the credentials|shows it only with credentials/);
   const done = await builtFrom(from(true));
   expect(done.text).toContain("[builder 1/1] [stdout]: from-elsewhere");
-  // An image that the node already has is not shown to a build without credentials either.
+  // A build without credentials is refused, also after the pull. No other test has images on this node now.
   expect((await builtFrom({ is: "image", image: name })).state.reason).toMatchObject(
     refusal("refused the credentials, or wants some"),
   );
