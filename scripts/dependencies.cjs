@@ -1,4 +1,4 @@
-/** Who may import whom; the picture is in README.md. */
+/** Who may import whom; docs/architecture.md has the picture. */
 const only = (name, library, owners) => ({
   name,
   comment: `${library} has its owners; use them`,
@@ -68,6 +68,18 @@ module.exports = {
     },
     inside("policy-is-pure", "shared/policy"),
     inside("states-are-pure", "shared/states"),
+    {
+      name: "pure-files-do-no-io",
+      comment: "files that only decide get what they need as arguments",
+      severity: "error",
+      from: {
+        path: "^(shared/(policy|states)/|orchestrator/nodes/placement\\.ts|orchestrator/network/(rules|policy|destinations)\\.ts|agent/(recovery|sandboxes/pool)/plan\\.ts|agent/network/(addresses|firewall-rules)\\.ts)",
+      },
+      // node:net also has isIP, which does none.
+      to: {
+        path: "^(fs|child_process|http|https|dgram|dns|tls|worker_threads)(/promises)?$|node_modules/(undici|dockerode|pg)/",
+      },
+    },
     { name: "resolvable", severity: "error", from: {}, to: { couldNotResolve: true } },
   ],
   options: {

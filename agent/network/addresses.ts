@@ -1,5 +1,8 @@
 /** Maps a slot number to everything that follows from it: address, link, namespace, MAC. Pure. */
 
+import { readCidr } from "../../shared/policy/cidr.ts";
+import { addressNumber, addressText, parseRange } from "../../shared/policy/ranges.ts";
+
 /** The gateway has the first address; the last one is the broadcast address of the subnet. */
 export const FIRST_SLOT = 2;
 
@@ -35,7 +38,7 @@ export function planNetwork(network: string, subnet: string): Plan {
   return {
     network,
     subnet,
-    gateway: dotted(base + 1),
+    gateway: addressText(base + 1),
     gatewayLink: `${network}0`,
     lastSlot,
     slot(number) {
@@ -44,7 +47,7 @@ export function planNetwork(network: string, subnet: string): Plan {
       const address = base + number;
       return {
         number,
-        address: dotted(address),
+        address: addressText(address),
         link,
         netnsPath: `/run/netns/${link}`,
         hostMac: mac(0x02, address),
@@ -61,22 +64,16 @@ export function planNetwork(network: string, subnet: string): Plan {
 }
 
 function parse(subnet: string): { base: number; size: number } {
-  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})\/(\d{1,2})$/.exec(subnet);
-  const [a = 256, b = 256, c = 256, d = 256, bits = 0] = match?.slice(1).map(Number) ?? [];
-  const base = ((a * 256 + b) * 256 + c) * 256 + d;
-  const size = 2 ** (32 - bits);
-  if (Math.max(a, b, c, d) > 255 || bits < 8 || bits > 28 || base % size !== 0) {
+  const bits = readCidr(subnet)?.bits ?? 32;
+  const range = parseRange(subnet);
+  const base = range === undefined ? undefined : addressNumber(subnet.split("/")[0] ?? "");
+  if (range === undefined || bits < 8 || bits > 28 || base !== range.first)
     throw new Error(`${subnet} is not an IPv4 subnet between /8 and /28 without host bits`);
-  }
-  return { base, size };
-}
-
-function dotted(address: number): string {
-  return [24, 16, 8, 0].map((shift) => Math.floor(address / 2 ** shift) % 256).join(".");
+  return { base, size: 2 ** (32 - bits) };
 }
 
 // Locally administered (bit 1 of the first byte), the rest from the address.
 function mac(first: number, address: number): string {
-  const bytes = [first, 0x5c, ...dotted(address).split(".").map(Number)];
+  const bytes = [first, 0x5c, ...addressText(address).split(".").map(Number)];
   return bytes.map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }

@@ -44,7 +44,7 @@ export function addressText(number: number): string {
 export function parseRange(text: string): Range | undefined {
   const [address = "", bits = "32", ...rest] = text.split("/");
   const number = addressNumber(address);
-  if (number === undefined || rest.length > 0 || !/^\d{1,2}$/.test(bits) || Number(bits) > 32) return undefined;
+  if (number === undefined || rest.length > 0 || !/^(0|[1-9]\d?)$/.test(bits) || Number(bits) > 32) return undefined;
   const size = 2 ** (32 - Number(bits));
   const first = number - (number % size);
   return { first, last: first + size - 1 };

@@ -34,7 +34,9 @@ secrets in the database's file | not there in clear | integration/orchestrator/s
 secrets and control tokens in the node's database file | not there in clear | unit/agent/store/seal.test.ts
 `,
   "request side": `
-a body after a request that its server left unread | not read as the next visitor's request | integration/edge/smuggling.test.ts
+a body after a request that its server left unread | not read as the next visitor's request | integration/edge/unread-bodies.test.ts
+the same to a destination whose requests get a rule's headers | not served as a request | integration/agent/egress/unread-bodies.test.ts
+requests that two readers could take for different ones | refused, or read in one way | integration/edge/smuggling.test.ts
 internal routes of envd, written in another way | refused | integration/edge/front-door.test.ts | are closed through a port in another spelling
 two different sandboxes in the routing headers, or nonsense | refused | conformance/ports.test.ts | malformed routing headers and names are refused
 any bytes on one connection to the edge | the sandbox is asked what Node's own server would be; others are served | fuzz/fuzz.test.ts | edge-request keeps its promise
@@ -61,6 +63,9 @@ a body that trickles to the API | 408, and the connection ends | integration/sha
 a refused client that goes on sending | its connection is closed | integration/shared/http-server.test.ts | although the client goes on
 a client that does not read, when its sandbox ends | the removal does not wait | integration/edge/endings.test.ts | a slow client does not hold up
 clients and servers that do not read, by every kind of thing that can wait for them | the sender waits, memory does not grow | integration/edge/slow-readers.test.ts | does not read
+the same between a sandbox and a destination, at the header rewriter | the sender waits, memory does not grow | integration/agent/egress/slow-readers.test.ts
+connections to the edge and the node's proxy that show nothing, of one address and of many | few, and visitors get in | integration/edge/connections.test.ts
+signed URLs with wrong signatures, each of which costs a hash for every sandbox | an address waits after sixty, others do not | unit/edge/signers.test.ts
 connections to the API that show nothing, of one address and of many | few, and callers with a key get in | integration/orchestrator/connections.test.ts
 the same to the agent's API | few, and the orchestrator gets in | integration/agent/api-connections.test.ts
 connections that say nothing, to envd | others are let in | integration/envd/hardening.test.ts | connections that say nothing
@@ -114,6 +119,7 @@ a damaged memory image | reported; the disk still boots | snapshots/agent-pause.
 a restore that hangs | cut with its reason, and others do not wait for it | snapshots/hanging-restore.test.ts
 files that are deleted or replaced while a process has them open | as they were, in a copy and after a pause | docker/open-files.test.ts
 names that a dump gives to open files | not left in any sandbox | snapshots/open-file-names.test.ts
+a stopped process that CRIU holds in a dump | stays in its sandbox's freezer group | snapshots/killed-dump.test.ts | is not in the machine's own freezer group
 CRIU killed in a dump | costs the sandbox nothing | snapshots/killed-dump.test.ts | costs the sandbox nothing
 CRIU and the sandbox's first process killed in a dump | the disk is kept as a pause | snapshots/killed-dump.test.ts | is kept as a pause of its disk
 what cannot be stored | the sandbox goes on, the answer has the reason | snapshots/agent-pause.test.ts | a sandbox that cannot be stored continues to run, and the answer has the reason

@@ -1,7 +1,7 @@
 /** The firewall's rules in the kernel: a node, two sandboxes and an internet, each in a network namespace of its own. */
 
 import { readFile } from "node:fs/promises";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, onTestFinished } from "vitest";
 import { CLOSED, type EgressPolicy, OPEN } from "../../shared/policy/egress-policy.ts";
 import { ALLOWED, firewallBench, GATEWAY, OTHER, PORT, PRIVATE, PROGRAMS } from "../support/agent/firewall-bench.ts";
 import { CONNECTIONS, EGRESS_PORT, NETWORK } from "../support/agent/firewall-orders.ts";
@@ -115,6 +115,7 @@ describe("the firewall", () => {
     expect((await order({ do: "repair" })).result).toBe(false);
 
     await order({ do: "watch" });
+    onTestFinished(async () => void (await order({ do: "unwatch" })));
     // Repeats the change until the watcher has started and notices it.
     const noticed = async () => {
       await text(0, "nft", "insert", "rule", "inet", NETWORK, "forward", "accept");
@@ -162,11 +163,14 @@ describe("the firewall", () => {
       await open(3, ranges([`${ALLOWED}/32`]));
     }
     await text(0, "nft", "add", "table", "inet", "stranger");
-    for (const [times, verb] of ["add", "delete"].entries()) {
+    // The watcher notices none of the ten own changes. The kernel's queue may overflow when other tables of the machine change at
+    // the same time, and that counts as a change.
+    expect((await noticings()) - seen).toBeLessThan(5);
+    for (const verb of ["add", "delete"]) {
+      const before = await noticings();
       await text(0, "nft", verb, "set", "inet", NETWORK, "unused", ...(verb === "add" ? ["{ type ipv4_addr; }"] : []));
-      await expect.poll(noticings).toBe(seen + times + 1);
+      await expect.poll(noticings).toBeGreaterThan(before);
     }
-    await order({ do: "unwatch" });
   });
 
   test.each(["steered", "allowed"])(

@@ -9,13 +9,13 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EscapeHost, escapeHost, type Layers } from "../support/escape/escape-host.ts";
 import { escapeRun, type Outcome } from "../support/escape/escape-run.ts";
+import { seedsOf } from "../support/escape/hostile-words.ts";
 
 const run = promisify(execFile);
-const SEEDS = Number(process.env["SVC_ESCAPE_SEEDS"] ?? 6);
-const FIRST = Number(process.env["SVC_ESCAPE_FIRST"] ?? 1);
+const SEEDS = seedsOf(process.env["SVC_ESCAPE_SEEDS"], process.env["SVC_ESCAPE_FIRST"]);
 // Another run may use the same machine.
 const NETWORK = `svc-escape-${process.pid}`;
-const LIMIT_MS = SEEDS * 30_000;
+const LIMIT_MS = SEEDS.length * 30_000;
 
 describe("a hostile sandbox that is dumped and restored", () => {
   let host: EscapeHost;
@@ -30,7 +30,7 @@ describe("a hostile sandbox that is dumped and restored", () => {
 
   const outcomes = async (layers: Layers): Promise<readonly Outcome[]> => {
     const all: Outcome[] = [];
-    for (let seed = FIRST; seed < FIRST + SEEDS; seed++) {
+    for (const seed of SEEDS) {
       const one = await escapeRun(host, seed, layers, `/run/netns/${NETWORK}`);
       if (process.env["SVC_ESCAPE_SEEDS"] !== undefined)
         console.info(`${seed} ${one.did.replaceAll("\n", "; ")} -> ${one.ended} ${one.reason} ${one.touched.join()}`);

@@ -237,7 +237,8 @@ export function relayAnswer(request: IncomingMessage, answer: IncomingMessage, r
   }
   answer.once("end", () => {
     const trailers = pairs(without(answer.rawTrailers, hopByHop(answer.rawHeaders)));
-    if (trailers.length > 0 && response.chunkedEncoding) response.addTrailers(trailers);
+    // Node drops them where the answer is not sent in chunks.
+    if (trailers.length > 0) response.addTrailers(trailers);
     response.end();
   });
   void pour(request, answer, response, () => {

@@ -3,13 +3,14 @@
  * the connection, gets the rule's headers, and is sent over a verified connection of this process. HTTP/1.1.
  */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type SecureContext, TLSSocket } from "node:tls";
 import { hostName } from "../../../shared/policy/names.ts";
 import { answerRaw } from "./answer.ts";
 import type { Authority } from "./certificates.ts";
-import { exchange, MAX_HEAD_BYTES, type Rewriting } from "./exchange.ts";
+import { clientServer, IDLE_LIMIT_MS } from "./client-server.ts";
+import { exchange, type Rewriting } from "./exchange.ts";
 import { leavesOf } from "./leaves.ts";
 import type { Resolve } from "./placeholders.ts";
 import { type Destination, Refusal } from "./request-head.ts";
@@ -20,8 +21,6 @@ import { Upstream, UpstreamError, why } from "./upstream.ts";
 const HANDSHAKE_LIMIT_MS = 10_000;
 /** Limit from the connection's beginning to the end of its first head. */
 const FIRST_HEAD_LIMIT_MS = 30_000;
-/** Limit between an answer and the end of the next head. */
-const IDLE_LIMIT_MS = 120_000;
 /** Requests that a client may send ahead; one that sends more is disconnected. */
 const MOST_PIPELINED = 16;
 /** A client that has ended its side may be gone: it is kept while bytes flow to it. */
@@ -156,18 +155,7 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
     clock = setTimeout(() => socket.destroy(), limitMs);
   };
 
-  const server = createServer({
-    maxHeaderSize: MAX_HEAD_BYTES,
-    // Our own answer to a missing Host says more than Node's.
-    requireHostHeader: false,
-    insecureHTTPParser: false,
-    keepAliveTimeout: IDLE_LIMIT_MS,
-  });
-  // No limit: Node would leave out further headers, and every header must be checked.
-  server.maxHeadersCount = 0;
-  // A client that has ended its sending side still wants its answer.
-  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
-
+  const server = clientServer();
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     clearTimeout(clock);
     waiting += 1;

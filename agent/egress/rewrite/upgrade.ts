@@ -1,9 +1,10 @@
 /** Requests that switch protocols, WebSocket above all: sends the rule's headers, then relays bytes. */
 
-import { type IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { answerRaw, refusalOf } from "./answer.ts";
+import { clientServer } from "./client-server.ts";
 import { headText, prepare, type Rewriting, relayAnswer, send } from "./exchange.ts";
 import { Refusal, tokens, valuesOf, without } from "./request-head.ts";
 
@@ -21,12 +22,13 @@ function wantedOf({ rawHeaders }: IncomingMessage): readonly string[] {
 }
 
 /** The head without the upgrade; put back in front of the connection, it is read as an ordinary request. */
-export function withoutUpgrade(request: IncomingMessage): Buffer {
+export function withoutUpgrade(request: IncomingMessage, added: readonly string[] = []): Buffer {
   const { method = "", url = "", httpVersion, rawHeaders } = request;
   const drops = new Set(["upgrade", "http2-settings"]);
   const options = valuesOf(rawHeaders, "connection")
     .flatMap((value) => tokens(value))
-    .filter((token) => !drops.has(token));
+    .filter((token) => !drops.has(token))
+    .concat(added);
   const kept = without(rawHeaders, new Set([...drops, "connection"]));
   if (options.length > 0) kept.push("Connection", options.join(", "));
   let text = `${method} ${url} HTTP/${httpVersion}\r\n`;
@@ -91,21 +93,28 @@ async function switchOver(
       resolve();
     });
     call.once("response", (answer) => {
-      // The destination refuses: its answer, then the end, because the client may have sent more already.
-      const response = new ServerResponse(request);
-      response.sendDate = false;
-      response.shouldKeepAlive = false;
-      response.on("error", () => undefined);
-      response.assignSocket(socket);
-      response.once("finish", () => socket.end());
-      socket.once("close", () => response.destroy());
-      socket.resume();
-      relayAnswer(request, answer, response);
+      answerRefused(request, socket, answer);
       resolve();
     });
     call.on("error", reject);
     call.end();
   });
+}
+
+/**
+ * The destination refuses to switch: relays its answer and ends the connection, because the client may have sent more
+ * already. An HTTP server reads the head again, without the upgrade, and makes the response.
+ */
+function answerRefused(request: IncomingMessage, socket: Socket, answer: IncomingMessage): void {
+  const server = clientServer().on("request", (again, response) => {
+    response.sendDate = false;
+    response.on("error", () => undefined);
+    socket.once("close", () => response.destroy());
+    relayAnswer(again, answer, response);
+  });
+  socket.unshift(withoutUpgrade(request, ["close"]));
+  server.emit("connection", socket);
+  socket.resume();
 }
 
 /** Half-close both ways; an error on one side ends the other. */

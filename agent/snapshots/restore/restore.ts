@@ -99,7 +99,8 @@ export async function reinitialise(
       await containers.kill(id);
       await stopped(id, containers);
     });
-    const restoring = memory === undefined ? undefined : AbortSignal.timeout(deps.restoreLimitMs ?? RESTORE_LIMIT_MS);
+    const limitMs = deps.restoreLimitMs ?? RESTORE_LIMIT_MS;
+    const restoring = memory === undefined ? undefined : AbortSignal.timeout(limitMs);
     const limited = restoring === undefined ? signal : anySignal(signal, restoring);
     const up = async () => {
       const start = containers.start(id).catch((cause: unknown) => {
@@ -114,7 +115,7 @@ export async function reinitialise(
     };
     const { found, cgroup } = await up().catch((cause: unknown) => {
       if (restoring?.aborted !== true || signal.aborted) throw cause;
-      throw notRestored("its envd did not answer in time", cause);
+      throw notRestored(`the restore did not end within its limit of ${limitMs} ms`, cause);
     });
     memory?.restored(() => void cgroup.kill().catch(() => undefined));
 

@@ -1,7 +1,8 @@
 /* svc-confine [NAME=VALUE] PROGRAM ARGUMENT…: starts CRIU in a tree where it can see and write only what this one
  * dump, restore or page server needs: CRIU itself, its images and its work directory, processes, cgroups, what runc
  * keeps of the container, and the container's root. A path from a memory image that leads out of the sandbox, because
- * of a bug in CRIU, ends in an empty tmpfs. Capabilities that change the whole machine are dropped, and the OOM killer
+ * of a bug in CRIU, ends in an empty tmpfs, except through the links of /proc to the root, directory and files of a
+ * process of the host: CRIU needs /proc, and only criu-preload.c stops such a path. Capabilities that change the whole machine are dropped, and the OOM killer
  * does not choose CRIU.
  *
  * The namespaces of network and processes stay: CRIU works on processes of the machine. */
@@ -23,10 +24,10 @@
 /* CRIU packs a tmpfs with tar and gzip, through a shell. The last path is its cache of kernel features. */
 static const char *const READ[] = {
   "/opt/svc/criu", "/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib64", "/bin", "/usr/bin/tar",
-  "/usr/bin/gzip", "/usr/bin/sh", "/usr/bin/dash", "/usr/bin/bash", "/run/criu.kdat",
+  "/usr/bin/gzip", "/usr/bin/sh", "/usr/bin/dash", "/usr/bin/bash", "/run/criu.kdat", "/sys",
 };
 static const char *const WRITTEN[] = {
-  "/proc", "/sys", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
+  "/proc", "/sys/fs/cgroup", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx",
   "/dev/pts", "/dev/net/tun",
 };
 

@@ -184,7 +184,7 @@ describe("restores that hang", () => {
     await expect(here.parts.sandboxes.start(randomUUID(), startBody({ origin, projectId: "p" }))).rejects.toMatchObject(
       {
         code: "sandbox_create_failed",
-        message: "the sandbox's memory could not be restored: its envd did not answer in time",
+        message: "the sandbox's memory could not be restored: the restore did not end within its limit of 200 ms",
       },
     );
     here.engine.fail(() => undefined);

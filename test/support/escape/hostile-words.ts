@@ -14,6 +14,15 @@ const SEARCHED = ["/app", "/code", "/workspace", "/srv", "/opt", "/var/tmp", "/h
 const pickFrom = (canaries: readonly string[], number: number) => canaries[number % canaries.length] ?? "";
 const linked = (place: string, canary: string) => `ln -s ${canary} ${place}`;
 
+/** Without a number of the caller's: each way of running (by six) and each of the further hostile parts (by their order). */
+const DEFAULT_SEEDS = [1, 2, 3, 4, 5, 6, 7, 14, 21];
+
+/** The hostile sandboxes that a test tries: so many from `first` on, or a few that have one of every kind. */
+export function seedsOf(count: string | undefined, first: string | undefined): number[] {
+  if (count === undefined) return [...DEFAULT_SEEDS];
+  return Array.from({ length: Number(count) }, (_, index) => Number(first ?? 1) + index);
+}
+
 /** A shell condition that holds when all attacks are done. */
 export const READY = "[ -e /ready ]";
 
