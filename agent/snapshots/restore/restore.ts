@@ -66,7 +66,7 @@ export async function reinitialise(
 ): Promise<Revived> {
   const { containers, slots, annotations, openCgroup, envd, stores, images } = deps;
   const { containerId: id, controlToken } = disk;
-  const turn = await deps.semaphore.take(signal, memoryOf === undefined ? undefined : owner);
+  const release = await deps.semaphore.take(signal, memoryOf === undefined ? undefined : owner);
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
@@ -121,7 +121,7 @@ export async function reinitialise(
     const container = { ...starting, pid: found.pid, cgroup, upperDirectory: found.upperDirectory };
     return { container, verified: memory?.verified ?? Promise.resolve() };
   } finally {
-    turn();
+    release();
   }
 }
 
