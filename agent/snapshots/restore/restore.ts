@@ -76,7 +76,7 @@ export async function reinitialise(
 
     const slot = await slots.take();
     teardown.add("slot", () => slots.give(slot));
-    teardown.add("mark", () => annotations.remove(id));
+    teardown.add("annotations", () => annotations.remove(id));
     const { build, resources, runtime, createdAt } = disk;
     const starting = { id, slot, controlToken, build, resources, runtime, createdAt };
     // Docker completes the start even if this agent dies before: then the next agent finds the container's slot here.
