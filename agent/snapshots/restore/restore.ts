@@ -26,7 +26,7 @@ import { explainRestore } from "./reason.ts";
  */
 const RESTORE_LIMIT_MS = 20_000;
 
-export interface ReinitialiseDeps {
+export interface RestoreContainerDeps {
   readonly containers: Pick<Containers, "start" | "inspect" | "kill">;
   readonly slots: Pick<Slots, "take" | "give">;
   readonly annotations: Pick<Annotations, "joinNetwork" | "restore" | "remove">;
@@ -44,7 +44,7 @@ export interface ReinitialiseDeps {
   readonly log: Log;
 }
 
-export interface Reinitialise {
+export interface RestoreSpec {
   readonly disk: Disk;
   /** The snapshot whose memory is restored. */
   readonly memoryOf: Snapshot | undefined;
@@ -52,18 +52,18 @@ export interface Reinitialise {
   readonly owner: string | undefined;
 }
 
-export interface Revived {
+export interface Restored {
   /** Its record has no process yet: the caller calls `stores.containers.started` once `verified` resolves. */
   readonly container: LiveContainer;
   /** Resolves when the memory image was complete and unchanged. Before that the sandbox must not be reachable. */
   readonly verified: Promise<void>;
 }
 
-export async function reinitialise(
-  { disk, memoryOf, owner }: Reinitialise,
-  deps: ReinitialiseDeps,
+export async function restoreContainer(
+  { disk, memoryOf, owner }: RestoreSpec,
+  deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
-): Promise<Revived> {
+): Promise<Restored> {
   const { containers, slots, annotations, openCgroup, envd, stores, images } = deps;
   const { containerId: id, controlToken } = disk;
   const release = await deps.semaphore.take(signal, memoryOf === undefined ? undefined : owner);
