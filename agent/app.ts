@@ -89,13 +89,13 @@ async function startParts(config: AgentConfig, deps: AgentDeps, base: Base, tear
 
   const report = createReport({ nodeId: config.nodeId, everyMs: config.heartbeatEveryMs, now, log });
   const parts = { ...base, ...createSandboxParts(config, deps, { ...base, report }, teardown) };
-  const { live, pool, metrics, expiry } = parts;
+  const { live, pool, usage, expiry } = parts;
   const { running } = live;
   const engine = createEngineWatch({ containers, now, log });
   const disk = createDisk({ ...deps, config, found: found.sandboxes });
   const refusal = () => disk.refusal();
 
-  const diskBytes = (executionId: string) => metrics.latest(executionId)?.diskUsed ?? 0;
+  const diskBytes = (executionId: string) => usage.latest(executionId)?.diskUsed ?? 0;
   const storing = startSnapshots({ ...deps, ...parts, ...here, config, diskBytes, disk }, teardown);
   const { snapshots, frozen, admission } = storing;
   const building = startBuilds(
@@ -137,7 +137,7 @@ async function startParts(config: AgentConfig, deps: AgentDeps, base: Base, tear
     beforeEnd: (sandbox) => logs.last(sandbox),
     onChange: () => report.soon(),
   });
-  watchDisk({ ...deps, disk, sandboxes, metrics, builds: building, onChange: () => report.soon() }, teardown);
+  watchDisk({ ...deps, disk, sandboxes, usage, builds: building, onChange: () => report.soon() }, teardown);
 
   const api = await startApi(
     {
@@ -147,7 +147,7 @@ async function startParts(config: AgentConfig, deps: AgentDeps, base: Base, tear
       taker,
       snapshots,
       builds,
-      metrics,
+      usage,
       logs,
       instruments,
       replaceEgress: createReplaceEgress({ ...deps, gate }),

@@ -16,7 +16,7 @@ import type { OrchestratorConfig } from "./config.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
 import { createNetwork } from "./network/wire.ts";
 import { repairFormer, startNodes, startRepairs } from "./nodes/wire.ts";
-import { createRoutes, type Routes } from "./routing-table.ts";
+import { createRoutingTable, type RoutingTable } from "./routing-table.ts";
 import type { AutoResuming } from "./sandboxes/lifecycle/auto-resume.ts";
 import { startSandboxes } from "./sandboxes/wire.ts";
 import { createSnapshotHandlers } from "./snapshots/handlers.ts";
@@ -68,7 +68,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     nodes: () => nodes.list(),
     now,
   });
-  const routes = createRoutes({ seed: config.seed, place: (id) => nodes.place(id) });
+  const routes = createRoutingTable({ seed: config.seed, place: (id) => nodes.place(id) });
   for (const record of await store.sandboxes.routable()) routes.add(record);
 
   const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: config.stopTimeoutMs });
@@ -109,7 +109,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 }
 
 interface EdgeParts {
-  readonly routes: Routes;
+  readonly routes: RoutingTable;
   readonly autoResuming: AutoResuming;
   readonly nodeToken: (nodeId: string) => string;
 }

@@ -2,7 +2,7 @@
 
 import { LRUCache } from "lru-cache";
 import { envdToken, trafficToken } from "../shared/ids.ts";
-import type { EdgeRoute, EdgeRoutes, RemovalListener, RemovalReason } from "./edge/sandbox-lookup.ts";
+import type { EdgeRoute, EdgeRoutingTable, RemovalListener, RemovalReason } from "./edge/sandbox-lookup.ts";
 import type { SandboxRecord } from "./store/sandboxes/record.ts";
 
 /** Address of a node's sandboxes. */
@@ -11,7 +11,7 @@ export interface NodePlace {
   readonly sameHost: boolean;
 }
 
-export interface Routes extends EdgeRoutes {
+export interface RoutingTable extends EdgeRoutingTable {
   /** Routes a running sandbox. An execution that was removed is not routed again, however late its start returns. */
   add(record: SandboxRecord): void;
   /** Removes the route in this tick; resolves when its streams have ended. No effect for an unknown execution. */
@@ -25,7 +25,7 @@ export interface Routes extends EdgeRoutes {
   readonly size: number;
 }
 
-export interface RoutesDeps {
+export interface RoutingTableDeps {
   readonly seed: string;
   place(nodeId: string): NodePlace | undefined;
 }
@@ -33,7 +33,7 @@ export interface RoutesDeps {
 /** Number of removed executions remembered, so that a start that returns late cannot restore a route. */
 const REMEMBERED = 10_000;
 
-export function createRoutes(deps: RoutesDeps): Routes {
+export function createRoutingTable(deps: RoutingTableDeps): RoutingTable {
   const routes = new Map<string, EdgeRoute>();
   const removed = new LRUCache<string, true>({ max: REMEMBERED });
   const listeners = new Set<RemovalListener>();

@@ -13,7 +13,7 @@ import type { EgressProcess } from "../egress-supervisor/process.ts";
 import type { ReplaceEgress } from "../egress-supervisor/replace.ts";
 import type { SandboxLogs } from "../sandboxes/logs.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
-import type { Metrics } from "../sandboxes/usage.ts";
+import type { UsageSampling } from "../sandboxes/usage.ts";
 import type { Snapshots } from "../snapshots/store/snapshots.ts";
 import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 import type { NetworkLogStore } from "../store/network-log.ts";
@@ -25,7 +25,7 @@ export interface ApiDeps {
   readonly taker: Pick<SnapshotTaker, "pause" | "checkpoint">;
   readonly snapshots: Pick<Snapshots, "delete">;
   readonly builds: Pick<Builds, "start" | "state" | "delete">;
-  readonly metrics: Pick<Metrics, "latest">;
+  readonly usage: Pick<UsageSampling, "latest">;
   readonly samples: Pick<SampleStore, "between">;
   readonly logs: Pick<SandboxLogs, "read">;
   readonly networkLog: Pick<NetworkLogStore, "read">;
@@ -40,7 +40,7 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     taker,
     snapshots,
     builds,
-    metrics,
+    usage,
     samples,
     logs,
     instruments,
@@ -93,7 +93,7 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     latestMetrics: ({ body }) =>
       Object.fromEntries(
         body.executionIds.flatMap((id) => {
-          const sample = metrics.latest(id);
+          const sample = usage.latest(id);
           return sample === undefined ? [] : [[id, sample] as const];
         }),
       ),

@@ -78,7 +78,7 @@ async function start(
   signal.throwIfAborted();
 
   await annotations.joinNetwork(id, slot.netnsPath);
-  teardown.add("mark", () => annotations.remove(id));
+  teardown.add("annotations", () => annotations.remove(id));
 
   // Before a program inside can send, the firewall has pinned the address and denies all traffic.
   await containers.start(id);

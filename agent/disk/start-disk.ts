@@ -8,7 +8,7 @@ import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
-import type { Metrics } from "../sandboxes/usage.ts";
+import type { UsageSampling } from "../sandboxes/usage.ts";
 import { type GrowerDeps, growerOf } from "./growers.ts";
 import { watchOwnFiles } from "./own-files.ts";
 import { createReserve, type DiskReserve } from "./reserve.ts";
@@ -42,7 +42,7 @@ export interface WatchDiskDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> 
   readonly containers: Pick<Containers, "facts">;
   readonly sandboxes: Pick<Sandboxes, "running" | "end">;
   readonly builds: BuildParts;
-  readonly metrics: Pick<Metrics, "latest">;
+  readonly usage: Pick<UsageSampling, "latest">;
   readonly onChange: () => void;
   readonly log: Log;
 }
@@ -50,8 +50,8 @@ export interface WatchDiskDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> 
 const FAILED = "the build was ended: the node's disk is short, and the build grew most";
 
 export function watchDisk(deps: WatchDiskDeps, teardown: Teardown): void {
-  const { disk, containers, sandboxes, builds, metrics, onChange, log } = deps;
-  const growerDeps = { ...deps, lastUsed: (id: string) => metrics.latest(id)?.diskUsed ?? 0 };
+  const { disk, containers, sandboxes, builds, usage, onChange, log } = deps;
+  const growerDeps = { ...deps, lastUsed: (id: string) => usage.latest(id)?.diskUsed ?? 0 };
   teardown.add("disk reserve", () => disk.stop());
   disk.begin({
     growers: () => [

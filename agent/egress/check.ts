@@ -1,7 +1,7 @@
 /** Explains what would happen to a flow, with the code that decides real ones. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { type Decision, decideName, type Flow } from "../../shared/policy/decide.ts";
+import { type Decision, decideName, type ConnectionRequest } from "../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import type { Check } from "./messages.ts";
@@ -54,7 +54,7 @@ async function explainAll(asked: Check["flow"], policy: EgressPolicy, deps: Targ
 
 const NOWHERE: Decision = { verdict: "deny", rule: "no address", reason: "the name has no address", dial: "address" };
 
-async function explain(flow: Flow, policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
+async function explain(flow: ConnectionRequest, policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
   const { decision, target } = await findTarget(flow, policy, deps).catch(() => ({
     decision: NOWHERE,
     target: undefined,

@@ -1,7 +1,7 @@
 /** One connection of a sandbox: its name, its decision, its path; decided again whenever the policy changes. */
 
 import type { Socket } from "node:net";
-import type { Flow as Asked, Decision } from "../../shared/policy/decide.ts";
+import type { ConnectionRequest, Decision } from "../../shared/policy/decide.ts";
 import { type EgressPolicy, needsEgressProcess } from "../../shared/policy/egress-policy.ts";
 import { addressNumber } from "../../shared/policy/ranges.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -42,7 +42,7 @@ export interface Flow {
 }
 
 interface DecidedFlow {
-  readonly asked: Asked;
+  readonly request: ConnectionRequest;
   readonly policy: EgressPolicy;
   readonly decision: Decision;
   readonly target: Target;
@@ -62,12 +62,12 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
   };
 
   const decide = async (hostname: string | undefined): Promise<DecidedFlow> => {
-    const asked: Asked = { ...to, protocol: "tcp", ...(hostname === undefined ? {} : { hostname }) };
+    const request: ConnectionRequest = { ...to, protocol: "tcp", ...(hostname === undefined ? {} : { hostname }) };
     for (;;) {
       const policy = owner.policy();
-      const found = await findTarget(asked, policy, deps);
+      const found = await findTarget(request, policy, deps);
       // The policy may have changed while the name was resolved.
-      if (policy === owner.policy()) return { asked, policy, ...found };
+      if (policy === owner.policy()) return { request, policy, ...found };
     }
   };
 
@@ -96,14 +96,14 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
   };
 
   const carry = async (decided: DecidedFlow, first: Buffer): Promise<Carried> => {
-    const { asked, decision, target, policy } = decided;
+    const { request, decision, target, policy } = decided;
     const { signal } = stopping;
     const { buffers } = deps;
     const rule = policy.rules.find(({ host }) => host === decision.transform);
     // Allowed by name, plain HTTP is read request by request: a later request may be for another host.
-    if (asked.hostname !== undefined && (rule !== undefined || (decision.dial === "hostname" && to.port === 80))) {
+    if (request.hostname !== undefined && (rule !== undefined || (decision.dial === "hostname" && to.port === 80))) {
       return deps.transform(socket, {
-        hostname: asked.hostname,
+        hostname: request.hostname,
         port: to.port,
         headers: rule?.headers ?? {},
         tls: to.port === 443,
@@ -134,20 +134,20 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
 
 /** Whether the flow would be allowed and carried in the same way to the same place. */
 function goesOn(
-  { asked, policy: before, decision, target }: DecidedFlow,
+  { request, policy: before, decision, target }: DecidedFlow,
   policy: EgressPolicy,
   deps: FlowDeps,
 ): boolean {
-  const next = decideHere(asked, policy, deps);
+  const next = decideHere(request, policy, deps);
   if (next.verdict === "deny") return false;
   if (next.dial !== decision.dial || next.via !== decision.via || next.transform !== decision.transform) return false;
   if (!same(before.proxy, policy.proxy)) return false;
   const headers = ({ rules }: EgressPolicy) => rules.find(({ host }) => host === next.transform)?.headers;
   if (!same(headers(before), headers(policy))) return false;
-  const allows = (address: string) => decideHere({ ...asked, address }, policy, deps).verdict === "allow";
+  const allows = (address: string) => decideHere({ ...request, address }, policy, deps).verdict === "allow";
   if (target.is === "direct") return target.addresses.every(allows);
   if (target.is === "refused") return false;
-  return addressNumber(target.host) === undefined ? mayBeAnywhere(asked, policy) : allows(target.host);
+  return addressNumber(target.host) === undefined ? mayBeAnywhere(request, policy) : allows(target.host);
 }
 
 function same(a: object | undefined, b: object | undefined): boolean {

@@ -5,7 +5,7 @@
  */
 
 import type { NetworkLogEntry } from "../../shared/agent-api/network-shapes.ts";
-import type { Decision, Flow } from "../../shared/policy/decide.ts";
+import type { Decision, ConnectionRequest } from "../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 
 /** A running sandbox as the egress process knows it, by its source address. */
@@ -51,7 +51,7 @@ export interface Check {
   readonly is: "check";
   readonly id: number;
   readonly address: string;
-  readonly flow: Omit<Flow, "address"> & { readonly address?: string };
+  readonly flow: Omit<ConnectionRequest, "address"> & { readonly address?: string };
 }
 
 /** The answer to `resolve`; without a value the request that needs it fails. */

@@ -1,6 +1,6 @@
 /** Finds the real destination of a flow: the decision, with the addresses to dial. `check` uses it too. */
 
-import { allowedByName, type Decision, decide, type Flow } from "../../shared/policy/decide.ts";
+import { allowedByName, type Decision, decide, type ConnectionRequest } from "../../shared/policy/decide.ts";
 import type { EgressPolicy, EgressProxy } from "../../shared/policy/egress-policy.ts";
 import type { Names } from "./dns/names.ts";
 
@@ -21,7 +21,7 @@ export interface TargetDeps {
 }
 
 /** Throws when a name that is to be dialled has no address. */
-export async function findTarget(flow: Flow, policy: EgressPolicy, deps: TargetDeps): Promise<Found> {
+export async function findTarget(flow: ConnectionRequest, policy: EgressPolicy, deps: TargetDeps): Promise<Found> {
   const decision = decideHere(flow, policy, deps);
   if (decision.verdict === "deny") return refused(decision);
   const { proxy } = policy;
@@ -47,12 +47,12 @@ export async function findTarget(flow: Flow, policy: EgressPolicy, deps: TargetD
 }
 
 /** Whether any address of the name is allowed, so that the proxy may resolve it. */
-export function mayBeAnywhere(flow: Flow, policy: EgressPolicy): boolean {
+export function mayBeAnywhere(flow: ConnectionRequest, policy: EgressPolicy): boolean {
   return allowedByName(flow, policy) || policy.denyRanges.length === 0;
 }
 
 /** Decides like `decide`, and denies the node's own addresses, which no policy can know. */
-export function decideHere(flow: Flow, policy: EgressPolicy, { isOwn }: Pick<TargetDeps, "isOwn">): Decision {
+export function decideHere(flow: ConnectionRequest, policy: EgressPolicy, { isOwn }: Pick<TargetDeps, "isOwn">): Decision {
   const decision = decide(flow, policy);
   if (decision.verdict === "deny" || decision.via !== undefined || !isOwn(flow.address)) return decision;
   return { verdict: "deny", rule: "always node", reason: "the node itself is never reachable", dial: "address" };

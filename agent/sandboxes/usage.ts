@@ -15,7 +15,7 @@ const DISK_ACTIVITY_US = 5_000;
 /** A few in each round, least recently measured first, because a measurement walks the writable layer. */
 const DISK_PER_ROUND = 4;
 
-export interface MetricsDeps {
+export interface UsageSamplingDeps {
   readonly running: () => readonly Sandbox[];
   readonly store: SampleStore;
   /** Bytes of a directory tree; undefined when it takes too long. */
@@ -36,7 +36,7 @@ interface Watched {
   overLimit: boolean;
 }
 
-export interface Metrics {
+export interface UsageSampling {
   /** Starts the rounds. */
   begin(): void;
   /** Takes the first sample of a sandbox soon. */
@@ -45,7 +45,7 @@ export interface Metrics {
   stop(): Promise<void>;
 }
 
-export function createMetrics({ running, store, diskUsage, everyMs, now, log }: MetricsDeps): Metrics {
+export function createUsageSampling({ running, store, diskUsage, everyMs, now, log }: UsageSamplingDeps): UsageSampling {
   const watched = new Map<string, Watched>();
 
   const starting = new Set<NodeJS.Timeout>();
@@ -125,7 +125,7 @@ export function createMetrics({ running, store, diskUsage, everyMs, now, log }: 
   let rounds: Loop | undefined;
 
   return {
-    begin: () => void (rounds ??= loop({ name: "metrics", everyMs, log }, round)),
+    begin: () => void (rounds ??= loop({ name: "usage samples", everyMs, log }, round)),
     started,
     latest: (executionId) => watched.get(executionId)?.sample,
     async stop() {

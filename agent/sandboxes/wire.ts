@@ -20,7 +20,7 @@ import { startSandboxLogs } from "./logs.ts";
 import { startContainerSource } from "./pool/container-source.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { createSandboxes } from "./sandboxes.ts";
-import { createMetrics } from "./usage.ts";
+import { createUsageSampling } from "./usage.ts";
 
 interface Base {
   readonly stores: Stores;
@@ -51,15 +51,15 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: B
   const live = createLiveSet();
   for (const sandbox of found.sandboxes) live.add(sandbox);
   const { running } = live;
-  const metrics = createMetrics({ ...deps, store: stores.samples, everyMs: config.metricsEveryMs, running });
+  const usage = createUsageSampling({ ...deps, store: stores.samples, everyMs: config.metricsEveryMs, running });
   const expiry = createExpiry({ lastContact: () => report.lastContact, graceMs: config.endGraceMs, running, now, log });
   const launchDeps: LaunchDeps = { ...deps, ...base, ...source, store: stores.executions };
 
   const begin = (starts: Starts) => {
     const logs = startSandboxLogs({ ...deps, store: stores.logs, running });
     teardown.add("logs", () => logs.stop());
-    teardown.add("metrics", () => metrics.stop());
-    metrics.begin();
+    teardown.add("usage samples", () => usage.stop());
+    usage.begin();
     const sandboxes = createSandboxes({
       live,
       launch: async (spec, signal) => {
@@ -74,7 +74,7 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: B
       closeStreams: (executionId) => starts.proxy.close(executionId),
       beforeEnd: (sandbox) => logs.last(sandbox),
       rescue: starts.rescue,
-      onStart: (sandbox) => metrics.started(sandbox),
+      onStart: (sandbox) => usage.started(sandbox),
       onChange: () => {
         expiry.changed();
         report.soon();
@@ -92,5 +92,5 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: B
     });
     return { sandboxes, logs };
   };
-  return { ...source, live, metrics, expiry, launchDeps, begin };
+  return { ...source, live, usage, expiry, launchDeps, begin };
 }

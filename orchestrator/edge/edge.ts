@@ -23,7 +23,7 @@ import { unaddressedAnswer } from "./root.ts";
 import type {
   AutoResume,
   EdgeRoute,
-  EdgeRoutes,
+  EdgeRoutingTable,
   PausedSandbox,
   RemovalReason,
   VisitorTokens,
@@ -53,7 +53,7 @@ export interface EdgeConfig {
 
 export interface EdgeDeps {
   readonly log: Log;
-  readonly routes: EdgeRoutes;
+  readonly routes: EdgeRoutingTable;
   /** Most client connections; absent: derived from the limit of descriptors. */
   readonly connections?: ConnectionLimits;
   /** Proxies whose `X-Forwarded-For` the edge believes; absent: none. */

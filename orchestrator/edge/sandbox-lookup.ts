@@ -1,4 +1,4 @@
-/** The data about sandboxes that the edge reads. The orchestrator's routing table implements `EdgeRoutes`. */
+/** The data about sandboxes that the edge reads. The orchestrator's routing table implements `EdgeRoutingTable`. */
 
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";
 import type { Signed } from "./signed-url.ts";
@@ -34,7 +34,7 @@ export type RemovalReason = "killed" | "paused" | "lost";
 /** Called in the tick in which the route is removed; the remover awaits the promise before it answers its caller. */
 export type RemovalListener = (executionId: string, sandboxId: string, reason?: RemovalReason) => void | Promise<void>;
 
-export interface EdgeRoutes {
+export interface EdgeRoutingTable {
   lookup(sandboxId: string): EdgeRoute | undefined;
   /** Every route of a running sandbox, because signed file URLs name no sandbox. */
   running(): Iterable<EdgeRoute>;

@@ -4,7 +4,7 @@ import type { ExitReport, Heartbeat, nodeApi } from "../../shared/agent-api/rout
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Routes } from "../routing-table.ts";
+import type { RoutingTable } from "../routing-table.ts";
 import type { Holding } from "../sandboxes/lifecycle/holding.ts";
 import type { Ending, EndReason } from "../sandboxes/lifecycle/kill.ts";
 import type { Pausing } from "../sandboxes/lifecycle/pause.ts";
@@ -19,7 +19,7 @@ export interface ReportsDeps {
   readonly pausedSandboxes: Pick<PausedSandboxStore, "wanted" | "pausedOn">;
   readonly pausing: Pick<Pausing, "adopt">;
   readonly nodes: Nodes;
-  readonly routes: Routes;
+  readonly routes: RoutingTable;
   readonly ending: Pick<Ending, "ended">;
   readonly pools: Pools;
   readonly holding: Holding;

@@ -3,7 +3,7 @@
 import type { Metrics } from "../api/prometheus.ts";
 import type { Base } from "../app-parts.ts";
 import type { NetworkUpdating } from "../network/updating.ts";
-import type { Routes } from "../routing-table.ts";
+import type { RoutingTable } from "../routing-table.ts";
 import type { Sandboxes } from "../sandboxes/wire.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Store } from "../store/store.ts";
@@ -52,7 +52,7 @@ export async function repairFormer(
 }
 
 interface StartRepairs extends Repaired {
-  readonly routes: Routes;
+  readonly routes: RoutingTable;
   readonly pools: Pools;
   readonly spawns: Spawns;
   readonly metrics: Metrics;

@@ -9,7 +9,7 @@ import type { Background } from "../background.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { type Choice, choose, type Demand, type PlacementPolicy } from "../nodes/placement.ts";
 import { busyWaitMs, verdictOf } from "../nodes/retry.ts";
-import type { Routes } from "../routing-table.ts";
+import type { RoutingTable } from "../routing-table.ts";
 import type { NewSandbox, SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 
@@ -27,7 +27,7 @@ interface LaunchRequest {
 export interface LaunchDeps {
   readonly store: Store;
   readonly nodes: Nodes;
-  readonly routes: Routes;
+  readonly routes: RoutingTable;
   readonly background: Background;
   readonly now: () => number;
   readonly random: () => number;

@@ -5,7 +5,7 @@ import type { Base } from "../app-parts.ts";
 import type { NetworkLimits } from "../network/options.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
-import type { Routes } from "../routing-table.ts";
+import type { RoutingTable } from "../routing-table.ts";
 import type { SnapshotRemover } from "../snapshots/removal.ts";
 import type { Project } from "../store/projects.ts";
 import type { Store } from "../store/store.ts";
@@ -30,7 +30,7 @@ import { createSandboxStateHandlers } from "./state-handlers.ts";
 interface Used {
   readonly store: Store;
   readonly nodes: Nodes;
-  readonly routes: Routes;
+  readonly routes: RoutingTable;
   readonly snapshots: SnapshotRemover;
   readonly metrics: Metrics;
 }

@@ -9,7 +9,7 @@ import type { NetworkColumns, SandboxRecord } from "./sandboxes/record.ts";
 import { sealNetwork, toRecord } from "./sandboxes/record.ts";
 import type { Database, Session } from "./tables.ts";
 
-const LIVE_OR_ASLEEP: readonly SandboxState[] = ["running", "pausing", "paused", "snapshotting"];
+const LIVE_OR_PAUSED: readonly SandboxState[] = ["running", "pausing", "paused", "snapshotting"];
 
 export function networkStore(db: Database, sealing: Seal) {
   return {
@@ -48,7 +48,7 @@ export function networkStore(db: Database, sealing: Seal) {
         .where("execution_id", "=", executionId)
         .where("network_version", "=", networkVersion)
         .where("network_change", "is not", null)
-        .where("state", "in", LIVE_OR_ASLEEP)
+        .where("state", "in", LIVE_OR_PAUSED)
         .returningAll()
         .executeTakeFirst();
       return row === undefined ? undefined : toRecord(row, sealing);

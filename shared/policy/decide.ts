@@ -7,7 +7,8 @@ import { type EgressPolicy, needsEgressProcess, onlyListedNames } from "./egress
 import { bestMatch, nameMatches } from "./names.ts";
 import { addressNumber, alwaysDenied, contains, parseRange } from "./ranges.ts";
 
-export interface Flow {
+/** What a sandbox wants to open: a TCP connection, or a flow of UDP. */
+export interface ConnectionRequest {
   /** In the spelling of `hostName`; a name that was read from the flow itself (SNI, Host), or that is asked about. */
   readonly hostname?: string;
   /** Where the sandbox sent the packet. */
@@ -35,7 +36,7 @@ const NAMED_PORTS: readonly number[] = [80, 443];
 /** The node resolves names; the sandbox cannot ask other servers. */
 const NAME_PORTS: readonly number[] = [53, 853];
 
-export function decide(flow: Flow, policy: EgressPolicy): Decision {
+export function decide(flow: ConnectionRequest, policy: EgressPolicy): Decision {
   const decision = permit(flow, policy);
   if (decision.verdict === "deny") return decision;
   const rule = isNamed(flow) ? bestMatch(policy.rules, flow.hostname) : undefined;
@@ -47,7 +48,7 @@ export function decide(flow: Flow, policy: EgressPolicy): Decision {
   };
 }
 
-function permit(flow: Flow, policy: EgressPolicy): Decision {
+function permit(flow: ConnectionRequest, policy: EgressPolicy): Decision {
   const { address, port, protocol } = flow;
   const number = addressNumber(address);
   if (number === undefined) return deny("always ipv6", "only IPv4 leaves a sandbox");
@@ -72,7 +73,7 @@ function permit(flow: Flow, policy: EgressPolicy): Decision {
 }
 
 /** Whether the name allows the flow, wherever it resolves to, rather than the address. */
-export function allowedByName(flow: Flow, policy: EgressPolicy): boolean {
+export function allowedByName(flow: ConnectionRequest, policy: EgressPolicy): boolean {
   return isNamed(flow) && policy.allowDomains.some((pattern) => nameMatches(pattern, flow.hostname));
 }
 
@@ -84,7 +85,7 @@ export function decideName(name: string, policy: EgressPolicy): Decision {
   return deny("denyOut 0.0.0.0/0", "everything is denied, and no allowed domain matches the name");
 }
 
-function isNamed(flow: Flow): flow is Flow & { readonly hostname: string } {
+function isNamed(flow: ConnectionRequest): flow is ConnectionRequest & { readonly hostname: string } {
   return flow.hostname !== undefined && flow.protocol === "tcp" && NAMED_PORTS.includes(flow.port);
 }
 

@@ -1,9 +1,9 @@
-/** A semaphore with a first-come queue, and a limit of turns per owner. */
+/** A semaphore with a first-come queue, and a limit of permits per owner. */
 
 export interface Semaphore {
   /**
-   * Resolves to the function that releases the turn; rejects when the signal comes first.
-   * @param owner turns with the same owner number at most `perOwner`; the queue skips that owner meanwhile
+   * Resolves to the function that releases the permit; rejects when the signal comes first.
+   * @param owner permits with the same owner number at most `perOwner`; the queue skips that owner meanwhile
    */
   take(signal: AbortSignal, owner?: string): Promise<() => void>;
   readonly busy: number;
@@ -15,7 +15,7 @@ interface Waiting {
   readonly call: () => void;
 }
 
-/** @param perOwner most turns of one owner; absent: all of them */
+/** @param perOwner most permits of one owner; absent: all of them */
 export function createSemaphore(atOnce: number, perOwner = atOnce): Semaphore {
   const line: Waiting[] = [];
   const owned = new Map<string, number>();
@@ -71,7 +71,7 @@ export function createSemaphore(atOnce: number, perOwner = atOnce): Semaphore {
   };
 }
 
-/** Most turns of one owner: a quarter, at least one, stays for others where there is more than one turn. */
+/** Most permits of one owner: a quarter, at least one, stays for others where there is more than one permit. */
 export function shareOf(atOnce: number): number {
   return Math.max(1, atOnce - Math.ceil(atOnce / 4));
 }

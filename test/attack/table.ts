@@ -92,7 +92,7 @@ first packets of a sandbox that was just claimed | nothing arrives | conformance
 another sandbox by the platform's edge | its policy and tokens hold | conformance/bypass.test.ts | 17 inbound reflection
 the authority's key, and its leaves for other hosts | not inside, not shown | conformance/bypass-by-name.test.ts | 19 the authority
 a secret header reflected by another host or port | sent to its host only | conformance/bypass-by-name.test.ts | 20 secret reflection
-the engine's ways to the host | nothing arrives | conformance/bypass.test.ts | 21 the engine's ways
+Docker's ways to the host | nothing arrives | conformance/bypass.test.ts | 21 Docker's ways
 multicast and broadcast | nothing arrives | conformance/bypass.test.ts | 22 multicast
 programs of the enforcement are killed, its table deleted | nothing arrives | chaos/egress.test.ts | nothing forbidden arrives meanwhile
 first packets after a resume, of forks, of a pool entry | nothing arrives | chaos/egress.test.ts | the first packets

@@ -208,7 +208,7 @@ test("17 inbound reflection: another sandbox by the platform's edge, internal ro
   }
 });
 
-test("21 the engine's ways to the host: host.docker.internal, 127.0.0.11, the bridge", async () => {
+test("21 Docker's ways to the host: host.docker.internal, 127.0.0.11, the bridge", async () => {
   const sandbox = await ownSandbox();
   const names = [
     "host.docker.internal",

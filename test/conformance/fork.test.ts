@@ -109,7 +109,7 @@ describe("refused", () => {
     expect([reply.status, (reply.json as { code: number }).code]).toEqual([400, 400]);
   });
 
-  test("of one that is paused, and of one that is not there", async () => {
+  test("a paused sandbox, and one that does not exist, cannot be forked", async () => {
     const source = await ownSandbox();
     await source.pause();
     expect((await fork(source.sandboxId, {})).json).toMatchObject({

@@ -8,7 +8,7 @@ import { ownSandbox, refusal } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 
-describe("three sandboxes of one mark", () => {
+describe("three sandboxes with one metadata value", () => {
   const mark = randomUUID();
   const made: Sandbox[] = [];
 

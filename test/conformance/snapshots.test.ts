@@ -104,7 +104,7 @@ describe("refused", () => {
     expect(await refusal(source.createSnapshot({ name }))).toHaveProperty("statusCode", 400);
   });
 
-  test("of one that is paused or gone, and a second at the same time", async () => {
+  test("a paused or killed sandbox gets no snapshot, and of two requests at the same time one may be refused", async () => {
     const source = await ownSandbox();
     const path = `/sandboxes/${source.sandboxId}/snapshots`;
     const both = await Promise.all([1, 2].map(() => api(platform, "POST", path, { body: {} })));

@@ -38,11 +38,11 @@ async function look(sandboxId: string): Promise<unknown> {
   return JSON.parse(output) as unknown;
 }
 
-test("in a sandbox that was just started", async () => {
+test("root reads no facts about the host in a sandbox that was just started", async () => {
   expect(await look(sandbox.sandboxId)).toEqual(nothingTold);
 });
 
-test("in a copy that was restored from memory", async () => {
+test("root reads no facts about the host in a copy that was restored from memory", async () => {
   const snapshotId = randomUUID();
   const { executionId } = sandbox;
   const { memory } = await agent.call.checkpointExecution({
@@ -60,7 +60,7 @@ test("in a copy that was restored from memory", async () => {
   expect(await look(copy.sandboxId)).toEqual(nothingTold);
 });
 
-test("in a sandbox that was paused and restored from memory", async () => {
+test("root reads no facts about the host in a sandbox that was paused and restored from memory", async () => {
   const snapshotId = randomUUID();
   const { executionId, sandboxId } = sandbox;
   await agent.call.pauseExecution({ params: { executionId }, body: { snapshotId, memory: true } });

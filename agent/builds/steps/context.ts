@@ -2,7 +2,7 @@
 
 import { posix } from "node:path";
 import type { BuildStep } from "../../../shared/agent-api/build-shapes.ts";
-import { expand } from "./substitute.ts";
+import { substitute } from "./substitute.ts";
 
 export interface Context {
   readonly envs: Readonly<Record<string, string>>;
@@ -26,7 +26,7 @@ export function contextOf(env: readonly string[]): Context {
 /** The step with its variables substituted: what is run, logged and hashed. */
 export function resolveStep<S extends BuildStep>(step: S, context: Context): S;
 export function resolveStep(step: BuildStep, context: Context): BuildStep {
-  const resolve = (text: string) => expand(text, lookUpIn(context));
+  const resolve = (text: string) => substitute(text, lookUpIn(context));
   switch (step.type) {
     case "RUN":
     case "ENV":
@@ -50,7 +50,7 @@ export function contextAfter(step: BuildStep, context: Context): Context {
       return step.variables.reduce<Context>(
         (before, [name, value]) => ({
           ...before,
-          envs: { ...before.envs, [name]: expand(value, lookUpIn(before)) },
+          envs: { ...before.envs, [name]: substitute(value, lookUpIn(before)) },
         }),
         context,
       );

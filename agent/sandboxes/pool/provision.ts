@@ -20,7 +20,7 @@ export interface ProvisionDeps {
   readonly runtime: () => Promise<{ readonly directory: string }>;
   /** Cold starts at the same time: more would only slow each of them. */
   readonly semaphore: Semaphore;
-  /** A start that waited this long for its turn is refused. */
+  /** A start that waited this long for its permit is refused. */
   readonly queueMs: number;
 }
 
@@ -31,9 +31,9 @@ export function createProvision({ pool, boot, runtime, semaphore, queueMs }: Pro
     const over = new AbortController();
     const limit = AbortSignal.timeout(queueMs);
     const queue = anySignal(signal, limit, over.signal);
-    const turn = semaphore.take(queue);
+    const release = semaphore.take(queue);
     const spare = pool.next(flavour, queue);
-    const first = await Promise.race([turn, spare]).catch((error: unknown) => {
+    const first = await Promise.race([release, spare]).catch((error: unknown) => {
       if (!limit.aborted || signal.aborted) throw error;
       throw new AppError(
         "node_busy",
@@ -42,8 +42,8 @@ export function createProvision({ pool, boot, runtime, semaphore, queueMs }: Pro
     });
     over.abort();
     if (typeof first !== "function") {
-      // If this start got a turn at the same moment, it passes the turn on.
-      turn.then((giveBack) => giveBack(), ignore);
+      // If this start got a permit at the same moment, it passes the permit on.
+      release.then((giveBack) => giveBack(), ignore);
       return { container: first, warm: true };
     }
     spare.then((container) => pool.adopt(container), ignore);

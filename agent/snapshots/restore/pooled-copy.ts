@@ -5,7 +5,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Flavour, LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
-import { reinitialise } from "./restore.ts";
+import { restoreContainer } from "./restore.ts";
 import type { StartCopyDeps } from "./start-copy.ts";
 
 /** Rejects with nothing left behind. */
@@ -39,7 +39,7 @@ export async function pooledCopy(
     // Its row names its flavour, not the snapshot that it was restored from.
     const disk = { containerId, controlToken, ...flavour, upperDirectory: undefined, createdAt };
     const from = { disk, memoryOf: snapshot, owner: `template ${build.templateId}` };
-    const { container, verified } = await reinitialise(from, deps, { teardown, signal });
+    const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
     await verified;
     // A container that is frozen with missing pages would keep its page server for ever.
     await images.complete(containerId);

@@ -9,7 +9,7 @@ import { toInit } from "../../sandboxes/launch.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Stores } from "../../store/stores.ts";
 
-export interface IdentifyDeps {
+export interface ReinitialiseDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions" | "containers">;
   readonly envd: Pick<Envd, "init" | "ready" | "resumeWatches">;
   readonly gate: Pick<Gate, "open" | "close">;
@@ -22,7 +22,7 @@ export interface IdentifyDeps {
 export function intend(
   { executionId, body }: { readonly executionId: string; readonly body: StartBody },
   containerId: string,
-  { stores, now }: Pick<IdentifyDeps, "stores" | "now">,
+  { stores, now }: Pick<ReinitialiseDeps, "stores" | "now">,
   teardown: Teardown,
 ): void {
   const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
@@ -41,7 +41,7 @@ export function intend(
   teardown.add("execution", () => stores.executions.remove(executionId));
 }
 
-interface Identified {
+interface ReinitialiseSpec {
   readonly executionId: string;
   readonly body: StartBody;
   readonly container: LiveContainer;
@@ -52,9 +52,9 @@ interface Identified {
 }
 
 /** Resolves to the time from which on the sandbox runs. */
-export async function identify(
-  { executionId, body, container, watches, currentToken }: Identified,
-  { envd, gate, caFor, now, log }: IdentifyDeps,
+export async function reinitialise(
+  { executionId, body, container, watches, currentToken }: ReinitialiseSpec,
+  { envd, gate, caFor, now, log }: ReinitialiseDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<number> {
   const { slot, controlToken } = container;

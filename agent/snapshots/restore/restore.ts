@@ -26,7 +26,7 @@ import { explainRestore } from "./reason.ts";
  */
 const RESTORE_LIMIT_MS = 20_000;
 
-export interface ReinitialiseDeps {
+export interface RestoreContainerDeps {
   readonly containers: Pick<Containers, "start" | "inspect" | "kill">;
   readonly slots: Pick<Slots, "take" | "give">;
   readonly annotations: Pick<Annotations, "joinNetwork" | "restore" | "remove">;
@@ -44,7 +44,7 @@ export interface ReinitialiseDeps {
   readonly log: Log;
 }
 
-export interface Reinitialise {
+export interface RestoreSpec {
   readonly disk: Disk;
   /** The snapshot whose memory is restored. */
   readonly memoryOf: Snapshot | undefined;
@@ -52,21 +52,21 @@ export interface Reinitialise {
   readonly owner: string | undefined;
 }
 
-export interface Revived {
+export interface Restored {
   /** Its record has no process yet: the caller calls `stores.containers.started` once `verified` resolves. */
   readonly container: LiveContainer;
   /** Resolves when the memory image was complete and unchanged. Before that the sandbox must not be reachable. */
   readonly verified: Promise<void>;
 }
 
-export async function reinitialise(
-  { disk, memoryOf, owner }: Reinitialise,
-  deps: ReinitialiseDeps,
+export async function restoreContainer(
+  { disk, memoryOf, owner }: RestoreSpec,
+  deps: RestoreContainerDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
-): Promise<Revived> {
+): Promise<Restored> {
   const { containers, slots, annotations, openCgroup, envd, stores, images } = deps;
   const { containerId: id, controlToken } = disk;
-  const turn = await deps.semaphore.take(signal, memoryOf === undefined ? undefined : owner);
+  const release = await deps.semaphore.take(signal, memoryOf === undefined ? undefined : owner);
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
@@ -76,7 +76,7 @@ export async function reinitialise(
 
     const slot = await slots.take();
     teardown.add("slot", () => slots.give(slot));
-    teardown.add("mark", () => annotations.remove(id));
+    teardown.add("annotations", () => annotations.remove(id));
     const { build, resources, runtime, createdAt } = disk;
     const starting = { id, slot, controlToken, build, resources, runtime, createdAt };
     // Docker completes the start even if this agent dies before: then the next agent finds the container's slot here.
@@ -122,7 +122,7 @@ export async function reinitialise(
     const container = { ...starting, pid: found.pid, cgroup, upperDirectory: found.upperDirectory };
     return { container, verified: memory?.verified ?? Promise.resolve() };
   } finally {
-    turn();
+    release();
   }
 }
 

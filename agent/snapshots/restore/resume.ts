@@ -9,10 +9,10 @@ import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
-import { type IdentifyDeps, identify, intend } from "./reinitialise.ts";
-import { type Reinitialise, type ReinitialiseDeps, reinitialise } from "./restore.ts";
+import { type ReinitialiseDeps, reinitialise, intend } from "./reinitialise.ts";
+import { type RestoreSpec, type RestoreContainerDeps, restoreContainer } from "./restore.ts";
 
-export interface ResumeDeps extends ReinitialiseDeps, IdentifyDeps {
+export interface ResumeDeps extends RestoreContainerDeps, ReinitialiseDeps {
   readonly frozen: Pick<FrozenContainers, "add" | "take" | "drop" | "dropped">;
   /** One operation at a time per snapshot. */
   readonly mutex: KeyedMutex;
@@ -73,7 +73,7 @@ async function thaw(
   try {
     deps.stores.snapshots.setResuming(snapshot.id, true, () => intend(resuming, container.id, deps, teardown));
     container.cgroup.thaw();
-    const startedAt = await identify({ ...resuming, container, watches: true }, deps, { teardown, signal });
+    const startedAt = await reinitialise({ ...resuming, container, watches: true }, deps, { teardown, signal });
     // Not earlier, because a restore of the memory, which could become necessary until here, needs these names.
     await clearLinks(container, snapshot.id, deps);
     deps.stores.snapshots.spend(snapshot.id, () => deps.stores.executions.markRunning(resuming.executionId, startedAt));
@@ -102,14 +102,14 @@ async function startAgain(
     deps.stores.snapshots.setResuming(snapshot.id, memory, () =>
       intend(resuming, snapshot.disk.containerId, deps, teardown),
     );
-    const from: Reinitialise = {
+    const from: RestoreSpec = {
       disk: snapshot.disk,
       memoryOf: memory ? snapshot : undefined,
       owner: resuming.body.projectId,
     };
-    const { container, verified } = await reinitialise(from, deps, { teardown, signal });
+    const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
     if (!memory) await clearLinks(container, snapshot.id, deps);
-    const startedAt = await identify({ ...resuming, container, watches: memory }, deps, { teardown, signal });
+    const startedAt = await reinitialise({ ...resuming, container, watches: memory }, deps, { teardown, signal });
     await verified;
     deps.stores.snapshots.spend(snapshot.id, () => {
       deps.stores.containers.started(container);

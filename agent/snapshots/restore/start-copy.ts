@@ -9,10 +9,10 @@ import type { EnvdRuntime } from "../../containers/envd-runtime.ts";
 import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
-import { type IdentifyDeps, identify, intend } from "./reinitialise.ts";
-import { type ReinitialiseDeps, reinitialise } from "./restore.ts";
+import { type ReinitialiseDeps, reinitialise, intend } from "./reinitialise.ts";
+import { type RestoreContainerDeps, restoreContainer } from "./restore.ts";
 
-export interface StartCopyDeps extends ReinitialiseDeps, IdentifyDeps {
+export interface StartCopyDeps extends RestoreContainerDeps, ReinitialiseDeps {
   readonly containers: Pick<Containers, "create" | "remove" | "start" | "inspect" | "kill">;
   /** Without a directory: the current runtime. */
   readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
@@ -36,7 +36,7 @@ export async function startCopy(
     signal.throwIfAborted();
     intend({ executionId, body }, disk.containerId, deps, teardown);
     const from = { disk, memoryOf: memory ? snapshot : undefined, owner: body.projectId };
-    const { container, verified } = await reinitialise(from, deps, { teardown, signal });
+    const { container, verified } = await restoreContainer(from, deps, { teardown, signal });
     if (!memory) await clearLinks(container, snapshot.id, deps);
     // envd in the restored memory still has the original's token.
     const currentToken = memory ? snapshot.disk.controlToken : undefined;
@@ -47,7 +47,7 @@ export async function startCopy(
       watches: memory,
       ...(currentToken === undefined ? {} : { currentToken }),
     };
-    const startedAt = await identify(copy, deps, { teardown, signal });
+    const startedAt = await reinitialise(copy, deps, { teardown, signal });
     await verified;
     deps.stores.containers.started(container);
     deps.stores.executions.markRunning(executionId, startedAt);

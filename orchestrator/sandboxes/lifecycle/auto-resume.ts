@@ -10,7 +10,7 @@ import { ENVD_PORT } from "../../../shared/proxy/hop-contract.ts";
 import type {
   AutoResume,
   AutoResumeResult,
-  EdgeRoutes,
+  EdgeRoutingTable,
   PausedSandbox,
   VisitorTokens,
 } from "../../edge/sandbox-lookup.ts";
@@ -31,7 +31,7 @@ export interface AutoResuming {
 
 export interface AutoResumingDeps {
   readonly store: Store;
-  readonly routes: Pick<EdgeRoutes, "lookup">;
+  readonly routes: Pick<EdgeRoutingTable, "lookup">;
   readonly resuming: Resuming;
   readonly transitions: Transitions;
   readonly seed: string;

@@ -2,13 +2,13 @@
 
 import type { Heartbeat } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
-import type { Routes } from "../../routing-table.ts";
+import type { RoutingTable } from "../../routing-table.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
 
 export interface HoldingDeps {
   readonly store: Pick<Store, "addEvent"> & { readonly events: Pick<Store["events"], "heldExecutions"> };
-  readonly routes: Pick<Routes, "hold">;
+  readonly routes: Pick<RoutingTable, "hold">;
   readonly log: Log;
 }
 

@@ -3,7 +3,7 @@
 import type { ExitReport } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
-import type { Routes } from "../../routing-table.ts";
+import type { RoutingTable } from "../../routing-table.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
@@ -28,7 +28,7 @@ export interface Ending {
 export interface EndingDeps {
   readonly store: Store;
   readonly nodes: Nodes;
-  readonly routes: Routes;
+  readonly routes: RoutingTable;
   readonly transitions: Transitions;
   readonly now: () => number;
   readonly log: Log;

@@ -10,7 +10,7 @@ import { newUuid } from "../../../shared/ids.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import { callAgain } from "../../nodes/retry.ts";
-import type { Routes } from "../../routing-table.ts";
+import type { RoutingTable } from "../../routing-table.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { Project } from "../../store/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
@@ -32,7 +32,7 @@ export interface Pausing {
 export interface PausingDeps {
   readonly store: Store;
   readonly nodes: Nodes;
-  readonly routes: Routes;
+  readonly routes: RoutingTable;
   readonly transitions: Transitions;
   readonly snapshots: SnapshotRemover;
   readonly now: () => number;

@@ -14,7 +14,7 @@ import type { Background } from "../../background.ts";
 import { openPassword } from "../../network/secret.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import { callAgain } from "../../nodes/retry.ts";
-import type { Routes } from "../../routing-table.ts";
+import type { RoutingTable } from "../../routing-table.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
@@ -45,7 +45,7 @@ export interface Resuming {
 export interface ResumingDeps {
   readonly store: Store;
   readonly nodes: Nodes;
-  readonly routes: Routes;
+  readonly routes: RoutingTable;
   readonly transitions: Transitions;
   readonly background: Background;
   readonly snapshots: SnapshotRemover;

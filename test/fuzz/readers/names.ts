@@ -4,7 +4,7 @@
  */
 
 import { isBaseName, parseImageName } from "../../../agent/builds/images/image-name.ts";
-import { expand } from "../../../agent/builds/steps/substitute.ts";
+import { substitute } from "../../../agent/builds/steps/substitute.ts";
 import { readImage } from "../../../orchestrator/builds/image-reference.ts";
 import { checkUploadUrl, uploadUrl } from "../../../orchestrator/builds/uploads/url.ts";
 import { isInternalRoute } from "../../../orchestrator/edge/internal-routes.ts";
@@ -283,7 +283,7 @@ export const names: readonly Reader[] = [
     check(input) {
       const text = input.toString("utf8");
       const values: Readonly<Record<string, string>> = { A: "one", B: "", LONG: "x".repeat(100) };
-      const result = expand(text, (name) => (Object.hasOwn(values, name) ? values[name] : undefined));
+      const result = substitute(text, (name) => (Object.hasOwn(values, name) ? values[name] : undefined));
       must(result.length <= text.length * 100, "the result is larger than all its values");
       if (!text.includes("$")) must(result === text, "a text without references was changed");
     },

@@ -44,7 +44,7 @@ beforeAll(async () => {
     pendingRemovals: () => 0,
     orchestratorReached: () => true,
   });
-  // The only route that the test calls returns metrics.
+  // The only route that the test calls returns usage samples.
   const unused = {} as never;
   const api = await startApi(
     {
@@ -57,7 +57,7 @@ beforeAll(async () => {
       networkLog: unused,
       replaceEgress: unused,
       egress: unused,
-      metrics: { latest: () => undefined },
+      usage: { latest: () => undefined },
       instruments,
       config,
       checks: () => ({}),

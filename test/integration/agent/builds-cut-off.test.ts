@@ -11,7 +11,7 @@ const STEPS = [
   "link",
   "pin",
   "create",
-  "mark",
+  "annotations",
   "start",
   "inspect",
   "ready",

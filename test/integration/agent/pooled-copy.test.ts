@@ -38,7 +38,7 @@ test("a copy has the requested flavour and a token of its own, is closed, and be
   expect(parts.stores.containers.all().map(({ build: of }) => of)).toEqual([build, build]);
 });
 
-test.each(["create", "link", "pin", "mark", "mark memory", "start", "inspect", "ready", "init"])(
+test.each(["create", "link", "pin", "annotations", "memory annotations", "start", "inspect", "ready", "init"])(
   "a copy that fails at %s leaves nothing behind",
   async (failing) => {
     const { engine, parts, copy } = await setup();

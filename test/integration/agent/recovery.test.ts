@@ -53,7 +53,7 @@ function vanishAt(engine: FakeEngine, step: string): Promise<void> {
   });
 }
 
-const COLD = ["link", "pin", "create", "mark", "start", "inspect", "ready", "init", "open"];
+const COLD = ["link", "pin", "create", "annotations", "start", "inspect", "ready", "init", "open"];
 
 test.each(COLD)("an agent killed at %s of a cold start leaves nothing for the next one", async (step) => {
   const engine = fakeEngine();

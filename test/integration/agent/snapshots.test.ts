@@ -134,7 +134,7 @@ describe("a checkpoint", () => {
     expect(await same).toEqual(await first);
   });
 
-  test.each(["create", "mark", "mark memory", "start", "inspect", "ready", "verify", "init", "open"])(
+  test.each(["create", "annotations", "memory annotations", "start", "inspect", "ready", "verify", "init", "open"])(
     "a copy that fails at %s leaves nothing of it",
     async (step) => {
       const { executionId } = await running();

@@ -289,16 +289,16 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       caFor: () => Promise.resolve(""),
       annotations: {
         async joinNetwork(id, path) {
-          await step("mark");
+          await step("annotations");
           annotations.set(id, path);
         },
         async restore(id, directory) {
-          await step("mark memory");
+          await step("memory annotations");
           restores.set(id, directory);
         },
         criuDirectory: (id) => `/annotations/${id}`,
         async remove(id) {
-          await step("unmark");
+          await step("remove annotations");
           annotations.delete(id);
         },
         list: () => Promise.resolve([...annotations.keys()]),

@@ -2,16 +2,16 @@ import { afterEach, expect, test } from "vitest";
 import { memoryV1, memoryV2, usageUsV2 } from "../../../agent/containers/cgroup-files.ts";
 import { planNetwork } from "../../../agent/network/addresses.ts";
 import type { Sandbox } from "../../../agent/sandboxes/sandbox.ts";
-import { createMetrics, type Metrics } from "../../../agent/sandboxes/usage.ts";
+import { createUsageSampling, type UsageSampling } from "../../../agent/sandboxes/usage.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { build, resources } from "../../support/fakes/agent-parts.ts";
 import { testSeal } from "../../support/store/test-seal.ts";
 
-const running: Metrics[] = [];
+const running: UsageSampling[] = [];
 afterEach(async () => {
-  for (const metrics of running.splice(0)) await metrics.stop();
+  for (const usage of running.splice(0)) await usage.stop();
 });
 
 function setup({ everyMs = 5 } = {}) {
@@ -54,7 +54,7 @@ function setup({ everyMs = 5 } = {}) {
     },
   };
   const store = openStores(":memory:", testSeal).samples;
-  const metrics = createMetrics({
+  const usage = createUsageSampling({
     running: () => live,
     store,
     diskUsage: () => {
@@ -65,19 +65,19 @@ function setup({ everyMs = 5 } = {}) {
     now: () => clock.now,
     log: createLog({ component: "test", level: "silent" }),
   });
-  running.push(metrics);
-  metrics.begin();
-  return { clock, used, disk, live, sandbox, store, metrics };
+  running.push(usage);
+  usage.begin();
+  return { clock, used, disk, live, sandbox, store, usage };
 }
 
 test("the first sample comes soon and does not count earlier usage", async () => {
-  const { metrics, sandbox, store, clock, live } = setup({ everyMs: 60_000 });
+  const { usage, sandbox, store, clock, live } = setup({ everyMs: 60_000 });
   // A sampling round would measure "e1" as well; the first round is over once it has measured "e0".
   live.push({ ...sandbox, executionId: "e0" });
-  await expect.poll(() => metrics.latest("e0")).toBeDefined();
+  await expect.poll(() => usage.latest("e0")).toBeDefined();
   live.push(sandbox);
-  metrics.started(sandbox);
-  await expect.poll(() => metrics.latest("e1")).toBeDefined();
+  usage.started(sandbox);
+  await expect.poll(() => usage.latest("e1")).toBeDefined();
   const sample = {
     at: clock.now,
     cpuCount: 2,
@@ -88,16 +88,16 @@ test("the first sample comes soon and does not count earlier usage", async () =>
     diskUsed: 0,
     diskTotal: 1024 * 1024 * 1024,
   };
-  expect(metrics.latest("e1")).toEqual(sample);
+  expect(usage.latest("e1")).toEqual(sample);
   expect(store.between("e1", 0, clock.now)).toEqual([sample]);
   expect(store.between("e1", 0, clock.now - 1)).toEqual([]);
 });
 
 test("processor use is a share of all its processors, and never over 100", async () => {
-  const { metrics, sandbox, live, clock, used, store } = setup();
+  const { usage, sandbox, live, clock, used, store } = setup();
   const share = () => store.between("e1", clock.now, clock.now)[0]?.cpuUsedPct;
   live.push(sandbox);
-  await expect.poll(() => metrics.latest("e1")).toBeDefined();
+  await expect.poll(() => usage.latest("e1")).toBeDefined();
   clock.now += 1_000;
   used.cpuUs += 500_000;
   await expect.poll(share).toBe(25);
@@ -107,13 +107,13 @@ test("processor use is a share of all its processors, and never over 100", async
 });
 
 test("the disk is measured when the sandbox worked, and only then", async () => {
-  const { metrics, sandbox, live, clock, used, disk } = setup();
+  const { usage, sandbox, live, clock, used, disk } = setup();
   const later = () => {
     clock.now += 1_000;
-    return metrics.latest("e1");
+    return usage.latest("e1");
   };
   live.push(sandbox);
-  await expect.poll(() => metrics.latest("e1")).toBeDefined();
+  await expect.poll(() => usage.latest("e1")).toBeDefined();
   used.cpuUs += 50_000;
   const rounds = async (count: number) => {
     const seen = clock.now;
@@ -128,17 +128,17 @@ test("the disk is measured when the sandbox worked, and only then", async () => 
   disk.bytes = undefined;
   used.cpuUs += 50_000;
   await expect.poll(() => later() !== undefined && disk.asked).toBe(asked + 1);
-  expect(metrics.latest("e1")?.diskUsed).toBe(4_096);
+  expect(usage.latest("e1")?.diskUsed).toBe(4_096);
 });
 
 test("a sandbox that ends between two samples is no error and has no more samples", async () => {
-  const { metrics, sandbox, live, used } = setup();
+  const { usage, sandbox, live, used } = setup();
   live.push(sandbox);
-  await expect.poll(() => metrics.latest("e1")).toBeDefined();
-  metrics.started(sandbox);
+  await expect.poll(() => usage.latest("e1")).toBeDefined();
+  usage.started(sandbox);
   used.gone = true;
   live.pop();
-  await expect.poll(() => metrics.latest("e1")).toBeUndefined();
+  await expect.poll(() => usage.latest("e1")).toBeUndefined();
 });
 
 test("the kernel's files are read in both versions, without the cache", () => {

@@ -20,7 +20,7 @@ function nothingLeft(engine: FakeEngine, { stores }: Parts): void {
   }).toEqual({ containers: [], slots: [], annotations: [], rules: [], containerRows: [], executionRows: [] });
 }
 
-const COLD_STEPS = ["link", "pin", "create", "mark", "start", "inspect", "ready", "init", "open"];
+const COLD_STEPS = ["link", "pin", "create", "annotations", "start", "inspect", "ready", "init", "open"];
 
 test.each(COLD_STEPS)("a cold start that fails at %s leaves nothing behind", async (failing) => {
   const { engine, parts } = liveParts();

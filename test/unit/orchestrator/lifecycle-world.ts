@@ -8,7 +8,7 @@ import { createNetworkUpdating, type NewEgress } from "../../../orchestrator/net
 import { finishAbandoned } from "../../../orchestrator/nodes/housekeeping.ts";
 import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
 import { noSuspicions, reconcile } from "../../../orchestrator/nodes/reconcile.ts";
-import { createRoutes, type Routes } from "../../../orchestrator/routing-table.ts";
+import { createRoutingTable, type RoutingTable } from "../../../orchestrator/routing-table.ts";
 import { createCheckpointing } from "../../../orchestrator/sandboxes/lifecycle/checkpoint.ts";
 import { createEnding, type Ending } from "../../../orchestrator/sandboxes/lifecycle/kill.ts";
 import { createPausing } from "../../../orchestrator/sandboxes/lifecycle/pause.ts";
@@ -63,7 +63,7 @@ interface Process {
   readonly resuming: ReturnType<typeof createResuming>;
   readonly checkpointing: ReturnType<typeof createCheckpointing>;
   readonly networks: ReturnType<typeof createNetworkUpdating>;
-  readonly routes: Routes;
+  readonly routes: RoutingTable;
   readonly background: ReturnType<typeof createBackground>;
   readonly store: Store;
   readonly nodes: Nodes;
@@ -74,7 +74,7 @@ export interface LifecycleWorld {
   readonly live: Map<string, EgressPolicy>;
   readonly snapshots: Map<string, StoredSnapshot>;
   readonly store: Store;
-  routes(): Routes;
+  routes(): RoutingTable;
   perform(operation: Operation): Promise<unknown>;
   /** Starts the orchestrator anew on a healthy node, and finishes everything overdue. */
   settle(): Promise<void>;
@@ -114,7 +114,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
       placing: () => () => undefined,
     } as unknown as Nodes;
     const background = createBackground(log);
-    const routes = createRoutes({ seed: "seed", place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }) });
+    const routes = createRoutingTable({ seed: "seed", place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }) });
     const transitions = createTransitions();
     const removal = createSnapshotRemover({ nodes, background, log, timeoutMs: 1_000 });
     const limits = { snapshotTimeoutMs: 1_000, stopTimeoutMs: 1_000, patienceMs: 0, startTimeoutMs: 1_000 };

@@ -5,7 +5,7 @@
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
-import { createRoutes, type Routes } from "../../../orchestrator/routing-table.ts";
+import { createRoutingTable, type RoutingTable } from "../../../orchestrator/routing-table.ts";
 import { createEnding, type Ending } from "../../../orchestrator/sandboxes/lifecycle/kill.ts";
 import {
   type Aim,
@@ -34,7 +34,7 @@ function sandbox(executionId: string, over: Partial<NewSandbox> = {}): NewSandbo
 interface World {
   readonly opened: OpenedDatabase;
   readonly store: Store;
-  readonly routes: Routes;
+  readonly routes: RoutingTable;
   readonly transitions: Transitions;
   readonly ending: Ending;
   readonly live: Set<string>;
@@ -46,7 +46,7 @@ async function world(step: () => Promise<void>): Promise<World> {
   const store = createStore(opened.database, () => 5, testSeal);
   const live = new Set<string>();
   const ended = new Set<string>();
-  const routes = createRoutes({ seed: "seed", place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }) });
+  const routes = createRoutingTable({ seed: "seed", place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }) });
   const transitions = createTransitions();
   const agent = {
     async stopExecution({ params }: { params: { executionId: string } }) {

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { isBaseName, matchesAny, parseImageName } from "../../../../agent/builds/images/image-name.ts";
 import { cachedSteps, type Definition, planSteps } from "../../../../agent/builds/images/layer-key.ts";
 import { type Context, contextAfter, contextOf, resolveStep } from "../../../../agent/builds/steps/context.ts";
-import { expand } from "../../../../agent/builds/steps/substitute.ts";
+import { substitute } from "../../../../agent/builds/steps/substitute.ts";
 import type { BuildStep } from "../../../../shared/agent-api/build-shapes.ts";
 
 const common = { number: 1, force: false };
@@ -41,7 +41,7 @@ test("a value is never read a second time", () => {
   expect(after(start, env(["A", "\\$PATH"], ["B", "$A"])).envs["B"]).toBe("$PATH");
   fc.assert(
     fc.property(fc.string(), (value) => {
-      expect(expand("$X", () => value)).toBe(value);
+      expect(substitute("$X", () => value)).toBe(value);
     }),
   );
 });

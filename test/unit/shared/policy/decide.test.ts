@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { allowedByName, decide, decideName, type Flow } from "../../../../shared/policy/decide.ts";
+import { allowedByName, decide, decideName, type ConnectionRequest } from "../../../../shared/policy/decide.ts";
 import {
   CLOSED,
   type EgressPolicy,
@@ -13,13 +13,13 @@ import {
 import { addressText, alwaysDenied, contains } from "../../../../shared/policy/ranges.ts";
 
 const proxy = { host: "203.0.113.99", port: 1080 };
-const tcp = (address: string, port: number, hostname?: string): Flow => ({
+const tcp = (address: string, port: number, hostname?: string): ConnectionRequest => ({
   address,
   port,
   protocol: "tcp",
   ...(hostname === undefined ? {} : { hostname }),
 });
-const udp = (address: string, port: number): Flow => ({ address, port, protocol: "udp" });
+const udp = (address: string, port: number): ConnectionRequest => ({ address, port, protocol: "udp" });
 const closed = (more: Partial<EgressPolicy>): EgressPolicy => ({ ...CLOSED, ...more });
 const open = (more: Partial<EgressPolicy>): EgressPolicy => ({ ...OPEN, ...more });
 const names = closed({ allowDomains: ["allowed.test", "*.wild.test"] });
@@ -27,7 +27,7 @@ const everything = open({ allowRanges: ["0.0.0.0/0"], allowDomains: ["*"] });
 const rule = (host: string) => ({ host, headers: {} });
 
 const A = "203.0.113.10";
-const cases: [string, Flow, EgressPolicy, object][] = [
+const cases: [string, ConnectionRequest, EgressPolicy, object][] = [
   ["open", tcp(A, 443), OPEN, { verdict: "allow", rule: "default", dial: "address" }],
   ["open, UDP", udp(A, 4000), OPEN, { verdict: "allow", rule: "default" }],
   // Documentation ranges are ordinary addresses. Some machines use this range themselves, so no test sends a packet to it.
