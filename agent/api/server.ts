@@ -35,19 +35,8 @@ export interface ApiDeps {
 }
 
 export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
-  const {
-    sandboxes,
-    taker,
-    snapshots,
-    builds,
-    usage,
-    samples,
-    logs,
-    instruments,
-    egress,
-    networkLog,
-    replaceEgress,
-  } = deps;
+  const { sandboxes, taker, snapshots, builds, usage, samples, logs, instruments, egress, networkLog, replaceEgress } =
+    deps;
   return {
     async startExecution({ params, body }) {
       const begun = performance.now();

@@ -1,7 +1,7 @@
 /** Explains what would happen to a flow, with the code that decides real ones. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import { type Decision, decideName, type ConnectionRequest } from "../../shared/policy/decide.ts";
+import { type ConnectionRequest, type Decision, decideName } from "../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import type { Check } from "./messages.ts";

@@ -5,7 +5,7 @@
  */
 
 import type { NetworkLogEntry } from "../../shared/agent-api/network-shapes.ts";
-import type { Decision, ConnectionRequest } from "../../shared/policy/decide.ts";
+import type { ConnectionRequest, Decision } from "../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 
 /** A running sandbox as the egress process knows it, by its source address. */

@@ -1,6 +1,6 @@
 /** Finds the real destination of a flow: the decision, with the addresses to dial. `check` uses it too. */
 
-import { allowedByName, type Decision, decide, type ConnectionRequest } from "../../shared/policy/decide.ts";
+import { allowedByName, type ConnectionRequest, type Decision, decide } from "../../shared/policy/decide.ts";
 import type { EgressPolicy, EgressProxy } from "../../shared/policy/egress-policy.ts";
 import type { Names } from "./dns/names.ts";
 
@@ -52,7 +52,11 @@ export function mayBeAnywhere(flow: ConnectionRequest, policy: EgressPolicy): bo
 }
 
 /** Decides like `decide`, and denies the node's own addresses, which no policy can know. */
-export function decideHere(flow: ConnectionRequest, policy: EgressPolicy, { isOwn }: Pick<TargetDeps, "isOwn">): Decision {
+export function decideHere(
+  flow: ConnectionRequest,
+  policy: EgressPolicy,
+  { isOwn }: Pick<TargetDeps, "isOwn">,
+): Decision {
   const decision = decide(flow, policy);
   if (decision.verdict === "deny" || decision.via !== undefined || !isOwn(flow.address)) return decision;
   return { verdict: "deny", rule: "always node", reason: "the node itself is never reachable", dial: "address" };

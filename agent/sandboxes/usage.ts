@@ -45,7 +45,14 @@ export interface UsageSampling {
   stop(): Promise<void>;
 }
 
-export function createUsageSampling({ running, store, diskUsage, everyMs, now, log }: UsageSamplingDeps): UsageSampling {
+export function createUsageSampling({
+  running,
+  store,
+  diskUsage,
+  everyMs,
+  now,
+  log,
+}: UsageSamplingDeps): UsageSampling {
   const watched = new Map<string, Watched>();
 
   const starting = new Set<NodeJS.Timeout>();

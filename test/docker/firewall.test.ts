@@ -1,7 +1,7 @@
 /** The firewall's rules in the kernel: a node, two sandboxes and an internet, each in a network namespace of its own. */
 
 import { readFile } from "node:fs/promises";
-import { describe, expect, test, onTestFinished } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { CLOSED, type EgressPolicy, OPEN } from "../../shared/policy/egress-policy.ts";
 import { ALLOWED, firewallBench, GATEWAY, OTHER, PORT, PRIVATE, PROGRAMS } from "../support/agent/firewall-bench.ts";
 import { CONNECTIONS, EGRESS_PORT, NETWORK } from "../support/agent/firewall-orders.ts";

@@ -9,8 +9,8 @@ import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
-import { type ReinitialiseDeps, reinitialise, intend } from "./reinitialise.ts";
-import { type RestoreSpec, type RestoreContainerDeps, restoreContainer } from "./restore.ts";
+import { intend, type ReinitialiseDeps, reinitialise } from "./reinitialise.ts";
+import { type RestoreContainerDeps, type RestoreSpec, restoreContainer } from "./restore.ts";
 
 export interface ResumeDeps extends RestoreContainerDeps, ReinitialiseDeps {
   readonly frozen: Pick<FrozenContainers, "add" | "take" | "drop" | "dropped">;

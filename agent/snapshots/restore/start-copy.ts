@@ -9,7 +9,7 @@ import type { EnvdRuntime } from "../../containers/envd-runtime.ts";
 import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
-import { type ReinitialiseDeps, reinitialise, intend } from "./reinitialise.ts";
+import { intend, type ReinitialiseDeps, reinitialise } from "./reinitialise.ts";
 import { type RestoreContainerDeps, restoreContainer } from "./restore.ts";
 
 export interface StartCopyDeps extends RestoreContainerDeps, ReinitialiseDeps {

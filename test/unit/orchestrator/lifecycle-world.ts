@@ -114,7 +114,10 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
       placing: () => () => undefined,
     } as unknown as Nodes;
     const background = createBackground(log);
-    const routes = createRoutingTable({ seed: "seed", place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }) });
+    const routes = createRoutingTable({
+      seed: "seed",
+      place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }),
+    });
     const transitions = createTransitions();
     const removal = createSnapshotRemover({ nodes, background, log, timeoutMs: 1_000 });
     const limits = { snapshotTimeoutMs: 1_000, stopTimeoutMs: 1_000, patienceMs: 0, startTimeoutMs: 1_000 };

@@ -46,7 +46,10 @@ async function world(step: () => Promise<void>): Promise<World> {
   const store = createStore(opened.database, () => 5, testSeal);
   const live = new Set<string>();
   const ended = new Set<string>();
-  const routes = createRoutingTable({ seed: "seed", place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }) });
+  const routes = createRoutingTable({
+    seed: "seed",
+    place: () => ({ proxyUrl: "http://127.0.0.1:1", sameHost: false }),
+  });
   const transitions = createTransitions();
   const agent = {
     async stopExecution({ params }: { params: { executionId: string } }) {

@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { allowedByName, decide, decideName, type ConnectionRequest } from "../../../../shared/policy/decide.ts";
+import { allowedByName, type ConnectionRequest, decide, decideName } from "../../../../shared/policy/decide.ts";
 import {
   CLOSED,
   type EgressPolicy,
