@@ -3,6 +3,7 @@
 import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
 import { Pool, type PoolClient, types } from "pg";
 import { AppError } from "../../shared/http/errors.ts";
+import { checkPostgresVersion } from "./postgres-version.ts";
 
 export interface OpenedPostgres {
   readonly dialect: Dialect;
@@ -22,7 +23,8 @@ const NUMERIC = 1700;
 /**
  * One connection, which holds an advisory lock that no second orchestrator of this database gets: transactions follow
  * each other as in SQLite, so a store behaves alike on both. A lost connection fails statements under way, and the next
- * statement opens a new one. Throws when another orchestrator holds the lock for longer than 30 s.
+ * statement opens a new one. Throws when the server is older than version 15, and when another orchestrator holds the
+ * lock for longer than 30 s.
  * @param url `postgresql://user:password@host:port/database?sslmode=…`, or with `?host=<directory>` of a UNIX socket
  */
 export function openPostgres(url: string): OpenedPostgres {
@@ -56,6 +58,7 @@ function lockedPool(pool: Pool): PostgresPool {
       const client = await pool.connect();
       if (!locked.has(client)) {
         try {
+          await checkVersion(client);
           await lock(client);
         } catch (error) {
           client.release(true);
@@ -70,6 +73,13 @@ function lockedPool(pool: Pool): PostgresPool {
     },
     end: () => pool.end(),
   };
+}
+
+async function checkVersion(client: PoolClient): Promise<void> {
+  const { rows } = await client.query<{ version: number }>(
+    "select current_setting('server_version_num')::int as version",
+  );
+  checkPostgresVersion(rows[0]?.version ?? 0);
 }
 
 /** Takes the advisory lock, which the connection holds until it ends for any reason. */

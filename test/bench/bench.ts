@@ -24,6 +24,9 @@ export async function timed(action: () => Promise<unknown>): Promise<number> {
   return performance.now() - started;
 }
 
+/** The default of SVC_POOL_SIZE: the pool keeps this many containers ready when no request has come for a while. */
+export const POOL = 3;
+
 /** Waits until the warm pool holds this many frozen, unclaimed containers, of any build or of `buildId` alone. */
 export async function untilPoolHolds(platform: Platform, wanted: number, buildId?: string): Promise<void> {
   const label = buildId === undefined ? "svc.build" : `svc.build=${buildId}`;
@@ -34,7 +37,7 @@ export async function untilPoolHolds(platform: Platform, wanted: number, buildId
     const frozen = await Promise.all(pool.map(isFrozen));
     return frozen.filter(Boolean).length >= wanted;
   };
-  await until(holds, { what: `a warm pool of ${wanted}`, timeoutMs: 60_000 });
+  await until(holds, { what: `a warm pool of ${wanted}`, timeoutMs: 120_000 });
 }
 
 async function isFrozen({ id }: ContainerInfo): Promise<boolean> {

@@ -1,4 +1,9 @@
-/** `npm run bench`: measures every budget that this machine can measure, beside its raw baseline in the same run. */
+/**
+ * `npm run bench`: measures on one node, most figures beside a raw baseline in the same run: first command, raw create, a
+ * burst of creates, cold create, exec, file transfer, the edge in front of one server, an idle sandbox, pause, resume and fork
+ * by size of memory, templates with a server, and egress. It does not measure snapshots by size of disk, several edge
+ * processes, or a cluster with thousands of nodes and records.
+ */
 
 import { writeFile } from "node:fs/promises";
 import { cpus, release, totalmem } from "node:os";
@@ -6,6 +11,7 @@ import { parseArgs } from "node:util";
 import { openPlatform } from "../support/platform/platform.ts";
 import { run, untilReady } from "../support/platform/programs.ts";
 import type { Bench, Measurement } from "./bench.ts";
+import { burst } from "./burst.ts";
 import { coldStart } from "./cold-start.ts";
 import { egress } from "./egress.ts";
 import { execRoundTrip } from "./exec.ts";
@@ -16,11 +22,14 @@ import { met, type Row, table } from "./numbers.ts";
 import { pausing } from "./pausing.ts";
 import { SERVE, servePlain } from "./plain-server.ts";
 import { proxying } from "./proxying.ts";
+import { rawCreate } from "./raw-create.ts";
 import { templateStart } from "./template-start.ts";
 import { transfer } from "./transfer.ts";
 
 const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   start: firstCommand,
+  create: rawCreate,
+  burst,
   cold: coldStart,
   exec: execRoundTrip,
   files: transfer,

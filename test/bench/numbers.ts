@@ -15,7 +15,7 @@ interface Baseline extends Summary {
 
 /** One budget with the measured value. */
 export interface Budget {
-  /** The budget as the table prints it, for example `p50 ≤ 25 ms`. */
+  /** The budget as the table prints it, for example `p50 ≤ 20 ms`. */
   readonly says: string;
   readonly value: number;
   readonly limit: number;

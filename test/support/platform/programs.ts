@@ -29,10 +29,13 @@ export function service(
   return run(`${checkout}scripts/service`, [verb, program], { SVC_INSTANCE: platform.instance });
 }
 
-/** Reads a setting as the program has it: the operator's own file wins. */
-export function settingOf(platform: Platform, program: Program, name: string): string {
+/**
+ * Reads a setting as the program has it: the operator's own file wins.
+ * @param fallback the program's default, for a setting that may be in neither file
+ */
+export function settingOf(platform: Platform, program: Program, name: string, fallback?: string): string {
   const own = readEnvFile(`${platform.paths.etc}/config.env`).get(name);
-  const value = own ?? readEnvFile(`${platform.paths.etc}/${program}.env`).get(name);
+  const value = own ?? readEnvFile(`${platform.paths.etc}/${program}.env`).get(name) ?? fallback;
   if (value === undefined) throw new Error(`${program} has no ${name}`);
   return value;
 }
