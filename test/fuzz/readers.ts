@@ -10,6 +10,7 @@ import { frontDoor } from "./readers/front-door.ts";
 import { host } from "./readers/host.ts";
 import { layers } from "./readers/layers.ts";
 import { names } from "./readers/names.ts";
+import { rewriter } from "./readers/rewriter.ts";
 
 export const readers: readonly Reader[] = [
   ...firstBytes,
@@ -21,4 +22,5 @@ export const readers: readonly Reader[] = [
   ...connections,
   ...host,
   ...frontDoor,
+  ...rewriter,
 ];

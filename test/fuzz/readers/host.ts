@@ -3,6 +3,7 @@
 import { type LastRead, readFlows, readUnlogged } from "../../../agent/network/kernel-flows.ts";
 import { readSets } from "../../../agent/network/nft/nft-json.ts";
 import { missingElements } from "../../../agent/network/nft/table-check.ts";
+import { explainRestore } from "../../../agent/snapshots/restore/reason.ts";
 import { MANIFEST_FORMAT, parseManifest } from "../../../agent/snapshots/store/manifest.ts";
 import { explainDump } from "../../../agent/snapshots/take/dump-log.ts";
 import { must, type Reader, unlessRefused } from "../reader.ts";
@@ -51,6 +52,12 @@ const DUMPS = [
   "(00.01) Error (criu/sk-inet.c:3): Connected TCP socket, consider using --tcp-established option.\n",
   "(00.01) Error (criu/x.c:9): \u001b[31msomething of the sandbox's own: /home/user/\u0000secret\n",
   "(00.01) Warn  (criu/x.c:9): rlimit: Can't setup RLIMIT_NOFILE for self\n",
+];
+const RESTORES = [
+  "svc-runc: restore from /var/lib/x failed: Can't link tmp/h/owned.cr.1.ghost -> tmp/h/owned: File exists (/tmp/h/owned)",
+  'OCI runtime create failed: svc-runc: restore from /x failed: File /srv/\u0000a"b has bad size 12 (expect 13)\nmore',
+  "svc-runc: restore from /x failed: Can't open file /home/user/log on restore: No such file",
+  "svc-runc: restore from /x failed: \u001b[31mno space\u001b[0m: No space left on device",
 ];
 const REASON_CHARACTERS = 230;
 
@@ -128,6 +135,30 @@ export const host: readonly Reader[] = [
     share: 40_000,
     check(input) {
       const { reason } = explainDump(input.toString("utf8"));
+      must(reason.length <= REASON_CHARACTERS, `the reason has ${reason.length} characters`);
+      must(/^[\x20-\x7e]+$/.test(reason), "the reason is not printable");
+    },
+  },
+  {
+    name: "criu-restore-log",
+    promise: "never throws; the reason is short and printable, for any complaint of svc-runc",
+    seeds: () => RESTORES,
+    words: [
+      "svc-runc: restore from /x failed: ",
+      "ghost",
+      "Can't link ",
+      "File ",
+      " has bad size",
+      " -> ",
+      "(/",
+      ")",
+      ": ",
+      "\u001b[2J",
+      "\0",
+    ],
+    share: 40_000,
+    check(input) {
+      const reason = explainRestore(new Error("could not start", { cause: new Error(input.toString("utf8")) }));
       must(reason.length <= REASON_CHARACTERS, `the reason has ${reason.length} characters`);
       must(/^[\x20-\x7e]+$/.test(reason), "the reason is not printable");
     },
