@@ -20,10 +20,18 @@ export function hostName(text: string): string | undefined {
   return /^(\d+|0x[0-9a-f]*)$/.test(labels.at(-1) ?? "") ? undefined : name;
 }
 
+/**
+ * As `hostName`, for a name that a client sends: on the wire names are ASCII. IDNA reads other bytes as letters (U+00AA as `a`)
+ * or as nothing (U+00AD), and a server may read them otherwise.
+ */
+export function nameOnWire(text: string): string | undefined {
+  return /^[!-~]*$/.test(text) ? hostName(text) : undefined;
+}
+
 /** The name in a Host header; its port is ignored. */
 export function hostOfHeader(text: string): string | undefined {
   const match = /^([^:]+)(:\d{1,5})?$/.exec(text.trim());
-  return match?.[1] === undefined ? undefined : hostName(match[1]);
+  return match?.[1] === undefined ? undefined : nameOnWire(match[1]);
 }
 
 /** `*` is any name, `*.x` any depth below x but not x, anything else itself. Both in the spelling of `hostName`. */

@@ -3,7 +3,7 @@
  * the framing; this refuses what two parsers could read differently.
  */
 
-import { hostName } from "../../../shared/policy/names.ts";
+import { nameOnWire } from "../../../shared/policy/names.ts";
 
 export interface RequestHead {
   readonly method: string;
@@ -69,7 +69,7 @@ function pathOfAbsolute(url: string, destination: Destination): string {
 
 function isDestination(authority: string, { hostname, port }: Destination): boolean {
   const [, name, said] = /^([^:]+)(?::(\d{1,5}))?$/.exec(authority) ?? [];
-  return name !== undefined && hostName(name) === hostname && (said === undefined || Number(said) === port);
+  return name !== undefined && nameOnWire(name) === hostname && (said === undefined || Number(said) === port);
 }
 
 function misdirected(said: string, { hostname }: Destination): Refusal {

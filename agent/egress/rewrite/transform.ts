@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type SecureContext, TLSSocket } from "node:tls";
-import { hostName } from "../../../shared/policy/names.ts";
+import { nameOnWire } from "../../../shared/policy/names.ts";
 import { answerRaw } from "./answer.ts";
 import type { Authority } from "./certificates.ts";
 import { clientServer, IDLE_LIMIT_MS } from "./client-server.ts";
@@ -122,7 +122,7 @@ async function terminate(socket: Socket, { hostname, authority }: TransformOptio
       // HTTP/2 is negotiated down; the handshake fails for a client that speaks nothing else.
       ALPNProtocols: ["http/1.1"],
       SNICallback: (name, done) => {
-        if (hostName(name) === hostname) done(null, secureContext);
+        if (nameOnWire(name) === hostname) done(null, secureContext);
         else done(new UpstreamError("another name than the connection's"));
       },
     });
@@ -139,7 +139,7 @@ async function terminate(socket: Socket, { hostname, authority }: TransformOptio
     secure.once("secure", () => {
       clearTimeout(timer);
       secure.off("_tlsError", fail);
-      if (hostName((secure as { servername?: unknown }).servername?.toString() ?? "") === hostname) resolve(secure);
+      if (nameOnWire((secure as { servername?: unknown }).servername?.toString() ?? "") === hostname) resolve(secure);
       else fail(new UpstreamError("without the name of the connection"));
     });
   });

@@ -1,6 +1,6 @@
 /** Reads the server name of a TLS ClientHello (RFC 8446 §4.1.2, RFC 6066 §3) from bytes that come in pieces. Pure. */
 
-import { hostName } from "../../../shared/policy/names.ts";
+import { nameOnWire } from "../../../shared/policy/names.ts";
 
 /** `more`: undecided until at least `bytes` bytes are there. `none`: no name, or none that can be trusted. */
 export type Glimpse =
@@ -94,7 +94,7 @@ function onlyName(content: Buffer): string | undefined {
   const list = reader(content);
   if (list.number(2) !== list.left() || list.number(1) !== HOST_NAME) return undefined;
   const name = list.take(list.number(2));
-  return list.left() === 0 ? hostName(name.toString("latin1")) : undefined;
+  return list.left() === 0 ? nameOnWire(name.toString("latin1")) : undefined;
 }
 
 /** Reads forward; throws a RangeError at the end of the bytes. */

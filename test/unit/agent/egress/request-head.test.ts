@@ -79,3 +79,11 @@ test("each request that is let through has one Host, its own, the rule's value o
   );
   expect(passed).toBeGreaterThan(100);
 });
+
+test.each(["api.example.te\u00adst", "\u00aapi.example.test", "api.example.test\u00ad:443"])(
+  "a request for the Host %j, which only IDNA reads as the destination, is refused",
+  (host) => {
+    const head = { method: "GET", url: "/", httpVersion: "1.1", rawHeaders: ["Host", host] };
+    expect(() => checkHead(head, destination)).toThrow(Refusal);
+  },
+);

@@ -110,6 +110,10 @@ test.each([
   ["[::1]:80", undefined],
   ["127.0.0.1:80", undefined],
   ["a.com,b.com", undefined],
+  // IDNA reads a soft hyphen as nothing, and a feminine ordinal as `a`; a server may not.
+  ["exam\u00adple.com", undefined],
+  ["ex\u00aample.com", undefined],
+  ["xn--bcher-kva.example", "xn--bcher-kva.example"],
   ["", undefined],
 ])("the name in the header Host: %j is %j", (text, name) => expect(hostOfHeader(text)).toBe(name));
 
