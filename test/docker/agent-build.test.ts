@@ -226,8 +226,10 @@ test("sandboxes of a template with memory come from the pool, each a copy of its
   await expect.poll(ready, SLOW).toBe(2);
   // The next agent keeps these sandboxes and the pool.
   await agent.crash();
+  agent.heartbeats.length = 0;
   await agent.launch();
-  await expect.poll(async () => (await containers()).length, SLOW).toBe(4);
+  await expect.poll(ready, SLOW).toBe(2);
+  expect(await containers()).toHaveLength(4);
   expect(await sandboxOf(done)).toMatchObject({ warm: true, restored: "memory" });
   agent.setPools([]);
   for (const { executionId } of started) await agent.stop(executionId);

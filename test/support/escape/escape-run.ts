@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { cp, mkdir, readFile, rm, rmdir, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { openCgroup } from "../../../agent/containers/cgroup.ts";
 import { until } from "../runner/until.ts";
 import { containerConfig } from "./escape-config.ts";
 import { type EscapeHost, type Layers, mountOverlay } from "./escape-host.ts";
@@ -42,11 +43,12 @@ export async function escapeRun(host: EscapeHost, seed: number, layers: Layers, 
   await host.touched();
   const source = await make("source");
   try {
-    await mustRun(source, "create", "--bundle", source.at("bundle"), source.id);
+    await mustRun(source, "create", "--bundle", source.at("bundle"), "--pid-file", source.at("pid"), source.id);
     await mustRun(source, "start", source.id);
     await until(() => exists(source.at("merged/done")), { what: `the work of seed ${seed}`, timeoutMs: LIMIT_MS });
     const did = await readFile(source.at("merged/done"), "utf8");
-    await mustRun(source, "pause", source.id);
+    // As the agent freezes it: `runc pause` gives up after a few milliseconds, which a busy machine exceeds.
+    await openCgroup(Number(await readFile(source.at("pid"), "utf8")), source.id).freeze();
     const [images, work] = [source.at("images"), source.at("work")];
     const where = ["--image-path", images, "--work-path", work];
     const dumped = await source.runc("checkpoint", "--leave-running", ...where, source.id);

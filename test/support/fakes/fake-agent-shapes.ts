@@ -43,7 +43,13 @@ export interface FakeAgent extends FakeBuilds {
   readonly removed: string[];
   /** Every requested start, in order. */
   readonly starts: Started[];
+  /** The executions that a request has stopped, in order. */
   readonly stops: string[];
+  /**
+   * The executions that the reply to a report has told the node to stop. A report that was on its way while a request
+   * stopped an execution has the same execution here.
+   */
+  readonly stopsByReply: string[];
   readonly replies: HeartbeatReply[];
   pools(): readonly PoolTarget[];
   /** Replaces the work of a start; call `run` for the usual work. */

@@ -188,6 +188,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     removed: [],
     starts: [],
     stops: [],
+    stopsByReply: [],
     replies: [],
     pools: () => pools,
     onStart: (_start, run) => run(),
@@ -218,7 +219,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       agent.replies.push(reply);
       pools = reply.pools;
       for (const executionId of reply.stop) {
-        agent.stops.push(executionId);
+        agent.stopsByReply.push(executionId);
         live.delete(executionId);
       }
       for (const snapshotId of reply.deleteSnapshots) {
