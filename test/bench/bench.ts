@@ -1,6 +1,7 @@
 /** The context that every measurement receives, a stopwatch, and the wait for a full warm pool. */
 
 import { readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type ContainerInfo, containersOf } from "../support/platform/host-objects.ts";
 import type { Platform } from "../support/platform/platform.ts";
 import { run } from "../support/platform/programs.ts";
@@ -27,7 +28,13 @@ export async function timed(action: () => Promise<unknown>): Promise<number> {
 /** The default of SVC_POOL_SIZE: the pool keeps this many containers ready when no request has come for a while. */
 export const POOL = 3;
 
-/** Waits until the warm pool holds this many frozen, unclaimed containers, of any build or of `buildId` alone. */
+/** After the pool is full the node still tidies up after the last start. */
+const REST_MS = 500;
+
+/**
+ * Waits until the warm pool holds this many frozen, unclaimed containers, of any build or of `buildId` alone, and then for
+ * the node to rest.
+ */
 export async function untilPoolHolds(platform: Platform, wanted: number, buildId?: string): Promise<void> {
   const label = buildId === undefined ? "svc.build" : `svc.build=${buildId}`;
   const holds = async () => {
@@ -38,6 +45,7 @@ export async function untilPoolHolds(platform: Platform, wanted: number, buildId
     return frozen.filter(Boolean).length >= wanted;
   };
   await until(holds, { what: `a warm pool of ${wanted}`, timeoutMs: 120_000 });
+  await sleep(REST_MS);
 }
 
 async function isFrozen({ id }: ContainerInfo): Promise<boolean> {
