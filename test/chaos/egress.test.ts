@@ -6,7 +6,7 @@
 import { Sandbox, type SandboxNetworkOpts } from "e2b";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { openInternet } from "../support/internet/internet.ts";
-import { ADDRESS, SOCKS_PORT } from "../support/internet/plan.ts";
+import { ADDRESS, countedPair, SOCKS_PORT } from "../support/internet/plan.ts";
 import { dropFrozen } from "../support/platform/frozen.ts";
 import { openPlatform } from "../support/platform/platform.ts";
 import { egressPid, killHard, run, settingOf, untilReady } from "../support/platform/programs.ts";
@@ -25,7 +25,7 @@ afterEach(() => untilReady(platform), 90_000);
 let used = 0;
 const fresh = () => {
   used += 1;
-  return [`203.0.113.${149 + used}`, `198.51.100.${149 + used}`] as const;
+  return countedPair(used);
 };
 
 interface Kind {

@@ -5,7 +5,7 @@
  */
 
 import { expect, test } from "vitest";
-import { ADDRESS, PORT, SOCKS_PORT } from "../support/internet/plan.ts";
+import { ADDRESS, COUNTED, PORT, SOCKS_PORT } from "../support/internet/plan.ts";
 import { api, openPlatform } from "../support/platform/platform.ts";
 import { ask, NOTHING, putNetwork, python, reach, reached, sandboxWith } from "../support/sandbox/egress.ts";
 import { arrived, GOOGLE, internet, listResults } from "./bypasses.ts";
@@ -16,10 +16,10 @@ const { eight, one } = ADDRESS;
 listResults();
 
 test("9 SNI spoofing and fronting: another address behind an allowed name, another Host, encrypted hello", async () => {
-  const before = await arrived("203.0.113.110");
+  const before = await arrived(COUNTED.fronting);
   const rules = { "front.example": [{ transform: { headers: { "x-rule": "front" } } }] };
   const sandbox = await sandboxWith({ allowOut: ["front.example", "google.example"], denyOut: NOTHING, rules });
-  const there = "--connect-to ::203.0.113.110: -k";
+  const there = `--connect-to ::${COUNTED.fronting}: -k`;
   expect(await ask(sandbox, "https://google.example/", there)).toMatchObject({ address: ADDRESS.google });
   const watch = await internet.watch();
   const status = "curl -sk -m 5 -o /dev/null -w '%{http_code}' -H 'Host: hidden.example'";
@@ -27,7 +27,7 @@ test("9 SNI spoofing and fronting: another address behind an allowed name, anoth
     expect((await sandbox.commands.run(`${status} ${url} || true`)).stdout).not.toBe("200");
   }
   expect((await watch.all("request")).filter(({ host }) => host === "hidden.example")).toEqual([]);
-  expect(await arrived("203.0.113.110")).toBe(before);
+  expect(await arrived(COUNTED.fronting)).toBe(before);
   const { stdout } = await sandbox.commands.run("dig TYPE65 google.example +short | tr -d ' ' ; true");
   expect(stdout.toLowerCase()).not.toContain(Buffer.from("not a real configuration").toString("hex"));
 });
@@ -63,7 +63,7 @@ def hello(name):
   except ssl.SSLWantReadError: pass
   return o.read()
 def outcome(data, pieces, gap):
-  s = socket.create_connection(("203.0.113.111", 443), 3); s.settimeout(20); s.setsockopt(6, 1, 1)
+  s = socket.create_connection(("${COUNTED.hellos}", 443), 3); s.settimeout(20); s.setsockopt(6, 1, 1)
   try:
     for k in range(0, len(data), pieces): s.sendall(data[k:k + pieces]); time.sleep(gap)
     return "answered" if s.recv(10)[:1] == b"\\x16" else "closed"
@@ -72,7 +72,7 @@ h = hello("${name}")
 print(outcome(h, 1, 0), outcome(h[:5] + b"\\xff" * 70000, 4096, 0), outcome(b"\\0" * 100, 100, 0), outcome(h[:40], 40, 0))`;
   expect(await python(sandbox, program("google.example"))).toBe("answered closed closed closed");
   expect(await python(sandbox, program("plain.example"))).toBe("closed closed closed closed");
-  expect(await arrived("203.0.113.111")).toBe(0);
+  expect(await arrived(COUNTED.hellos)).toBe(0);
 });
 
 test("12 HTTP tricks: absolute form, two Hosts, CONNECT, smuggling, a second request for another host", async () => {
@@ -94,7 +94,7 @@ test("12 HTTP tricks: absolute form, two Hosts, CONNECT, smuggling, a second req
   ];
   const program = `import socket
 for text in (${[...attempts("echo.example"), ...attempts("api.example")].map((text) => `b"${text}"`).join(", ")}):
-  for at in ("echo.example", "198.51.100.31"):
+  for at in ("echo.example", "${ADDRESS.plain}"):
     try:
       s = socket.create_connection((at, 80), 3); s.settimeout(0.5); s.sendall(text)
       while s.recv(65536): pass
@@ -104,7 +104,7 @@ print("done")`;
   expect(await arrived(ADDRESS.plain)).toBe(before);
   // Where a rule adds headers, the node forwards no request that could be read in two ways.
   const withSecret = (await watch.all("request")).filter(({ headers }) => headers["authorization"] !== undefined);
-  expect(withSecret.filter(({ host, address }) => host !== "api.example" || address !== "198.51.100.70")).toEqual([]);
+  expect(withSecret.filter(({ host, address }) => host !== "api.example" || address !== ADDRESS.api)).toEqual([]);
   expect(withSecret.filter(({ url, method }) => url !== "/" || method !== "GET")).toEqual([]);
 });
 
@@ -134,13 +134,13 @@ test("14 names for SOCKS: NUL, suffix tricks, over-long names and labels never r
   const program = `import socket
 for host in (${names.map((name) => `b"${name}"`).join(", ")}, b"www.google.example"):
   try:
-    s = socket.create_connection(("198.51.100.114", 80), 3); s.settimeout(3)
+    s = socket.create_connection(("${COUNTED.socksNames}", 80), 3); s.settimeout(3)
     s.sendall(b"GET / HTTP/1.1\\r\\nHost: " + host + b"\\r\\nConnection: close\\r\\n\\r\\n"); s.recv(10)
   except OSError: pass
 print("done")`;
   expect(await python(sandbox, program)).toBe("done");
   expect((await watch.all("socks")).map(({ host }) => host)).toEqual(["www.google.example"]);
-  expect(await arrived("198.51.100.114")).toBe(0);
+  expect(await arrived(COUNTED.socksNames)).toBe(0);
 });
 
 test("15 wildcards: neither the apex nor a name that only ends alike", async () => {
@@ -186,12 +186,14 @@ test("20 secret reflection: a header goes to its host on its ports only, so only
     sandbox,
     `http://api.example:${PORT.http}/`,
     `https://api.example:${PORT.tls}/`,
-    "http://198.51.100.70/",
+    `http://${ADDRESS.api}/`,
   );
   await reach(sandbox, "one.api.example", "echo.example", eight);
   // This address claims the name, but does not own it.
-  await sandbox.commands.run("curl -sk -m 3 --connect-to ::203.0.113.120: https://api.example/ -o /dev/null; true");
+  await sandbox.commands.run(
+    `curl -sk -m 3 --connect-to ::${COUNTED.claimedName}: https://api.example/ -o /dev/null; true`,
+  );
   const told = (await watch.all("request")).filter(({ headers }) => headers["authorization"] !== undefined);
-  expect(told.map(({ address }) => address)).toEqual(["198.51.100.70"]);
-  expect(await arrived("203.0.113.120")).toBe(0);
+  expect(told.map(({ address }) => address)).toEqual([ADDRESS.api]);
+  expect(await arrived(COUNTED.claimedName)).toBe(0);
 });

@@ -7,7 +7,7 @@
 import { createServer, type Server } from "node:net";
 import { ALL_TRAFFIC, type Sandbox } from "e2b";
 import { beforeAll, expect, test } from "vitest";
-import { ADDRESS, HOST_END } from "../support/internet/plan.ts";
+import { ADDRESS, COUNTED, HOST_END } from "../support/internet/plan.ts";
 import { openPlatform } from "../support/platform/platform.ts";
 import { settingOf } from "../support/platform/programs.ts";
 import { NOTHING, putNetwork, python, reach, reached, sandboxWith } from "../support/sandbox/egress.ts";
@@ -17,6 +17,21 @@ import { arrived, GOOGLE, internet, listResults } from "./bypasses.ts";
 
 const platform = openPlatform();
 const { one, otherDns } = ADDRESS;
+
+/** The parts of the denied address `one`, and the whole of it as one number. */
+const parts = one.split(".").map(Number);
+const whole = Buffer.from(parts).readUInt32BE();
+/** The two words of it in an IPv6 address. */
+const words = `${(whole >>> 16).toString(16)}:${(whole & 0xffff).toString(16)}`;
+const hex = (value: number) => `0x${value.toString(16)}`;
+/** Spellings of it that programs accept. */
+const ODD = [
+  `${whole}`,
+  hex(whole),
+  parts.map((part) => `0${part.toString(8)}`).join("."),
+  parts.map(hex).join("."),
+  `${parts.slice(0, 2).join(".")}.${whole & 0xffff}`,
+];
 
 listResults();
 
@@ -44,13 +59,7 @@ test("1 DNS tunnelling: TXT and wildcard names, another resolver by UDP, TCP, TL
 test("2 IPv6: mapped, 6to4, NAT64, Teredo and native forms of a denied address", async () => {
   const sandbox = await sandboxWith({ denyOut: [one] });
   const before = await arrived(one);
-  const forms = [
-    "::ffff:203.0.113.1",
-    "2002:cb00:7101::1",
-    "64:ff9b::203.0.113.1",
-    "2001:0:cb00:7101::1",
-    "2001:db8::20",
-  ];
+  const forms = [`::ffff:${one}`, `2002:${words}::1`, `64:ff9b::${one}`, `2001:0:${words}::1`, "2001:db8::20"];
   const { stdout } = await sandbox.commands.run(
     `grep -vc " lo$" /proc/net/if_inet6; ${forms.map((form) => `curl -sk -m 2 -o /dev/null 'http://[${form}]/' && echo reached`).join(";")}; true`,
   );
@@ -68,7 +77,7 @@ test("3 DNS rebinding: a zone that alternates public, link-local and private", a
     { timeoutMs: 90_000 },
   );
   const answered = [...stdout.matchAll(/"address":"([^"]+)"/g)].map((match) => match[1]);
-  expect(new Set(answered)).toEqual(new Set(["198.51.100.66"]));
+  expect(new Set(answered)).toEqual(new Set([ADDRESS.rebind]));
   expect([await arrived("10.255.255.1"), await arrived("169.254.200.1")]).toEqual([private_, linkLocal]);
 });
 
@@ -119,15 +128,13 @@ test("5 the host's own addresses: gateway, public address, by number and by an a
 test("6 odd spellings: octal, hexadecimal, one number, trailing dot, upper case", async () => {
   const sandbox = await sandboxWith({ denyOut: [one] });
   const before = await arrived(one);
-  const urls = ["3405803777", "0xcb007101", "0313.0.0161.01", "0xcb.0x0.0x71.0x1", "203.0.28929"].map(
-    (a) => `http://${a}/`,
-  );
+  const urls = ODD.map((spelling) => `http://${spelling}/`);
   expect(await reached(sandbox, ...urls)).not.toContain("ok");
   expect(await arrived(one)).toBe(before);
   const named = await sandboxWith({ allowOut: ["echo.example"], denyOut: NOTHING });
   const host = (value: string) =>
     named.commands.run(`curl -s -m 3 -o /dev/null -H 'Host: ${value}' http://echo.example/ && echo ok || echo blocked`);
-  for (const value of ["3405803777", "203.0.113.1", "plain.example.", "PLAIN.EXAMPLE", "echo.example@plain.example"]) {
+  for (const value of [`${whole}`, one, "plain.example.", "PLAIN.EXAMPLE", "echo.example@plain.example"]) {
     expect([value, (await host(value)).stdout]).toEqual([value, "blocked\n"]);
   }
   expect((await host("ECHO.example.")).stdout).toBe("ok\n");
@@ -141,20 +148,20 @@ test("6 odd spellings: octal, hexadecimal, one number, trailing dot, upper case"
 
 test("7 raw sockets and ICMP: ping, raw, packet sockets, also as root", async () => {
   const sandbox = await sandboxWith();
-  const before = await arrived("203.0.113.107");
+  const before = await arrived(COUNTED.rawSockets);
   const program = `import socket
 for args in ((2, 3, 1), (2, 3, 255), (2, 2, 1), (17, 3, 0x300), (17, 2, 0x300)):
   try:
-    s = socket.socket(*args); s.sendto(b"\\x08\\0\\xf7\\xff\\0\\0\\0\\0", ("203.0.113.107", 0)) if args[0] == 2 else None
+    s = socket.socket(*args); s.sendto(b"\\x08\\0\\xf7\\xff\\0\\0\\0\\0", ("${COUNTED.rawSockets}", 0)) if args[0] == 2 else None
     print("open", args)
   except OSError: pass
 print("done")`;
   for (const user of ["user", "root"]) {
     expect(await python(sandbox, program, user)).toBe("done");
-    const ping = "ping -c1 -W1 203.0.113.107 >/dev/null 2>&1 && echo pong || echo silence";
+    const ping = `ping -c1 -W1 ${COUNTED.rawSockets} >/dev/null 2>&1 && echo pong || echo silence`;
     expect((await sandbox.commands.run(ping, { user })).stdout).toBe("silence\n");
   }
-  expect(await arrived("203.0.113.107")).toBe(before);
+  expect(await arrived(COUNTED.rawSockets)).toBe(before);
 });
 
 test("8 UDP, QUIC, SCTP, DCCP, UDP-Lite: not with names allowed, not to what is denied", async () => {
@@ -163,33 +170,33 @@ for proto in (17, 132, 33, 136):
   for port in (443, 7, 53, 853, 5300):
     try:
       kind = {17: 2, 136: 2, 132: 1, 33: 6}[proto]
-      s = socket.socket(2, kind, proto); s.settimeout(0.3); s.connect(("203.0.113.108", port)); s.send(b"x")
+      s = socket.socket(2, kind, proto); s.settimeout(0.3); s.connect(("${COUNTED.protocols}", port)); s.send(b"x")
     except OSError: pass
 print("done")`;
-  for (const network of [GOOGLE, { allowOut: ["*"], denyOut: NOTHING }, { denyOut: ["203.0.113.108"] }]) {
+  for (const network of [GOOGLE, { allowOut: ["*"], denyOut: NOTHING }, { denyOut: [COUNTED.protocols] }]) {
     expect(await python(await sandboxWith(network), program)).toBe("done");
   }
-  expect(await arrived("203.0.113.108")).toBe(0);
+  expect(await arrived(COUNTED.protocols)).toBe(0);
   const open = await sandboxWith();
-  await python(open, program.replaceAll("203.0.113.108", "203.0.113.109"));
-  const others = await Promise.all([132, 33, 136].map((p) => arrived("203.0.113.109", { protocol: String(p) })));
+  await python(open, program.replaceAll(COUNTED.protocols, COUNTED.openProtocols));
+  const others = await Promise.all([132, 33, 136].map((p) => arrived(COUNTED.openProtocols, { protocol: String(p) })));
   expect(others).toEqual([0, 0, 0]);
-  expect(await arrived("203.0.113.109", { port: 853 })).toBe(0);
-  expect(await arrived("203.0.113.109", { port: 7, protocol: "udp" })).toBeGreaterThan(0);
+  expect(await arrived(COUNTED.openProtocols, { port: 853 })).toBe(0);
+  expect(await arrived(COUNTED.openProtocols, { port: 7, protocol: "udp" })).toBeGreaterThan(0);
 });
 
 test("16 races: the first packets of sandboxes that were just claimed (all of it: chaos/egress)", async () => {
   const flood = `python3 -c "
 import socket
 for i in range(300):
-  socket.socket(2, 2).sendto(b'x', ('203.0.113.116', 7))"`;
+  socket.socket(2, 2).sendto(b'x', ('${COUNTED.races}', 7))"`;
   await Promise.all(
     Array.from({ length: 6 }, async (_, index) => {
-      const network = index % 2 === 0 ? { denyOut: ["203.0.113.116"] } : GOOGLE;
+      const network = index % 2 === 0 ? { denyOut: [COUNTED.races] } : GOOGLE;
       await (await sandboxWith(network)).commands.run(`${flood} 2>/dev/null; true`);
     }),
   );
-  expect(await arrived("203.0.113.116")).toBe(0);
+  expect(await arrived(COUNTED.races)).toBe(0);
 });
 
 test("17 inbound reflection: another sandbox by the platform's edge, internal routes through it", async () => {
@@ -254,5 +261,5 @@ for target in (${targets.map(([address, port]) => `("${address}", ${port})`).joi
 
 beforeAll(async () => {
   // The counters start with this run, and no other test uses the addresses of this file.
-  expect(await arrived("203.0.113.108")).toBe(0);
+  expect(await arrived(COUNTED.protocols)).toBe(0);
 });

@@ -3,7 +3,7 @@
 import { ALL_TRAFFIC } from "e2b";
 import { describe, expect, test } from "vitest";
 import { openInternet } from "../support/internet/internet.ts";
-import { ADDRESS, FORBIDDEN } from "../support/internet/plan.ts";
+import { ADDRESS, FORBIDDEN, NETWORKS } from "../support/internet/plan.ts";
 import { openPlatform } from "../support/platform/platform.ts";
 import { NOTHING, pauseAndResume, reach, reached, resolvesAt, sandboxWith } from "../support/sandbox/egress.ts";
 import { ownSandbox } from "../support/sandbox/sdk.ts";
@@ -24,17 +24,17 @@ describe("egress by address", () => {
   });
 
   test("TestEgressFirewallAllowCIDRRange", async () => {
-    const sandbox = await sandboxWith({ allowOut: ["203.0.113.0/24"], denyOut: NOTHING });
+    const sandbox = await sandboxWith({ allowOut: [NETWORKS.second], denyOut: NOTHING });
     expect(await reach(sandbox, one, eight)).toEqual({ [one]: "ok", [eight]: "blocked" });
   });
 
   test("TestEgressFirewallBlockCIDRRange", async () => {
-    const sandbox = await sandboxWith({ denyOut: ["203.0.113.0/24"] });
+    const sandbox = await sandboxWith({ denyOut: [NETWORKS.second] });
     expect(await reach(sandbox, one, oneTwo, eight)).toEqual({ [one]: "blocked", [oneTwo]: "blocked", [eight]: "ok" });
   });
 
   test("TestEgressFirewallAllowAndBlockCombination", async () => {
-    const sandbox = await sandboxWith({ allowOut: [eight], denyOut: ["198.51.100.0/24", "203.0.113.0/24"] });
+    const sandbox = await sandboxWith({ allowOut: [eight], denyOut: [NETWORKS.first, NETWORKS.second] });
     expect(await reach(sandbox, eight, nine, one)).toEqual({ [eight]: "ok", [nine]: "blocked", [one]: "blocked" });
   });
 
@@ -107,7 +107,7 @@ describe("egress by address", () => {
   });
 
   test("TestEgressFirewallUDPAllowedCIDR", async () => {
-    const sandbox = await sandboxWith({ allowOut: ["198.51.100.0/24"], denyOut: NOTHING });
+    const sandbox = await sandboxWith({ allowOut: [NETWORKS.first], denyOut: NOTHING });
     expect([await resolvesAt(sandbox, eight), await resolvesAt(sandbox, oneTwo)]).toEqual([true, false]);
     expect(await internet.packets("border", { address: oneTwo, port: 5300, protocol: "udp" })).toBe(0);
   });

@@ -3,7 +3,7 @@
 import { ALL_TRAFFIC, type Sandbox } from "e2b";
 import { describe, expect, test } from "vitest";
 import { openInternet } from "../support/internet/internet.ts";
-import { ADDRESS, SOCKS_PORT } from "../support/internet/plan.ts";
+import { ADDRESS, NETWORKS, SOCKS_PORT } from "../support/internet/plan.ts";
 import { api, openPlatform } from "../support/platform/platform.ts";
 import { NOTHING, pauseAndResume, reach, reached, resolvesAt, sandboxWith } from "../support/sandbox/egress.ts";
 import { ownSandbox } from "../support/sandbox/sdk.ts";
@@ -48,13 +48,13 @@ async function log(sandbox: Sandbox): Promise<readonly Entry[]> {
 
 describe("network/check", () => {
   test("names the entry that decides, and says where a name leads", async () => {
-    const sandbox = await sandboxWith({ allowOut: ["google.example", "203.0.113.0/24"], denyOut: NOTHING });
+    const sandbox = await sandboxWith({ allowOut: ["google.example", NETWORKS.second], denyOut: NOTHING });
     expect(await check(sandbox, "google.example", 443)).toMatchObject({
       verdict: "allow",
       rule: "allowOut google.example",
       addresses: [ADDRESS.google],
     });
-    expect(await check(sandbox, one, 22)).toMatchObject({ verdict: "allow", rule: "allowOut 203.0.113.0/24" });
+    expect(await check(sandbox, one, 22)).toMatchObject({ verdict: "allow", rule: `allowOut ${NETWORKS.second}` });
     expect(await check(sandbox, eight, 443)).toMatchObject({ verdict: "deny", rule: `denyOut ${ALL_TRAFFIC}` });
     expect(await check(sandbox, "plain.example", 443)).toMatchObject({ verdict: "deny", addresses: [] });
     expect(await check(sandbox, "10.1.2.3", 80)).toMatchObject({ verdict: "deny", rule: "always 10.0.0.0/8" });
@@ -161,7 +161,7 @@ describe("network/log", () => {
   test("is bounded: a flood is counted, not kept", async () => {
     const sandbox = await sandboxWith({ allowOut: ["google.example"], denyOut: NOTHING });
     await sandbox.commands.run(
-      "for i in $(seq 20); do for j in $(seq 100); do echo https://203.0.113.$j:$((1000 + i))/; done; done | xargs -P 4 -n 500 curl -sk -m 2 || true",
+      "for i in $(seq 20); do for j in $(seq 100); do echo https://198.51.100.$j:$((1000 + i))/; done; done | xargs -P 4 -n 500 curl -sk -m 2 || true",
       { timeoutMs: 100_000 },
     );
     // The node writes its decisions down once a second.

@@ -3,7 +3,7 @@
 import { ALL_TRAFFIC, type SandboxNetworkOpts } from "e2b";
 import { describe, expect, test } from "vitest";
 import { openInternet } from "../support/internet/internet.ts";
-import { ADDRESS, PORT } from "../support/internet/plan.ts";
+import { ADDRESS, COUNTED, PORT } from "../support/internet/plan.ts";
 import { openPlatform } from "../support/platform/platform.ts";
 import {
   ask,
@@ -107,14 +107,14 @@ describe("egress by name", () => {
 
   test("TestEgressFirewallDNSSpoofingNeutralized", async () => {
     const sandbox = await sandboxWith({ allowOut: ["google.example"], denyOut: NOTHING });
-    const before = await internet.packets("border", { address: "203.0.113.99" });
-    await sandbox.commands.run("echo '203.0.113.99 google.example' >> /etc/hosts", { user: "root" });
+    const before = await internet.packets("border", { address: COUNTED.spoofedName });
+    await sandbox.commands.run(`echo '${COUNTED.spoofedName} google.example' >> /etc/hosts`, { user: "root" });
     expect(await ask(sandbox, "https://google.example/")).toMatchObject({
       address: ADDRESS.google,
       sni: "google.example",
     });
     expect(await ask(sandbox, "http://google.example/")).toMatchObject({ address: ADDRESS.google });
-    expect(await internet.packets("border", { address: "203.0.113.99" })).toBe(before);
+    expect(await internet.packets("border", { address: COUNTED.spoofedName })).toBe(before);
   });
 });
 

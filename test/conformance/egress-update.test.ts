@@ -5,7 +5,7 @@
 import { ALL_TRAFFIC, type SandboxNetworkUpdate } from "e2b";
 import { describe, expect, test } from "vitest";
 import { openInternet } from "../support/internet/internet.ts";
-import { ADDRESS, PORT, SOCKS_PORT } from "../support/internet/plan.ts";
+import { ADDRESS, NETWORKS, PORT, SOCKS_PORT } from "../support/internet/plan.ts";
 import { openPlatform } from "../support/platform/platform.ts";
 import { keepConnection, NOTHING, pauseAndResume, putNetwork, reach, sandboxWith } from "../support/sandbox/egress.ts";
 import { ownSandbox, sharedSandbox } from "../support/sandbox/sdk.ts";
@@ -41,9 +41,9 @@ describe("TestUpdateNetworkConfig", () => {
     ["unspecified address in deny", { denyOut: ["0.0.0.0"] }, "invalid denied CIDR 0.0.0.0"],
     ["domain beside 0/0 in deny", { denyOut: [ALL_TRAFFIC, "google.example"] }, "invalid denied CIDR google.example"],
     ["domain allow without deny-all", { allowOut: ["google.example"] }, NEEDS_BLOCK_ALL],
-    ["domain allow with partial deny", { allowOut: ["google.example"], denyOut: ["203.0.113.0/24"] }, NEEDS_BLOCK_ALL],
+    ["domain allow with partial deny", { allowOut: ["google.example"], denyOut: [NETWORKS.second] }, NEEDS_BLOCK_ALL],
     ["wildcard without deny-all", { allowOut: ["*.google.example"] }, NEEDS_BLOCK_ALL],
-    ["wildcard with partial deny", { allowOut: ["*.google.example"], denyOut: ["203.0.113.0/24"] }, NEEDS_BLOCK_ALL],
+    ["wildcard with partial deny", { allowOut: ["*.google.example"], denyOut: [NETWORKS.second] }, NEEDS_BLOCK_ALL],
     ["mixed domain and IP, partial", { allowOut: ["google.example", eight], denyOut: [one] }, NEEDS_BLOCK_ALL],
   ])("rejects: %s", async (_, body, message) => {
     const reply = await put(body);
@@ -53,17 +53,20 @@ describe("TestUpdateNetworkConfig", () => {
   test.each<readonly [string, object]>([
     ["an empty body", {}],
     ["an address, nothing denied", { allowOut: [eight] }],
-    ["an address, partial deny", { allowOut: [eight], denyOut: ["203.0.113.0/24"] }],
+    ["an address, partial deny", { allowOut: [eight], denyOut: [NETWORKS.second] }],
     ["an address, all denied", { allowOut: [eight], denyOut: [ALL_TRAFFIC] }],
-    ["a range, nothing denied", { allowOut: ["198.51.100.0/24"] }],
-    ["a range, all denied", { allowOut: ["198.51.100.0/24"], denyOut: [ALL_TRAFFIC] }],
+    ["a range, nothing denied", { allowOut: [NETWORKS.first] }],
+    ["a range, all denied", { allowOut: [NETWORKS.first], denyOut: [ALL_TRAFFIC] }],
     ["deny all only", { denyOut: [ALL_TRAFFIC] }],
     ["a domain, all denied", { allowOut: ["google.example"], denyOut: [ALL_TRAFFIC] }],
     ["a wildcard, all denied", { allowOut: ["*.google.example"], denyOut: [ALL_TRAFFIC] }],
     ["mixed, all denied", { allowOut: ["google.example", "*.cloudflare.example", one], denyOut: [ALL_TRAFFIC] }],
     [
       "many ranges",
-      { allowOut: Array.from({ length: 200 }, (_, i) => `11.${i}.0.0/16`), denyOut: [ALL_TRAFFIC, "203.0.113.0/25"] },
+      {
+        allowOut: Array.from({ length: 200 }, (_, i) => `11.${i}.0.0/16`),
+        denyOut: [ALL_TRAFFIC, "198.51.100.128/27"],
+      },
     ],
     ["private ranges, to no effect", { allowOut: ["10.0.0.0/8"] }],
   ])("accepts: %s", async (_, body) => {

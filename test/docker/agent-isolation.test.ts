@@ -69,7 +69,9 @@ describe("isolation", () => {
   });
 });
 
-const INTERNET = "203.0.113.2";
+/** Both ends of the link to the namespace that plays the world, in the third network of `support/internet/plan.ts`. */
+const HOST = "198.51.100.193";
+const INTERNET = "198.51.100.194";
 const LINK_LOCAL = "169.254.77.77";
 const CLOUD_METADATA = "168.63.129.16";
 const PRIVATE = "10.77.0.1";
@@ -147,7 +149,7 @@ describe("the network of a sandbox", () => {
     expect(await reach(open, "tcp", INTERNET)).toBe("reached");
     expect(await reach(open, "udp", INTERNET)).toBe("reached");
     const { output } = await inside(open.sandboxId, "user", "curl", "-s", `http://${INTERNET}:${PORT}/`);
-    expect(output).toBe("203.0.113.1");
+    expect(output).toBe(HOST);
   });
 
   test.each([LINK_LOCAL, CLOUD_METADATA, PRIVATE])("%s is never reached", async (address) => {
@@ -166,7 +168,7 @@ describe("the network of a sandbox", () => {
   });
 
   test("no address of the host is reached, except the resolver", async () => {
-    for (const address of [GATEWAY, "203.0.113.1", "172.17.0.1"]) {
+    for (const address of [GATEWAY, HOST, "172.17.0.1"]) {
       expect(await reach(open, "tcp", address, { port: PORT + 1 })).toBe("silence");
       expect(await reach(open, "tcp", address, { port: Number(new URL(agent.url).port) })).toBe("silence");
     }
@@ -175,7 +177,7 @@ describe("the network of a sandbox", () => {
 
   test("a borrowed source address gets nowhere", async () => {
     expect(await reach(open, "udp", INTERNET, { source: other.address })).toMatch(NOWHERE);
-    expect(await reach(open, "tcp", INTERNET, { source: "203.0.113.77" })).toMatch(NOWHERE);
+    expect(await reach(open, "tcp", INTERNET, { source: "198.51.100.205" })).toMatch(NOWHERE);
     // A closed sandbox does not become open by a borrowed address either.
     expect(await reach(closed, "udp", INTERNET, { source: open.address })).toMatch(NOWHERE);
   });
@@ -235,13 +237,13 @@ async function makeWorld(): Promise<void> {
   await removeWorld();
   await run("ip", ["netns", "add", NAMESPACE]);
   await run("ip", ["link", "add", NAMESPACE, "type", "veth", "peer", "name", "eth0", "netns", NAMESPACE]);
-  await run("ip", ["address", "add", "203.0.113.1/24", "dev", NAMESPACE]);
+  await run("ip", ["address", "add", `${HOST}/26`, "dev", NAMESPACE]);
   await run("ip", ["link", "set", NAMESPACE, "up"]);
   const inWorld = (...command: string[]) => run("ip", ["-n", NAMESPACE, ...command]);
   await inWorld("link", "set", "lo", "up");
-  await inWorld("address", "add", `${INTERNET}/24`, "dev", "eth0");
+  await inWorld("address", "add", `${INTERNET}/26`, "dev", "eth0");
   await inWorld("link", "set", "eth0", "up");
-  await inWorld("route", "add", "default", "via", "203.0.113.1");
+  await inWorld("route", "add", "default", "via", HOST);
   for (const address of [LINK_LOCAL, CLOUD_METADATA, PRIVATE]) {
     await inWorld("address", "add", `${address}/32`, "dev", "eth0");
     await run("ip", ["route", "add", `${address}/32`, "via", INTERNET]);

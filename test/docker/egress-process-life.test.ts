@@ -5,6 +5,7 @@ import { statSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
 import { CLOSED, OPEN } from "../../shared/policy/egress-policy.ts";
 import { type Bench, type BenchOptions, BOX, openBench } from "../support/egress/namespaces.ts";
+import { ALLOWED, SECOND } from "../support/egress/plan.ts";
 
 let bench: Bench | undefined;
 afterEach(async () => {
@@ -12,7 +13,7 @@ afterEach(async () => {
   bench = undefined;
 });
 
-const policy = { ...CLOSED, allowDomains: ["allowed.test"], allowRanges: ["203.0.113.0/24"] };
+const policy = { ...CLOSED, allowDomains: ["allowed.test"], allowRanges: [SECOND] };
 
 async function open(options: Partial<BenchOptions> = {}): Promise<Bench> {
   bench = await openBench({ name: "egl", ...options });
@@ -25,7 +26,7 @@ async function begun(options: Partial<BenchOptions> = {}): Promise<Bench> {
   return bench;
 }
 
-const ssh = { address: "203.0.113.10", port: 22, until: "SSH" };
+const ssh = { address: ALLOWED, port: 22, until: "SSH" };
 
 test("the egress process serves nothing before it knows a sandbox", async () => {
   const bench = await open();
@@ -52,12 +53,12 @@ test("a sandbox unknown to the egress process gets neither a connection nor a na
   expect(bench.seen).toEqual([]);
   await bench.policy(policy);
   const answer = Buffer.from((await bench.attempt(ask)).received, "base64");
-  expect(answer.subarray(-4).join(".")).toBe("203.0.113.10");
+  expect(answer.subarray(-4).join(".")).toBe(ALLOWED);
 });
 
 test.each(["disconnect", "SIGTERM"])("at %s it ends, and connections with it", async (how) => {
   const bench = await begun();
-  const open = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"], limitMs: 10_000 });
+  const open = bench.attempt({ address: ALLOWED, port: 8443, send: ["a"], limitMs: 10_000 });
   await expect.poll(() => bench.seen.length).toBe(1);
   if (how === "disconnect") bench.disconnect();
   else process.kill(bench.egressPid, "SIGTERM");
@@ -75,9 +76,7 @@ test("without free descriptors it refuses, and takes connections again afterward
   const asItself = ["--reuid", `${uid}`, "--regid", `${uid}`, "--clear-groups"];
   execFileSync("setpriv", [...asItself, "prlimit", "--pid", String(bench.egressPid), "--nofile=80:80"]);
   const outcomes = await Promise.all(
-    Array.from({ length: 100 }, () =>
-      bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"], limitMs: 5_000 }),
-    ),
+    Array.from({ length: 100 }, () => bench.attempt({ address: ALLOWED, port: 8443, send: ["a"], limitMs: 5_000 })),
   );
   expect(outcomes.filter(({ received }) => received !== "").length).toBeGreaterThan(3);
   expect(outcomes.filter(({ how }) => how !== "late").length).toBeGreaterThan(30);
@@ -89,7 +88,7 @@ test("a thousand connections at once are all carried", async () => {
   const bench = await begun({ connectionsPerSandbox: 2_000 });
   const outcomes = await Promise.all(
     Array.from({ length: 1_000 }, (_, i) =>
-      bench.attempt({ address: "203.0.113.10", port: 8443, send: [`${i}.`], until: `${i}.`, limitMs: 15_000 }),
+      bench.attempt({ address: ALLOWED, port: 8443, send: [`${i}.`], until: `${i}.`, limitMs: 15_000 }),
     ),
   );
   expect(outcomes.filter(({ how }) => how === "seen")).toHaveLength(1_000);
@@ -99,9 +98,9 @@ test("data that a client does not read is not kept in memory", async () => {
   const bench = await begun();
   const memory = () =>
     Number(/VmRSS:\s+(\d+)/.exec(execFileSync("cat", [`/proc/${bench.egressPid}/status`]).toString())?.[1]) / 1024;
-  await bench.attempt({ address: "203.0.113.10", port: 5001, send: ["100000000\n"], limitMs: 20_000 });
+  await bench.attempt({ address: ALLOWED, port: 5001, send: ["100000000\n"], limitMs: 20_000 });
   const before = memory();
-  await bench.attempt({ address: "203.0.113.10", port: 5001, send: ["1000000000\n"], lazy: true, limitMs: 2_000 });
+  await bench.attempt({ address: ALLOWED, port: 5001, send: ["1000000000\n"], lazy: true, limitMs: 2_000 });
   expect(memory() - before).toBeLessThan(60);
 });
 
@@ -109,9 +108,9 @@ test("throughput", async () => {
   const bench = await begun();
   const bytes = 1_000_000_000;
   const fetch = { port: 5001, send: [`${bytes}\n`], limitMs: 60_000 };
-  const carried = await bench.attempt({ address: "203.0.113.10", ...fetch });
+  const carried = await bench.attempt({ address: ALLOWED, ...fetch });
   expect(carried.bytes).toBe(bytes);
-  const straight = await bench.attemptDirectly({ address: "203.0.113.10", ...fetch });
+  const straight = await bench.attemptDirectly({ address: ALLOWED, ...fetch });
   expect(straight.bytes).toBe(bytes);
   const rate = (ms: number) => Math.round(bytes / 1_000 / ms);
   process.stdout.write(`carried ${rate(carried.ms)} MB/s, straight ${rate(straight.ms)} MB/s\n`);

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { CLOSED, type EgressPolicy, OPEN } from "../../shared/policy/egress-policy.ts";
 import { clientHello, helloText as hello, inRecords } from "../support/egress/hello.ts";
 import { type Bench, BOX, GATEWAY, openBench } from "../support/egress/namespaces.ts";
+import { ALLOWED, ELSEWHERE, FAR, FIRST, NODE, OTHER, PROXY, SECOND, UNNAMED } from "../support/egress/plan.ts";
 
 let bench: Bench;
 beforeAll(async () => {
@@ -24,39 +25,39 @@ const refused = { how: "reset", code: "ECONNRESET" };
 describe("by address", () => {
   test("a connection arrives where the sandbox meant it to, from the node", async () => {
     await bench.policy(names("allowed.test"));
-    await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.0/24"] });
-    const outcome = await bench.attempt({ address: "198.51.100.7", port: 8443, send: ["hi"], until: "hi" });
-    expect(outcome.received).toBe("[198.51.100.7:8443] hi");
-    expect(bench.arrivals()).toMatchObject([{ address: "198.51.100.7", from: "192.0.2.1" }]);
+    await bench.policy({ ...names("allowed.test"), allowRanges: [FIRST] });
+    const outcome = await bench.attempt({ address: FAR, port: 8443, send: ["hi"], until: "hi" });
+    expect(outcome.received).toBe(`[${FAR}:8443] hi`);
+    expect(bench.arrivals()).toMatchObject([{ address: FAR, from: NODE }]);
   });
 
   test("a connection that no rule allows is reset, and nothing arrives", async () => {
-    await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.0/24"] });
-    expect(await bench.attempt({ address: "203.0.113.10", port: 8443, send: ["hi"] })).toMatchObject(refused);
+    await bench.policy({ ...names("allowed.test"), allowRanges: [FIRST] });
+    expect(await bench.attempt({ address: ALLOWED, port: 8443, send: ["hi"] })).toMatchObject(refused);
     expect(bench.seen).toEqual([]);
   });
 
   test("the greeting of a server that speaks first arrives", async () => {
-    await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.10/32"] });
-    const outcome = await bench.attempt({ address: "203.0.113.10", port: 22, until: "SSH" });
+    await bench.policy({ ...names("allowed.test"), allowRanges: [`${ALLOWED}/32`] });
+    const outcome = await bench.attempt({ address: ALLOWED, port: 22, until: "SSH" });
     expect(outcome).toMatchObject({ received: "SSH-2.0-test\r\n", how: "seen" });
     // The greeting does not wait for the five seconds that a client has to speak first.
     expect(outcome.ms).toBeLessThan(4_500);
   });
 
   test("the end of one direction is passed on, and the other one goes on", async () => {
-    await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] });
-    const outcome = await bench.attempt({ address: "203.0.113.10", port: 11371, send: ["12345"], end: true });
+    await bench.policy({ ...names("allowed.test"), allowRanges: [SECOND] });
+    const outcome = await bench.attempt({ address: ALLOWED, port: 11371, send: ["12345"], end: true });
     expect(outcome).toMatchObject({ received: "got 5", how: "end" });
   });
 
   test("a reset of the other side is a reset, not an end", async () => {
-    await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] });
-    const outcome = await bench.attempt({ address: "203.0.113.10", port: 5002 });
+    await bench.policy({ ...names("allowed.test"), allowRanges: [SECOND] });
+    const outcome = await bench.attempt({ address: ALLOWED, port: 5002 });
     expect(outcome).toMatchObject({ ...refused, received: "some" });
   });
 
-  test.each(["10.77.0.5", "169.254.169.254", "168.63.129.16", "192.0.2.1", GATEWAY])(
+  test.each(["10.77.0.5", "169.254.169.254", "168.63.129.16", NODE, GATEWAY])(
     "%s is refused under a policy that allows everything",
     async (address) => {
       await bench.policy({ ...names("*"), allowRanges: ["0.0.0.0/0"] });
@@ -72,33 +73,33 @@ describe("by name", () => {
     await bench.policy(names("allowed.test"));
     const first = await hello("allowed.test");
     const outcome = await bench.attempt({
-      address: "198.51.100.66",
+      address: ELSEWHERE,
       port: 443,
       send: [first],
       until: first.slice(-20),
     });
-    expect(outcome.received).toContain(`[203.0.113.10:443] ${first.slice(0, 20)}`);
-    expect(bench.arrivals()).toMatchObject([{ address: "203.0.113.10", port: 443 }]);
+    expect(outcome.received).toContain(`[${ALLOWED}:443] ${first.slice(0, 20)}`);
+    expect(bench.arrivals()).toMatchObject([{ address: ALLOWED, port: 443 }]);
   });
 
   test("a hello in single bytes and many records is the same hello", async () => {
     await bench.policy(names("allowed.test"));
     const records = inRecords(await clientHello("allowed.test"), 7).toString("latin1");
     const outcome = await bench.attempt({
-      address: "198.51.100.66",
+      address: ELSEWHERE,
       port: 443,
       send: records.match(/[\s\S]/g) ?? [],
       until: records.slice(-9),
     });
     expect(outcome.how).toBe("seen");
-    expect(bench.arrivals()[0]).toMatchObject({ address: "203.0.113.10", first: records.slice(0, 200) });
+    expect(bench.arrivals()[0]).toMatchObject({ address: ALLOWED, first: records.slice(0, 200) });
   });
 
   test.each(["www.allowed.test", "badallowed.test", "other.test", "allowed.test.evil.test"])(
     "%s is not allowed.test",
     async (name) => {
       await bench.policy(names("allowed.test"));
-      const outcome = await bench.attempt({ address: "203.0.113.10", port: 443, send: [await hello(name)] });
+      const outcome = await bench.attempt({ address: ALLOWED, port: 443, send: [await hello(name)] });
       expect(outcome).toMatchObject(refused);
       expect(bench.seen).toEqual([]);
     },
@@ -113,31 +114,29 @@ describe("by name", () => {
       { port: 80, send: ["GET / HTTP/1.1\r\nHost: allowed.test\r\nHost: other.test\r\n\r\n"] },
       { port: 80, send: ["CONNECT allowed.test:80 HTTP/1.1\r\nHost: allowed.test\r\n\r\n"] },
     ]) {
-      expect(await bench.attempt({ address: "203.0.113.10", ...attempt })).toMatchObject(refused);
+      expect(await bench.attempt({ address: ALLOWED, ...attempt })).toMatchObject(refused);
     }
     expect(bench.seen).toEqual([]);
   });
 
   test("the connection of a silent client is decided by its address after five seconds", async () => {
     await bench.policy(names("allowed.test"));
-    const outcome = await bench.attempt({ address: "203.0.113.10", port: 443, limitMs: 9_000 });
+    const outcome = await bench.attempt({ address: ALLOWED, port: 443, limitMs: 9_000 });
     expect(outcome).toMatchObject(refused);
     expect(outcome.ms).toBeGreaterThan(4_000);
   });
 
   test.each(["metadata.test", "node.test"])("%s leads to an address that is always denied", async (name) => {
     await bench.policy(names("*"));
-    expect(await bench.attempt({ address: "203.0.113.10", port: 443, send: [await hello(name)] })).toMatchObject(
-      refused,
-    );
+    expect(await bench.attempt({ address: ALLOWED, port: 443, send: [await hello(name)] })).toMatchObject(refused);
     expect(bench.arrivals()).toEqual([]);
   });
 
   test("of several addresses the forbidden are left out, and the dead passed over", async () => {
     await bench.policy(names("*"));
     const mixed = await hello("mixed.test");
-    expect((await bench.attempt({ address: "203.0.113.9", port: 443, send: [mixed], until: "]" })).received).toContain(
-      "[203.0.113.10:443]",
+    expect((await bench.attempt({ address: UNNAMED, port: 443, send: [mixed], until: "]" })).received).toContain(
+      `[${ALLOWED}:443]`,
     );
   });
 
@@ -146,16 +145,16 @@ describe("by name", () => {
     const first = await hello("rebind.test");
     const hows = new Set<string>();
     for (let round = 0; round < 6; round += 1) {
-      hows.add((await bench.attempt({ address: "203.0.113.9", port: 443, send: [first], until: "]" })).how);
+      hows.add((await bench.attempt({ address: UNNAMED, port: 443, send: [first], until: "]" })).how);
     }
     expect(hows).toEqual(new Set(["seen", "reset"]));
-    expect(new Set(bench.arrivals().map(({ address }) => address))).toEqual(new Set(["203.0.113.10"]));
+    expect(new Set(bench.arrivals().map(({ address }) => address))).toEqual(new Set([ALLOWED]));
   });
 
   test("a rule is no permission: the policy decides about the host's addresses as well", async () => {
     const rules = [{ host: "other.test", headers: {} }];
-    await bench.policy({ ...CLOSED, allowRanges: ["203.0.113.10/32"], rules });
-    const outcome = await bench.attempt({ address: "203.0.113.10", port: 443, send: [await hello("other.test")] });
+    await bench.policy({ ...CLOSED, allowRanges: [`${ALLOWED}/32`], rules });
+    const outcome = await bench.attempt({ address: ALLOWED, port: 443, send: [await hello("other.test")] });
     expect(outcome).toMatchObject(refused);
     expect(bench.arrivals()).toEqual([]);
   });
@@ -167,18 +166,18 @@ describe("plain HTTP by name", () => {
   test("a request arrives at its host, not at the address that the sandbox used", async () => {
     await bench.policy(names("allowed.test"));
     const send = [get("Allowed.TEST:80", "/here")];
-    const outcome = await bench.attempt({ address: "198.51.100.66", port: 80, send, until: "served by" });
+    const outcome = await bench.attempt({ address: ELSEWHERE, port: 80, send, until: "served by" });
     expect(outcome.received).toContain("HTTP/1.1 200");
-    expect(outcome.received).toContain("served by 203.0.113.10");
-    expect(bench.requests()).toMatchObject([{ address: "203.0.113.10", host: "allowed.test:80", path: "/here" }]);
+    expect(outcome.received).toContain(`served by ${ALLOWED}`);
+    expect(bench.requests()).toMatchObject([{ address: ALLOWED, host: "allowed.test:80", path: "/here" }]);
   });
 
   test("a later request on the same connection does not reach another host", async () => {
     await bench.policy(names("allowed.test"));
     const send = [get("allowed.test", "/one"), get("other.test", "/two"), get("allowed.test", "/three")];
-    const outcome = await bench.attempt({ address: "203.0.113.10", port: 80, send, limitMs: 1_500 });
+    const outcome = await bench.attempt({ address: ALLOWED, port: 80, send, limitMs: 1_500 });
     expect(outcome.received).toContain("HTTP/1.1 200");
-    const again = { address: "203.0.113.10", port: 80, send: [get("allowed.test", "/last")], until: "served by" };
+    const again = { address: ALLOWED, port: 80, send: [get("allowed.test", "/last")], until: "served by" };
     await bench.attempt(again);
     await expect.poll(() => bench.requests().map(({ path }) => path)).toContain("/last");
     expect(bench.requests().map(({ path }) => path)).not.toContain("/two");
@@ -187,24 +186,24 @@ describe("plain HTTP by name", () => {
 
   test("another host is refused", async () => {
     await bench.policy(names("allowed.test"));
-    const outcome = await bench.attempt({ address: "203.0.113.10", port: 80, send: [get("other.test")] });
+    const outcome = await bench.attempt({ address: ALLOWED, port: 80, send: [get("other.test")] });
     expect(outcome).toMatchObject(refused);
     expect(bench.seen).toEqual([]);
   });
 
   test("by address, nothing is read or changed", async () => {
-    await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.20/32"] });
+    await bench.policy({ ...names("allowed.test"), allowRanges: [`${OTHER}/32`] });
     const send = ["GET /odd HTTP/1.1\r\nHost: a\r\nX-Odd:  two  spaces\r\n\r\n"];
-    await bench.attempt({ address: "203.0.113.20", port: 80, send, until: "served by" });
-    expect(bench.requests()).toMatchObject([{ address: "203.0.113.20", path: "/odd" }]);
+    await bench.attempt({ address: OTHER, port: 80, send, until: "served by" });
+    expect(bench.requests()).toMatchObject([{ address: OTHER, path: "/odd" }]);
   });
 
   test("a rule sets its headers, through a proxy as well", async () => {
     const rules = [{ host: "allowed.test", headers: { "x-added": "yes" } }];
     await bench.policy({ ...names("allowed.test"), rules });
-    const attempt = { address: "203.0.113.10", port: 80, send: [get("allowed.test")], until: "served by" };
+    const attempt = { address: ALLOWED, port: 80, send: [get("allowed.test")], until: "served by" };
     expect(await bench.attempt(attempt)).toMatchObject({ how: "seen" });
-    await bench.policy({ ...names("allowed.test"), rules, proxy: { host: "203.0.113.99", port: 1080 } });
+    await bench.policy({ ...names("allowed.test"), rules, proxy: { host: PROXY, port: 1080 } });
     expect(await bench.attempt(attempt)).toMatchObject({ how: "seen" });
     await expect.poll(() => bench.requests()).toMatchObject([{ added: "yes" }, { added: "yes" }]);
     expect(bench.seen.filter(({ is }) => is === "socks")).toMatchObject([{ host: "allowed.test", kind: 3 }]);
@@ -212,20 +211,20 @@ describe("plain HTTP by name", () => {
 });
 
 describe("through an egress proxy", () => {
-  const proxy = { host: "203.0.113.99", port: 1080 };
+  const proxy = { host: PROXY, port: 1080 };
   const tunnels = () => bench.seen.filter((seen) => seen.is === "socks");
 
   test("a name goes as a name, an address as an address", async () => {
-    await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.7/32"], proxy });
+    await bench.policy({ ...names("allowed.test"), allowRanges: [`${FAR}/32`], proxy });
     const first = await hello("allowed.test");
-    await bench.attempt({ address: "203.0.113.9", port: 443, send: [first], until: "]" });
-    await bench.attempt({ address: "198.51.100.7", port: 22, until: "SSH" });
+    await bench.attempt({ address: UNNAMED, port: 443, send: [first], until: "]" });
+    await bench.attempt({ address: FAR, port: 22, until: "SSH" });
     expect(tunnels()).toMatchObject([
       { host: "allowed.test", port: 443, kind: 3 },
-      { host: "198.51.100.7", port: 22, kind: 1 },
+      { host: FAR, port: 22, kind: 1 },
     ]);
     // The node itself has opened connections to the proxy only.
-    expect(bench.arrivals().every(({ from }) => from !== "192.0.2.1")).toBe(true);
+    expect(bench.arrivals().every(({ from }) => from !== NODE)).toBe(true);
   });
 
   test("private ranges may exist behind it; the proxy itself may not be in one", async () => {
@@ -234,59 +233,59 @@ describe("through an egress proxy", () => {
     expect(behind.received).toBe("[10.77.0.5:8443] hi");
     await bench.policy({ ...OPEN, proxy: { host: "10.77.0.9", port: 1080 } });
     bench.seen.length = 0;
-    expect(await bench.attempt({ address: "198.51.100.7", port: 22 })).toMatchObject(refused);
+    expect(await bench.attempt({ address: FAR, port: 22 })).toMatchObject(refused);
     expect(bench.seen).toEqual([]);
   });
 
   test("the proxy's name is resolved, and the proxy gets its user and password", async () => {
     await bench.policy({ ...OPEN, proxy: { host: "proxy.test", port: 1080, username: "user", password: "secret" } });
-    await bench.attempt({ address: "198.51.100.7", port: 22, until: "SSH" });
-    expect(tunnels()).toMatchObject([{ host: "198.51.100.7", user: "user" }]);
+    await bench.attempt({ address: FAR, port: 22, until: "SSH" });
+    expect(tunnels()).toMatchObject([{ host: FAR, user: "user" }]);
   });
 
   test.each([
-    { host: "203.0.113.99", port: 1080, username: "user", password: "wrong" },
-    { host: "203.0.113.99", port: 9 },
-    { host: "203.0.113.99", port: 22 },
+    { host: PROXY, port: 1080, username: "user", password: "wrong" },
+    { host: PROXY, port: 9 },
+    { host: PROXY, port: 22 },
     { host: "nowhere.test", port: 1080 },
-    { host: "203.0.113.99", port: 1080, username: "u".repeat(256) },
+    { host: PROXY, port: 1080, username: "u".repeat(256) },
   ])("with a proxy that does not work nothing goes directly: %o", async (proxy) => {
     await bench.policy({ ...OPEN, proxy });
-    expect(await bench.attempt({ address: "198.51.100.7", port: 8443, send: ["hi"] })).toMatchObject(refused);
-    expect(bench.arrivals().filter(({ address }) => address === "198.51.100.7")).toEqual([]);
+    expect(await bench.attempt({ address: FAR, port: 8443, send: ["hi"] })).toMatchObject(refused);
+    expect(bench.arrivals().filter(({ address }) => address === FAR)).toEqual([]);
   });
 });
 
 describe("a change of policy", () => {
   test("cuts the connections that it forbids, and no others", async () => {
-    const allowRanges = ["203.0.113.0/24", "198.51.100.0/24"];
+    const allowRanges = [SECOND, FIRST];
     await bench.policy({ ...names("allowed.test"), allowRanges });
-    const goes = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"], limitMs: 1_500 });
-    const cut = bench.attempt({ address: "198.51.100.7", port: 8443, send: ["a"], limitMs: 1_500 });
+    const goes = bench.attempt({ address: ALLOWED, port: 8443, send: ["a"], limitMs: 1_500 });
+    const cut = bench.attempt({ address: FAR, port: 8443, send: ["a"], limitMs: 1_500 });
     await expect.poll(() => bench.arrivals().length).toBe(2);
-    await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] });
+    await bench.policy({ ...names("allowed.test"), allowRanges: [SECOND] });
     expect(await cut).toMatchObject(refused);
     expect(await goes).toMatchObject({ how: "late" });
   });
 
   test("cuts connections that would now go through a proxy", async () => {
-    const policy = { ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] };
+    const policy = { ...names("allowed.test"), allowRanges: [SECOND] };
     await bench.policy(policy);
-    const cut = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"] });
+    const cut = bench.attempt({ address: ALLOWED, port: 8443, send: ["a"] });
     await expect.poll(() => bench.arrivals().length).toBe(1);
-    await bench.policy({ ...policy, proxy: { host: "203.0.113.99", port: 1080 } });
+    await bench.policy({ ...policy, proxy: { host: PROXY, port: 1080 } });
     expect(await cut).toMatchObject(refused);
   });
 
   test("an address that is forgotten gets nothing any more", async () => {
-    const policy = { ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] };
+    const policy = { ...names("allowed.test"), allowRanges: [SECOND] };
     await bench.policy(policy);
-    const cut = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"] });
+    const cut = bench.attempt({ address: ALLOWED, port: 8443, send: ["a"] });
     await expect.poll(() => bench.arrivals().length).toBe(1);
     expect(await bench.ask({ is: "forget", address: BOX })).toMatchObject({ is: "done" });
     expect(await cut).toMatchObject(refused);
     bench.seen.length = 0;
-    expect(await bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"] })).toMatchObject(refused);
+    expect(await bench.attempt({ address: ALLOWED, port: 8443, send: ["a"] })).toMatchObject(refused);
     expect(bench.seen).toEqual([]);
   });
 });
@@ -296,15 +295,14 @@ describe("log entries", () => {
 
   test("flows are noted with their name, rule and bytes, alike ones together", async () => {
     bench.messages.length = 0;
-    await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.0/24"] });
-    await bench.attempt({ address: "198.51.100.7", port: 11371, send: ["12345"], end: true });
-    for (const _ of [1, 2, 3])
-      await bench.attempt({ address: "203.0.113.10", port: 443, send: [await hello("other.test")] });
+    await bench.policy({ ...names("allowed.test"), allowRanges: [FIRST] });
+    await bench.attempt({ address: FAR, port: 11371, send: ["12345"], end: true });
+    for (const _ of [1, 2, 3]) await bench.attempt({ address: ALLOWED, port: 443, send: [await hello("other.test")] });
     await expect.poll(entries).toEqual(
       expect.arrayContaining([
         expect.objectContaining({
-          address: "198.51.100.7",
-          rule: "allowOut 198.51.100.0/24",
+          address: FAR,
+          rule: `allowOut ${FIRST}`,
           sentBytes: 5,
           receivedBytes: 5,
         }),
@@ -315,9 +313,9 @@ describe("log entries", () => {
 
   test("too many connections at once are refused and logged", async () => {
     bench.messages.length = 0;
-    await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] });
+    await bench.policy({ ...names("allowed.test"), allowRanges: [SECOND] });
     const attempts = Array.from({ length: 30 }, () =>
-      bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"], limitMs: 3_000 }),
+      bench.attempt({ address: ALLOWED, port: 8443, send: ["a"], limitMs: 3_000 }),
     );
     const outcomes = await Promise.all(attempts);
     const held = outcomes.filter(({ how }) => how === "late").length;
@@ -333,7 +331,7 @@ describe("log entries", () => {
     await bench.policy(names("allowed.test", "metadata.test"));
     const check = (hostname: string, port = 443) =>
       bench.ask({ is: "check", address: BOX, flow: { hostname, port, protocol: "tcp" } });
-    expect(await check("Allowed.Test.")).toMatchObject({ decision: { verdict: "allow" }, addresses: ["203.0.113.10"] });
+    expect(await check("Allowed.Test.")).toMatchObject({ decision: { verdict: "allow" }, addresses: [ALLOWED] });
     expect(await check("allowed.test", 22)).toMatchObject({ decision: { verdict: "deny", rule: "denyOut 0.0.0.0/0" } });
     expect(await check("other.test")).toMatchObject({ decision: { verdict: "deny" }, addresses: [] });
     expect(await check("metadata.test")).toMatchObject({ decision: { rule: "always 169.254.0.0/16" } });

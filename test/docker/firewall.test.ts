@@ -3,8 +3,18 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { CLOSED, type EgressPolicy, OPEN } from "../../shared/policy/egress-policy.ts";
-import { ALLOWED, firewallBench, GATEWAY, OTHER, PORT, PRIVATE, PROGRAMS } from "../support/agent/firewall-bench.ts";
+import {
+  ALLOWED,
+  firewallBench,
+  GATEWAY,
+  NODE_ADDRESS,
+  OTHER,
+  PORT,
+  PRIVATE,
+  PROGRAMS,
+} from "../support/agent/firewall-bench.ts";
 import { CONNECTIONS, EGRESS_PORT, NETWORK } from "../support/agent/firewall-orders.ts";
+import { NETWORKS } from "../support/internet/plan.ts";
 
 const ranges = (allow: string[], deny: string[] = ["0.0.0.0/0"]): EgressPolicy => ({
   ...OPEN,
@@ -24,7 +34,7 @@ describe("the firewall", () => {
     expect(await reach(2, "udp", PRIVATE)).toBe("silence");
     expect(await reach(2, "tcp", ALLOWED, 53)).toBe("silence");
     expect(await reach(2, "tcp", ALLOWED, 853)).toBe("silence");
-    for (const address of [GATEWAY, "203.0.113.1", "10.218.0.3"]) {
+    for (const address of [GATEWAY, NODE_ADDRESS, "10.218.0.3"]) {
       expect(await reach(2, "tcp", address, 9_000)).toBe("silence");
     }
     expect(await reach(2, "tcp", GATEWAY, EGRESS_PORT)).toBe("silence");
@@ -43,12 +53,12 @@ describe("the firewall", () => {
 
   test.each<[string, EgressPolicy, { [address: string]: boolean }]>([
     ["allowed among denied", ranges([`${ALLOWED}/32`]), { [ALLOWED]: true, [OTHER]: false }],
-    ["allowed range among denied", ranges(["198.51.100.0/24"]), { [ALLOWED]: false, [OTHER]: true }],
+    ["allowed range among denied", ranges([NETWORKS.first]), { [ALLOWED]: false, [OTHER]: true }],
     ["denied address", ranges([], [`${ALLOWED}/32`]), { [ALLOWED]: false, [OTHER]: true }],
-    ["allowed wins over denied", ranges([`${OTHER}/32`], ["198.51.100.0/24"]), { [ALLOWED]: true, [OTHER]: true }],
+    ["allowed wins over denied", ranges([`${OTHER}/32`], [NETWORKS.first]), { [ALLOWED]: true, [OTHER]: true }],
     [
       "overlapping",
-      ranges(["203.0.113.0/24", "203.0.0.0/16"], ["203.0.0.0/8", "0.0.0.0/0"]),
+      ranges([NETWORKS.second, "198.51.100.128/25"], ["198.0.0.0/8", "0.0.0.0/0"]),
       { [ALLOWED]: true, [OTHER]: false },
     ],
     ["private stays denied", ranges(["10.0.0.0/8"], []), { [ALLOWED]: true }],
@@ -80,7 +90,7 @@ describe("the firewall", () => {
     expect(await reach(2, "tcp", PRIVATE)).toBe("silence");
     expect(await reach(2, "tcp", ALLOWED, 53)).toBe("silence");
     // The host itself stays closed under all its addresses, and so does the egress process's own port.
-    for (const address of [GATEWAY, "203.0.113.1"]) expect(await reach(2, "tcp", address, 9_000)).toBe("silence");
+    for (const address of [GATEWAY, NODE_ADDRESS]) expect(await reach(2, "tcp", address, 9_000)).toBe("silence");
     expect(await reach(2, "tcp", GATEWAY, EGRESS_PORT)).toBe("silence");
     expect(await reach(3, "tcp", ALLOWED)).toBe("hello");
     await open(2, PROXIED);

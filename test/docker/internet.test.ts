@@ -15,7 +15,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { authorityFile } from "../support/internet/certificates.ts";
 import { openInternet } from "../support/internet/internet.ts";
-import { ADDRESS, FORBIDDEN, internetPlan, PORT, SOCKS_PORT, SOCKS_USER } from "../support/internet/plan.ts";
+import { ADDRESS, COUNTED, FORBIDDEN, internetPlan, PORT, SOCKS_PORT, SOCKS_USER } from "../support/internet/plan.ts";
 import { startInternet } from "../support/internet/start.ts";
 import { run } from "../support/platform/programs.ts";
 
@@ -28,6 +28,9 @@ let running: { stop(): Promise<void> } | undefined;
 const CLIENT = "inett-client";
 const CLIENT_LINK = "svcinett-1";
 const CLIENT_ADDRESS = "10.254.254.2";
+// This one address of the range is behind another link of the machine.
+const ELSEWHERE = "198.51.100.250";
+const OTHER_LINK = "inett-other";
 
 beforeAll(async () => {
   running = await startInternet("inett");
@@ -39,6 +42,10 @@ beforeAll(async () => {
   await run("ip", ["-n", CLIENT, "addr", "add", `${CLIENT_ADDRESS}/30`, "dev", "eth0"]);
   await run("ip", ["-n", CLIENT, "link", "set", "eth0", "up"]);
   await run("ip", ["-n", CLIENT, "route", "add", "default", "via", "10.254.254.1"]);
+  await run("ip", ["link", "add", OTHER_LINK, "type", "veth", "peer", "name", "other", "netns", CLIENT]);
+  await run("ip", ["link", "set", OTHER_LINK, "up"]);
+  await run("ip", ["-n", CLIENT, "link", "set", "other", "up"]);
+  await run("ip", ["route", "add", `${ELSEWHERE}/32`, "dev", OTHER_LINK]);
 }, 1_200_000);
 
 afterAll(async () => {
@@ -54,7 +61,7 @@ test("names lead to addresses, wildcards to any depth, and a hostile zone change
   expect(await ask("a.b.deep.google.example")).toEqual([ADDRESS.mapsGoogle]);
   expect(await ask("deep.google.example")).toEqual([]);
   const turns = [await ask("rebind.test"), await ask("rebind.test"), await ask("rebind.test")];
-  expect(turns.flat().toSorted()).toEqual(["10.255.255.1", "169.254.200.1", "198.51.100.66"]);
+  expect(turns.flat().toSorted()).toEqual(["10.255.255.1", "169.254.200.1", ADDRESS.rebind]);
   await internet.setZone("new.test", { a: ["198.51.100.77"] });
   expect(await ask("new.test")).toEqual(["198.51.100.77"]);
 });
@@ -62,7 +69,7 @@ test("names lead to addresses, wildcards to any depth, and a hostile zone change
 test("every address answers HTTP with itself, and HTTPS with the requested name", async () => {
   const ca = await readFile(authorityFile(plan.authorityDirectory));
   const watch = await internet.watch();
-  for (const address of [ADDRESS.eight, ADDRESS.one, "203.0.113.200"]) {
+  for (const address of [ADDRESS.eight, ADDRESS.one, "198.51.100.200"]) {
     expect(await getPlain(address)).toMatchObject({ address, port: 80, host: "any.test" });
   }
   const secure = await new Promise<string>((resolve, reject) => {
@@ -128,15 +135,15 @@ test("SOCKS by name and by address, with and without a password, killed and back
 test("packets are counted at the border, and by sandbox on the host, which lets none of them leave the machine", async () => {
   const udp = (address: string) =>
     `import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("${address}", 7))`;
-  const to = { address: "203.0.113.201", port: 7, protocol: "udp" };
+  const to = { address: COUNTED.datagrams, port: 7, protocol: "udp" };
   expect(await internet.packets("border", to)).toBe(0);
-  for (const address of [to.address, to.address, "192.0.2.99"]) {
+  for (const address of [to.address, to.address, ELSEWHERE]) {
     await run("ip", ["netns", "exec", CLIENT, "python3", "-c", udp(address)]);
   }
   await expect.poll(() => internet.packets("border", to)).toBe(2);
   expect(await internet.packets("passed", { ...to, source: CLIENT_ADDRESS })).toBe(2);
   // No rule lets the packet through; the table counts and drops it.
-  expect(await internet.packets("passed", { address: "192.0.2.99" })).toBe(1);
+  expect(await internet.packets("passed", { address: ELSEWHERE })).toBe(1);
 });
 
 test("forbidden ranges exist there, so that a sandbox that cannot reach them was stopped", async () => {

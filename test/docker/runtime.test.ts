@@ -28,7 +28,7 @@ interface Namespace {
 }
 
 async function makeNamespace(name: string, number: number): Promise<Namespace> {
-  const address = `203.0.113.${number * 4 + 2}`;
+  const address = `198.51.100.${number * 4 + 2}`;
   // A killed run leaves the namespace behind.
   await output("ip", "netns", "delete", name).catch(() => undefined);
   await output("ip", "netns", "add", name);

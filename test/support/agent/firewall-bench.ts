@@ -4,12 +4,16 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
+import { NETWORKS } from "../internet/plan.ts";
 import { CONNECTIONS, EGRESS_PORT, NETWORK, type Order, SUBNET } from "./firewall-orders.ts";
 
 const run = promisify(execFile);
 const NODE = "fwnode";
 const WORLD = "fwworld";
-export const ALLOWED = "203.0.113.2";
+/** The node's own address, in the second network like `ALLOWED`. */
+export const NODE_ADDRESS = "198.51.100.129";
+export const ALLOWED = "198.51.100.130";
+/** An address in the first network. */
 export const OTHER = "198.51.100.2";
 export const PRIVATE = "10.77.0.1";
 export const PORT = 8080;
@@ -178,19 +182,19 @@ export function firewallBench(): FirewallBench {
     for (const line of [
       "link set lo up",
       "link set world up",
-      "address add 203.0.113.1/24 dev world",
-      `route add 198.51.100.0/24 via ${ALLOWED}`,
+      `address add ${NODE_ADDRESS}/26 dev world`,
+      `route add ${NETWORKS.first} via ${ALLOWED}`,
       `route add ${PRIVATE}/32 via ${ALLOWED}`,
     ])
       await run("ip", ["-n", NODE, ...line.split(" ")]);
     for (const line of [
       "link set lo up",
       "link set eth0 up",
-      `address add ${ALLOWED}/24 dev eth0`,
+      `address add ${ALLOWED}/26 dev eth0`,
       `address add ${OTHER}/32 dev eth0`,
       `address add ${PRIVATE}/32 dev eth0`,
       // The world also counts and answers packets that would come without masquerade.
-      `route add ${SUBNET} via 203.0.113.1`,
+      `route add ${SUBNET} via ${NODE_ADDRESS}`,
     ])
       await run("ip", ["-n", WORLD, ...line.split(" ")]);
     const counter =

@@ -4,6 +4,7 @@ import { createSocket } from "node:dgram";
 import { createServer as createHttpServer } from "node:http";
 import { connect, createServer, type Socket } from "node:net";
 import { decode, encode } from "dns-packet";
+import { ALLOWED, BEHIND_PROXY, DEAD, NODE, OTHER, PROXY, RESOLVER, WWW } from "./plan.ts";
 
 export type Seen =
   | { readonly is: "up" }
@@ -31,14 +32,14 @@ export type Seen =
     };
 
 const ZONE: Readonly<Record<string, readonly string[]>> = {
-  "allowed.test": ["203.0.113.10"],
-  "www.allowed.test": ["203.0.113.11"],
-  "other.test": ["203.0.113.20"],
+  "allowed.test": [ALLOWED],
+  "www.allowed.test": [WWW],
+  "other.test": [OTHER],
   "metadata.test": ["169.254.169.254"],
-  "mixed.test": ["10.0.0.1", "203.0.113.10"],
-  "node.test": ["192.0.2.1"],
-  "dead.test": ["203.0.113.201", "203.0.113.10"],
-  "proxy.test": ["203.0.113.99"],
+  "mixed.test": ["10.0.0.1", ALLOWED],
+  "node.test": [NODE],
+  "dead.test": [DEAD, ALLOWED],
+  "proxy.test": [PROXY],
 };
 
 const say = (seen: Seen) => process.send?.(seen);
@@ -145,7 +146,7 @@ function socks(socket: Socket) {
     socket.off("data", onData);
     socket.pause();
     say({ is: "socks", host, port, kind, user });
-    const address = kind === 1 ? host : (ZONE[host]?.[0] ?? "203.0.113.30");
+    const address = kind === 1 ? host : (ZONE[host]?.[0] ?? BEHIND_PROXY);
     const upstream = connect({ host: address, port, allowHalfOpen: true });
     upstream.on("error", () => socket.resetAndDestroy());
     upstream.once("data", (chunk: Buffer) => void early.push(chunk));
@@ -194,8 +195,8 @@ dns.on("message", (message, from) => {
   const name = question.name.toLowerCase();
   say({ is: "dns", name: question.name, type: question.type, bytes: message.length });
   rebinding.asked += name === "rebind.test" ? 1 : 0;
-  const list = name === "rebind.test" ? [rebinding.asked % 2 === 1 ? "203.0.113.10" : "169.254.169.254"] : ZONE[name];
-  const wildcard = name.endsWith(".wild.test") ? ["203.0.113.10"] : undefined;
+  const list = name === "rebind.test" ? [rebinding.asked % 2 === 1 ? ALLOWED : "169.254.169.254"] : ZONE[name];
+  const wildcard = name.endsWith(".wild.test") ? [ALLOWED] : undefined;
   const addresses = list ?? wildcard;
   const ttl = name === "rebind.test" ? 0 : 30;
   dns.send(
@@ -212,5 +213,5 @@ dns.on("message", (message, from) => {
   );
 });
 // An answer's source must be the address to which the question went.
-dns.bind(53, "203.0.113.53", () => say({ is: "up" }));
+dns.bind(53, RESOLVER, () => say({ is: "up" }));
 process.once("disconnect", () => process.exit(0));

@@ -12,11 +12,11 @@ import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 import { until } from "../runner/until.ts";
 import type { Attempt, Outcome } from "./client.ts";
 import type { Seen } from "./internet.ts";
+import { BORDER, FIRST, NODE, RESOLVER, SECOND } from "./plan.ts";
 
 const root = new URL("../../..", import.meta.url).pathname;
 export const GATEWAY = "10.211.0.1";
 export const BOX = "10.211.0.2";
-const RESOLVER = "203.0.113.53";
 const PORT = 15_001;
 const MARK = "0x1";
 
@@ -173,14 +173,14 @@ function layOut({ box, node, net }: { box: string; node: string; net: string }):
     ip -n ${box} addr add ${BOX}/24 dev eth0; ip -n ${box} link set eth0 up
     ip -n ${node} addr add ${GATEWAY}/24 dev box0; ip -n ${node} link set box0 up
     ip -n ${box} route add default via ${GATEWAY}
-    ip -n ${node} addr add 192.0.2.1/24 dev net0; ip -n ${node} link set net0 up
-    ip -n ${net} addr add 192.0.2.2/24 dev eth0; ip -n ${net} link set eth0 up
-    ip -n ${net} route add local 203.0.113.0/24 dev lo
-    ip -n ${net} route add local 198.51.100.0/24 dev lo
+    ip -n ${node} addr add ${NODE}/30 dev net0; ip -n ${node} link set net0 up
+    ip -n ${net} addr add ${BORDER}/30 dev eth0; ip -n ${net} link set eth0 up
+    ip -n ${net} route add local ${SECOND} dev lo
+    ip -n ${net} route add local ${FIRST} dev lo
     ip -n ${net} route add local 10.77.0.0/24 dev lo
-    ip -n ${node} route add 203.0.113.0/24 via 192.0.2.2
-    ip -n ${node} route add 198.51.100.0/24 via 192.0.2.2
-    ip -n ${node} route add 10.77.0.0/24 via 192.0.2.2
+    ip -n ${node} route add ${SECOND} via ${BORDER}
+    ip -n ${node} route add ${FIRST} via ${BORDER}
+    ip -n ${node} route add 10.77.0.0/24 via ${BORDER}
     ip -n ${node} rule add fwmark ${MARK} lookup 100
     ip -n ${node} route add local default dev lo table 100
   `);

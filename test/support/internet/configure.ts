@@ -14,8 +14,8 @@ import { ADDRESS, internetPlan } from "./plan.ts";
 
 /**
  * The metric of a route that comes after every other one: while no test internet is up, it leads the resolver's address
- * nowhere, so that the platform's questions do not leave the machine. The route covers only this one address, because some
- * machines have their package mirror in these ranges.
+ * nowhere, so that the platform's questions do not leave the machine. The route covers only this one address, because the
+ * platform by itself sends packets to no other address of the range.
  */
 const LAST_METRIC = String(2 ** 32 - 1);
 const nowhere = ["unreachable", `${ADDRESS.dns}/32`, "metric", LAST_METRIC];

@@ -3,7 +3,7 @@
 import { createSocket } from "node:dgram";
 import { createServer } from "node:net";
 import { type Answer, type DecodedPacket, decode, encode, type Packet, streamEncode } from "dns-packet";
-import type { Zone } from "./plan.ts";
+import { ADDRESS, type Zone } from "./plan.ts";
 import type { Records } from "./records.ts";
 
 const TTL_S = 0;
@@ -128,7 +128,7 @@ function httpsRecord(): Buffer {
     head.writeUInt16BE(value.length, 2);
     return Buffer.concat([head, value]);
   };
-  const hint = Buffer.from([198, 51, 100, 20]);
+  const hint = Buffer.from(ADDRESS.google.split(".").map(Number));
   const ech = Buffer.from("not a real configuration, but one that is passed on or not");
   return Buffer.concat([Buffer.from([0, 1, 0]), parameter(4, hint), parameter(5, ech)]);
 }

@@ -4,7 +4,7 @@
  */
 
 import { run } from "../platform/programs.ts";
-import { ADDRESS, FORBIDDEN, HOST_END, INTERNET_END, type InternetPlan, RANGES } from "./plan.ts";
+import { ADDRESS, FORBIDDEN, HOST_END, INTERNET_END, type InternetPlan, RANGE } from "./plan.ts";
 
 /** Makes the namespace, and first removes the leftovers of a killed run. */
 export async function makeNamespace(plan: InternetPlan): Promise<void> {
@@ -18,13 +18,13 @@ export async function makeNamespace(plan: InternetPlan): Promise<void> {
   await inside("addr", "add", `${INTERNET_END}/30`, "dev", "outside");
   await inside("link", "set", "outside", "up");
   await inside("link", "set", "lo", "up");
-  // On the loopback device the namespace owns every address of a range. It has no default route, so no packet goes further.
-  for (const range of RANGES) await inside("addr", "add", range.replace(".0/", ".1/"), "dev", "lo");
+  // On the loopback device the namespace owns every address of the range. It has no default route, so no packet goes further.
+  await inside("addr", "add", RANGE.replace(".0/", ".1/"), "dev", "lo");
   for (const address of FORBIDDEN) await inside("addr", "add", `${address}/32`, "dev", "lo");
   await run("ip", ["addr", "add", `${HOST_END}/30`, "dev", link]);
   await run("ip", ["link", "set", link, "up"]);
   // The resolver's own route takes precedence over the one that configure.ts made for the time without an internet.
-  const ranges = [...RANGES, `${ADDRESS.dns}/32`, ...FORBIDDEN];
+  const ranges = [RANGE, `${ADDRESS.dns}/32`, ...FORBIDDEN];
   for (const range of ranges) await run("ip", ["route", "add", range, "via", INTERNET_END]);
 }
 
