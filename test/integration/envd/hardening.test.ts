@@ -1,16 +1,10 @@
 import { connect } from "node:net";
 import * as fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { inBackground, toEnd } from "./following.ts";
-import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
+import { as, sharedEnvd } from "./running-envd.ts";
 
-let envd: RunningEnvd;
-let clients: Clients;
-beforeAll(async () => {
-  envd = await runEnvd();
-  clients = clientsOf(envd.url);
-});
-afterAll(() => envd.stop());
+const { envd, clients } = sharedEnvd();
 
 /** Checks after an attack that envd still runs commands, and that nothing of the attack is left. */
 async function stillWorks(): Promise<void> {

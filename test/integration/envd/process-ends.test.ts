@@ -2,19 +2,13 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { Code } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Signal } from "../../../shared/envd-rpc/gen/process_pb.js";
 import { byPid, byTag, expectNoneLeft, runOn, sh } from "./commands.ts";
 import { inBackground, toEnd } from "./following.ts";
-import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
+import { as, sharedEnvd } from "./running-envd.ts";
 
-let envd: RunningEnvd;
-let clients: Clients;
-beforeAll(async () => {
-  envd = await runEnvd();
-  clients = clientsOf(envd.url);
-});
-afterAll(() => envd.stop());
+const { clients } = sharedEnvd();
 
 const run = runOn(() => clients);
 

@@ -5,19 +5,13 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { StreamInputRequestSchema } from "../../../shared/envd-rpc/gen/process_pb.js";
 import { byPid, expectNoneLeft, runOn, sh } from "./commands.ts";
 import { inBackground, toEnd } from "./following.ts";
-import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
+import { as, clientsOf, sharedEnvd } from "./running-envd.ts";
 
-let envd: RunningEnvd;
-let clients: Clients;
-beforeAll(async () => {
-  envd = await runEnvd();
-  clients = clientsOf(envd.url);
-});
-afterAll(() => envd.stop());
+const { envd, clients } = sharedEnvd();
 
 const run = runOn(() => clients);
 

@@ -1,16 +1,10 @@
 import { Code } from "@connectrpc/connect";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Signal } from "../../../shared/envd-rpc/gen/process_pb.js";
 import { inBackground, toEnd } from "./following.ts";
-import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
+import { as, sharedEnvd } from "./running-envd.ts";
 
-let envd: RunningEnvd;
-let clients: Clients;
-beforeAll(async () => {
-  envd = await runEnvd();
-  clients = clientsOf(envd.url);
-});
-afterAll(() => envd.stop());
+const { clients } = sharedEnvd();
 
 const size = (cols: number, rows: number) => ({ size: { cols, rows } });
 const open = (script: string, pty = size(90, 33)) =>
