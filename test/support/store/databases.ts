@@ -62,7 +62,7 @@ function inFile(path: string): TestDatabase {
   };
 }
 
-/** @param template the name of a database that the new one copies; nobody may be connected to it */
+/** @param template the name of the database that the new one copies; PostgreSQL refuses the copy while a client is connected to it */
 async function onServer(server: string, template = "template1"): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString("hex")}`;
   const url = new URL(server);
