@@ -50,7 +50,7 @@ describe("by address", () => {
     expect(outcome).toMatchObject({ received: "got 5", how: "end" });
   });
 
-  test("a reset of the other side is a reset, not an end", async () => {
+  test("a reset by the destination reaches the sandbox as a reset, not as an end", async () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] });
     const outcome = await bench.attempt({ address: "203.0.113.10", port: 5002 });
     expect(outcome).toMatchObject({ ...refused, received: "some" });
@@ -81,7 +81,7 @@ describe("by name", () => {
     expect(bench.arrivals()).toMatchObject([{ address: "203.0.113.10", port: 443 }]);
   });
 
-  test("a hello in single bytes and many records is the same hello", async () => {
+  test("a ClientHello in single bytes and many records is read like a whole one", async () => {
     await bench.policy(names("allowed.test"));
     const records = inRecords(await clientHello("allowed.test"), 7).toString("latin1");
     const outcome = await bench.attempt({
@@ -104,7 +104,7 @@ describe("by name", () => {
     },
   );
 
-  test("without a name, or on another port, only addresses count", async () => {
+  test("without a name, or on another port, only the address decides", async () => {
     await bench.policy(names("allowed.test"));
     for (const attempt of [
       { port: 443, send: [await hello()] },
@@ -192,7 +192,7 @@ describe("plain HTTP by name", () => {
     expect(bench.seen).toEqual([]);
   });
 
-  test("by address, nothing is read or changed", async () => {
+  test("a request to an allowed address is neither read nor changed", async () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: ["203.0.113.20/32"] });
     const send = ["GET /odd HTTP/1.1\r\nHost: a\r\nX-Odd:  two  spaces\r\n\r\n"];
     await bench.attempt({ address: "203.0.113.20", port: 80, send, until: "served by" });
@@ -215,7 +215,7 @@ describe("through an egress proxy", () => {
   const proxy = { host: "203.0.113.99", port: 1080 };
   const tunnels = () => bench.seen.filter((seen) => seen.is === "socks");
 
-  test("a name goes as a name, an address as an address", async () => {
+  test("a connection by name asks for the name, and one by address for the address", async () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.7/32"], proxy });
     const first = await hello("allowed.test");
     await bench.attempt({ address: "203.0.113.9", port: 443, send: [first], until: "]" });
@@ -228,7 +228,7 @@ describe("through an egress proxy", () => {
     expect(bench.arrivals().every(({ from }) => from !== "192.0.2.1")).toBe(true);
   });
 
-  test("private ranges may exist behind it; the proxy itself may not be in one", async () => {
+  test("private addresses can be reached, but a proxy in a private range is not used", async () => {
     await bench.policy({ ...OPEN, proxy });
     const behind = await bench.attempt({ address: "10.77.0.5", port: 8443, send: ["hi"], until: "hi" });
     expect(behind.received).toBe("[10.77.0.5:8443] hi");
@@ -250,7 +250,7 @@ describe("through an egress proxy", () => {
     { host: "203.0.113.99", port: 22 },
     { host: "nowhere.test", port: 1080 },
     { host: "203.0.113.99", port: 1080, username: "u".repeat(256) },
-  ])("with a proxy that does not work nothing goes directly: %o", async (proxy) => {
+  ])("nothing reaches the destination directly when the proxy does not work: %o", async (proxy) => {
     await bench.policy({ ...OPEN, proxy });
     expect(await bench.attempt({ address: "198.51.100.7", port: 8443, send: ["hi"] })).toMatchObject(refused);
     expect(bench.arrivals().filter(({ address }) => address === "198.51.100.7")).toEqual([]);
@@ -278,7 +278,7 @@ describe("a change of policy", () => {
     expect(await cut).toMatchObject(refused);
   });
 
-  test("an address that is forgotten gets nothing any more", async () => {
+  test("that forgets a sandbox's address cuts its connections and refuses new ones", async () => {
     const policy = { ...names("allowed.test"), allowRanges: ["203.0.113.0/24"] };
     await bench.policy(policy);
     const cut = bench.attempt({ address: "203.0.113.10", port: 8443, send: ["a"] });
@@ -294,7 +294,7 @@ describe("a change of policy", () => {
 describe("log entries", () => {
   const entries = () => bench.messages.flatMap((message) => (message.is === "decisions" ? message.entries : []));
 
-  test("flows are noted with their name, rule and bytes, alike ones together", async () => {
+  test("flows are logged with their name, rule and bytes, equal ones together", async () => {
     bench.messages.length = 0;
     await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.0/24"] });
     await bench.attempt({ address: "198.51.100.7", port: 11371, send: ["12345"], end: true });

@@ -59,7 +59,7 @@ describe("a hostile sandbox that is dumped and restored", () => {
   );
 
   test(
-    "reaches the host without either",
+    "reaches the host when both layers are left out",
     async () => {
       const all = await outcomes({ paths: false, confined: false });
       expect(all.some((one) => one.touched.length > 0)).toBe(true);

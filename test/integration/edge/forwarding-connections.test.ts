@@ -13,7 +13,7 @@ import { sharedDoor } from "./shared-door.ts";
 describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
   const door = sharedDoor({ sameHost });
 
-  test("that is answered before its body is through leaves the connection fit for the next", async () => {
+  test("that is answered before all of its body was sent leaves the connection usable for the next", async () => {
     const answers: (() => void)[] = [];
     const backend = await answering(door.route.address, (socket) => {
       socket.once("data", () => {
@@ -46,7 +46,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
     expect((await client.toEnd()).split("full").length).toBe(3);
   });
 
-  test("that is answered without having been read does not hold up the next, for the clients we know", async () => {
+  test("whose body the server never reads does not hold up the next, with each known client", async () => {
     const envd = door.add();
     // Some servers behave like this one: it reads a piece, answers, and never looks at the rest in its sockets.
     const backend = await rawBackend(
@@ -146,7 +146,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
     expect(answer).toMatch(/abc\r\n$/);
   });
 
-  test("whose client leaves is ended at the server", async () => {
+  test("ends at the server when its client leaves", async () => {
     const left: string[] = [];
     const backend = await httpBackend(door.route.address, (request, response) => {
       response.write("begun");

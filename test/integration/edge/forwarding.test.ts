@@ -136,7 +136,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
     client.destroy();
   });
 
-  test("waits for 100 when the client does", async () => {
+  test("is sent without its body until the server answers 100, when the client waits for that", async () => {
     const backend = await answering(door.route.address, (socket, requests) => {
       let text = "";
       socket.on("data", (chunk: Buffer) => {
@@ -166,7 +166,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
     expect(answer).toMatch(/Connection: close/);
   });
 
-  test("does not wait for ever for a server that does not know Expect", async () => {
+  test("sends its body after a time limit when the server does not know Expect", async () => {
     const backend = await httpBackend(door.route.address, () => undefined);
     onTestFinished(() => backend.close());
     backend.server.removeAllListeners("checkContinue");
@@ -195,7 +195,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
     expect(answer).toMatch(/^HTTP\/1.1 103 Early Hints\r\nLink: <\/a.css>; rel=preload\r\n\r\nHTTP\/1.1 204/i);
   });
 
-  test("in absolute form goes where its target says", async () => {
+  test("in absolute form goes to the host of its request line", async () => {
     const backend = await saying(door.route.address, "HTTP/1.1 204 No Content\r\n\r\n");
     const host = `${backend.port}-${door.route.sandboxId}.localhost`;
     await ask(door.port, `GET http://${host}/x?y HTTP/1.1\r\nHost: other\r\nConnection: close\r\n\r\n`);

@@ -120,7 +120,7 @@ describe.each(WAYS)("an upgrade $route", ({ sameHost }) => {
     await expect.poll(() => door.edge.stats().active).toBe(0);
   });
 
-  test("that is declined is an answer like any other, and the end of the connection", async () => {
+  test("that the server declines gets the server's answer, and the connection ends", async () => {
     const requests: string[] = [];
     const backend = await httpBackend(door.route.address, (request, response) => {
       requests.push(request.url ?? "");
@@ -141,7 +141,7 @@ describe.each(WAYS)("an upgrade $route", ({ sameHost }) => {
     expect(requests).toEqual(["/up"]);
   });
 
-  test("that is sent with bytes behind it gives them to the server that agrees", async () => {
+  test("with bytes sent right after it passes them to the server that accepts it", async () => {
     const heard: string[] = [];
     const backend = await switching((socket, head) => {
       heard.push(head.slice(head.indexOf("\r\n\r\n") + 4));
@@ -155,7 +155,7 @@ describe.each(WAYS)("an upgrade $route", ({ sameHost }) => {
     client.destroy();
   });
 
-  test("whose client leaves before the answer is given up", async () => {
+  test("is given up when its client leaves before the answer", async () => {
     const backend = await rawBackend(door.route.address, (socket) => socket.resume());
     onTestFinished(() => backend.close());
     const client = await RawClient.open(door.port);

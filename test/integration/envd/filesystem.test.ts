@@ -87,7 +87,7 @@ describe("stat", () => {
     expect((await stat(path))?.metadata).toEqual({ author: "ann", kind: "draft" });
   });
 
-  test("nothing there is not found", async () => {
+  test("a missing path is not found", async () => {
     await expect(stat(join(dir, "missing"))).rejects.toMatchObject({ code: Code.NotFound });
     await expect(stat(join(dir, "missing/deeper"))).rejects.toMatchObject({ code: Code.NotFound });
   });
@@ -104,7 +104,7 @@ describe("listing", () => {
     expect(await list(dir, depth)).toEqual(below("a", "a.txt", "b", "c.txt"));
   });
 
-  test("deeper: a directory before its entries", async () => {
+  test("with a depth lists each directory before its entries", async () => {
     expect(await list(dir, 2)).toEqual(below("a", "a.txt", "b", "b/inner", "b/x", "c.txt"));
     expect(await list(dir, 3)).toEqual(
       below("a", "a.txt", "b", "b/inner", "b/inner/deep", "b/inner/y", "b/x", "c.txt"),
@@ -155,7 +155,7 @@ describe("making, moving, removing", () => {
     expect(owner(join(dir, "x"))).toEqual([1000, 1000]);
   });
 
-  test("a directory that is there exists already; a file is in the way", async () => {
+  test("making a directory that exists, or below a file, is refused, each with its own code", async () => {
     await expect(clients.filesystem.makeDir({ path: dir }, user)).rejects.toMatchObject({ code: Code.AlreadyExists });
     writeFileSync(join(dir, "file"), "");
     await expect(clients.filesystem.makeDir({ path: join(dir, "file") }, user)).rejects.toMatchObject({
@@ -166,7 +166,7 @@ describe("making, moving, removing", () => {
     });
   });
 
-  test("several at once make the same parents", async () => {
+  test("several calls at once may make the same parents", async () => {
     await Promise.all(
       ["a", "b", "c", "d"].map((name) => clients.filesystem.makeDir({ path: join(dir, "deep/er", name) }, user)),
     );

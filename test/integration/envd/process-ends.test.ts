@@ -28,7 +28,7 @@ describe("the end", () => {
     ).rejects.toMatchObject({ code: Code.NotFound });
   });
 
-  test("SIGKILL is answered when the process is gone, also one whose memory takes the kernel a moment", async () => {
+  test("SIGKILL is answered only when the process is gone, also when the kernel needs time to free its memory", async () => {
     for (let round = 0; round < 5; round += 1) {
       const heavy = await inBackground(
         clients.process.start({ process: sh("exec dd if=/dev/zero of=/dev/null bs=100M") }, as("user")),
@@ -106,7 +106,7 @@ describe("the end", () => {
       .toBe("0\n");
   });
 
-  test("a client that leaves does not take the process along, but its deadline does", async () => {
+  test("a process continues when its client leaves, until the client's deadline", async () => {
     const leaving = new AbortController();
     const stream = clients.process.start(
       { process: sh("sleep 71"), tag: "deserted" },

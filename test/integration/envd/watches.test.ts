@@ -86,7 +86,7 @@ describe("a watched directory", () => {
     await watching.stop();
   });
 
-  test("brings the entry along while there is one", async () => {
+  test("includes the entry while it exists", async () => {
     const watching = await watch({ includeEntry: true });
     await upload(at("f"), "abc");
     await expect.poll(watching.told).toContain("WRITE f");
@@ -115,7 +115,7 @@ describe("a watched directory", () => {
 });
 
 describe("a watch of everything below", () => {
-  test("has the directories that are there", async () => {
+  test("includes the directories that exist already", async () => {
     mkdirSync(at("a/b/c"), { recursive: true });
     const watching = await watch({ recursive: true });
     writeFileSync(at("a/b/c/f"), "x");
@@ -180,7 +180,7 @@ describe("a watch of everything below", () => {
 });
 
 describe("several watches", () => {
-  test("of one directory each see everything, and end apart", async () => {
+  test("of one directory each report every event, and end independently", async () => {
     const [one, two] = [await watch(), await watch({ recursive: true })];
     writeFileSync(at("a"), "");
     await expect.poll(() => [one.told(), two.told()]).toEqual([["CREATE a"], ["CREATE a"]]);
@@ -227,7 +227,7 @@ describe("polling", () => {
     await expect(clients.filesystem.removeWatcher({ watcherId }, user)).rejects.toMatchObject({ code: Code.NotFound });
   });
 
-  test("there is a most of watchers", async () => {
+  test("the number of watchers is limited", async () => {
     const ids: string[] = [];
     const fill = async () => {
       for (;;) ids.push(await create());
@@ -242,7 +242,7 @@ describe("polling", () => {
 describe("around a memory dump", () => {
   const post = async (path: string) => (await fetch(`${envd.url}${path}`, { method: "POST" })).status;
 
-  test("watches give up inotify and have it back, and new ones wait", async () => {
+  test("watches release inotify and take it again, and new watches wait", async () => {
     mkdirSync(at("sub"));
     const [stream, polled] = [
       await watch({ recursive: true }),

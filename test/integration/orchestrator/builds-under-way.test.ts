@@ -74,7 +74,7 @@ test("few entries that are very long are too much as well", async () => {
 });
 
 describe("concurrency and crashes", () => {
-  test("builds beyond the limit wait their turn, and are building all the same", async () => {
+  test("builds beyond the limit wait, and their status is building already", async () => {
     await cluster.restart({ maxNodeBuilds: 1, buildPollMs: 20 });
     await cluster.agent.beat();
     const builds: FakeBuild[] = [];

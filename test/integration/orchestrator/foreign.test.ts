@@ -80,7 +80,7 @@ test.each(routes)("%s answers the same for another project's id and for an unkno
   expect(ofForeign.text).not.toContain("forbidden");
 });
 
-test("so do the routes that take a name of a template or an id elsewhere than in the path", async () => {
+test("routes with a template name, or an id outside the path, answer the same for another project's and for an unknown one", async () => {
   const same = async (method: string, path: (name: string) => string, body: (name: string) => object | undefined) => {
     const answers = await Promise.all(
       [alias.foreign, alias.unknown].map(async (name) => {

@@ -100,7 +100,7 @@ describe("fork", () => {
     });
   });
 
-  test("is refused before anything is tried: count, time-out, limit, state, owner", async () => {
+  test("with a wrong count, time-out, limit, state or owner is refused before the node is asked", async () => {
     const { sandboxID } = await create();
     for (const body of [{ count: 0 }, { count: 101 }, { count: 20 }, { timeout: 0 }, { timeout: -1 }]) {
       expect((await fork(sandboxID, body)).body, JSON.stringify(body)).toMatchObject({ code: 400 });

@@ -61,7 +61,7 @@ test("a restarted orchestrator writes no event twice and misses none", async () 
   expect(await events(second.id)).toEqual(["created", "held"]);
 });
 
-test("one that its node ended for it has that reason in its record", async () => {
+test("a sandbox that its node ended because the disk was full has that reason in its record", async () => {
   const { id } = await running();
   const executionId = [...cluster.agent.live.keys()][0] ?? "";
   await cluster.agent.reportExit(executionId, "disk_full");

@@ -13,7 +13,7 @@ const { create, read } = sandboxesOn(cluster);
 const { changeOf, executionOf, pauseAndResume, policyOf, put } = networkOn(cluster);
 
 describe("an update that the node", () => {
-  test("refuses changes neither side, and the caller has its words", async () => {
+  test("refuses changes neither the node nor the record, and the caller gets the node's message", async () => {
     const { sandboxID } = await create({ network: { denyOut: ["1.1.1.1"] } });
     const before = policyOf(sandboxID);
     const told: EgressPolicy[] = [];
@@ -32,7 +32,7 @@ describe("an update that the node", () => {
     expect((await put(sandboxID, { denyOut: ["2.2.2.2"] })).status).toBe(204);
   });
 
-  test("carries out although the sandbox does not answer is kept, and the caller learns which part is missing", async () => {
+  test("carries out although the sandbox does not answer is kept, and the error names the missing part", async () => {
     const { sandboxID } = await create();
     cluster().agent.trust = "not applied";
     const rules = { "api.example": [{ transform: { headers: { "x-rule": "1" } } }] };
@@ -46,7 +46,7 @@ describe("an update that the node", () => {
     expect((await put(sandboxID, { denyOut: [ALL], rules })).status).toBe(204);
   });
 
-  test("cannot even go back from is put back as soon as it can", async () => {
+  test("can neither finish nor undo is undone as soon as possible", async () => {
     const { sandboxID } = await create({ network: { denyOut: ["1.1.1.1"] } });
     let left = 4;
     cluster().agent.onEgress = (_policy, set) => {
@@ -61,7 +61,7 @@ describe("an update that the node", () => {
     expect((await read(sandboxID)).network).toEqual({ denyOut: ["1.1.1.1"] });
   });
 
-  test("has carried out without an answer is in both places soon after", async () => {
+  test("has carried out without an answer is in the node and in the record soon after", async () => {
     const { sandboxID } = await create();
     let silent = true;
     cluster().agent.onEgress = (_policy, set) => {
@@ -75,7 +75,7 @@ describe("an update that the node", () => {
     await expect.poll(async () => (await read(sandboxID)).network).toEqual({ denyOut: ["3.3.3.3"] });
   });
 
-  test("had got when the orchestrator died is in both places after its restart", async () => {
+  test("had received when the orchestrator died is in the node and in the record after the restart", async () => {
     const { sandboxID } = await create({ network: { denyOut: ["1.1.1.1"] } });
     const reached = gateway();
     let dead = true;
@@ -174,7 +174,7 @@ describe("the check route", () => {
     "host=2130706433&port=1",
     "host=%5B::1%5D&port=1",
     `host=${"a".repeat(300)}&port=1`,
-  ])("%s is nonsense", async (query) => {
+  ])("refuses the query %s", async (query) => {
     const { sandboxID } = await create();
     expect((await ask(sandboxID, query)).status).toBe(400);
   });
@@ -206,7 +206,7 @@ describe("the log route", () => {
   });
   const ask = (id: string, query = "") => cluster().ask("GET", `/sandboxes/${id}/network/log${query}`);
 
-  test("shows the decisions of the node, from a cursor, and how many were not written down", async () => {
+  test("returns the node's decisions from a cursor, and the number of decisions that were not logged", async () => {
     const { sandboxID } = await create();
     cluster().agent.networkLog = { entries: [1000, 2000, 3000].map(entry), suppressed: 7 };
     const { at: _, address, ...rest } = entry(0);
@@ -220,7 +220,7 @@ describe("the log route", () => {
     expect((await ask(sandboxID, "?cursor=2000&limit=1")).body).toMatchObject({ entries: [shown(2)] });
   });
 
-  test.each(["?limit=0", "?limit=1001", "?cursor=-1", "?cursor=yesterday"])("%s is nonsense", async (query) => {
+  test.each(["?limit=0", "?limit=1001", "?cursor=-1", "?cursor=yesterday"])("refuses the query %s", async (query) => {
     const { sandboxID } = await create();
     expect((await ask(sandboxID, query)).status).toBe(400);
   });

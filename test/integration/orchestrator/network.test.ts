@@ -63,7 +63,7 @@ test("a proxy's password is in no answer and not readable in the database", asyn
 });
 
 describe("an update", () => {
-  test("replaces all of egress and nothing of ingress", async () => {
+  test("replaces all egress options and no ingress option", async () => {
     const ingress = { allowPublicTraffic: false, maskRequestHost: "localhost:${PORT}", httpsPorts: [8443] };
     const { sandboxID } = await create({ network: { ...ingress, denyOut: ["1.1.1.1"] }, allow_internet_access: true });
     const steps: readonly (readonly [object, Partial<EgressPolicy>, boolean | null])[] = [
@@ -90,7 +90,7 @@ describe("an update", () => {
     }
   });
 
-  test("that clears everything leaves nothing to read back", async () => {
+  test("that clears all options leaves none to read back", async () => {
     const { sandboxID } = await create({ network: { denyOut: [ALL] }, allow_internet_access: false });
     expect(policyOf(sandboxID)).toEqual(CLOSED);
     expect((await put(sandboxID, {})).status).toBe(204);
@@ -193,7 +193,7 @@ describe("an update", () => {
     expect((await put(sandboxID, {})).status).toBe(404);
   });
 
-  test("of which many come at once: each whole, and the last one read back is in force", async () => {
+  test("among many at once is applied completely, and the options that are read back are in force", async () => {
     const { sandboxID } = await create();
     const bodies = Array.from({ length: 12 }, (_, i) => ({
       denyOut: [`203.0.113.${i}`],

@@ -39,7 +39,7 @@ test("a text with U+0000, which PostgreSQL cannot hold, is stored with a replace
   expect(rows).toEqual([{ name: "nul\u{FFFD}byte" }]);
 });
 
-test("a look into an empty list finds nothing", async () => {
+test("a query with an empty list finds nothing", async () => {
   const store = createStore(opened.database, () => 5, testSeal);
   expect(await store.sandboxes.get("unknown")).toBeUndefined();
   const rows = await opened.database.selectFrom("projects").select("id").where("id", "in", []).execute();

@@ -186,7 +186,7 @@ describe("kill", () => {
   });
 });
 
-test("another project sees none of it: 404 everywhere", async () => {
+test("another project gets 404 for the sandbox on every route", async () => {
   const { sandboxID } = await create();
   const { key } = await cluster.addProject("stranger");
   const calls: [string, string, object?][] = [

@@ -69,6 +69,6 @@ test.each([
   [420, 24, 420],
   [100_000, 24, 86_400],
   [100_000, 0.01, 300],
-])("created with %i s under %d hours: %i s", (created, hours, expected) => {
+])("a sandbox that was created with %i s under a limit of %d hours is resumed for %i s", (created, hours, expected) => {
   expect(secondsFor(created, hours)).toBe(expected);
 });
