@@ -230,7 +230,7 @@ describe("the network of a sandbox", () => {
   });
 });
 
-/** Makes a namespace that plays the rest of the world: nothing ever leaves the machine. */
+/** Makes a namespace that stands for the rest of the world: no packet leaves the machine. */
 async function makeWorld(): Promise<void> {
   await removeWorld();
   await run("ip", ["netns", "add", NAMESPACE]);

@@ -58,7 +58,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
             return;
           }
           socket.pause();
-          // By now each hop has handed over everything that it can.
+          // By now each hop has forwarded everything that it can.
           setTimeout(() => socket.write("HTTP/1.1 507 Full\r\nContent-Length: 4\r\n\r\nfull"), 300);
         });
       },

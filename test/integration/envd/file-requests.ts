@@ -24,7 +24,7 @@ export interface FileRequests {
   readonly at: (name: string) => string;
   readonly urlOf: (query: Record<string, string>) => string;
   readonly put: (path: string, body: string | Buffer, headers?: Record<string, string>) => Promise<Response>;
-  /** Sends no header about encodings of a client's own. */
+  /** Downloads without the Accept-Encoding header that fetch would add. */
   readonly get: (path: string, headers?: Record<string, string>, method?: string) => Promise<Reply>;
 }
 

@@ -44,7 +44,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => cluster.stop());
 
-/** An id of the same length that is in no use. */
+/** Returns an unused id of the same length. */
 function unlike(id: string): string {
   return `${id.slice(0, 1)}${"0".repeat(id.length - 1)}`;
 }
@@ -61,7 +61,10 @@ async function ask(route: Route, names: Names): Promise<Answer> {
   return cluster.ask(route.method, `${path}?${query.toString()}`, { key: stranger, ...body });
 }
 
-/** Everything that an answer tells its caller: without headers that always change, and with the sent names made alike. */
+/**
+ * Everything that a caller learns from an answer, without headers that always change; one word stands for all names in the
+ * request.
+ */
 function learned({ status, text, headers }: Answer, names: Names) {
   const words = Object.values(names).reduce((said, name) => said.replaceAll(name, "NAME"), text);
   const changing = /^(date|ratelimit-.*|x-request-id|content-length)$/;

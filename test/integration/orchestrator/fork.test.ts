@@ -60,7 +60,7 @@ describe("fork", () => {
     }
     expect(cluster.agent.live.size).toBe(4);
     expect(await eventsOf(source.sandboxID)).toEqual(["created", "checkpointed"]);
-    // The checkpoint served the forks alone.
+    // The checkpoint was only for the forks, so the node has to remove it.
     await expect.poll(() => cluster.agent.snapshots.size).toBe(0);
     expect(cluster.agent.removed).toHaveLength(1);
   });

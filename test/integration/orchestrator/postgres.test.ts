@@ -49,7 +49,7 @@ test("a query with an empty list finds nothing", async () => {
 
 test("the store works on after its connection is lost", async () => {
   await database.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = ?", NAME);
-  // The statement that finds the connection lost may fail; after that the store works again by itself.
+  // The first statement on the lost connection may fail; after that the store works again by itself.
   await expect.poll(() => opened.ping().then(() => "answers", String), { timeout: 30_000 }).toBe("answers");
 });
 

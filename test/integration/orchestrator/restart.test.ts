@@ -1,4 +1,4 @@
-/** A restart loses no sandbox, and finishes what a crash cut short. */
+/** A restart loses no sandbox, and completes the operations that a crash interrupted. */
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";

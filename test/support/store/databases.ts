@@ -1,4 +1,6 @@
-/** The database of one test: a SQLite file, or with SVC_TEST_POSTGRES a database on that server. Nothing of it stays. */
+/**
+ * The database of one test: a SQLite file, or with SVC_TEST_POSTGRES a database on that server. It is removed after the test.
+ */
 
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -159,7 +161,9 @@ async function copyInMemory(): Promise<OpenedDatabase> {
   };
 }
 
-/** How often a property is tried: a database on a server takes a hundred times as long to make as one in memory. */
+/**
+ * Returns the number of tries of a property: a database on a server takes a hundred times as long to make as one in memory.
+ */
 export function tries(inMemory: number): number {
   return process.env["SVC_TEST_POSTGRES"] === undefined ? inMemory : Math.ceil(inMemory / 6);
 }

@@ -124,7 +124,7 @@ test("the disk is measured when the sandbox worked, and only then", async () => 
   const { asked } = disk;
   await rounds(3);
   expect(disk.asked).toBe(asked);
-  // The measurement takes too long, so the last figure stands.
+  // The measurement takes too long, so the last figure is used again.
   disk.bytes = undefined;
   used.cpuUs += 50_000;
   await expect.poll(() => later() !== undefined && disk.asked).toBe(asked + 1);

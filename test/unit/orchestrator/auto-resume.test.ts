@@ -21,7 +21,7 @@ describe("policy", () => {
     [true, "pausing", { pendingSnapshot: withMemory }],
     [false, "pausing", { pendingSnapshot: withoutMemory, snapshot: withMemory }],
     [true, "starting", { snapshot: withMemory, resumption: { memory: true, seconds: 1 } }],
-    // A caller resumes the sandbox without its memory: traffic does not silently join such a resume.
+    // A caller resumes the sandbox without its memory: a request through the edge does not join such a resume.
     [false, "starting", { snapshot: withMemory, resumption: { memory: false, seconds: 1 } }],
     [false, "starting", {}],
     [false, "killing", { snapshot: withMemory }],

@@ -78,7 +78,7 @@ export interface LifecycleWorld {
   perform(operation: Operation): Promise<unknown>;
   /** Restarts the orchestrator with a healthy node; it completes or undoes each operation that its former process left. */
   settle(): Promise<void>;
-  /** The snapshots that the orchestrator would ask the node to remove once all graces are over. */
+  /** The snapshots that the orchestrator would ask the node to remove once all grace periods are over. */
   strays(): Promise<readonly string[]>;
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Small pure files: references, cursors, metadata, buckets, pools, seals. */
+/** Small pure files: template references, page cursors, metadata, rate limits, pools, seals. */
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** The shared core: checks and their sentences, settings, ids, states, the committed document. */
+/** The shared core: schema checks and their messages, settings, ids, states, the committed API description. */
 
 import { readFile } from "node:fs/promises";
 import { Type } from "typebox";

@@ -24,7 +24,7 @@ const dialled = (port: number, buffers: LargeBuffers) => {
   return dial({ is: "direct", addresses: ["127.0.0.1"] }, { port, signal, buffers }, deps);
 };
 
-/** Bytes that differ everywhere, so that a test notices any byte in another's place. */
+/** A pattern in which bytes at different places differ, so that a test notices a byte in a wrong place. */
 function pattern(seed: number, length: number): Buffer {
   const words = new Uint32Array(Math.ceil(length / 4));
   let state = seed;

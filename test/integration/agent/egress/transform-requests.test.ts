@@ -91,7 +91,7 @@ describe("requests that two parsers could read differently", () => {
     expect(answer).toMatch(/^(HTTP\/1.1 4(00|21) |$)/);
     expect(answer.split("HTTP/1.1 4").length).toBeLessThanOrEqual(2);
     expect(seen.text).not.toMatch(/smuggled|other\.test/);
-    // The head may be on its way before the body turns out to be wrong.
+    // The rewriter may have forwarded the head before it finds the body wrong.
     expect(seen.text === "" || seen.text.startsWith("POST / HTTP/1.1\r\n")).toBe(true);
   });
 
