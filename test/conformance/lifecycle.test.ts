@@ -211,7 +211,7 @@ describe("kill", () => {
     expect(await refusal(sandbox.files.read("/etc/hostname"))).toBeInstanceOf(TimeoutError);
   });
 
-  test("a command in flight ends with a time-out error that says why", async () => {
+  test("a command in flight ends with a time-out error that names the reason", async () => {
     const sandbox = await Sandbox.create({ timeoutMs: 60_000 });
     const running = await sandbox.commands.run("sleep 60", { background: true });
     const waiting = refusal(running.wait());

@@ -151,7 +151,7 @@ describe("raw requests to /files", () => {
     ]);
   });
 
-  test("an empty file says so in its length", async () => {
+  test("an empty file is downloaded with the length zero", async () => {
     await sandbox().files.write("void.txt", "");
     expect((await get("void.txt")).headers.get("content-length")).toBe("0");
   });

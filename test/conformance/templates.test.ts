@@ -60,7 +60,7 @@ test("templates go on from templates, three levels deep", async () => {
   expect(stdout).toBe("1\n2\n3\n2 1\n/tmp\n");
 });
 
-test("a step that fails says which and why, and the build before goes on serving", async () => {
+test("the error of a failed step names the step and the reason, and the earlier build stays in use", async () => {
   const name = fresh("failing");
   await build(name, Template().fromTemplate("base").runCmd("echo good > ~/which"));
   const broken = Template().fromTemplate("base").runCmd("true").runCmd("echo out; exit 7");

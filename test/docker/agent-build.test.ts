@@ -290,7 +290,7 @@ test("a cancelled build leaves nothing, and never begins again", async () => {
   });
 });
 
-test("an agent that is killed in the middle fails its builds and keeps nothing of them", async () => {
+test("an agent that was killed during builds fails them after its restart and removes what is left of them", async () => {
   const buildId = await start(
     bodyOf("svc/test-busybox", [run("echo one"), run("echo begun; sleep 60")], { force: true }),
   );

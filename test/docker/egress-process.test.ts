@@ -22,7 +22,7 @@ const names = (...allowDomains: string[]): EgressPolicy => ({ ...CLOSED, allowDo
 const refused = { how: "reset", code: "ECONNRESET" };
 
 describe("by address", () => {
-  test("a connection arrives where the sandbox meant it to, from the node", async () => {
+  test("a connection arrives at the address that the sandbox used, with the node as its source", async () => {
     await bench.policy(names("allowed.test"));
     await bench.policy({ ...names("allowed.test"), allowRanges: ["198.51.100.0/24"] });
     const outcome = await bench.attempt({ address: "198.51.100.7", port: 8443, send: ["hi"], until: "hi" });

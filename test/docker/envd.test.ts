@@ -215,7 +215,7 @@ describe("short of everything", () => {
     expect((await sh(sandbox, "echo alive")).stdout.toString()).toBe("alive\n");
   });
 
-  test("a full disk has an error that says so", async () => {
+  test("a write to a full disk fails with an error that names the full disk", async () => {
     const sandbox = await start("svc/base:latest", "--tmpfs", "/small:size=1m");
     const body = Buffer.alloc(3_000_000, 1);
     const headers = { "content-type": "application/octet-stream" };

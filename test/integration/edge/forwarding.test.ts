@@ -90,7 +90,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
     onTestFinished(() => backend.close());
     const head = `POST / HTTP/1.1\r\n${routing(door.route, backend.port)}Connection: close\r\n`;
     await ask(door.port, `${head}Content-Length: 5\r\n\r\nhello`);
-    // The proxies keep back trailers with names that route or authenticate: servers may merge trailers into headers.
+    // The proxies do not forward trailers with names that route or authenticate: servers may merge trailers into headers.
     const kept = ["E2b-Sandbox-Id", "e2b_sandbox_port", "Svc-Node-Token", "X-Access-Token", "E2b-Traffic-Access-Token"]
       .map((name) => `${name}: x\r\n`)
       .join("");
@@ -118,7 +118,7 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
     expect(hash.digest("hex")).toBe(createHash("sha256").update(bytes).digest("hex"));
   }, 60_000);
 
-  test("streams both ways at once, without waiting for more", async () => {
+  test("streams in both directions at once, and each piece arrives without delay", async () => {
     const backend = await httpBackend(door.route.address, (request, response) => {
       response.flushHeaders();
       request.on("data", (chunk: Buffer) => response.write(`got ${chunk.toString()}`));

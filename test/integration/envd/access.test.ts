@@ -97,7 +97,7 @@ describe("with the node's token", () => {
     expect(readFileSync(join(envd.root, "run/svc/.SVC_TEMPLATE_ID"), "utf8")).toBe("base");
   });
 
-  test("an older request changes nothing, however many come at once", async () => {
+  test("an older request changes nothing, also when many come at once", async () => {
     const when = (second: number) => `2026-01-01T00:00:0${second}.000Z`;
     const replies = await Promise.all(
       [3, 1, 5, 2, 4].map((n) => init({ timestamp: when(n), envVars: { N: String(n) } })),

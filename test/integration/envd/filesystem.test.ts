@@ -104,7 +104,7 @@ describe("listing", () => {
     expect(await list(dir, depth)).toEqual(below("a", "a.txt", "b", "c.txt"));
   });
 
-  test("with a depth lists each directory before its entries", async () => {
+  test("with a depth returns each directory before its entries", async () => {
     expect(await list(dir, 2)).toEqual(below("a", "a.txt", "b", "b/inner", "b/x", "c.txt"));
     expect(await list(dir, 3)).toEqual(
       below("a", "a.txt", "b", "b/inner", "b/inner/deep", "b/inner/y", "b/x", "c.txt"),

@@ -63,7 +63,7 @@ describe("the end", () => {
     await sleep.done;
   });
 
-  test("killing a shell takes its children along", async () => {
+  test("killing a shell kills its children", async () => {
     const shell = await inBackground(
       clients.process.start({ process: sh("sleep 77 & sleep 78; echo never") }, as("user")),
     );

@@ -127,7 +127,7 @@ describe("uploading bytes", () => {
     expect(process.memoryUsage.rss() - growth).toBeLessThan(4 * bytes.length);
   });
 
-  test("a full disk has an error that says so", async () => {
+  test("an upload to a full disk fails with an error that names the full disk", async () => {
     const response = await onSmallDisk((mount) => put(join(mount, "f"), randomBytes(8 * 1024 * 1024)));
     expect([response.status, await response.json()]).toEqual([
       507,

@@ -46,7 +46,7 @@ describe("logs", () => {
   });
 });
 
-test("an endless log is cut with an entry that says so, and the build continues", async () => {
+test("an endless log is cut, with an entry about the cut, and the build continues", async () => {
   cluster.agent.onBuild = (build) => {
     for (let index = 0; index < 20_500; index++) build.log(`line ${index}`);
     build.log("x".repeat(100_000));

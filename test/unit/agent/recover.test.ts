@@ -43,7 +43,7 @@ function plan(more: Partial<Remains>) {
   return planRecovery({ ...nothing, ...more });
 }
 
-test("a sandbox that is recorded and alive is kept with its slot and mark", () => {
+test("a sandbox that is recorded and alive is kept with its slot and annotation", () => {
   const steps = plan({
     known: [container("c1", 2)],
     executions: [execution("e1", "c1")],

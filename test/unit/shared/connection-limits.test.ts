@@ -100,7 +100,7 @@ describe("when all are in use", () => {
     expect(keyed.some(({ destroyed }) => destroyed)).toBe(false);
   });
 
-  test("a thousand strangers do not keep an operator from coming in", () => {
+  test("a thousand connections without credentials do not keep an operator out", () => {
     const limits = room(20, 2, 5);
     for (let index = 0; index < 1_000; index++) limits.admit(from(`198.51.100.${index % 200}`));
     expect(limits.count).toBeLessThanOrEqual(18);
