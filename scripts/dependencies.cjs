@@ -1,4 +1,4 @@
-/** Who may import whom; docs/architecture.md has the picture. */
+/** The imports that are forbidden between folders and from libraries; docs/architecture.md draws the programs. */
 const only = (name, library, owners) => ({
   name,
   comment: `${library} has its owners; use them`,

@@ -27,7 +27,7 @@ const project = (
     setupFiles: limits.shared === true ? ["test/support/runner/leaves-process-as-found.ts"] : [],
     testTimeout: limits.testTimeout,
     hookTimeout: limits.hookTimeout,
-    // There is one Docker daemon and one platform: files that use them take turns.
+    // There is one Docker daemon and one platform: files that use them run one after the other.
     fileParallelism: limits.alone !== true,
     passWithNoTests: false,
     // What a project needs for its whole run: the test internet, a PostgreSQL server, the built agent.

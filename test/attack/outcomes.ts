@@ -37,7 +37,9 @@ export function judge(outcomes: readonly Outcome[]): readonly Judged[] {
   );
 }
 
-/** One failed test is enough for "NOT stopped": the attack in it succeeded. A file that could not run has shown nothing. */
+/**
+ * One failed test is enough for "NOT stopped", because the attack in it succeeded. A file that could not run proves nothing.
+ */
 function verdictOn({ file, named = "" }: Attack, outcomes: readonly Outcome[]): Verdict {
   const prefix = `test/${file} > `;
   const own = outcomes.filter(

@@ -40,7 +40,7 @@ requests that two readers could take for different ones | refused, or read in on
 internal routes of envd, written in another way | refused | integration/edge/front-door.test.ts | are closed through a port in another spelling
 two different sandboxes in the routing headers, or nonsense | refused | conformance/ports.test.ts | malformed routing headers and names are refused
 any bytes on one connection to the edge | the sandbox is asked what Node's own server would be; others are served | fuzz/fuzz.test.ts | edge-request keeps its promise
-any bytes to envd | it stands, and answers others | integration/envd/hardening.test.ts | any bytes at all leave it standing
+any bytes to envd | envd runs on and answers others | integration/envd/hardening.test.ts | any bytes at all leave envd running
 headers without end to envd, and what is no HTTP | refused | integration/envd/hardening.test.ts | endless headers are refused, and so are bytes that are no HTTP
 wrong bodies, queries and paths to the API | refused by the field's name | integration/orchestrator/bad-input.test.ts
 a body far too long | refused or cut while it is sent | conformance/bad-input.test.ts | a body that is far too long
@@ -49,7 +49,7 @@ inputs near right ones, to every reader of untrusted bytes | one reading, its ow
 `,
   "hostile responses": `
 a response that a sandbox splits in two | stays the answer to one request | integration/edge/smuggling.test.ts | a response split by the sandbox
-an answer that nobody asked for | given to nobody | integration/edge/smuggling.test.ts | an answer without a request reaches no visitor
+an answer without a request | reaches no visitor | integration/edge/smuggling.test.ts | an answer without a request reaches no visitor
 an answer that is cut off | cut off for the client too, never finished | integration/edge/forwarding-connections.test.ts | whose answer is cut off
 informational answers without end | the server is cut off, its client gets an error | integration/edge/slow-readers.test.ts | endless informational answers
 any bytes of a server in a sandbox | the visitor's next request gets its own answer | fuzz/fuzz.test.ts | edge-response keeps its promise
@@ -68,7 +68,7 @@ connections to the edge and the node's proxy that show nothing, of one address a
 signed URLs with wrong signatures, each of which costs a hash for every sandbox | an address waits after sixty, others do not | unit/edge/signers.test.ts
 connections to the API that show nothing, of one address and of many | few, and callers with a key get in | integration/orchestrator/connections.test.ts
 the same to the agent's API | few, and the orchestrator gets in | integration/agent/api-connections.test.ts
-connections that say nothing, to envd | others are let in | integration/envd/hardening.test.ts | connections that say nothing
+connections that say nothing, to envd | others are let in | integration/envd/hardening.test.ts | silent connections do not keep other clients out
 a reader of output that does not read | the process waits, memory does not grow | integration/envd/processes.test.ts | a slow reader slows the process
 a sandbox that does not read what it asked the internet for | it is not kept in memory | docker/egress-process-life.test.ts | data that a client does not read
 a hello in pieces, huge, or never | undecided is denied | conformance/bypass-by-name.test.ts | 11 hellos in pieces
@@ -100,7 +100,7 @@ open flows when a policy is tightened | cut before the answer | conformance/egre
 a refused change of a policy | the old one holds whole | conformance/egress-update.test.ts | is whole or not at all
 a sandbox whose envd does not answer a tightened policy | the policy is in force | docker/agent-policy-veto.test.ts
 the egress process taken over: files, processes, the kernel's other doors | it is a user without rights, and refused | docker/egress-confined.test.ts
-a borrowed source address | nothing arrives | docker/agent-isolation.test.ts | a borrowed source address
+a borrowed source address | nothing arrives | docker/agent-isolation.test.ts | packets with a source address of another sandbox
 `,
   "kernel surface": `
 the list of isolation, as root and as user | nothing of it can be done | docker/agent-isolation.test.ts | nothing of the list can be done
@@ -125,14 +125,14 @@ CRIU and the sandbox's first process killed in a dump | the disk is kept as a pa
 what cannot be stored | the sandbox goes on, the answer has the reason | snapshots/agent-pause.test.ts | a sandbox that cannot be stored continues to run, and the answer has the reason
 a copy with the identity of its source | it has its own | snapshots/agent-pause.test.ts | nothing of its identity
 CRIU, the agent or the orchestrator killed in the middle | never lost, never twice | chaos/interrupted.test.ts
-many restores of one project | turns are left to others | integration/agent/resumes.test.ts | leave a turn to another project's
+many restores of one project | permits are left to others | integration/agent/resumes.test.ts | leave a permit to the restores of another project
 `,
   "resource floods": `
 no more processes | the sandbox recovers | conformance/processes.test.ts | no more processes
 all memory | the command dies alone | conformance/processes.test.ts | a command that eats all memory
 more connections than a sandbox may have | refused; its neighbour is not touched | docker/firewall.test.ts | at its limit of connections
 no free descriptors in the egress process | it refuses, and recovers | docker/egress-process-life.test.ts | without free descriptors
-more connections to the node's proxy than its limit | refused | integration/edge/reaching.test.ts | more connections than the limit
+more connections to the node's proxy than its limit | refused | integration/edge/reaching.test.ts | connections beyond a sandbox's limit
 questions for names that trickle, or whose answers are not read | the connection ends | integration/egress/dns.test.ts | a TCP connection that
 a flood of decisions for the log | counted, not kept | conformance/egress-audit.test.ts | is bounded: a flood
 space reserved with fallocate, holes that a copy makes real | refused | docker/agent-disk.test.ts
@@ -155,7 +155,7 @@ a step of a build that reaches what no sandbox may | refused | docker/agent-buil
 an image of this machine, by name or id | only where its operator allows it | integration/agent/builds.test.ts | an image of this machine
 a helper of envd that is lost | told, and replaced | integration/envd/hardening.test.ts | the end of a lost helper reaches its followers, and the helper is replaced
 signals other than SIGTERM and SIGKILL | refused | integration/envd/process-ends.test.ts | only SIGTERM and SIGKILL can be sent
-a killed process that the kernel has not taken away | not told as gone before it is | integration/envd/process-ends.test.ts | SIGKILL is answered when the process is gone
+a killed process that the kernel has not taken away | not reported as gone before it is | integration/envd/process-ends.test.ts | SIGKILL is answered only when the process is gone
 input for a process that does not read, when it ends | not told as delivered | integration/envd/hardening.test.ts | input for a process that does not read
 `,
 };

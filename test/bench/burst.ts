@@ -1,6 +1,6 @@
 /**
- * Measures a hundred creates with a first command at once, after a burst like it. Where the node has no room for a hundred
- * sandboxes, as many as it has room for, without budgets.
+ * Measures a hundred concurrent creates, each with a first command, after an equal burst. On a node without room for a
+ * hundred sandboxes it measures as many as fit, without budgets.
  */
 
 import { settingOf } from "../support/platform/programs.ts";

@@ -1,4 +1,7 @@
-/** Two hundred lives of sandboxes, ten at a time: every one works, and the host is afterwards as before. */
+/**
+ * Two hundred sandboxes are created, used and killed, ten at a time: each one works, and afterwards the host is as it was
+ * before.
+ */
 
 import { beforeAll, expect, test } from "vitest";
 import { countHostObjects, type HostObjects } from "../support/platform/host-objects.ts";

@@ -31,7 +31,7 @@ const fresh = () => {
 interface Kind {
   readonly name: string;
   readonly network: (forbidden: string, allowed: string) => SandboxNetworkOpts;
-  /** Whether the kernel may never forward any packet of this kind. */
+  /** Whether the egress process carries all traffic of this kind, so that the kernel must forward none of its packets. */
   readonly steered: boolean;
 }
 

@@ -22,7 +22,7 @@ test.skipIf(!allowed)(
     process.kill(Number((await run("cat", ["/var/run/docker.pid"])).trim()), "SIGKILL");
     await run(`${checkout}scripts/host/engine/start`, []);
     await untilReady(platform);
-    // A daemon that `up` has started keeps its containers; one with other settings may take them with it.
+    // A daemon that `up` has started keeps its containers; one with other settings may end them.
     if ((await run("docker", ["info", "--format", "{{.LiveRestoreEnabled}}"])).trim() === "true") {
       expect((await sandbox.commands.run("echo here")).stdout).toBe("here\n");
       await sandbox.kill();

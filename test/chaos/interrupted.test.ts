@@ -100,7 +100,7 @@ async function survives(one: Case): Promise<void> {
     const answer = await interrupted(action, victim, moment);
     await untilReady(platform);
     const { state } = await Sandbox.getInfo(sandbox.sandboxId);
-    // A transition that lost its owner is finished or undone; until then a caller may have to ask again.
+    // A transition whose process has died is finished or undone; until then a caller may have to repeat its request.
     await expect
       .poll(
         () =>

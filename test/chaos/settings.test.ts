@@ -36,7 +36,7 @@ test.each([
   ["SVC_SUBNET", "SVC_SUBNET=10.0.0.0/40"],
   ["SVC_BOOT_CONCURRENCY", 'SVC_BOOT_CONCURRENCY="0"'],
   ["SVC_POOL_SZE", "SVC_POOL_SZE=3"],
-])("a wrong %s is refused by name, and what is in force stays", async (name, line) => {
+])("a wrong %s is refused by name, and the settings in force do not change", async (name, line) => {
   const before = inForce();
   addSetting(line);
   await expect(host("settings")).rejects.toThrow(name);

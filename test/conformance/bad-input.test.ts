@@ -38,7 +38,7 @@ describe("create", () => {
     ["volumeMounts", { ...base, volumeMounts: [{ name: "v", path: "relative" }] }],
     ["onTimeout", { ...base, onTimeout: "explode" }],
     ["autoPauseMemory", { ...base, autoPauseMemory: false }],
-  ])("a wrong %s (%j)", async (field, body) => {
+  ])("a wrong %s (%j) is refused", async (field, body) => {
     const reply = await api(platform, "POST", "/v2/sandboxes", { body });
     expect([reply.status, (reply.json as { code: number }).code]).toEqual([400, 400]);
     expect((reply.json as { message: string }).message).toContain(field);
@@ -50,7 +50,7 @@ describe("create", () => {
     ["a list", "[]"],
     ["a text", '"base"'],
     ["null", "null"],
-  ])("a body that is %s", async (_, body) => {
+  ])("a body that is %s is refused", async (_, body) => {
     const reply = await api(platform, "POST", "/v2/sandboxes", { body });
     expect(reply.status).toBe(400);
     expect(reply.json).toMatchObject({ code: 400, message: expect.any(String) as string });
@@ -120,14 +120,14 @@ describe("operations on a sandbox", () => {
     expect(reply.status).toBe(400);
   });
 
-  test("metrics of no sandbox, and of too many", async () => {
+  test("metrics of no sandbox, and of too many, are refused", async () => {
     expect((await api(platform, "GET", "/sandboxes/metrics")).status).toBe(400);
     const many = Array.from({ length: 101 }, (_, index) => `i${index}`).join(",");
     expect((await api(platform, "GET", `/sandboxes/metrics?sandbox_ids=${many}`)).status).toBe(400);
   });
 
   test.each(["limit=1001", "limit=-1", "direction=up", "level=loud", `search=${"x".repeat(257)}`])(
-    "logs ?%s",
+    "logs with ?%s are refused",
     async (query) => {
       const reply = await api(platform, "GET", `/v2/sandboxes/${sandbox().sandboxId}/logs?${query}`);
       expect(reply.status).toBe(400);

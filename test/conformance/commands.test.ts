@@ -52,7 +52,7 @@ describe("output", () => {
     }
   });
 
-  test("no output is no output", async () => {
+  test("a command without output returns empty texts", async () => {
     expect(await sandbox().commands.run("true")).toMatchObject({ stdout: "", stderr: "", exitCode: 0 });
   });
 
@@ -84,7 +84,7 @@ describe("exit", () => {
     });
   });
 
-  test("an unknown program is bash's own 127", async () => {
+  test("an unknown program fails with bash's exit code 127", async () => {
     expect(await refusal(sandbox().commands.run("no-such-program"))).toMatchObject({ exitCode: 127 });
   });
 
@@ -143,14 +143,14 @@ describe("who, where, with what", () => {
     expect(error.message).toContain("cwd '/no/such' does not exist");
   });
 
-  test("environment of the sandbox, of the command, and the command's wins", async () => {
+  test("a command gets the sandbox's variables and its own, and its own win", async () => {
     const { stdout } = await sandbox().commands.run('echo "$GLOBAL"; echo "$ONLY"', { envs: { ONLY: "ü = x\ny" } });
     expect(stdout).toBe("of the sandbox\nü = x\ny\n");
     const { stdout: over } = await sandbox().commands.run('echo "$GLOBAL"', { envs: { GLOBAL: "mine" } });
     expect(over).toBe("mine\n");
   });
 
-  test("environment of one command does not reach the next", async () => {
+  test("variables of one command are not set for the next", async () => {
     await sandbox().commands.run("true", { envs: { LEAK: "yes" } });
     expect((await sandbox().commands.run('echo "[$LEAK]"')).stdout).toBe("[]\n");
   });
@@ -160,7 +160,7 @@ describe("who, where, with what", () => {
     expect(stdout).not.toMatch(/CONTROL|TOKEN|LD_LIBRARY_PATH|NODE_/);
   });
 
-  test("stdin is at its end unless it was asked for", async () => {
+  test("stdin is at its end unless the caller opens it", async () => {
     expect((await sandbox().commands.run("cat; echo done")).stdout).toBe("done\n");
   });
 });
@@ -179,7 +179,7 @@ describe("limits", () => {
       .toBe("gone\n");
   });
 
-  test("a time-out of 0 is none", async () => {
+  test("a time-out of 0 turns the time-out off", async () => {
     expect((await sandbox().commands.run("sleep 1; echo done", { timeoutMs: 0 })).stdout).toBe("done\n");
   });
 

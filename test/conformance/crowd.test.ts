@@ -6,7 +6,7 @@ import { openPlatform } from "../support/platform/platform.ts";
 
 openPlatform();
 
-test("twenty sandboxes made at once are twenty, and each runs its own command", async () => {
+test("twenty sandboxes that are created at once are distinct, and each runs its own command", async () => {
   const made: Sandbox[] = [];
   onTestFinished(async () => {
     await Promise.all(made.map((sandbox) => sandbox.kill()));

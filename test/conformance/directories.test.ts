@@ -22,7 +22,7 @@ describe("list", () => {
     expect(entries.map((entry) => entry.path)).toContain("/home/user/tree/c.txt");
   });
 
-  test("deeper levels come behind their parent, and links are not descended", async () => {
+  test("entries of deeper levels follow their parent, and links are not followed", async () => {
     const two = await sandbox().files.list("tree", { depth: 2 });
     expect(two.map((entry) => entry.path.replace("/home/user/tree/", ""))).toEqual([
       ".hidden",
@@ -54,13 +54,13 @@ describe("list", () => {
     expect(await sandbox().files.list("tree/a")).toEqual([]);
   });
 
-  test("missing, a file, and a depth below one are refused", async () => {
+  test("a missing path, a file, and a depth below one are refused", async () => {
     expect(await refusal(sandbox().files.list("no/such"))).toBeInstanceOf(FileNotFoundError);
     expect(await refusal(sandbox().files.list("tree/c.txt"))).toBeInstanceOf(InvalidArgumentError);
     expect(await refusal(sandbox().files.list("tree", { depth: 0 }))).toBeInstanceOf(InvalidArgumentError);
   });
 
-  test("on the wire a depth of zero is one", async () => {
+  test("a raw call without a depth lists one level", async () => {
     const target = await targetOf(platform, sandbox().sandboxId);
     const reply = await unary(platform, target, "filesystem.Filesystem/ListDir", { message: { path: "tree" } });
     expect((reply.json as { entries: unknown[] }).entries).toHaveLength(5);
@@ -134,7 +134,7 @@ describe("getInfo", () => {
     expect([info.owner, info.group]).toEqual(["4242", "4243"]);
   });
 
-  test("missing is not found", async () => {
+  test("a missing path is not found", async () => {
     expect(await refusal(sandbox().files.getInfo("no/such"))).toBeInstanceOf(FileNotFoundError);
     expect(await sandbox().files.exists("no/such")).toBe(false);
   });
@@ -168,7 +168,7 @@ describe("make, move, remove", () => {
     expect(await sandbox().files.read("newdir/sub/file")).toBe("x");
   });
 
-  test("rename of nothing is not found", async () => {
+  test("rename of a missing path is not found", async () => {
     expect(await refusal(sandbox().files.rename("no/such", "x"))).toBeInstanceOf(FileNotFoundError);
   });
 

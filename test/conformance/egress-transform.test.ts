@@ -53,7 +53,7 @@ describe("a rule for a host", () => {
     expect(stdout.endsWith("1.1")).toBe(true);
   });
 
-  test("Python, Node and git trust what they are shown", async () => {
+  test("Python, Node and git trust the node's certificates", async () => {
     const program = `import json, urllib.request
 print(json.load(urllib.request.urlopen("https://api.example/"))["headers"]["x-rule"])`;
     expect(await python(sandbox(), program)).toBe("exact");
@@ -132,7 +132,7 @@ print(go("${first}"), go("${second}"))`;
     expect(await watch.all("request")).toEqual([]);
   });
 
-  test("no value is anywhere inside", async () => {
+  test("no secret value is in the sandbox's environment or files", async () => {
     const { stdout } = await sandbox().commands.run(
       "cat /proc/[0-9]*/environ /run/e2b/* /etc/environment 2>/dev/null | grep -ac of-a-secret || true",
       { user: "root" },

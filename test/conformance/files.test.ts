@@ -157,7 +157,7 @@ describe("what cannot be read or written", () => {
     expect(error.message).toContain("error looking up user 'nobody-knows'");
   });
 
-  test("a full file system is an error of its own", async () => {
+  test("a write to a full file system fails with its own error", async () => {
     const { stdout } = await sandbox().commands.run("df --output=avail -B1 /dev/shm | tail -1");
     const room = Number(stdout.trim());
     expect(room).toBeLessThan(512 << 20);
@@ -196,7 +196,7 @@ describe("compression and metadata", () => {
     expect((await sandbox().files.getInfo("/tmp/meta3")).metadata).toBeUndefined();
   });
 
-  test("metadata is what programs inside see and set as extended attributes", async () => {
+  test("programs inside read and set metadata as extended attributes", async () => {
     await sandbox().files.write("/tmp/meta4", "x", { metadata: { from: "outside" } });
     const python =
       "import os; print(os.getxattr('/tmp/meta4', 'user.e2b.from').decode()); os.setxattr('/tmp/meta4', 'user.e2b.inside', b'yes')";

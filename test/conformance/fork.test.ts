@@ -39,7 +39,7 @@ test("one fork goes on from the same point, and the two go their own ways", asyn
   expect(await source.getInfo()).toEqual(before);
 });
 
-test("five forks at once, each with its own id, token and random bytes", async () => {
+test("five forks at once have each their own id, token and random bytes", async () => {
   const source = await ownSandbox();
   await startFileServer(source, 8000, "served");
   const made = await forks(source, 5);
@@ -86,7 +86,7 @@ test("the source keeps its processes, its end and its open connections", async (
   await terminal.kill();
 });
 
-test("a fork of a fork, and a fork that is paused and comes back", async () => {
+test("a fork can be forked, and a fork can be paused and resumed", async () => {
   const source = await ownSandbox();
   const counter = await startCounter(source);
   const [first] = await forks(source, 1);

@@ -106,7 +106,7 @@ describe("reading one sandbox", () => {
     expect(detail.startedAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
   });
 
-  test("the sandbox has what it says: processors and memory", async () => {
+  test("the sandbox has the processors and the memory that getInfo shows", async () => {
     const info = await sandbox().getInfo();
     await expect.poll(() => sandbox().getMetrics(), { timeout: 30_000, interval: 500 }).not.toHaveLength(0);
     const [metrics] = await sandbox().getMetrics();
@@ -182,7 +182,7 @@ describe("connect and time-outs", () => {
     expect(await refusal(sandbox.commands.run("true"))).toBeInstanceOf(Error);
   });
 
-  test("a time-out set to nothing ends the sandbox now", async () => {
+  test("a time-out of zero ends the sandbox at once", async () => {
     const sandbox = await ownSandbox();
     await sandbox.setTimeout(0);
     await expect.poll(() => sandbox.isRunning(), { timeout: 6000, interval: 50 }).toBe(false);
@@ -211,7 +211,7 @@ describe("kill", () => {
     expect(await refusal(sandbox.files.read("/etc/hostname"))).toBeInstanceOf(TimeoutError);
   });
 
-  test("a command in flight ends with a time-out error that says why", async () => {
+  test("a command in flight ends with a time-out error that names the reason", async () => {
     const sandbox = await Sandbox.create({ timeoutMs: 60_000 });
     const running = await sandbox.commands.run("sleep 60", { background: true });
     const waiting = refusal(running.wait());

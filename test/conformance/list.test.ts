@@ -105,7 +105,7 @@ describe("three sandboxes with one metadata value", () => {
     expect(paused.headers.get("x-next-token")).toBeNull();
   });
 
-  test("the old list has them too, without pages", async () => {
+  test("the first version of the list has the three sandboxes too, without pages", async () => {
     const metadata = encodeURIComponent(new URLSearchParams({ mark }).toString());
     const reply = await api(platform, "GET", `/sandboxes?metadata=${metadata}`);
     expect(reply.status).toBe(200);

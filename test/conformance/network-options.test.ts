@@ -59,14 +59,14 @@ describe("refused", () => {
     }
   });
 
-  test("an update of what is not there, and one without a key", async () => {
+  test("an update of a missing sandbox, and one without a key", async () => {
     await expect(Sandbox.updateNetwork("inosuchsandbox", {})).rejects.toThrow("Sandbox inosuchsandbox not found");
     const path = `/sandboxes/${sandbox().sandboxId}/network`;
     expect((await api(platform, "PUT", path, { body: {}, key: null })).status).toBe(401);
     expect((await api(platform, "PUT", "/sandboxes/inosuchsandbox/network", { body: {} })).status).toBe(404);
   });
 
-  test("an update of what is paused", async () => {
+  test("an update of a paused sandbox", async () => {
     const own = await ownSandbox();
     await own.pause();
     expect((await api(platform, "PUT", `/sandboxes/${own.sandboxId}/network`, { body: {} })).status).toBe(409);

@@ -50,13 +50,13 @@ describe("the first version of create and connect", () => {
     expect((await sandbox.getInfo()).endAt.getTime() - Date.now()).toBeGreaterThan(590_000);
   });
 
-  test("resume of a running sandbox is a conflict, not a surprise", async () => {
+  test("resume of a running sandbox is refused with 409", async () => {
     const sandbox = await ownSandbox();
     const reply = await api(platform, "POST", `/sandboxes/${sandbox.sandboxId}/resume`, { body: { timeout: 60 } });
     expect([reply.status, (reply.json as { code: number }).code]).toEqual([409, 409]);
   });
 
-  test("bodies come with and without a length", async () => {
+  test("request bodies are accepted with and without a length", async () => {
     const body = new Blob([JSON.stringify({ templateID: "base", timeout: 30 })]).stream();
     const response = await fetch(`${platform.apiUrl}/v2/sandboxes`, {
       method: "POST",
@@ -70,7 +70,7 @@ describe("the first version of create and connect", () => {
 });
 
 describe("the calls of the Python SDK", () => {
-  test("unary calls with a deadline, a user by Basic, and a command with default values in it", async () => {
+  test("succeed: unary calls with a deadline and a user by Basic authentication, and a command with default values", async () => {
     const sandbox = await ownSandbox();
     const target = await targetOf(platform, sandbox.sandboxId);
     const deadline = { "connect-timeout-ms": "60000", "user-agent": "connect-python" };

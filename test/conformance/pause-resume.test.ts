@@ -193,7 +193,7 @@ describe("connect", () => {
     expect((await again.commands.list()).map(({ pid }) => pid)).not.toContain(counter.pid);
   });
 
-  test("to one that was paused without memory is such a fresh start too", async () => {
+  test("to a sandbox that was paused without memory also keeps only the disk", async () => {
     const sandbox = await ownSandbox();
     await startCounter(sandbox);
     await sandbox.files.write("kept.txt", "on disk");
@@ -214,7 +214,7 @@ describe("connect", () => {
 });
 
 describe("auto-pause", () => {
-  test("at its end a sandbox is paused with everything in it, and says so beforehand", async () => {
+  test("pauses a sandbox at its end with everything in it, and getInfo shows that option before and after", async () => {
     const sandbox = await ownSandbox({ timeoutMs: 8_000, lifecycle: { onTimeout: "pause" } });
     const counter = await startCounter(sandbox);
     expect((await sandbox.getInfo()).lifecycle).toEqual({ onTimeout: "pause", autoResume: false });

@@ -56,7 +56,7 @@ test("exit gives its code, and nothing of the output before it is lost", async (
   expect(terminal.heard()).toContain("\r\n4999\r\n5000\r\n");
 });
 
-test("another client takes a terminal up where it is", async () => {
+test("another client can continue in a terminal that its client has left", async () => {
   const terminal = await open(sandbox());
   await terminal.type("STATE=kept; echo re''ady\n");
   await expect.poll(terminal.heard).toContain("ready\r\n");

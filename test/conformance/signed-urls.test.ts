@@ -57,7 +57,7 @@ describe("signed URLs", () => {
     expect(response.status).toBe(200);
   });
 
-  test("an expired one says exactly that, for reading and writing", async () => {
+  test("an expired URL is refused as expired, for reading and writing", async () => {
     const expired = { code: 401, message: "signature is already expired" };
     for (const seconds of [-1, -100_000]) {
       const down = await fetch(await sandbox().downloadUrl("later.txt", { useSignatureExpiration: seconds }));
@@ -151,7 +151,7 @@ describe("raw requests to /files", () => {
     ]);
   });
 
-  test("an empty file says so in its length", async () => {
+  test("an empty file is downloaded with the length zero", async () => {
     await sandbox().files.write("void.txt", "");
     expect((await get("void.txt")).headers.get("content-length")).toBe("0");
   });
@@ -193,7 +193,7 @@ describe("raw requests to /files", () => {
     expect((await sandbox().files.list("compose")).map((entry) => entry.name)).toEqual(["whole"]);
   });
 
-  test("compose of something missing changes nothing", async () => {
+  test("compose with a missing part changes nothing", async () => {
     await sandbox().files.write("compose2/a", "a");
     const body = { source_paths: ["compose2/a", "compose2/missing"], destination: "compose2/whole" };
     const reply = await post("/files/compose", JSON.stringify(body), { "content-type": "application/json" });
@@ -222,7 +222,7 @@ describe("the other plain routes", () => {
   });
 
   test.each(["/init", "/freeze", "/unfreeze", "/connect?port=22", "/logs", "/warm", "/%69nit", "//init", "/x/../init"])(
-    "%s is not for the outside, not even with the token",
+    "%s is closed to clients, even with the token",
     async (path) => {
       const target = await targetOf(platform, sandbox().sandboxId);
       const headers = { "x-access-token": target.envdAccessToken, "content-type": "application/json" };

@@ -24,7 +24,7 @@ async function idsOf(paginator: ReturnType<typeof Sandbox.listSnapshots>): Promi
   return ids;
 }
 
-test("an unnamed one carries memory and disk into new sandboxes, with their own environment", async () => {
+test("an unnamed snapshot carries memory and disk into new sandboxes, which have their own environment", async () => {
   const source = await ownSandbox({ envs: { WHO: "source" }, metadata: { a: "1" } });
   const counter = await startCounter(source);
   await startFileServer(source, 8000, "from the snapshot");
@@ -47,7 +47,7 @@ test("an unnamed one carries memory and disk into new sandboxes, with their own 
   expect((await made.getInfo()).metadata).toEqual({});
 });
 
-test("a named one is found by name, tag, id and source, and survives its source", async () => {
+test("a named snapshot is found by name, tag, id and source, and survives its source", async () => {
   const source = await ownSandbox();
   await source.files.write("kept.txt", "one");
   const name = fresh("snap");
@@ -68,7 +68,7 @@ test("a named one is found by name, tag, id and source, and survives its source"
   expect((await refusal(Sandbox.create(`${name}:v3`))).message).toContain("v3");
 });
 
-test("the same name again means the new snapshot", async () => {
+test("a name that is used again means the new snapshot", async () => {
   const source = await ownSandbox();
   const name = fresh("again");
   await source.files.write("kept.txt", "old");
@@ -87,7 +87,7 @@ test("two sandboxes from one snapshot have nothing to do with each other", async
   expect(await source.files.exists("mine.txt")).toBe(false);
 });
 
-test("deleting: once, and not while sandboxes made from it are there", async () => {
+test("a snapshot can be deleted once, and not while sandboxes that were made from it exist", async () => {
   const source = await ownSandbox();
   const { snapshotId } = await source.createSnapshot();
   const made = await ownSandbox({ template: snapshotId });

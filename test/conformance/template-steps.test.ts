@@ -114,7 +114,7 @@ test.each([
     "finalize",
     /start command failed: exit status 7/,
   ],
-])("a build that fails in %s says so", async (_where, definition, step, message) => {
+])("the error of a build that fails in %s names its step", async (_where, definition, step, message) => {
   const name = fresh("fails");
   const error = await refusal(buildTemplate(platform, name, definition));
   expect(error).toBeInstanceOf(BuildError);

@@ -40,7 +40,7 @@ test("every kind of step is in the sandboxes of a template, and a second build t
   expect(await run("printenv SECOND")).toBe("two");
 });
 
-test("a start command is alive at the first request, in each sandbox", async () => {
+test("a start command answers the first request in each sandbox", async () => {
   const name = fresh("start");
   await build(name, Template().fromTemplate("base").setStartCmd("python3 -m http.server 8000", waitForPort(8000)));
   for (let round = 0; round < 3; round++) {
@@ -60,7 +60,7 @@ test("templates go on from templates, three levels deep", async () => {
   expect(stdout).toBe("1\n2\n3\n2 1\n/tmp\n");
 });
 
-test("a step that fails says which and why, and the build before goes on serving", async () => {
+test("the error of a failed step names the step and the reason, and the earlier build stays in use", async () => {
   const name = fresh("failing");
   await build(name, Template().fromTemplate("base").runCmd("echo good > ~/which"));
   const broken = Template().fromTemplate("base").runCmd("true").runCmd("echo out; exit 7");
@@ -75,7 +75,7 @@ test("a step that fails says which and why, and the build before goes on serving
   expect((await sandbox.commands.run("cat ~/which")).stdout).toBe("good\n");
 });
 
-test("names exist, tags are given, listed and taken", async () => {
+test("a template's name exists once it is built, and its tags are assigned, listed and removed", async () => {
   const name = fresh("tagged");
   expect(await Template.exists(name)).toBe(false);
   const { templateId, buildId } = await build(`${name}:v1`, Template().fromTemplate("base").runCmd("echo v1 > ~/v"));
@@ -93,7 +93,7 @@ test("names exist, tags are given, listed and taken", async () => {
   expect((await refusal(Sandbox.create(`${name}:nothing`))).message).toContain("nothing");
 });
 
-test("a build in the background is building at the first look", async () => {
+test("a build in the background reads as building at first", async () => {
   const name = fresh("background");
   const info = await Template.buildInBackground(Template().fromTemplate("base").runCmd("sleep 1"), name, SIZE);
   removeAfterwards(platform, info.templateId);

@@ -22,7 +22,7 @@ describe("streamed", () => {
     ]);
   });
 
-  test("overwriting tells a write", async () => {
+  test("overwriting a file is reported as a write", async () => {
     await sandbox().files.write("w-over/file", "1");
     const heard = await watch("w-over");
     await sandbox().files.write("w-over/file", "2");
@@ -38,7 +38,7 @@ describe("streamed", () => {
     expect(names(heard)).toEqual(["chmod file", "rename file", "create moved", "remove moved"]);
   });
 
-  test("without recursion, what happens below is silent", async () => {
+  test("without recursion, events below the directory are not reported", async () => {
     await sandbox().files.makeDir("w-flat/below");
     const heard = await watch("w-flat");
     await sandbox().files.write("w-flat/below/file", "x");
@@ -101,7 +101,7 @@ describe("streamed", () => {
     await expect.poll(() => names(heard)).toContain("write d ü/f 漢.txt");
   });
 
-  test("the watch's time-out ends it and tells", async () => {
+  test("a watch ends at its time-out and reports that", async () => {
     await sandbox().files.makeDir("w-time");
     const started = Date.now();
     const ended = await new Promise<Error | undefined>((resolve, reject) => {

@@ -136,7 +136,7 @@ test.each<[string, Step, RegExp, string]>([
     "2",
   ],
   [
-    "files nobody sent",
+    "files that were never uploaded",
     { type: "COPY", source: "a", destination: "b", filesHash: "f".repeat(64) },
     /not uploaded/,
     "2",
@@ -172,7 +172,7 @@ test.each(HOSTILE)("an archive with %s is refused with a reason", async (_name, 
   await expect.poll(containers, SLOW).toEqual([]);
 });
 
-test("a start command is alive in sandboxes of its template, from memory and without", async () => {
+test("a start command runs in the sandboxes of its template, which start with or without its memory", async () => {
   const done = await built("base", [run("echo hello > index.html")], {
     startCmd: "python3 -m http.server 8000",
     readyCmd: '[ -n "$(ss -Htuln sport = :8000)" ]',
@@ -290,7 +290,7 @@ test("a cancelled build leaves nothing, and never begins again", async () => {
   });
 });
 
-test("an agent that is killed in the middle fails its builds and keeps nothing of them", async () => {
+test("an agent that was killed during builds fails them after its restart and removes what is left of them", async () => {
   const buildId = await start(
     bodyOf("svc/test-busybox", [run("echo one"), run("echo begun; sleep 60")], { force: true }),
   );

@@ -1,6 +1,4 @@
-/**
- * Attacks of sandboxes on their node's disk: space out of nothing, by a reservation or a copy of a hole, and too much data.
- */
+/** Attacks of sandboxes on their node's disk: reservations of space, copies of files with holes, and too much data. */
 
 import { randomUUID } from "node:crypto";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";

@@ -63,7 +63,7 @@ describe("isolation", () => {
     expect(agent.exits).toEqual([]);
   });
 
-  test("the token of envd's internal routes is asked for", async () => {
+  test("envd's internal routes need their token", async () => {
     const init = await fetch(`http://${sandbox.address}:49983/init`, { method: "POST", body: "{}" });
     expect(init.status).toBe(401);
   });
@@ -175,7 +175,7 @@ describe("the network of a sandbox", () => {
     expect(await reach(open, "tcp", GATEWAY, { port: 53 })).toBe("reached");
   });
 
-  test("a borrowed source address gets nowhere", async () => {
+  test("packets with a source address of another sandbox reach nothing", async () => {
     expect(await reach(open, "udp", INTERNET, { source: other.address })).toMatch(NOWHERE);
     expect(await reach(open, "tcp", INTERNET, { source: "198.51.100.205" })).toMatch(NOWHERE);
     // A closed sandbox does not become open by a borrowed address either.
@@ -232,7 +232,7 @@ describe("the network of a sandbox", () => {
   });
 });
 
-/** Makes a namespace that plays the rest of the world: nothing ever leaves the machine. */
+/** Makes a namespace that stands for the rest of the world: no packet leaves the machine. */
 async function makeWorld(): Promise<void> {
   await removeWorld();
   await run("ip", ["netns", "add", NAMESPACE]);

@@ -6,7 +6,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newSandboxId } from "../../shared/ids.ts";
-import { CLOSED, OPEN } from "../../shared/policy/egress-policy.ts";
+import { CLOSED } from "../../shared/policy/egress-policy.ts";
 import {
   BASE,
   builtAgent,
@@ -51,42 +51,18 @@ describe("without a pool", () => {
   });
 
   test("starting the same execution again gives the same answer", async () => {
-    const params = { executionId: randomUUID() };
-    const body = {
-      sandboxId: newSandboxId(),
-      build: BASE,
-      resources: RESOURCES,
-      egress: CLOSED,
-      envs: {},
-      accessToken: "a".repeat(32),
-      endAt: Date.now() + 60_000,
-      onTimeout: "kill" as const,
-    };
-    const [first, second] = await Promise.all([
-      agent.call.startExecution({ params, body }),
-      agent.call.startExecution({ params, body }),
-    ]);
+    const executionId = randomUUID();
+    const body = { sandboxId: newSandboxId(), egress: CLOSED, endAt: Date.now() + 60_000 };
+    const [first, second] = await Promise.all([agent.startAs(executionId, body), agent.startAs(executionId, body)]);
     expect(second).toEqual(first);
     expect(await setElements("open")).toHaveLength(1);
-    await agent.stop(params.executionId);
-    await expect(agent.call.startExecution({ params, body })).rejects.toMatchObject({ code: "conflict" });
+    await agent.stop(executionId);
+    await expect(agent.startAs(executionId, body)).rejects.toMatchObject({ code: "conflict" });
   });
 
   test("a stop during the start wins", async () => {
     const executionId = randomUUID();
-    const starting = agent.call.startExecution({
-      params: { executionId },
-      body: {
-        sandboxId: newSandboxId(),
-        build: BASE,
-        resources: RESOURCES,
-        egress: OPEN,
-        envs: {},
-        accessToken: "a".repeat(32),
-        endAt: Date.now() + 60_000,
-        onTimeout: "kill",
-      },
-    });
+    const starting = agent.startAs(executionId);
     starting.catch(() => undefined);
     // The test looks often: on a quiet machine the start ends a tenth of a second after the container appears.
     await expect.poll(containers, { ...SLOW, interval: 2 }).toHaveLength(1);

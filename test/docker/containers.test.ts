@@ -45,7 +45,7 @@ test("a container that is renamed during its removal is gone: Docker does not li
   expect(await containers.list()).toEqual([]);
 });
 
-test("an image with a hole in one of its layers is not copied into one layer; without the hole it is", async () => {
+test("an image with a hole in one of its layers is not copied into one layer; without the hole it is copied", async () => {
   const runtimeDirectory = await mkdtemp(join(tmpdir(), "svc-containers-"));
   onTestFinished(() => rm(runtimeDirectory, { recursive: true }));
   const snapshotId = randomUUID();

@@ -28,7 +28,7 @@ const commandOf = (pid: string): string => {
 const field = (status: string, name: string) =>
   new RegExp(`^${name}:\\s*(.*)$`, "m").exec(status)?.[1]?.trim().split(/\s+/);
 
-describe("of a running agent", () => {
+describe("the egress process of a running agent", () => {
   let agent: RealAgent;
   beforeAll(async () => {
     agent = await realAgent();
@@ -47,7 +47,7 @@ describe("of a running agent", () => {
     return Number(pid);
   };
 
-  test("every thread of it is an unknown user without a capability, behind no_new_privs and a filter", async () => {
+  test("has in every thread a user of its own and no capability, and runs under no_new_privs and a seccomp filter", async () => {
     const pid = await egress();
     const threads = readdirSync(`/proc/${pid}/task`).map((thread) => statusOf(`${pid}/task/${thread}`));
     expect(threads.length).toBeGreaterThan(1);
@@ -64,7 +64,7 @@ describe("of a running agent", () => {
     expect(looseEnds(statusOf(agent.pid))).toContain("it runs as root");
   });
 
-  test("its user reads nothing of the agent's, writes nothing there, and cannot signal it", async () => {
+  test("cannot read or write the agent's files, and cannot signal the agent", async () => {
     const pid = await egress();
     const [user = ""] = field(statusOf(pid), "Uid") ?? [];
     const as = (uid: string, ...command: string[]) =>
@@ -85,7 +85,7 @@ describe("of a running agent", () => {
     expect(await as(user, "kill", "-0", String(pid))).toBe("done");
   });
 
-  test("another start is another user", async () => {
+  test("gets another user at each start", async () => {
     const first = await egress();
     const before = field(statusOf(first), "Uid");
     process.kill(first, "SIGKILL");
@@ -117,7 +117,7 @@ describe("what svc-egress starts", () => {
     return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), line.slice(line.lastIndexOf(" ") + 1)]));
   };
 
-  test("starts no program, makes no file, touches no other process and none of the kernel's other doors", async () => {
+  test("can start no program, make no file, and reach no other process and no further interface of the kernel", async () => {
     const confined = await attempts(command.slice(0, 5));
     expect(confined.size).toBe(27);
     const refused = ["EPERM", "EACCES", "ENOSYS", "EAFNOSUPPORT", "EPROTONOSUPPORT"];
@@ -139,7 +139,7 @@ describe("what svc-egress starts", () => {
     }
   });
 
-  test("as root, or with a socket it cannot have, nothing is started", async () => {
+  test("is nothing when the user would be root or the socket cannot be opened", async () => {
     const at = (index: number, value: string) => command.map((word, i) => (i === index ? value : word));
     for (const wrong of [at(4, "0"), at(4, "4294967295"), at(4, "root"), at(3, "0"), at(1, "localhost")]) {
       await expect(run(wrong[0] ?? "", wrong.slice(1))).rejects.toMatchObject({

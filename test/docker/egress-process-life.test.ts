@@ -69,7 +69,7 @@ test.each(["disconnect", "SIGTERM"])("at %s it ends, and connections with it", a
   expect(bench.seen).toEqual([]);
 });
 
-test("without free descriptors it refuses, and takes connections again afterwards", async () => {
+test("an egress process without free descriptors refuses connections, and takes them again afterwards", async () => {
   const bench = await begun({ connectionsPerSandbox: 1_000 });
   // The process's own user sets the limit: on some machines root lacks the capability that it needs for this.
   const { uid } = statSync(`/proc/${bench.egressPid}`);
@@ -104,7 +104,7 @@ test("data that a client does not read is not kept in memory", async () => {
   expect(memory() - before).toBeLessThan(60);
 });
 
-test("throughput", async () => {
+test("a gigabyte through the egress process takes at most ten times as long as directly", async () => {
   const bench = await begun();
   const bytes = 1_000_000_000;
   const fetch = { port: 5001, send: [`${bytes}\n`], limitMs: 60_000 };

@@ -23,7 +23,7 @@ const names = (...allowDomains: string[]): EgressPolicy => ({ ...CLOSED, allowDo
 const refused = { how: "reset", code: "ECONNRESET" };
 
 describe("by address", () => {
-  test("a connection arrives where the sandbox meant it to, from the node", async () => {
+  test("a connection arrives at the address that the sandbox used, with the node as its source", async () => {
     await bench.policy(names("allowed.test"));
     await bench.policy({ ...names("allowed.test"), allowRanges: [FIRST] });
     const outcome = await bench.attempt({ address: FAR, port: 8443, send: ["hi"], until: "hi" });
@@ -51,7 +51,7 @@ describe("by address", () => {
     expect(outcome).toMatchObject({ received: "got 5", how: "end" });
   });
 
-  test("a reset of the other side is a reset, not an end", async () => {
+  test("a reset by the destination reaches the sandbox as a reset, not as an end", async () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: [SECOND] });
     const outcome = await bench.attempt({ address: ALLOWED, port: 5002 });
     expect(outcome).toMatchObject({ ...refused, received: "some" });
@@ -82,7 +82,7 @@ describe("by name", () => {
     expect(bench.arrivals()).toMatchObject([{ address: ALLOWED, port: 443 }]);
   });
 
-  test("a hello in single bytes and many records is the same hello", async () => {
+  test("a ClientHello in single bytes and many records is read like a whole one", async () => {
     await bench.policy(names("allowed.test"));
     const records = inRecords(await clientHello("allowed.test"), 7).toString("latin1");
     const outcome = await bench.attempt({
@@ -105,7 +105,7 @@ describe("by name", () => {
     },
   );
 
-  test("without a name, or on another port, only addresses count", async () => {
+  test("without a name, or on another port, only the address decides", async () => {
     await bench.policy(names("allowed.test"));
     for (const attempt of [
       { port: 443, send: [await hello()] },
@@ -191,7 +191,7 @@ describe("plain HTTP by name", () => {
     expect(bench.seen).toEqual([]);
   });
 
-  test("by address, nothing is read or changed", async () => {
+  test("a request to an allowed address is neither read nor changed", async () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: [`${OTHER}/32`] });
     const send = ["GET /odd HTTP/1.1\r\nHost: a\r\nX-Odd:  two  spaces\r\n\r\n"];
     await bench.attempt({ address: OTHER, port: 80, send, until: "served by" });
@@ -214,7 +214,7 @@ describe("through an egress proxy", () => {
   const proxy = { host: PROXY, port: 1080 };
   const tunnels = () => bench.seen.filter((seen) => seen.is === "socks");
 
-  test("a name goes as a name, an address as an address", async () => {
+  test("a connection by name asks for the name, and one by address for the address", async () => {
     await bench.policy({ ...names("allowed.test"), allowRanges: [`${FAR}/32`], proxy });
     const first = await hello("allowed.test");
     await bench.attempt({ address: UNNAMED, port: 443, send: [first], until: "]" });
@@ -227,7 +227,7 @@ describe("through an egress proxy", () => {
     expect(bench.arrivals().every(({ from }) => from !== NODE)).toBe(true);
   });
 
-  test("private ranges may exist behind it; the proxy itself may not be in one", async () => {
+  test("private addresses can be reached, but a proxy in a private range is not used", async () => {
     await bench.policy({ ...OPEN, proxy });
     const behind = await bench.attempt({ address: "10.77.0.5", port: 8443, send: ["hi"], until: "hi" });
     expect(behind.received).toBe("[10.77.0.5:8443] hi");
@@ -249,7 +249,7 @@ describe("through an egress proxy", () => {
     { host: PROXY, port: 22 },
     { host: "nowhere.test", port: 1080 },
     { host: PROXY, port: 1080, username: "u".repeat(256) },
-  ])("with a proxy that does not work nothing goes directly: %o", async (proxy) => {
+  ])("nothing reaches the destination directly when the proxy does not work: %o", async (proxy) => {
     await bench.policy({ ...OPEN, proxy });
     expect(await bench.attempt({ address: FAR, port: 8443, send: ["hi"] })).toMatchObject(refused);
     expect(bench.arrivals().filter(({ address }) => address === FAR)).toEqual([]);
@@ -277,7 +277,7 @@ describe("a change of policy", () => {
     expect(await cut).toMatchObject(refused);
   });
 
-  test("an address that is forgotten gets nothing any more", async () => {
+  test("that forgets a sandbox's address cuts its connections and refuses new ones", async () => {
     const policy = { ...names("allowed.test"), allowRanges: [SECOND] };
     await bench.policy(policy);
     const cut = bench.attempt({ address: ALLOWED, port: 8443, send: ["a"] });
@@ -293,7 +293,7 @@ describe("a change of policy", () => {
 describe("log entries", () => {
   const entries = () => bench.messages.flatMap((message) => (message.is === "decisions" ? message.entries : []));
 
-  test("flows are noted with their name, rule and bytes, alike ones together", async () => {
+  test("flows are logged with their name, rule and bytes, equal ones together", async () => {
     bench.messages.length = 0;
     await bench.policy({ ...names("allowed.test"), allowRanges: [FIRST] });
     await bench.attempt({ address: FAR, port: 11371, send: ["12345"], end: true });

@@ -95,7 +95,7 @@ describe("in the base image", () => {
     expect(login.stdout.toString()).toContain("/usr/bin");
   });
 
-  test("pids are those inside, and killed processes vanish, their orphans too", async () => {
+  test("process ids are those inside the container, and killed processes and their orphans vanish", async () => {
     const sandbox = await start("svc/base:latest");
     const shell = await inBackground(
       sandbox.process.start(
@@ -215,7 +215,7 @@ describe("short of everything", () => {
     expect((await sh(sandbox, "echo alive")).stdout.toString()).toBe("alive\n");
   });
 
-  test("a full disk has an error that says so", async () => {
+  test("a write to a full disk fails with an error that names the full disk", async () => {
     const sandbox = await start("svc/base:latest", "--tmpfs", "/small:size=1m");
     const body = Buffer.alloc(3_000_000, 1);
     const headers = { "content-type": "application/octet-stream" };
@@ -227,8 +227,8 @@ describe("short of everything", () => {
   });
 });
 
-describe("doing nothing", () => {
-  test("after work it comes back to 15 MB, and uses no CPU", async () => {
+describe("an idle envd", () => {
+  test("comes back to 15 MB after work, and uses no CPU", async () => {
     const sandbox = await start("svc/base:latest");
     expect(await post(sandbox, "/warm")).toBe(204);
     for (let i = 0; i < 20; i += 1) await sh(sandbox, `echo ${i}`, "user");
@@ -248,7 +248,7 @@ describe("doing nothing", () => {
     expect((await cpu()) - before).toBeLessThanOrEqual(2);
   });
 
-  test("a frozen one of the pool is small, too", async () => {
+  test("is small in a frozen container of the pool, too", async () => {
     const sandbox = await start("svc/base:latest");
     expect(await post(sandbox, "/warm")).toBe(204);
     await docker("pause", sandbox.id);
@@ -258,7 +258,7 @@ describe("doing nothing", () => {
   });
 });
 
-test("it ends at once when the container is stopped", async () => {
+test("ends at once when its container is stopped", async () => {
   const sandbox = await start("svc/base:latest");
   const started = Date.now();
   await docker("stop", "-t", "10", sandbox.id);

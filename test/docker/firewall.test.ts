@@ -217,7 +217,7 @@ describe("the firewall", () => {
     ["flush", "set", "inet", NETWORK, "allowed"],
     ["add", "element", "inet", NETWORK, "allowed", `{ 10.218.0.2 . ${OTHER} }`],
     ["delete", "element", "inet", NETWORK, "pinned", '{ "fw-3" . 10.218.0.3 }'],
-  ])("what else was changed is found by comparison: nft %s %s", async (...command) => {
+  ])("any other change is found by comparison and repaired: nft %s %s", async (...command) => {
     await open(2, ranges([`${ALLOWED}/32`]));
     await text(0, "nft", ...command);
     expect((await order({ do: "repair" })).result).toBe(true);
@@ -300,7 +300,7 @@ describe("the firewall", () => {
     expect((await order({ do: "repair" })).result).toBe(false);
   });
 
-  test("its rules are as many with a policy as without", async () => {
+  test("has as many rules with a policy as without", async () => {
     const rules = async () => (await text(0, "nft", "-a", "list", "table", "inet", NETWORK)).match(/# handle/g)?.length;
     const before = await rules();
     await open(2, ranges([`${ALLOWED}/32`]));

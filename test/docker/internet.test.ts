@@ -83,7 +83,7 @@ test("every address answers HTTP with itself, and HTTPS with the requested name"
   expect(await watch.all("request")).toHaveLength(4);
 });
 
-test("sockets echo", async () => {
+test("a WebSocket server answers with the message that it receives", async () => {
   const socket = new WebSocket(`ws://${ADDRESS.echo}/`);
   const said = new Promise<string>((resolve) => {
     socket.on("message", (data: Buffer) => resolve(data.toString("utf8")));
@@ -96,7 +96,7 @@ test("sockets echo", async () => {
   socket.close();
 });
 
-test("both kinds of half-closed connections", async () => {
+test("connections may be half-closed by the client or by the server", async () => {
   expect(await exchange(ADDRESS.keys, PORT.halfClose, "after-fin\nhello")).toBe("received 5\n");
   const watch = await internet.watch();
   const socket = connect({ host: ADDRESS.keys, port: PORT.halfClose, allowHalfOpen: true });

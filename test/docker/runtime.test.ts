@@ -90,14 +90,14 @@ describe("the svc runtime", () => {
   beforeAll(() => mkdir(RUN_DIRECTORY, { recursive: true }));
   afterAll(() => rm(RUN_DIRECTORY, { recursive: true, force: true }));
 
-  test("starts a container without marks as runc does", async () => {
+  test("starts a container without annotations as runc does", async () => {
     const id = await makeContainer();
     await docker("start", id);
     await expect.poll(() => countIn(id)).toBeGreaterThan(0);
     expect(await docker("exec", id, "ip", "link")).not.toContain("eth0");
   });
 
-  test("puts a marked container into the named network namespace", async () => {
+  test("puts an annotated container into the named network namespace", async () => {
     const namespace = await makeNamespace("svc-rtest-1", 1);
     const id = await makeContainer();
     await mark(id, { netns: namespace.path });
@@ -116,8 +116,13 @@ describe("the svc runtime", () => {
 
   test.each([
     { because: "the namespace does not exist", netns: "/run/netns/svc-none", network: "none", says: "does not exist" },
-    { because: "the mark is no path", netns: '/run/netns/x","a":"', network: "none", says: "is not a path" },
-    { because: "the mark leads elsewhere", netns: "/proc/1/ns/net", network: "none", says: "is not below /run/netns" },
+    { because: "the annotation is no path", netns: '/run/netns/x","a":"', network: "none", says: "is not a path" },
+    {
+      because: "the annotation leads elsewhere",
+      netns: "/proc/1/ns/net",
+      network: "none",
+      says: "is not below /run/netns",
+    },
     {
       because: "the container is on the host's network",
       netns: "svc-rtest-3",

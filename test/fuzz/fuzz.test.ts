@@ -22,7 +22,7 @@ test.each(readers.map((reader) => [reader.name, reader] as const))(
   120_000,
 );
 
-test("a broken promise is found, and is had again with its own number", async () => {
+test("a broken promise is found, and the number of its input reproduces it", async () => {
   const broken = {
     name: "broken",
     promise: "holds no digit",

@@ -111,7 +111,7 @@ test("a restore that hangs is cut with its reason, leaves nothing, and another p
   const opens = async () =>
     /break_lease/.test((await run("sh", ["-c", "cat /proc/[0-9]*/wchan 2>/dev/null; true"])).stdout);
   await expect.poll(opens, SLOW).toBe(true);
-  // The hung restore holds the turn of its own project, and not the turn of the other project.
+  // The hung restore holds its own project's permit, and not the other project's.
   const second = outcome("behind", resume(behind, SLOW_PROJECT));
   const third = await outcome("other", resume(other, OTHER_PROJECT));
   expect(third).toMatchObject({ restored: "memory" });

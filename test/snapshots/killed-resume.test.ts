@@ -95,7 +95,7 @@ describe("an agent killed in a resume that restores the memory", () => {
   };
 
   test.each(["restore begun", "restored", "envd answered", "identity set"])(
-    "when it has got to '%s' loses nothing of what the processes did",
+    "at the step '%s' loses nothing that the processes did",
     async (step) => {
       const one = await stored();
       const size = await written(one);
@@ -111,7 +111,7 @@ describe("an agent killed in a resume that restores the memory", () => {
     240_000,
   );
 
-  test("leaves a restore that its successor waits for", async () => {
+  test("leaves a restore, and the next agent waits for the end of it", async () => {
     const one = await stored();
     const release = await holdFile(lease, join(one.upper, "tmp/held"));
     await killedAt("restore begun", one);
@@ -138,7 +138,7 @@ describe("an agent killed in a resume that thaws the memory", () => {
   });
   afterAll(() => agent.close());
 
-  test("loses nothing of what the processes did, also when another one is killed after it", async () => {
+  test("loses nothing that the processes did, also when the next agent is killed in the same way", async () => {
     const one = await paused();
     for (let round = 0; round < 2; round++) {
       const size = await written(one);

@@ -66,7 +66,7 @@ const resume = ({ sandboxId }: Started, snapshotId: string, memory: boolean) =>
   agent.start({ sandboxId, origin: { is: "paused", snapshotId, memory } });
 const CLEAN = /^b ready$/;
 
-test("a sandbox that was copied has no name that the dump gave, nor have its copies with and without memory", async () => {
+test("a copied sandbox and its copies, with memory and without, contain none of the file names that the dump made", async () => {
   const started = await holding();
   const { executionId } = started;
   const { snapshotId } = await agent.call.checkpointExecution({ params: { executionId }, body: body() });
@@ -81,7 +81,7 @@ test("a sandbox that was copied has no name that the dump gave, nor have its cop
   await agent.call.deleteSnapshot({ params: { snapshotId } });
 }, 240_000);
 
-test("a paused sandbox has none when it is thawed, restored from the disk or booted", async () => {
+test("a paused sandbox contains none of the dump's file names after it is thawed, restored from the disk or booted", async () => {
   const started = await holding();
   const first = await pause(started);
   const thawed = await resume(started, first.snapshotId, true);
@@ -100,7 +100,7 @@ test("a paused sandbox has none when it is thawed, restored from the disk or boo
   await agent.stop(booted.executionId);
 }, 240_000);
 
-test("a dump whose agent was killed leaves none in the sandbox that goes on", async () => {
+test("a dump whose agent was killed leaves none of its file names in the sandbox, which continues", async () => {
   const started = await holding();
   await criu.holdAt("named");
   const { executionId } = started;

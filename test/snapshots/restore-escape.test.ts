@@ -1,7 +1,7 @@
 /**
- * The open files of a hostile sandbox and the targets of its directories must not matter to the host. The test dumps and
- * restores hostile sandboxes with both layers that keep CRIU inside, with either layer alone, and without any, which shows
- * that the test would notice. `SVC_ESCAPE_SEEDS=200` tries more sandboxes.
+ * A restore of a hostile sandbox touches no file of the host, although the sandbox holds files open and replaces directories
+ * by links. The test dumps and restores hostile sandboxes with both layers that keep CRIU inside, with either layer alone,
+ * and without any, which shows that the test would notice. `SVC_ESCAPE_SEEDS=200` tries more sandboxes.
  */
 
 import { execFile } from "node:child_process";
@@ -59,7 +59,7 @@ describe("a hostile sandbox that is dumped and restored", () => {
   );
 
   test(
-    "reaches the host without either",
+    "reaches the host when both layers are left out",
     async () => {
       const all = await outcomes({ paths: false, confined: false });
       expect(all.some((one) => one.touched.length > 0)).toBe(true);

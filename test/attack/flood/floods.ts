@@ -27,7 +27,7 @@ interface Clients {
   readonly url: string;
   readonly count: number;
   readonly say: string;
-  /** Sent again and again: at this interval, or without one as fast as the server takes it. */
+  /** A text that each connection repeats, at this interval, or without an interval as fast as the server reads. */
   readonly again?: { readonly text: string; readonly everyMs?: number };
   readonly reads: boolean;
 }

@@ -3,8 +3,8 @@
 import type { Use } from "./memory.ts";
 
 /**
- * How far memory may rise above its value before: buffers of some thousand connections, and garbage that Node has not
- * collected yet.
+ * How far memory may rise above its value before the flood: for buffers of some thousand connections, and garbage that Node
+ * has not collected yet.
  */
 const MOST_GROWTH_MB = 100;
 /** How much of the added memory may stay: Node gives its heap back late. */

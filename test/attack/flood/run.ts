@@ -20,7 +20,7 @@ import { descriptorLimitOf, useOf, type Watched, watchWorst } from "./memory.ts"
 const CROWD = 10;
 /** How long each flood continues once it is under way. */
 const HOLD_MS = 4_000;
-/** How long programs may take to close what they close late. */
+/** How long programs may take after a flood to close idle connections and to give memory back. */
 const SETTLE_MS = 60_000;
 
 /** @returns whether all programs stayed within their bounds */

@@ -25,7 +25,7 @@ interface Tunnelled {
 interface Proxied {
   readonly host: string;
   readonly credentials: { readonly username?: string; readonly password?: string };
-  /** The pieces that the proxy sends, whatever the request. */
+  /** The pieces of the proxy's reply; the proxy sends them without reading the request. */
   readonly pieces: readonly Buffer[];
 }
 

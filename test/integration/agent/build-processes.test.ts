@@ -36,7 +36,7 @@ async function run(script: string, more = {}): Promise<Ended & { readonly stdout
 }
 
 describe("a program of a build", () => {
-  test("has its variables, says both streams apart, and how it ended", async () => {
+  test("gets its variables, and its exit and its two output streams are reported", async () => {
     expect(await run('echo "$GREETING"; echo oh >&2; exit 3')).toEqual({
       exitCode: 3,
       status: "exit status 3",
@@ -46,12 +46,12 @@ describe("a program of a build", () => {
     expect(await run("kill -9 $$")).toMatchObject({ exitCode: -1, status: "signal: killed" });
   });
 
-  test("may say a lot", async () => {
+  test("may write megabytes of output", async () => {
     const { stdout, exitCode } = await run("head -c 3000000 /dev/zero");
     expect([stdout.length, exitCode]).toEqual([3_000_000, 0]);
   });
 
-  test("that cannot be started is envd's own error", async () => {
+  test("that cannot be started fails with envd's own error", async () => {
     await expect(run("true", { user: "nobody-here" })).rejects.toMatchObject({
       name: "RpcError",
       code: "unauthenticated",
@@ -63,7 +63,7 @@ describe("a program of a build", () => {
     });
   });
 
-  test("runs on when it is no longer followed, and its follower gets the reason", async () => {
+  test("continues when its follower leaves, and the follower gets the reason", async () => {
     const left = new AbortController();
     const processes = envdProcesses(envd.port);
     const file = `${envd.home}/left`;
@@ -130,7 +130,7 @@ describe("a server that is no envd", () => {
         request.socket.destroy();
       },
     ],
-  ])("that %s has lost the program", async (_what, answer) => {
+  ])("that %s is reported as the loss of the program", async (_what, answer) => {
     const failure = await against(answer);
     expect(failure).toBeInstanceOf(RpcError);
     expect(failure).toMatchObject(broke);

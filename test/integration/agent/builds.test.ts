@@ -80,7 +80,7 @@ test("a cached step is not run again; a forced step is, and so are all that foll
   expect((await built(made, body(plain))).status).toBe("ready");
 });
 
-test("an image of a registry is pulled, provisioned once, and its own name does not stay", async () => {
+test("an image of a registry is pulled and provisioned once, and its own name is removed from the node", async () => {
   const made = await world();
   made.engine.builds.registry.set("example.com/a/b:1", fakeImage("sha256:foreign"));
   const given = body({ from: { is: "image", image: "example.com/a/b:1" }, startCmd: "", steps: [] });
@@ -136,7 +136,7 @@ test("a build that takes too long fails with that reason, and so does one of an 
   await expectNothingLeft(made);
 });
 
-test("builds wait for their turn", async () => {
+test("a build beyond the node's limit waits until another one ends", async () => {
   const made = await world();
   const ids = [randomUUID(), randomUUID(), randomUUID()];
   for (const id of ids) made.builds.start(id, body({ steps: [run("hang")], startCmd: "" }));
@@ -165,7 +165,7 @@ test.each<[string, Partial<BuildBody>, RegExp, string]>([
     /is not the name of an image/,
     "base",
   ],
-])("%s is said with its step", async (_name, more, message, step) => {
+])("a build with %s fails with the error and the number of its step", async (_name, more, message, step) => {
   const made = await world();
   const { reason } = await built(made, body(more));
   expect(reason?.message).toMatch(message);

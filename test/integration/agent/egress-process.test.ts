@@ -55,7 +55,7 @@ async function setup(command = [process.execPath, "--import", "tsx", program]) {
   return { egress, heard, decisions };
 }
 
-test("begins with all running sandboxes, then gets each new one", async () => {
+test("the egress process gets all running sandboxes at its start, then each new one", async () => {
   const { egress, heard, decisions } = await setup();
   expect(egress.problem).toBeDefined();
   await egress.begin([sandbox(2)], 10_000);
@@ -85,7 +85,7 @@ test("begins with all running sandboxes, then gets each new one", async () => {
   expect(decisions).toMatchObject([{ sandboxId: "sandbox3", entries: [{ rule: "fake" }], suppressed: 2 }]);
 });
 
-test("placeholders get an answer, also without a value", async () => {
+test("the egress process gets an answer for each placeholder, also for one that has no value", async () => {
   const { egress, heard } = await setup();
   await egress.begin([], 10_000);
   await egress.set(sandbox(2, { rules: [{ host: "token", headers: {} }] }));
@@ -94,7 +94,7 @@ test("placeholders get an answer, also without a value", async () => {
   await expect.poll(answers).toEqual(["token of execution-2", undefined]);
 });
 
-test("dies and is started again with all sandboxes; meanwhile readiness reports that it is down", async () => {
+test("an egress process that dies is started again with all sandboxes; meanwhile readiness reports that it is down", async () => {
   const { egress, heard } = await setup();
   await egress.begin([sandbox(2)], 10_000);
   const [first] = await heard();
@@ -110,14 +110,14 @@ test("dies and is started again with all sandboxes; meanwhile readiness reports 
   expect((await heard()).at(-1)).toMatchObject({ is: "begin", sandboxes: [sandbox(3)] });
 });
 
-test("a change it dies of, or refuses, is an error", async () => {
+test("a policy change fails with an error when the egress process refuses it or dies of it", async () => {
   const { egress } = await setup();
   await egress.begin([], 10_000);
   await expect(egress.set(sandbox(2, { allowDomains: ["refuse"] }))).rejects.toThrow(/refused: no/);
   await expect(egress.set(sandbox(2, { allowDomains: ["die"] }))).rejects.toThrow(/ended with 3/);
 });
 
-test("stuck, it is ended: a change is not waited for for ever", async () => {
+test("an egress process that does not answer a policy change in time is killed and started again", async () => {
   const { egress, heard } = await setup();
   await egress.begin([], 10_000);
   await expect(egress.set(sandbox(2, { allowDomains: ["silent"] }))).rejects.toThrow(/ended with SIGKILL/);
@@ -131,7 +131,7 @@ test("readiness reports an egress process that cannot be started, and the agent 
   await expect.poll(() => egress.problem).toMatch(/cannot be started/);
 });
 
-test("it ends with its supervisor", async () => {
+test("the egress process ends when its supervisor ends", async () => {
   const { egress, heard } = await setup();
   await egress.begin([], 10_000);
   const [begun] = await heard();

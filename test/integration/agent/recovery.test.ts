@@ -90,7 +90,7 @@ test.each(["init", "open"])("an agent killed at %s of a warm claim does not leav
   stores.close();
 });
 
-test("running sandboxes and the frozen pool are taken over as they are, with their rules before anything else", async () => {
+test("a restarted agent restores the firewall rules first, then takes over running sandboxes and the frozen pool unchanged", async () => {
   const engine = fakeEngine();
   const targets = [{ build, resources, size: 2 }];
   const parts = agentParts(engine, { databasePath: databasePath(), targets });
@@ -114,7 +114,7 @@ test("running sandboxes and the frozen pool are taken over as they are, with the
   stores.close();
 });
 
-test("after a reboot every sandbox is an exit and nothing is left", async () => {
+test("after a reboot every sandbox is reported as ended and nothing of it is left", async () => {
   const engine = fakeEngine();
   const parts = agentParts(engine, { databasePath: databasePath() });
   const id = randomUUID();

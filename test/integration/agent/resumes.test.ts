@@ -80,7 +80,7 @@ describe("a resume", () => {
     expectRunning();
   });
 
-  test("that was cut keeps its processes over any number of agents, also where frozen ones are evicted at once", async () => {
+  test("that was interrupted keeps its processes over several restarts of the agent, also where frozen containers are evicted at once", async () => {
     const { sandbox, snapshotId } = await pausedCold();
     await cutResume("open", sandbox, snapshotId);
     const pid = onlyPid();
@@ -107,7 +107,7 @@ describe("a resume", () => {
     expect((await here.parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("memory");
   });
 
-  test("from memory that is found damaged after the agent was killed is ended", async () => {
+  test("from memory that is found damaged after the agent was killed ends the sandbox", async () => {
     const { sandbox, snapshotId } = await pausedCold();
     await cutResume("init", sandbox, snapshotId);
     await takeOver({}, (step) => {
@@ -129,7 +129,7 @@ describe("a resume", () => {
     expect((await here.parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("memory");
   });
 
-  test("cannot be had twice, and a later pause replaces the memory", async () => {
+  test("of the same snapshot is refused a second time, and a later pause replaces the memory", async () => {
     const sandbox = await running();
     const { snapshotId } = await here.parts.taker.pause(sandbox.executionId, snapshotRequest());
     const executionId = randomUUID();
@@ -153,7 +153,7 @@ describe("restores that hang", () => {
     return { is: "snapshot" as const, snapshotId, memory: true };
   };
 
-  test("leave a turn to another project's, however many there are", async () => {
+  test("leave a permit to the restores of another project, however many of them hang", async () => {
     await here.parts.stop();
     here.parts = agentParts(here.engine, { limits: { startLimitMs: 120_000 }, restoreLimitMs: 120_000 });
     const origin = await stored();

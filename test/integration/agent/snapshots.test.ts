@@ -69,7 +69,7 @@ describe("a pause", () => {
     expect(here.parts.sandboxes.route(body.sandboxId)).toBeUndefined();
   });
 
-  test("is its project's also when another agent than the one that started it takes it", async () => {
+  test("belongs to its project also when it is taken by another agent than the one that started the sandbox", async () => {
     const { executionId } = await running({ projectId: "p1" });
     await takeOver();
     const { snapshotId } = await here.parts.taker.pause(executionId, snapshotRequest());
@@ -123,7 +123,7 @@ describe("a checkpoint", () => {
     },
   );
 
-  test("another one at the same time is refused, the same one shared", async () => {
+  test("at the same time as another checkpoint is refused, and two calls for the same checkpoint share it", async () => {
     const { executionId } = await running();
     const body = snapshotRequest();
     const first = here.parts.taker.checkpoint(executionId, body);
@@ -185,28 +185,25 @@ describe("a sandbox that storing its memory has ended", () => {
     await expectDiskKept(sandbox, id);
   });
 
-  test.each([0, 1])(
-    "in a checkpoint has its disk kept, when the engine tells of the end (%i: later)",
-    async (later) => {
-      const sandbox = await running();
-      const id = idOf();
-      here.engine.fail((name) => {
-        if (name !== "dump") return;
-        if (later === 0) {
-          here.engine.die(id, { code: 139 });
-          here.parts.sandboxes.died(id, { reason: "exited", exitCode: 139 });
-        }
-        throw new Error("injected");
-      });
-      await expect(here.parts.taker.checkpoint(sandbox.executionId, snapshotRequest())).rejects.toThrow();
-      here.engine.fail(() => undefined);
-      if (later === 1) {
+  test.each([0, 1])("in a checkpoint has its disk kept when Docker reports the end (later: %i)", async (later) => {
+    const sandbox = await running();
+    const id = idOf();
+    here.engine.fail((name) => {
+      if (name !== "dump") return;
+      if (later === 0) {
         here.engine.die(id, { code: 139 });
         here.parts.sandboxes.died(id, { reason: "exited", exitCode: 139 });
       }
-      await expectDiskKept(sandbox, id);
-    },
-  );
+      throw new Error("injected");
+    });
+    await expect(here.parts.taker.checkpoint(sandbox.executionId, snapshotRequest())).rejects.toThrow();
+    here.engine.fail(() => undefined);
+    if (later === 1) {
+      here.engine.die(id, { code: 139 });
+      here.parts.sandboxes.died(id, { reason: "exited", exitCode: 139 });
+    }
+    await expectDiskKept(sandbox, id);
+  });
 
   test("leaves no trace: after a successful checkpoint an end is an exit", async () => {
     const sandbox = await running();

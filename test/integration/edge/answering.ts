@@ -4,12 +4,6 @@ import type { Socket } from "node:net";
 import { onTestFinished } from "vitest";
 import { type Backend, httpBackend, rawBackend } from "./front-door.ts";
 
-/** The ways on which a request reaches its sandbox. */
-export const WAYS = [
-  { route: "straight to the container", sameHost: true },
-  { route: "through the node's proxy", sameHost: false },
-];
-
 /** A server that answers with the request's method, and with the received headers in `x-seen`. */
 export async function echoing(address: string): Promise<Backend> {
   const backend = await httpBackend(address, (request, response) => {

@@ -85,7 +85,7 @@ test("one address gets its share of the edge's connections, and another visitor 
   expect(open(sockets)).toBe(PER_ADDRESS);
 });
 
-test("strangers of many addresses make room for visitors, and cut none whose request was forwarded", async () => {
+test("connections without a request from many addresses make room for visitors, and no visitor with a forwarded request is cut off", async () => {
   const here = await place();
   const stream = await RawClient.open(here.door.port);
   onTestFinished(() => stream.destroy());
@@ -97,7 +97,7 @@ test("strangers of many addresses make room for visitors, and cut none whose req
   expect([stream.closed, stream.ended]).toEqual([false, false]);
 });
 
-test("loopback has as many as it uses, kept ones too, while one address floods", async () => {
+test("clients on loopback get all the connections they open while another address floods the edge", async () => {
   const here = await place();
   const kept = await Promise.all(
     Array.from({ length: 4 * PER_ADDRESS }, async () => {

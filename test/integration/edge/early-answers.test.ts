@@ -1,6 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
-import { ENVD_PORT, httpBackend, openFrontDoor, routed } from "./front-door.ts";
+import { ENVD_PORT, httpBackend, openFrontDoor, routed, WAYS } from "./front-door.ts";
 
 const UPLOAD_BYTES = 16 * 1024 * 1024;
 
@@ -19,24 +19,24 @@ function upload(port: number, headers: Record<string, string>): Promise<number> 
   });
 }
 
-test.each([
-  { route: "straight to the container", sameHost: true },
-  { route: "through the node's proxy", sameHost: false },
-])("an answer that comes while its upload is under way reaches the client, $route", async ({ sameHost }) => {
-  const door = await openFrontDoor({ sameHost });
-  onTestFinished(() => door.stop());
-  const route = door.add();
-  const full = await httpBackend(
-    route.address,
-    (request, response) => {
-      request.once("data", () => response.writeHead(507, { "Content-Length": "4" }).end("full"));
-    },
-    ENVD_PORT,
-  );
-  onTestFinished(() => full.close());
-  const statuses = new Set<number>();
-  for (let count = 0; count < 20; count++) statuses.add(await upload(door.port, routed(route, ENVD_PORT)));
-  expect([...statuses]).toEqual([507]);
-  // The edge itself refuses these uploads while their bodies are under way.
-  for (let count = 0; count < 5; count++) expect(await upload(door.port, { "e2b-sandbox-id": "inobody" })).toBe(502);
-});
+test.each(WAYS)(
+  "an answer that comes while its upload is under way reaches the client, $route",
+  async ({ sameHost }) => {
+    const door = await openFrontDoor({ sameHost });
+    onTestFinished(() => door.stop());
+    const route = door.add();
+    const full = await httpBackend(
+      route.address,
+      (request, response) => {
+        request.once("data", () => response.writeHead(507, { "Content-Length": "4" }).end("full"));
+      },
+      ENVD_PORT,
+    );
+    onTestFinished(() => full.close());
+    const statuses = new Set<number>();
+    for (let count = 0; count < 20; count++) statuses.add(await upload(door.port, routed(route, ENVD_PORT)));
+    expect([...statuses]).toEqual([507]);
+    // The edge itself refuses these uploads while their bodies are under way.
+    for (let count = 0; count < 5; count++) expect(await upload(door.port, { "e2b-sandbox-id": "inobody" })).toBe(502);
+  },
+);

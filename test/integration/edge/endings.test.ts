@@ -95,7 +95,7 @@ describe.each([
     await expect(body).rejects.toThrow();
   });
 
-  test("a request without an answer gets one, and the next is not let in", async () => {
+  test("an open request is answered with 502, and so is the next request", async () => {
     const pending = fetch(`http://127.0.0.1:${door.port}/silent`, { headers: routed(route, backend.port) });
     await expect.poll(() => streams.length).toBe(1);
     await door.remove(route.sandboxId, "killed");
@@ -134,7 +134,7 @@ describe.each([
     ]);
   });
 
-  test("and the report comes after the connection broke, the stream still ends with the reason", async () => {
+  test("a stream whose connection broke before the end was reported still ends with the reason", async () => {
     const response = await stream("/", "application/connect+json");
     const body = response.arrayBuffer();
     // The container dies first: its sockets are gone while the report is still on its way.

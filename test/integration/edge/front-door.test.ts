@@ -60,7 +60,7 @@ describe("finding the sandbox", () => {
     expect(answer).toMatch(/^HTTP\/1.1 200/);
   });
 
-  test("by the signature of a file URL alone", async () => {
+  test("needs only the signature of a file URL", async () => {
     const other = door.add();
     onTestFinished(() => void door.routes.delete(other.sandboxId));
     const signature = fileSignature({
@@ -78,7 +78,7 @@ describe("finding the sandbox", () => {
     expect([wrong.status, await wrong.json()]).toEqual([401, { code: 401, message: "invalid signature" }]);
   });
 
-  test("but an address with too many wrong signatures has to wait, except for one that was right before", async () => {
+  test("is refused to an address with too many wrong signatures, except by a signature that was right before", async () => {
     const own = await openFrontDoor();
     onTestFinished(() => own.stop());
     own.routes.set(route.sandboxId, route);
@@ -250,7 +250,7 @@ describe("private traffic", () => {
     expect(response.status).toBe(204);
   });
 
-  test("without a token to compare with is closed to all", async () => {
+  test("is refused to all when the route has no token", async () => {
     const broken = door.add({ allowPublicTraffic: false, address: guarded.address });
     const response = await fetch(url(), {
       headers: { ...routed(broken, backend.port), "e2b-traffic-access-token": "" },
@@ -260,7 +260,7 @@ describe("private traffic", () => {
 });
 
 describe("what the server sees", () => {
-  test("is the masked host, with the original beside it, but never for envd", async () => {
+  test("is the masked host, and the original one in X-Forwarded-Host, but never for envd", async () => {
     const masked = door.add({ address: route.address, maskRequestHost: "app.internal:${PORT}" });
     const backend = await echoing(route.address);
     const response = await fetch(url(), { headers: { ...routed(masked, backend.port), "x-forwarded-host": "forged" } });
@@ -273,7 +273,7 @@ describe("what the server sees", () => {
     expect([plain["host"], plain["x-forwarded-host"]]).toEqual([`127.0.0.1:${door.port}`, undefined]);
   });
 
-  test("is envd's token only when it is envd", async () => {
+  test("includes envd's token only when the server is envd", async () => {
     const backend = await echoing(route.address);
     const headers = { "x-access-token": route.envdAccessToken };
     const user = await fetch(url(), { headers: { ...routed(route, backend.port), ...headers } });

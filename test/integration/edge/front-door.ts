@@ -22,6 +22,12 @@ export const ENVD_PORT = 49_983;
 const NODE_TOKEN = "node-token-of-these-tests";
 const log = createLog({ component: "test", level: "silent" });
 
+/** The ways on which a request reaches its sandbox. */
+export const WAYS = [
+  { route: "straight to the container", sameHost: true },
+  { route: "through the node's proxy", sameHost: false },
+];
+
 export interface FrontDoorOptions {
   /** When false, every request goes through the node's proxy. */
   readonly sameHost?: boolean;

@@ -87,7 +87,7 @@ describe("the node's proxy", () => {
   test.each([
     ["the edge knows", { held: true }, {}],
     ["only the node knows", { sameHost: false }, { held: true }],
-  ])("a sandbox that stands still, as %s, answers 507 and says why", async (_who, ofEdge, ofNode) => {
+  ])("a sandbox that is held for want of disk, as %s, answers 507 with the reason", async (_who, ofEdge, ofNode) => {
     const still = door.add(ofEdge);
     const { executionId, address } = still;
     door.nodeRoutes.set(still.sandboxId, { executionId, address, controlToken: "c", ...ofNode });
@@ -100,7 +100,7 @@ describe("the node's proxy", () => {
     });
   });
 
-  test("refuses an execution it does not have, and the edge looks again", async () => {
+  test("refuses an execution that it does not have, and the edge looks the sandbox up again", async () => {
     const stale = door.add({ sameHost: false });
     const backend = await httpBackend(stale.address, (_request, response) => response.end("new"));
     onTestFinished(() => backend.close());
@@ -116,7 +116,7 @@ describe("the node's proxy", () => {
     expect(await (await fetch(url(), { headers: routed(stale, backend.port) })).text()).toBe("new");
   });
 
-  test("that is not there leaves a sandbox of another host unreachable, and one of this host as it is", async () => {
+  test("makes a sandbox of another host unreachable when it does not listen, and one of this host is still reached", async () => {
     const nowhere = { proxyUrl: "http://127.0.0.1:1", address: route.address };
     const far = await fetch(url(), { headers: routed(door.add({ ...nowhere, sameHost: false }), 80) });
     expect([far.status, await far.json()]).toMatchObject([
@@ -131,7 +131,7 @@ describe("the node's proxy", () => {
   });
 });
 
-test("more connections than the limit are refused, WebSockets among them, and counted down again", async () => {
+test("connections beyond a sandbox's limit are refused, WebSockets too, and closed ones no longer count", async () => {
   const small = await openFrontDoor({ maxConnectionsPerSandbox: 2 });
   onTestFinished(() => small.stop());
   const one = small.add();
@@ -204,7 +204,7 @@ test("a request that never ends its head does not stop the others", async () => 
   expect(await slow.toEnd()).toMatch(/^HTTP\/1.1 200/);
 });
 
-test("an agent that keeps its connections may mix sandboxes on one of them", async () => {
+test("a client may send requests for different sandboxes over one kept connection", async () => {
   const other = door.add();
   const [mine, theirs] = [
     await echoing(route.address),

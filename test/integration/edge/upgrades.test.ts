@@ -2,32 +2,23 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import type { EdgeRoute } from "../../../orchestrator/edge/sandbox-lookup.ts";
 import { ask, RawClient } from "../../support/peers/raw-client.ts";
-import { type FrontDoor, httpBackend, openFrontDoor, rawBackend, routed, routing } from "./front-door.ts";
+import { httpBackend, rawBackend, routed, routing, WAYS } from "./front-door.ts";
+import { sharedDoor } from "./shared-door.ts";
 
 const SWITCHED = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n";
 
-describe.each([
-  { route: "straight to the container", sameHost: true },
-  { route: "through the node's proxy", sameHost: false },
-])("an upgrade $route", ({ sameHost }) => {
-  let door: FrontDoor;
-  let route: EdgeRoute;
-  beforeAll(async () => {
-    door = await openFrontDoor({ sameHost });
-    route = door.add();
-  });
-  afterAll(() => door.stop());
+describe.each(WAYS)("an upgrade $route", ({ sameHost }) => {
+  const door = sharedDoor({ sameHost });
 
   const asking = (port: number, more = "") =>
-    `GET /up HTTP/1.1\r\n${routing(route, port)}Connection: keep-alive, Upgrade\r\nUpgrade: raw\r\n${more}\r\n`;
+    `GET /up HTTP/1.1\r\n${routing(door.route, port)}Connection: keep-alive, Upgrade\r\nUpgrade: raw\r\n${more}\r\n`;
 
   /** A server that switches protocols at once, and then does what the test orders. */
   async function switching(then: (socket: Socket, head: string) => void) {
-    const backend = await rawBackend(route.address, (socket) => {
+    const backend = await rawBackend(door.route.address, (socket) => {
       let text = "";
       const onData = (chunk: Buffer) => {
         text += chunk.toString("latin1");
@@ -42,13 +33,15 @@ describe.each([
   }
 
   test("of a WebSocket carries both kinds of message, pings, and its close", async () => {
-    const backend = await httpBackend(route.address, () => undefined);
+    const backend = await httpBackend(door.route.address, () => undefined);
     onTestFinished(() => backend.close());
     const server = new WebSocketServer({ server: backend.server as import("node:http").Server });
     server.on("connection", (socket) => {
       socket.on("message", (data, binary) => socket.send(data as Buffer, { binary }));
     });
-    const socket = new WebSocket(`ws://127.0.0.1:${door.port}/x`, ["chat"], { headers: routed(route, backend.port) });
+    const socket = new WebSocket(`ws://127.0.0.1:${door.port}/x`, ["chat"], {
+      headers: routed(door.route, backend.port),
+    });
     await once(socket, "open");
     expect(socket.protocol).toBe("chat");
     const big = randomBytes(1 << 20);
@@ -127,9 +120,9 @@ describe.each([
     await expect.poll(() => door.edge.stats().active).toBe(0);
   });
 
-  test("that is declined is an answer like any other, and the end of the connection", async () => {
+  test("that the server declines gets the server's answer, and the connection ends", async () => {
     const requests: string[] = [];
-    const backend = await httpBackend(route.address, (request, response) => {
+    const backend = await httpBackend(door.route.address, (request, response) => {
       requests.push(request.url ?? "");
       response.write("no");
       response.end("pe");
@@ -148,7 +141,7 @@ describe.each([
     expect(requests).toEqual(["/up"]);
   });
 
-  test("that is sent with bytes behind it gives them to the server that agrees", async () => {
+  test("with bytes sent right after it passes them to the server that accepts it", async () => {
     const heard: string[] = [];
     const backend = await switching((socket, head) => {
       heard.push(head.slice(head.indexOf("\r\n\r\n") + 4));
@@ -162,8 +155,8 @@ describe.each([
     client.destroy();
   });
 
-  test("whose client leaves before the answer is given up", async () => {
-    const backend = await rawBackend(route.address, (socket) => socket.resume());
+  test("is given up when its client leaves before the answer", async () => {
+    const backend = await rawBackend(door.route.address, (socket) => socket.resume());
     onTestFinished(() => backend.close());
     const client = await RawClient.open(door.port);
     client.send(asking(backend.port));
@@ -173,7 +166,7 @@ describe.each([
   });
 
   test("to a closed port or an unknown sandbox gets an answer with the reason", async () => {
-    const parked = await rawBackend(route.address, () => undefined);
+    const parked = await rawBackend(door.route.address, () => undefined);
     await parked.close();
     expect(await ask(door.port, asking(parked.port))).toMatch(/^HTTP\/1.1 502 .*"port":\d+,"code":502}$/s);
     const socket = new WebSocket(`ws://127.0.0.1:${door.port}/`, { headers: { "e2b-sandbox-id": "inobody" } });
@@ -189,7 +182,7 @@ describe.each([
     ["with a body in chunks", "POST", "Upgrade: raw\r\nTransfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\n\r\n"],
   ])("%s is served as if it had not been asked for", async (_name, method, headers, body) => {
     const seen: unknown[] = [];
-    const backend = await httpBackend(route.address, (request, response) => {
+    const backend = await httpBackend(door.route.address, (request, response) => {
       let text = "";
       request.on("data", (chunk: Buffer) => (text += chunk.toString()));
       request.on("end", () => {
@@ -199,12 +192,12 @@ describe.each([
     });
     onTestFinished(() => backend.close());
     const client = await RawClient.open(door.port);
-    const head = `${method} /plain HTTP/1.1\r\n${routing(route, backend.port)}Connection: Upgrade, HTTP2-Settings\r\n`;
+    const head = `${method} /plain HTTP/1.1\r\n${routing(door.route, backend.port)}Connection: Upgrade, HTTP2-Settings\r\n`;
     await client.send(`${head}${headers}\r\n${body}`).until((text) => text.includes("served"));
     expect(seen).toEqual([[method, "/plain", body === "" ? "" : "hello", undefined]]);
     // The connection carries the next request as before.
     await client
-      .send(`GET /next HTTP/1.1\r\n${routing(route, backend.port)}\r\n`)
+      .send(`GET /next HTTP/1.1\r\n${routing(door.route, backend.port)}\r\n`)
       .until((text) => text.split("served").length > 2);
     expect(seen[1]).toEqual(["GET", "/next", "", undefined]);
     client.destroy();

@@ -181,7 +181,7 @@ test("an answer is cached for its time to live", async () => {
   expect(asked).toHaveLength(3);
 });
 
-test("a sandbox that asks too much gets no answer", async () => {
+test("a sandbox that sends too many questions gets no answer", async () => {
   const { asker } = sandbox(OPEN, () => false);
   const { ask, asked } = await world(() => asker);
   expect(await ask("a.test", "A", {}, 300)).toBeUndefined();

@@ -68,7 +68,7 @@ test("a name is resolved by the upstream resolver, and its answer comes back", a
   expect(await client.resolve4("example.test")).toEqual(["203.0.113.7"]);
 });
 
-test("a resolver that is not there is passed over for the next one", async () => {
+test("a resolver that does not answer is skipped, and the next one answers", async () => {
   const there = await upstream((query) => answer(query, [203, 0, 113, 8]));
   const { client } = await resolver([{ host: "127.0.0.1", port: 9 }, there]);
   expect(await client.resolve4("example.test")).toEqual(["203.0.113.8"]);
@@ -168,7 +168,7 @@ function keepBusy(port: number, act: (socket: Socket) => void) {
 }
 
 test.each([
-  ["says nothing", () => undefined],
+  ["sends nothing", () => undefined],
   ["sends a question byte by byte", (socket: Socket) => void socket.write("\x0f")],
 ])("a TCP connection that %s is closed, and its sandbox may open another", async (_, act) => {
   const behind = await upstream((query) => answer(query, [203, 0, 113, 7]));
@@ -213,7 +213,7 @@ test("a TCP connection that asks and does not read its answers is closed, and it
   expect(asked).toBeLessThan(1_000);
 });
 
-test("a TCP connection that asks properly for ever is closed in the end", async () => {
+test("a TCP connection that keeps asking is closed after a time limit", async () => {
   const behind = await upstream((query) => answer(query, [203, 0, 113, 7]));
   const { port } = await resolver([behind], asker(OPEN), { tcpLimits: { ...LIMITS, wholeMs: 1_000 } });
   const socket = keepBusy(port, (to) => void to.write(question(1)));

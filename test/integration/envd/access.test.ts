@@ -34,7 +34,7 @@ describe("with the node's token", () => {
   });
   afterEach(() => envd.stop());
 
-  test("everything is open until a token is set, and closed from then on", async () => {
+  test("every route is open until a token is set, and needs the token from then on", async () => {
     expect((await call("/metrics")).status).toBe(200);
     expect((await init({ accessToken: TOKEN })).status).toBe(204);
     for (const path of ["/metrics", "/envs"]) {
@@ -67,14 +67,14 @@ describe("with the node's token", () => {
     expect((await call("/logs", { headers: CONTROL })).status).toBe(200);
   });
 
-  test("the node can give another token, and the old one is worth nothing then", async () => {
+  test("the node can set another token, and the old one is refused from then on", async () => {
     await init({ accessToken: TOKEN });
     await init({ accessToken: "next" });
     expect((await call("/envs", { headers: WITH_TOKEN })).status).toBe(401);
     expect((await call("/envs", { headers: { "x-access-token": "next" } })).status).toBe(200);
   });
 
-  test("variables are replaced, the sandbox's own are always there, as variables and as files", async () => {
+  test("/init replaces the variables, and the sandbox's own are always set, as variables and as files", async () => {
     await init({
       envVars: { A: "1", E2B_SANDBOX_ID: "forged" },
       sandboxId: "i123",
@@ -97,7 +97,7 @@ describe("with the node's token", () => {
     expect(readFileSync(join(envd.root, "run/svc/.SVC_TEMPLATE_ID"), "utf8")).toBe("base");
   });
 
-  test("an older request changes nothing, however many come at once", async () => {
+  test("an older request changes nothing, also when many come at once", async () => {
     const when = (second: number) => `2026-01-01T00:00:0${second}.000Z`;
     const replies = await Promise.all(
       [3, 1, 5, 2, 4].map((n) => init({ timestamp: when(n), envVars: { N: String(n) } })),
@@ -186,7 +186,7 @@ describe("with the node's token", () => {
     expect((await call("/envs")).body).toEqual({ E2B_SANDBOX: "true", SVC_SANDBOX: "true" });
   });
 
-  test("its identity is written whole over what a warmed, longer or shorter one had there", async () => {
+  test("the file with the sandbox's id is replaced completely, after a warm-up and by a shorter or longer id", async () => {
     const file = join(envd.root, "run/svc/.SVC_SANDBOX_ID");
     expect((await call("/warm", { method: "POST", headers: CONTROL })).status).toBe(204);
     for (const sandboxId of ["short", "i0123456789abcdefghi", "longer than any identifier is", "i1"]) {
@@ -261,7 +261,7 @@ describe("without a node's token", () => {
       });
     });
 
-    test("a wrong token is not made good by a signature; the right one needs none", async () => {
+    test("a wrong token is refused even with a right signature; the right token needs no signature", async () => {
       const wrong = { headers: { "x-access-token": "wrong" } };
       expect(await call(signed(), wrong)).toMatchObject({
         status: 401,
@@ -270,7 +270,7 @@ describe("without a node's token", () => {
       expect((await call(signed({ signature: undefined }), { headers: WITH_TOKEN })).status).toBe(200);
     });
 
-    test("the signature is looked at before the file", async () => {
+    test("the signature is checked before the file", async () => {
       const path = `${envd.home}/missing`;
       const signature = signFile({ path, operation: "read", username: "", expiration: undefined }, TOKEN);
       expect(await call(`/files?${new URLSearchParams({ path, signature }).toString()}`)).toMatchObject({
@@ -288,7 +288,7 @@ describe("any page of a browser", () => {
   });
   afterEach(() => envd.stop());
 
-  test("may ask, without a token, on any path", async () => {
+  test("may send a preflight to any path without a token", async () => {
     for (const path of ["/files", "/process.Process/Start", "/nowhere"]) {
       const { status, headers } = await call(path, {
         method: "OPTIONS",
@@ -313,7 +313,7 @@ describe("any page of a browser", () => {
     expect(rpc.headers.get("access-control-allow-origin")).toBe("*");
   });
 
-  test("paths and methods that are not there say so", async () => {
+  test("gets an error that names the unknown path or method", async () => {
     expect(await call("/nowhere")).toMatchObject({ status: 404, body: { code: 404 } });
     expect(await call("/health", { method: "DELETE" })).toMatchObject({
       status: 400,

@@ -4,8 +4,8 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { request } from "node:http";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach } from "vitest";
-import { type RunningEnvd, runEnvd } from "./running-envd.ts";
+import { beforeEach } from "vitest";
+import { type SharedEnvd, sharedEnvd } from "./running-envd.ts";
 
 export const OCTETS = { "content-type": "application/octet-stream" };
 
@@ -16,7 +16,7 @@ interface Reply {
 }
 
 export interface FileRequests {
-  readonly envd: RunningEnvd;
+  readonly envd: SharedEnvd["envd"];
   /** The directory of the current test. */
   readonly dir: string;
   /** The name of that directory in the user's home. */
@@ -24,26 +24,20 @@ export interface FileRequests {
   readonly at: (name: string) => string;
   readonly urlOf: (query: Record<string, string>) => string;
   readonly put: (path: string, body: string | Buffer, headers?: Record<string, string>) => Promise<Response>;
-  /** Sends no header about encodings of a client's own. */
+  /** Downloads without the Accept-Encoding header that fetch would add. */
   readonly get: (path: string, headers?: Record<string, string>, method?: string) => Promise<Reply>;
 }
 
 export function fileRequests(): FileRequests {
-  let envd: RunningEnvd;
+  const { envd } = sharedEnvd();
   let count = 0;
-  beforeAll(async () => {
-    envd = await runEnvd();
-  });
-  afterAll(() => envd.stop());
   beforeEach(() => {
     count += 1;
     mkdirSync(requests.dir);
   });
 
   const requests: FileRequests = {
-    get envd() {
-      return envd;
-    },
+    envd,
     get name() {
       return `f${count}`;
     },

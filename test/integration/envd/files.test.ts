@@ -42,7 +42,7 @@ describe("metadata", () => {
 });
 
 describe("downloading", () => {
-  test("a file, with what a browser needs to know", async () => {
+  test("a file comes with the headers that a browser needs", async () => {
     writeFileSync(at("page.html"), "<p>hello</p>");
     const { status, headers, body } = await get(at("page.html"));
     expect([status, body.toString()]).toEqual([200, "<p>hello</p>"]);
@@ -63,7 +63,7 @@ describe("downloading", () => {
     expect([headers["content-length"], body.length]).toEqual(["0", 0]);
   });
 
-  test("files of the kernel are read to their end, whatever they claim", async () => {
+  test("files of /proc and /sys are read to their end, although their reported size is wrong", async () => {
     const proc = await get("/proc/sys/kernel/random/boot_id");
     expect(proc.body.toString()).toMatch(/^[0-9a-f-]{36}\n$/);
     const sys = await get("/sys/kernel/mm/transparent_hugepage/enabled");
@@ -71,7 +71,7 @@ describe("downloading", () => {
     expect(gunzipSync((await get("/proc/version", { "accept-encoding": "gzip" })).body).toString()).toContain("Linux");
   });
 
-  test("gzip for a client that accepts it", async () => {
+  test("a client that accepts gzip gets gzip", async () => {
     const text = "repeated ".repeat(100_000);
     writeFileSync(at("f"), text);
     const { headers, body } = await get(at("f"), { "accept-encoding": "gzip" });
@@ -83,7 +83,7 @@ describe("downloading", () => {
     expect((await get(at("f"), { "accept-encoding": "identity;q=0, br" })).status).toBe(406);
   });
 
-  test("parts of it, small or large", async () => {
+  test("a range of a small or a large file is returned", async () => {
     for (const size of [1_000, 3_000_000]) {
       const bytes = randomBytes(size);
       writeFileSync(at("f"), bytes);
@@ -100,7 +100,7 @@ describe("downloading", () => {
     }
   });
 
-  test("not again what the client has", async () => {
+  test("a client that has the file already gets 304", async () => {
     writeFileSync(at("f"), "x");
     const { headers } = await get(at("f"));
     expect((await get(at("f"), { "if-none-match": String(headers["etag"]) })).status).toBe(304);
@@ -110,7 +110,7 @@ describe("downloading", () => {
     expect((await get(at("f"), { "if-none-match": String(headers["etag"]) })).status).toBe(200);
   });
 
-  test("only its headers for HEAD", async () => {
+  test("HEAD returns only the headers", async () => {
     writeFileSync(at("f"), "12345");
     const { status, headers, body } = await get(at("f"), {}, "HEAD");
     expect([status, headers["content-length"], body.length]).toEqual([200, "5", 0]);
@@ -133,7 +133,7 @@ describe("downloading", () => {
     }
   });
 
-  test("a file that shrinks meanwhile is never taken for complete", async () => {
+  test("the download of a file that shrinks meanwhile is never complete", async () => {
     writeFileSync(at("f"), Buffer.alloc(50_000_000));
     const outcome = await new Promise<string>((resolve) => {
       const socket = connect(here.envd.port, "127.0.0.1", () => {
@@ -184,7 +184,7 @@ describe("composing", () => {
     return { status: response.status, body: await response.json() };
   };
 
-  test("pieces become one file in order, for the user, and are gone", async () => {
+  test("parts become one file in order, which belongs to the user, and the parts are removed", async () => {
     for (const name of ["1", "2", "3"]) writeFileSync(at(name), name.repeat(700_000));
     const destination = at("whole/file");
     const { status, body } = await compose({

@@ -3,20 +3,14 @@ import { chmodSync, lstatSync, mkdirSync, symlinkSync, utimesSync, writeFileSync
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { FileType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
-import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
+import { as, sharedEnvd } from "./running-envd.ts";
 
-let envd: RunningEnvd;
-let fs: Clients["filesystem"];
+const { envd, clients } = sharedEnvd();
 let count = 0;
 /** A fresh directory for every test. */
 let dir: string;
-beforeAll(async () => {
-  envd = await runEnvd();
-  fs = clientsOf(envd.url).filesystem;
-});
-afterAll(() => envd.stop());
 beforeEach(() => {
   count += 1;
   dir = join(envd.home, `t${count}`);
@@ -24,9 +18,9 @@ beforeEach(() => {
 });
 
 const user = as("user");
-const stat = async (path: string) => (await fs.stat({ path }, user)).entry;
+const stat = async (path: string) => (await clients.filesystem.stat({ path }, user)).entry;
 const list = async (path: string, depth = 0) =>
-  (await fs.listDir({ path, depth }, user)).entries.map((entry) => entry.path);
+  (await clients.filesystem.listDir({ path, depth }, user)).entries.map((entry) => entry.path);
 const owner = (path: string) => [lstatSync(path).uid, lstatSync(path).gid];
 
 describe("stat", () => {
@@ -93,7 +87,7 @@ describe("stat", () => {
     expect((await stat(path))?.metadata).toEqual({ author: "ann", kind: "draft" });
   });
 
-  test("nothing there is not found", async () => {
+  test("a missing path is not found", async () => {
     await expect(stat(join(dir, "missing"))).rejects.toMatchObject({ code: Code.NotFound });
     await expect(stat(join(dir, "missing/deeper"))).rejects.toMatchObject({ code: Code.NotFound });
   });
@@ -110,7 +104,7 @@ describe("listing", () => {
     expect(await list(dir, depth)).toEqual(below("a", "a.txt", "b", "c.txt"));
   });
 
-  test("deeper: a directory before its entries", async () => {
+  test("with a depth returns each directory before its entries", async () => {
     expect(await list(dir, 2)).toEqual(below("a", "a.txt", "b", "b/inner", "b/x", "c.txt"));
     expect(await list(dir, 3)).toEqual(
       below("a", "a.txt", "b", "b/inner", "b/inner/deep", "b/inner/y", "b/x", "c.txt"),
@@ -129,14 +123,14 @@ describe("listing", () => {
   test("sockets are listed without a type, in their place", async () => {
     const server = createServer().listen(join(dir, "b/sock"));
     await expect.poll(async () => (await list(join(dir, "b"))).length).toBe(3);
-    const { entries } = await fs.listDir({ path: join(dir, "b") }, user);
+    const { entries } = await clients.filesystem.listDir({ path: join(dir, "b") }, user);
     expect(entries.find(({ name }) => name === "sock")).toMatchObject({ type: FileType.UNSPECIFIED });
     server.close();
   });
 
   test("a thousand entries come with owner and metadata in one call", async () => {
     for (let i = 0; i < 1_000; i += 1) writeFileSync(join(dir, "a", String(i).padStart(4, "0")), "");
-    const { entries } = await fs.listDir({ path: join(dir, "a") }, user);
+    const { entries } = await clients.filesystem.listDir({ path: join(dir, "a") }, user);
     expect([entries.length, entries[999]?.name, entries[999]?.owner]).toEqual([1_000, "0999", "root"]);
   });
 
@@ -152,7 +146,7 @@ describe("listing", () => {
 describe("making, moving, removing", () => {
   test("parents are made too, and belong to the user", async () => {
     const path = join(dir, "x/y/z");
-    expect((await fs.makeDir({ path }, user)).entry).toMatchObject({
+    expect((await clients.filesystem.makeDir({ path }, user)).entry).toMatchObject({
       path,
       owner: "user",
       group: "user",
@@ -161,17 +155,21 @@ describe("making, moving, removing", () => {
     expect(owner(join(dir, "x"))).toEqual([1000, 1000]);
   });
 
-  test("a directory that is there exists already; a file is in the way", async () => {
-    await expect(fs.makeDir({ path: dir }, user)).rejects.toMatchObject({ code: Code.AlreadyExists });
+  test("making a directory that exists, or below a file, is refused, each with its own code", async () => {
+    await expect(clients.filesystem.makeDir({ path: dir }, user)).rejects.toMatchObject({ code: Code.AlreadyExists });
     writeFileSync(join(dir, "file"), "");
-    await expect(fs.makeDir({ path: join(dir, "file") }, user)).rejects.toMatchObject({ code: Code.InvalidArgument });
-    await expect(fs.makeDir({ path: join(dir, "file/below") }, user)).rejects.toMatchObject({
+    await expect(clients.filesystem.makeDir({ path: join(dir, "file") }, user)).rejects.toMatchObject({
+      code: Code.InvalidArgument,
+    });
+    await expect(clients.filesystem.makeDir({ path: join(dir, "file/below") }, user)).rejects.toMatchObject({
       code: Code.InvalidArgument,
     });
   });
 
-  test("several at once make the same parents", async () => {
-    await Promise.all(["a", "b", "c", "d"].map((name) => fs.makeDir({ path: join(dir, "deep/er", name) }, user)));
+  test("several calls at once may make the same parents", async () => {
+    await Promise.all(
+      ["a", "b", "c", "d"].map((name) => clients.filesystem.makeDir({ path: join(dir, "deep/er", name) }, user)),
+    );
     expect(await list(join(dir, "deep/er"))).toHaveLength(4);
   });
 
@@ -179,7 +177,7 @@ describe("making, moving, removing", () => {
     writeFileSync(join(dir, "one"), "1");
     writeFileSync(join(dir, "two"), "22");
     const move = (source: string, destination: string) =>
-      fs.move({ source: join(dir, source), destination: join(dir, destination) }, user);
+      clients.filesystem.move({ source: join(dir, source), destination: join(dir, destination) }, user);
     expect((await move("one", "new/place")).entry).toMatchObject({ path: join(dir, "new/place"), size: 1n });
     expect((await move("two", "new/place")).entry).toMatchObject({ size: 2n });
     expect(owner(join(dir, "new"))).toEqual([1000, 1000]);
@@ -196,8 +194,8 @@ describe("making, moving, removing", () => {
     execFileSync("chown", ["-h", "1000:4242", join(dir, "tree/sub/f")]);
     execFileSync("chmod", ["4751", join(dir, "tree/sub/f")]);
     const elsewhere = `/dev/shm/envd-move-${process.pid}`;
-    await fs.move({ source: join(dir, "tree"), destination: elsewhere }, user);
-    const entries = (await fs.listDir({ path: elsewhere, depth: 9 }, user)).entries;
+    await clients.filesystem.move({ source: join(dir, "tree"), destination: elsewhere }, user);
+    const entries = (await clients.filesystem.listDir({ path: elsewhere, depth: 9 }, user)).entries;
     expect(entries.map(({ name }) => name)).toEqual(["sub", "f", "l"]);
     expect(entries[1]).toMatchObject({
       owner: "user",
@@ -207,24 +205,24 @@ describe("making, moving, removing", () => {
     });
     expect(entries[2]?.symlinkTarget).toBe(`${elsewhere}/sub/f`);
     await expect(stat(join(dir, "tree"))).rejects.toMatchObject({ code: Code.NotFound });
-    await fs.remove({ path: elsewhere }, user);
+    await clients.filesystem.remove({ path: elsewhere }, user);
   });
 
   test("remove deletes a directory with its content, and succeeds for a missing path", async () => {
     mkdirSync(join(dir, "r/s/t"), { recursive: true });
     symlinkSync("/etc", join(dir, "r/etc"));
-    await fs.remove({ path: join(dir, "r") }, user);
+    await clients.filesystem.remove({ path: join(dir, "r") }, user);
     await expect(stat(join(dir, "r"))).rejects.toMatchObject({ code: Code.NotFound });
-    await fs.remove({ path: join(dir, "r") }, user);
-    await fs.remove({ path: join(dir, "r/s") }, user);
+    await clients.filesystem.remove({ path: join(dir, "r") }, user);
+    await clients.filesystem.remove({ path: join(dir, "r/s") }, user);
     expect((await stat("/etc"))?.type).toBe(FileType.DIRECTORY);
   });
 });
 
 test("an unknown user is refused, and so is a path with a zero byte", async () => {
-  await expect(fs.stat({ path: "/" }, as("ghost"))).rejects.toMatchObject({
+  await expect(clients.filesystem.stat({ path: "/" }, as("ghost"))).rejects.toMatchObject({
     code: Code.Unauthenticated,
     rawMessage: "invalid username: 'ghost'",
   });
-  await expect(fs.stat({ path: "a\0b" }, user)).rejects.toMatchObject({ code: Code.InvalidArgument });
+  await expect(clients.filesystem.stat({ path: "a\0b" }, user)).rejects.toMatchObject({ code: Code.InvalidArgument });
 });

@@ -1,16 +1,10 @@
 import { connect } from "node:net";
 import * as fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { inBackground, toEnd } from "./following.ts";
-import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
+import { as, sharedEnvd } from "./running-envd.ts";
 
-let envd: RunningEnvd;
-let clients: Clients;
-beforeAll(async () => {
-  envd = await runEnvd();
-  clients = clientsOf(envd.url);
-});
-afterAll(() => envd.stop());
+const { envd, clients } = sharedEnvd();
 
 /** Checks after an attack that envd still runs commands, and that nothing of the attack is left. */
 async function stillWorks(): Promise<void> {
@@ -54,7 +48,7 @@ describe("requests that make no sense", () => {
     expect((await post(path, contentType, body)).status).toBe(status);
   });
 
-  test("a stream that starts wrong ends with an error frame", async () => {
+  test("a stream whose first frame is malformed ends with an error frame", async () => {
     for (const body of ["", "\0\0\0\0\x05{bad}", "\0\xff\xff\xff\xffxx", "\x02\0\0\0\x02{}"]) {
       const response = await post("/process.Process/Start", "application/connect+json", Buffer.from(body, "latin1"));
       expect(response.status).toBe(200);
@@ -72,7 +66,7 @@ describe("requests that make no sense", () => {
     expect(await raw("GET  HTTP/9\r\n\r\n")).toMatch(/^HTTP\/1\.1 400/);
   });
 
-  test("any bytes at all leave it standing", async () => {
+  test("any bytes at all leave envd running", async () => {
     const start = fc.constantFrom(
       "",
       "POST /process.Process/Start HTTP/1.1\r\nHost: x\r\nContent-Type: application/connect+json\r\nContent-Length: 64\r\n\r\n",
@@ -107,13 +101,13 @@ test("callers that vanish in the middle leave nothing behind", async () => {
   await stillWorks();
 });
 
-test("connections that say nothing do not keep others out", async () => {
+test("silent connections do not keep other clients out", async () => {
   const silent = Array.from({ length: 200 }, () => connect(envd.port, "127.0.0.1").on("error", () => undefined));
   await stillWorks();
   for (const socket of silent) socket.destroy();
 });
 
-test("input for a process that does not read waits, and is let go at its end", async () => {
+test("input for a process that does not read waits until the process ends", async () => {
   const deaf = await inBackground(
     clients.process.start({ process: { cmd: "sleep", args: ["60"], envs: {} } }, as("user")),
   );

@@ -55,7 +55,7 @@ describe("the live user database", () => {
 describe("an image", () => {
   const read = (path: string) => readFile(join(root, path), "utf8");
 
-  test("with a bundle has it extended, and finds the certificate by itself elsewhere", async () => {
+  test("gets the certificate in its bundle and in two files of its own, and loses it again", async () => {
     const bundle = "etc/pki/tls/certs/ca-bundle.crt";
     await mkdir(join(root, dirname(bundle)), { recursive: true });
     await writeFile(join(root, bundle), `${OTHER}\n`);
@@ -106,7 +106,7 @@ describe("an image", () => {
     expect(await read(bundle)).toBe(`${OTHER}\n`);
   });
 
-  test("on another node trusts that one's, and the first no longer", async () => {
+  test("on another node trusts that node's authority, and no longer the first node's", async () => {
     const [first, second] = [await made("svc egress 1"), await made("svc egress 2")];
     await installCertificate(root, first);
     await installCertificate(root, second);

@@ -2,19 +2,13 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { Code } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Signal } from "../../../shared/envd-rpc/gen/process_pb.js";
 import { byPid, byTag, expectNoneLeft, runOn, sh } from "./commands.ts";
 import { inBackground, toEnd } from "./following.ts";
-import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
+import { as, sharedEnvd } from "./running-envd.ts";
 
-let envd: RunningEnvd;
-let clients: Clients;
-beforeAll(async () => {
-  envd = await runEnvd();
-  clients = clientsOf(envd.url);
-});
-afterAll(() => envd.stop());
+const { clients } = sharedEnvd();
 
 const run = runOn(() => clients);
 
@@ -34,7 +28,7 @@ describe("the end", () => {
     ).rejects.toMatchObject({ code: Code.NotFound });
   });
 
-  test("SIGKILL is answered when the process is gone, also one whose memory takes the kernel a moment", async () => {
+  test("SIGKILL is answered only when the process is gone, also when the kernel needs time to free its memory", async () => {
     for (let round = 0; round < 5; round += 1) {
       const heavy = await inBackground(
         clients.process.start({ process: sh("exec dd if=/dev/zero of=/dev/null bs=100M") }, as("user")),
@@ -69,7 +63,7 @@ describe("the end", () => {
     await sleep.done;
   });
 
-  test("killing a shell takes its children along", async () => {
+  test("killing a shell kills its children", async () => {
     const shell = await inBackground(
       clients.process.start({ process: sh("sleep 77 & sleep 78; echo never") }, as("user")),
     );
@@ -112,7 +106,7 @@ describe("the end", () => {
       .toBe("0\n");
   });
 
-  test("a client that leaves does not take the process along, but its deadline does", async () => {
+  test("a process continues when its client leaves, until the client's deadline", async () => {
     const leaving = new AbortController();
     const stream = clients.process.start(
       { process: sh("sleep 71"), tag: "deserted" },

@@ -5,19 +5,13 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { StreamInputRequestSchema } from "../../../shared/envd-rpc/gen/process_pb.js";
 import { byPid, expectNoneLeft, runOn, sh } from "./commands.ts";
 import { inBackground, toEnd } from "./following.ts";
-import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
+import { as, clientsOf, sharedEnvd } from "./running-envd.ts";
 
-let envd: RunningEnvd;
-let clients: Clients;
-beforeAll(async () => {
-  envd = await runEnvd();
-  clients = clientsOf(envd.url);
-});
-afterAll(() => envd.stop());
+const { envd, clients } = sharedEnvd();
 
 const run = runOn(() => clients);
 
@@ -65,11 +59,11 @@ describe("user and directory", () => {
     ]);
   });
 
-  test("a request without a user means `user`", async () => {
+  test("a request without a user runs as `user`", async () => {
     expect((await toEnd(clients.process.start({ process: sh("id -u") }))).stdout.toString()).toBe("1000\n");
   });
 
-  test("variables of one command are not there for the next", async () => {
+  test("variables of one command are not set for the next", async () => {
     const config = { ...sh("echo $ONLY"), envs: { ONLY: "here" } };
     expect((await toEnd(clients.process.start({ process: config }, as("user")))).stdout.toString()).toBe("here\n");
     expect((await run("echo $ONLY")).stdout.toString()).toBe("\n");
@@ -91,7 +85,7 @@ describe("user and directory", () => {
     ).toBe(`${envd.home}\n`);
   });
 
-  test("the program is looked for along the PATH it will have", async () => {
+  test("the program is searched for along the PATH of the command", async () => {
     const bin = join(envd.home, "bin");
     mkdirSync(bin);
     writeFileSync(join(bin, "greet"), "echo hello $1\n");
@@ -123,7 +117,7 @@ describe("user and directory", () => {
     expect((await run("echo on")).stdout.toString()).toBe("on\n");
   });
 
-  test("it leads its own session, is killed before envd, and keeps the container's limit of files", async () => {
+  test("a command has its own session, is killed before envd when memory is short, and keeps the container's limit of files", async () => {
     const { stdout } = await run("cat /proc/self/stat; cat /proc/self/oom_score_adj; ulimit -Sn");
     const [stat = "", score = "", files = ""] = stdout.toString().split("\n");
     const [, , , , , session] = stat.split(" ");
@@ -147,7 +141,7 @@ describe("output", () => {
       expect((await run(`printf ${i}; printf e${i} >&2`)).stdout.toString()).toBe(String(i));
   });
 
-  test("standard output and error can be opened by name", async () => {
+  test("a command can open its standard output and error by their names in /dev", async () => {
     const seen = await run("echo a > /dev/stdout; echo b > /dev/stderr; echo c | tee /dev/stderr");
     expect([seen.stdout.toString(), seen.stderr.toString()]).toEqual(["a\nc\n", "b\nc\n"]);
   });
@@ -179,7 +173,7 @@ describe("output", () => {
 });
 
 describe("input", () => {
-  test("without stdin there is none", async () => {
+  test("a command that is started without stdin reads its end at once", async () => {
     expect(await run("read line")).toMatchObject({ end: { exitCode: 1 } });
     expect(await run("cat")).toMatchObject({ end: { exitCode: 0 } });
   });

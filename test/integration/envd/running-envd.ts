@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Client, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll } from "vitest";
 import { startEnvd } from "../../../envd/app.ts";
 import { Filesystem } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { Process } from "../../../shared/envd-rpc/gen/process_pb.js";
@@ -87,6 +88,46 @@ export interface Clients {
 export function clientsOf(url: string, useBinaryFormat = false): Clients {
   const transport: Transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1", useBinaryFormat });
   return { process: createClient(Process, transport), filesystem: createClient(Filesystem, transport) };
+}
+
+export interface SharedEnvd {
+  readonly envd: Omit<RunningEnvd, "stop">;
+  readonly clients: Clients;
+}
+
+/** Runs one envd for all tests of a file; those tests must not depend on each other. */
+export function sharedEnvd(): SharedEnvd {
+  let envd: RunningEnvd;
+  let clients: Clients;
+  beforeAll(async () => {
+    envd = await runEnvd();
+    clients = clientsOf(envd.url);
+  });
+  afterAll(() => envd.stop());
+  return {
+    envd: {
+      get url() {
+        return envd.url;
+      },
+      get port() {
+        return envd.port;
+      },
+      get home() {
+        return envd.home;
+      },
+      get root() {
+        return envd.root;
+      },
+    },
+    clients: {
+      get process() {
+        return clients.process;
+      },
+      get filesystem() {
+        return clients.filesystem;
+      },
+    },
+  };
 }
 
 /** Request headers that name a user. */

@@ -1,16 +1,10 @@
 import { Code } from "@connectrpc/connect";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { Signal } from "../../../shared/envd-rpc/gen/process_pb.js";
 import { inBackground, toEnd } from "./following.ts";
-import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
+import { as, sharedEnvd } from "./running-envd.ts";
 
-let envd: RunningEnvd;
-let clients: Clients;
-beforeAll(async () => {
-  envd = await runEnvd();
-  clients = clientsOf(envd.url);
-});
-afterAll(() => envd.stop());
+const { clients } = sharedEnvd();
 
 const size = (cols: number, rows: number) => ({ size: { cols, rows } });
 const open = (script: string, pty = size(90, 33)) =>
@@ -19,7 +13,7 @@ const byPid = (pid: number) => ({ selector: { case: "pid" as const, value: pid }
 const type = (pid: number, text: string) =>
   clients.process.sendInput({ process: byPid(pid), input: { input: { case: "pty", value: Buffer.from(text) } } });
 
-test("a terminal has its size before the program starts, belongs to the user, and is one", async () => {
+test("a program starts in a real terminal that has its size already and belongs to the user", async () => {
   const seen = await toEnd(
     open(
       "stty size; test -t 0 && test -t 1 && test -t 2 && echo terminal; stat -c %U:%a $(tty); echo again > $(tty); ps -o tty= -p $$",
@@ -32,7 +26,7 @@ test("a terminal has its size before the program starts, belongs to the user, an
   expect(lines[4]).toMatch(/^pts\//);
 });
 
-test("a size that was not given is a usual one", async () => {
+test("a terminal without a given size has 80 columns and 24 rows", async () => {
   expect((await toEnd(open("stty size", size(0, 0)))).terminal.toString()).toBe("24 80\r\n");
 });
 
@@ -129,7 +123,7 @@ test("a terminal's input cannot be closed, and it takes no stdin", async () => {
   expect((await cat.done).end?.status).toBe("signal: terminated");
 });
 
-test("only a terminal can be resized, to a size there is", async () => {
+test("only a terminal can be resized, and only to a size that terminals can have", async () => {
   const plain = await inBackground(
     clients.process.start({ process: { cmd: "sleep", args: ["60"], envs: {} } }, as("user")),
   );

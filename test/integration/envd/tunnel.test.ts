@@ -51,7 +51,7 @@ async function text(socket: Socket): Promise<string> {
 }
 
 test.each(["127.0.0.1", "::1", "0.0.0.0", "::"])(
-  "a server on %s is reached, each half ends by itself",
+  "a server on %s is reached, and each direction ends by itself",
   async (host) => {
     const port = await serve(host, (socket) => {
       let heard = "";
@@ -82,7 +82,7 @@ test("megabytes go through both ways, at the pace of the slower end", async () =
   await expect.poll(() => size).toBe(bytes.length);
 });
 
-test("a caller that vanishes takes the connection along", async () => {
+test("the connection closes when its caller vanishes", async () => {
   const closed: string[] = [];
   const port = await serve("127.0.0.1", (socket) => {
     socket.on("error", () => undefined);

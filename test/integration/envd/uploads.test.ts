@@ -24,7 +24,7 @@ async function onSmallDisk<Result>(use: (mount: string) => Promise<Result>): Pro
 }
 
 describe("uploading bytes", () => {
-  test("makes parents and the file, for the user, and says exactly this", async () => {
+  test("makes the file and its parents for the user, and answers with exactly its name, path and type", async () => {
     const response = await put(at("a/b/ü.txt"), "content");
     expect(response.status).toBe(200);
     expect(await response.json()).toEqual([{ name: "ü.txt", path: at("a/b/ü.txt"), type: "file" }]);
@@ -44,7 +44,7 @@ describe("uploading bytes", () => {
     expect(await response.json()).toEqual([{ name: "r.txt", path: at("r.txt"), type: "file" }]);
   });
 
-  test("an existing file is emptied first, keeps its mode and its place", async () => {
+  test("an existing file is overwritten in place and keeps its mode", async () => {
     writeFileSync(at("f"), "something longer", { mode: 0o750 });
     chmodSync(at("f"), 0o750);
     const before = lstatSync(at("f")).ino;
@@ -69,7 +69,7 @@ describe("uploading bytes", () => {
     expect(lstatSync(at("empty")).size).toBe(0);
   });
 
-  test("gzip is undone", async () => {
+  test("a compressed body is unpacked", async () => {
     const bytes = Buffer.from("repeated ".repeat(20_000));
     expect((await put(at("f"), gzipSync(bytes), { "content-encoding": "gzip" })).status).toBe(200);
     expect(readFileSync(at("f")).equals(bytes)).toBe(true);
@@ -77,8 +77,8 @@ describe("uploading bytes", () => {
 
   test.each([
     ["damaged gzip", { "content-encoding": "gzip" }, "not gzip at all", "the body is not valid gzip"],
-    ["an encoding nobody knows", { "content-encoding": "zstd" }, "x", "unsupported content encoding 'zstd'"],
-    ["a content type nobody knows", { "content-type": "text/plain" }, "x", "unsupported content type"],
+    ["an unknown encoding", { "content-encoding": "zstd" }, "x", "unsupported content encoding 'zstd'"],
+    ["an unknown content type", { "content-type": "text/plain" }, "x", "unsupported content type"],
   ])("%s is refused", async (_, headers, body, message) => {
     const response = await put(at("f"), body, headers);
     expect([response.status, await response.json()]).toEqual([
@@ -87,7 +87,7 @@ describe("uploading bytes", () => {
     ]);
   });
 
-  test("a directory, a pipe and no path are refused", async () => {
+  test("an upload to a directory, to a pipe or without a path is refused", async () => {
     shell(`mkfifo ${at("pipe")}`);
     for (const [path, message] of [
       [here.dir, "path is a directory"],
@@ -127,7 +127,7 @@ describe("uploading bytes", () => {
     expect(process.memoryUsage.rss() - growth).toBeLessThan(4 * bytes.length);
   });
 
-  test("a full disk has an error that says so", async () => {
+  test("an upload to a full disk fails with an error that names the full disk", async () => {
     const response = await onSmallDisk((mount) => put(join(mount, "f"), randomBytes(8 * 1024 * 1024)));
     expect([response.status, await response.json()]).toEqual([
       507,
@@ -143,7 +143,7 @@ describe("uploading bytes", () => {
       '--XX\r\nContent-Disposition: form-data; name="file"\r\n\r\n',
       "\r\n--XX--\r\n",
     ],
-  ])("a full disk is told as such on a connection that still works, as %s", async (_, type, before, after) => {
+  ])("a full disk is reported as such on a connection that still works, as %s", async (_, type, before, after) => {
     const body = Buffer.concat([Buffer.from(before), Buffer.alloc(16 * 1024 * 1024), Buffer.from(after)]);
     const text = await onSmallDisk(async (mount) => {
       const socket = connect({ port: here.envd.port, host: "127.0.0.1" }).setEncoding("latin1");
@@ -195,7 +195,7 @@ describe("uploading a form", () => {
     expect(readFileSync(at("d/ü.txt"), "utf8")).toBe("one");
   });
 
-  test("with a path the file's own name does not matter, nor whether it has one", async () => {
+  test("with a path in the query the file's own name is ignored and may be missing", async () => {
     expect(await (await form({ "other.txt": "one" }, { path: at("mine") })).json()).toEqual([
       { name: "mine", path: at("mine"), type: "file" },
     ]);
@@ -206,7 +206,7 @@ describe("uploading a form", () => {
     expect(readFileSync(at("field"), "utf8")).toBe("text");
   });
 
-  test("one place twice is a mistake", async () => {
+  test("a form with two files for one path is refused", async () => {
     const data = new FormData();
     data.append("file", new Blob(["1"]), at("same"));
     data.append("file", new Blob(["2"]), `${here.dir}/./same`);
@@ -233,7 +233,7 @@ describe("uploading a form", () => {
   });
 });
 
-test("four uploads at once into a directory that is not there yet", async () => {
+test("four uploads at once into a missing directory all succeed", async () => {
   const replies = await Promise.all(["a", "b", "c", "d"].map((name) => put(at(`new/deep/${name}`), name)));
   expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
 });

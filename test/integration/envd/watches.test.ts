@@ -1,19 +1,13 @@
 import { appendFileSync, chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { EventType, type FilesystemEvent } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
-import { as, type Clients, clientsOf, type RunningEnvd, runEnvd } from "./running-envd.ts";
+import { as, sharedEnvd } from "./running-envd.ts";
 
-let envd: RunningEnvd;
-let fs: Clients["filesystem"];
+const { envd, clients } = sharedEnvd();
 let count = 0;
 let dir: string;
-beforeAll(async () => {
-  envd = await runEnvd();
-  fs = clientsOf(envd.url).filesystem;
-});
-afterAll(() => envd.stop());
 beforeEach(() => {
   count += 1;
   dir = join(envd.home, `w${count}`);
@@ -41,7 +35,8 @@ interface Watching {
 async function watch(options: { path?: string; recursive?: boolean; includeEntry?: boolean } = {}): Promise<Watching> {
   const leaving = new AbortController();
   const events: FilesystemEvent[] = [];
-  const stream = fs.watchDir({ path: dir, ...options }, { ...user, signal: leaving.signal })[Symbol.asyncIterator]();
+  const watched = clients.filesystem.watchDir({ path: dir, ...options }, { ...user, signal: leaving.signal });
+  const stream = watched[Symbol.asyncIterator]();
   const first = await stream.next();
   expect(first.value?.event.case).toBe("start");
   const failure = (async (): Promise<unknown> => {
@@ -91,7 +86,7 @@ describe("a watched directory", () => {
     await watching.stop();
   });
 
-  test("brings the entry along while there is one", async () => {
+  test("includes the entry while it exists", async () => {
     const watching = await watch({ includeEntry: true });
     await upload(at("f"), "abc");
     await expect.poll(watching.told).toContain("WRITE f");
@@ -120,7 +115,7 @@ describe("a watched directory", () => {
 });
 
 describe("a watch of everything below", () => {
-  test("has the directories that are there", async () => {
+  test("includes the directories that exist already", async () => {
     mkdirSync(at("a/b/c"), { recursive: true });
     const watching = await watch({ recursive: true });
     writeFileSync(at("a/b/c/f"), "x");
@@ -185,7 +180,7 @@ describe("a watch of everything below", () => {
 });
 
 describe("several watches", () => {
-  test("of one directory each see everything, and end apart", async () => {
+  test("of one directory each report every event, and end independently", async () => {
     const [one, two] = [await watch(), await watch({ recursive: true })];
     writeFileSync(at("a"), "");
     await expect.poll(() => [one.told(), two.told()]).toEqual([["CREATE a"], ["CREATE a"]]);
@@ -211,8 +206,9 @@ describe("several watches", () => {
 });
 
 describe("polling", () => {
-  const create = async (options: object = {}) => (await fs.createWatcher({ path: dir, ...options }, user)).watcherId;
-  const fetchAll = async (watcherId: string) => (await fs.getWatcherEvents({ watcherId }, user)).events;
+  const create = async (options: object = {}) =>
+    (await clients.filesystem.createWatcher({ path: dir, ...options }, user)).watcherId;
+  const fetchAll = async (watcherId: string) => (await clients.filesystem.getWatcherEvents({ watcherId }, user)).events;
 
   test("each event is reported once, until the watcher is removed", async () => {
     const watcherId = await create({ includeEntry: true });
@@ -226,31 +222,31 @@ describe("polling", () => {
       .toEqual(["CREATE f", "WRITE f"]);
     expect(told[1]?.entry?.size).toBe(3n);
     expect(await fetchAll(watcherId)).toEqual([]);
-    await fs.removeWatcher({ watcherId }, user);
+    await clients.filesystem.removeWatcher({ watcherId }, user);
     await expect(fetchAll(watcherId)).rejects.toMatchObject({ code: Code.NotFound });
-    await expect(fs.removeWatcher({ watcherId }, user)).rejects.toMatchObject({ code: Code.NotFound });
+    await expect(clients.filesystem.removeWatcher({ watcherId }, user)).rejects.toMatchObject({ code: Code.NotFound });
   });
 
-  test("there is a most of watchers", async () => {
+  test("the number of watchers is limited", async () => {
     const ids: string[] = [];
     const fill = async () => {
       for (;;) ids.push(await create());
     };
     await expect(fill()).rejects.toMatchObject({ code: Code.ResourceExhausted });
     expect(ids.length).toBeGreaterThan(200);
-    await Promise.all(ids.map((watcherId) => fs.removeWatcher({ watcherId }, user)));
-    await fs.removeWatcher({ watcherId: await create() }, user);
+    await Promise.all(ids.map((watcherId) => clients.filesystem.removeWatcher({ watcherId }, user)));
+    await clients.filesystem.removeWatcher({ watcherId: await create() }, user);
   });
 });
 
 describe("around a memory dump", () => {
   const post = async (path: string) => (await fetch(`${envd.url}${path}`, { method: "POST" })).status;
 
-  test("watches give up inotify and have it back, and new ones wait", async () => {
+  test("watches release inotify and take it again, and new watches wait", async () => {
     mkdirSync(at("sub"));
     const [stream, polled] = [
       await watch({ recursive: true }),
-      (await fs.createWatcher({ path: dir }, user)).watcherId,
+      (await clients.filesystem.createWatcher({ path: dir }, user)).watcherId,
     ];
     expect([await post("/watches/suspend"), await post("/watches/suspend")]).toEqual([204, 204]);
     const waiting = watch();
@@ -261,14 +257,16 @@ describe("around a memory dump", () => {
     writeFileSync(at("seen"), "");
     await expect.poll(stream.told).toEqual(["CREATE sub/seen", "CREATE seen"]);
     await expect.poll(late.told).toEqual(["CREATE seen"]);
-    expect((await fs.getWatcherEvents({ watcherId: polled }, user)).events.map(words)).toEqual(["CREATE seen"]);
-    await Promise.all([stream.stop(), late.stop(), fs.removeWatcher({ watcherId: polled }, user)]);
+    expect((await clients.filesystem.getWatcherEvents({ watcherId: polled }, user)).events.map(words)).toEqual([
+      "CREATE seen",
+    ]);
+    await Promise.all([stream.stop(), late.stop(), clients.filesystem.removeWatcher({ watcherId: polled }, user)]);
   });
 });
 
 test("a path that cannot be watched is refused with its own reason", async () => {
   const refused = async (path: string) => {
-    const stream = fs.watchDir({ path }, user)[Symbol.asyncIterator]();
+    const stream = clients.filesystem.watchDir({ path }, user)[Symbol.asyncIterator]();
     return stream.next().then(
       () => undefined,
       (error: unknown) => error,
@@ -277,12 +275,14 @@ test("a path that cannot be watched is refused with its own reason", async () =>
   writeFileSync(at("file"), "");
   expect(await refused(at("missing"))).toMatchObject({ code: Code.NotFound });
   expect(await refused(at("file"))).toMatchObject({ code: Code.InvalidArgument });
-  await expect(fs.createWatcher({ path: at("missing") }, user)).rejects.toMatchObject({ code: Code.NotFound });
+  await expect(clients.filesystem.createWatcher({ path: at("missing") }, user)).rejects.toMatchObject({
+    code: Code.NotFound,
+  });
 });
 
 test("an idle watch is kept alive on the wire, and its deadline ends it", async () => {
   const headers = { ...user.headers, "keepalive-ping-interval": "1" };
-  const stream = fs.watchDir({ path: dir }, { headers, timeoutMs: 1_500 });
+  const stream = clients.filesystem.watchDir({ path: dir }, { headers, timeoutMs: 1_500 });
   const cases: (string | undefined)[] = [];
   const all = (async () => {
     for await (const { event } of stream) cases.push(event.case);

@@ -50,7 +50,7 @@ describe("every guarded route", () => {
 });
 
 test.each(guarded.filter(([, { access }]) => access === "project"))(
-  "%s lets a key of either prefix in, and an operator who names the project",
+  "%s accepts a key of either prefix, and an operator who names the project",
   async (_name, route) => {
     const asKey = await call(route, {});
     const asOld = await call(route, { key: cluster.key.replace("svc_", "e2b_") });
@@ -90,7 +90,7 @@ describe("keys", () => {
     headers: { authorization: `Bearer ${ADMIN_TOKEN}`, "x-team-id": cluster.teamId },
   });
 
-  test("are shown once, listed masked, renamed, and stop at the moment they are deleted", async () => {
+  test("are shown once, listed masked, can be renamed, and are refused from the moment of their deletion", async () => {
     const created = await cluster.ask("POST", "/api-keys", { ...member(), body: { name: "ci" } });
     expect(created.status).toBe(201);
     const { key, id, mask } = created.body as { key: string; id: string; mask: object };
@@ -198,7 +198,7 @@ describe("a body without permission", () => {
 });
 
 describe("limits", () => {
-  test("too many calls of one kind: 429 with whole seconds, and other kinds go on", async () => {
+  test("too many calls of one kind get 429 with whole seconds, and calls of other kinds succeed", async () => {
     const tight = await startCluster({ config: { rateLimitCreatePerSecond: 1, rateLimitFailedAuthPerMinute: 5 } });
     try {
       const create = () => tight.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } });

@@ -80,7 +80,7 @@ test("a request that resumes a sandbox is served by it, and it runs for at least
   expect(Date.parse(detail.endAt)).toBeLessThanOrEqual(after + 300_000);
 });
 
-test("the timeout of the create counts again, not a later one", async () => {
+test("an auto-resume uses the timeout of the create call, not a later one", async () => {
   const { sandboxID } = await paused({ timeout: 420 });
   await cluster.ask("POST", `/v2/sandboxes/${sandboxID}/connect`, { body: { timeout: 600 } });
   await cluster.ask("POST", `/sandboxes/${sandboxID}/pause`);
@@ -99,7 +99,7 @@ test("many requests at once are one resume, and all are served", async () => {
   expect(cluster.agent.starts).toHaveLength(2);
 });
 
-test("by host name, and with a WebSocket", async () => {
+test("a WebSocket to the sandbox's host name resumes it", async () => {
   const { sandboxID } = await paused();
   const socket = new WebSocket(cluster.edgeUrl.replace("http", "ws"), {
     headers: { host: `${port}-${sandboxID}.localhost` },
@@ -141,7 +141,7 @@ describe("no sandbox is resumed", () => {
     expect(cluster.agent.starts).toHaveLength(1);
   });
 
-  test("that was killed or never was", async () => {
+  test("that was killed or never existed", async () => {
     const { sandboxID } = await paused();
     await cluster.ask("DELETE", `/sandboxes/${sandboxID}`);
     expect(await visit(sandboxID)).toEqual(notFound(sandboxID));
@@ -211,7 +211,7 @@ describe("signed file URLs", () => {
     return `/files?${new URLSearchParams({ path, signature }).toString()}`;
   };
 
-  test("resume their sandbox, though nothing else names it", async () => {
+  test("resume their sandbox without any other mention of it", async () => {
     const { sandboxID, envdAccessToken = "" } = await paused();
     const response = await fetch(`${cluster.edgeUrl}${url(envdAccessToken)}`);
     expect([response.status, (await response.text()).startsWith("inside /files")]).toEqual([200, true]);

@@ -161,7 +161,7 @@ describe("words of the contract", () => {
   test.each([
     [{ volumeMounts: [{ name: "v", path: "/a" }] }, "volumeMounts"],
     [{ iam: { tokens: { x: { audience: "a", tokenType: "JWT-SVID" } } } }, "iam"],
-  ])("%j is not carried out and says so", async (body, option) => {
+  ])("%j is refused as not implemented, and the error names the option", async (body, option) => {
     const answer = await create(body);
     expect(answer.status).toBe(501);
     expect(answer.body).toMatchObject({ code: 501, error_code: "not_implemented" });

@@ -46,7 +46,7 @@ describe("logs", () => {
   });
 });
 
-test("an endless log is cut with an entry that says so, and the build continues", async () => {
+test("an endless log is cut, with an entry about the cut, and the build continues", async () => {
   cluster.agent.onBuild = (build) => {
     for (let index = 0; index < 20_500; index++) build.log(`line ${index}`);
     build.log("x".repeat(100_000));
@@ -74,7 +74,7 @@ test("few entries that are very long are too much as well", async () => {
 });
 
 describe("concurrency and crashes", () => {
-  test("builds beyond the limit wait their turn, and are building all the same", async () => {
+  test("builds beyond the limit wait, and their status is building already", async () => {
     await cluster.restart({ maxNodeBuilds: 1, buildPollMs: 20 });
     await cluster.agent.beat();
     const builds: FakeBuild[] = [];

@@ -19,7 +19,7 @@ afterEach(() => cluster.stop());
 const { built, create, held, request, start, status } = buildingOn(() => cluster);
 
 describe("from request to sandbox", () => {
-  test("requested, started, building at the first look, ready, used", async () => {
+  test("a template is requested, started, building at the first status call, then ready and used", async () => {
     const building = held();
     const requested = await request({ name: "App:v1", tags: ["latest"], cpuCount: 4, memoryMB: 512 });
     expect(requested).toMatchObject({
@@ -81,7 +81,7 @@ describe("from request to sandbox", () => {
     expect((await cluster.agent.beat()).deleteSnapshots).toEqual([]);
   });
 
-  test("snapshots that a node keeps for a running build are not treated as strays", async () => {
+  test("snapshots that a node keeps for a running build are not removed as unknown", async () => {
     await cluster.restart({ orphanGraceMs: 10 });
     const building = held();
     const requested = await request({ name: "server" });
@@ -228,7 +228,7 @@ describe("what may not be", () => {
     expect(await request({ name: "base" })).toMatchObject({ names: ["test-project/base"] });
   });
 
-  test("another project sees nothing of it", async () => {
+  test("another project gets 404 for the template and its builds", async () => {
     const other = await cluster.addProject("Other");
     const mine = await built("app");
     const ask = { key: other.key };

@@ -40,7 +40,7 @@ describe("pause", () => {
   const begun =
     "update sandboxes set state = 'pausing', pending_snapshot_id = ?, pending_snapshot_memory = 1, deadline_at = ? where id = ?";
 
-  test("after the record, before the node: it is paused now", async () => {
+  test("interrupted between the record and the node's work is carried out", async () => {
     const { sandboxID: id } = await create();
     await crashedAfter(begun, SNAPSHOT, Date.now() + 60_000, id);
     expect(await settled(id)).toBe("paused");
@@ -50,7 +50,7 @@ describe("pause", () => {
     expect((await cluster.ask("POST", `/v2/sandboxes/${id}/connect`)).status).toBe(201);
   });
 
-  test("after the node, before the answer: nothing is taken twice", async () => {
+  test("interrupted between the node's work and its answer takes no second snapshot", async () => {
     const { sandboxID: id } = await create();
     const [executionId = ""] = [...cluster.agent.live.keys()];
     const taken = cluster.agent.pauseByItself(executionId, SNAPSHOT);
@@ -67,7 +67,7 @@ describe("resume", () => {
     "update sandboxes set state = 'starting', execution_id = ?, resume_memory = 1, resume_s = 300, deadline_at = ? where id = ?";
   const EXECUTION = "00000000-0000-4000-8000-00000000000b";
 
-  test("after the record, before the node: it runs in the end, once", async () => {
+  test("interrupted between the record and the node's work starts exactly one execution", async () => {
     const { sandboxID: id } = await create();
     await cluster.ask("POST", `/sandboxes/${id}/pause`);
     await crashedAfter(begun, EXECUTION, Date.now() + 60_000, id);
@@ -76,7 +76,7 @@ describe("resume", () => {
     await expect.poll(() => cluster.agent.snapshots.size).toBe(0);
   });
 
-  test("whose snapshot is gone is paused again, and the next caller gets the reason", async () => {
+  test("whose snapshot is missing leaves the sandbox paused, and the next caller gets the reason", async () => {
     const { sandboxID: id } = await create();
     await cluster.ask("POST", `/sandboxes/${id}/pause`);
     cluster.agent.snapshots.clear();
@@ -87,7 +87,7 @@ describe("resume", () => {
     });
   });
 
-  test("killed in the middle: nothing is left on the node", async () => {
+  test("is not tried after an interrupted kill, which is finished and leaves nothing on the node", async () => {
     const { sandboxID: id } = await create();
     await cluster.ask("POST", `/sandboxes/${id}/pause`);
     await crashedAfter("update sandboxes set state = 'killing', end_reason = 'request' where id = ?", id);
@@ -113,7 +113,7 @@ describe("snapshot", () => {
     expect((await cluster.ask("POST", `/sandboxes/${id}/fork`)).status).toBe(201);
   });
 
-  test("for forks that were starting: the checkpoint and the half-made forks go, the source stays", async () => {
+  test("for interrupted forks is removed with the half-made forks, and the source stays", async () => {
     const { sandboxID: id } = await create();
     const [executionId = ""] = [...cluster.agent.live.keys()];
     cluster.agent.checkpointByItself(executionId, SNAPSHOT);

@@ -34,7 +34,7 @@ describe("one node", () => {
     await nothingRuns(cluster.agents);
   });
 
-  test("a node that hangs: 504 placement_timeout, and a late start finds itself refused", async () => {
+  test("a node that hangs: 504 placement_timeout, and its late start is refused", async () => {
     let late: () => void = () => undefined;
     cluster.agent.onStart = async (_start, run) => {
       late = run;
@@ -142,7 +142,7 @@ describe("three nodes", () => {
     expect(new Set([...bad.stops, ...bad.stopsByReply])).toEqual(started);
   });
 
-  test("three failures are the end: repeated create failures", async () => {
+  test("a create fails for good after three nodes have failed", async () => {
     for (const agent of cluster.agents) {
       agent.onStart = () => {
         throw new AppError("internal", "disk broken");
@@ -154,7 +154,7 @@ describe("three nodes", () => {
     await nothingRuns(cluster.agents);
   });
 
-  test("a burst is spread before any report has come in", async () => {
+  test("a burst of creates is spread over the nodes before any node has reported", async () => {
     await cluster.stop();
     // The nodes send no report by the clock: on a busy machine one would come in the middle of the burst.
     cluster = await startCluster({ agents: 3, agent: { heartbeatMs: 0 }, config: { nodeTimeoutMs: 600_000 } });

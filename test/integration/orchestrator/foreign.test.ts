@@ -44,7 +44,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => cluster.stop());
 
-/** An id of the same length that is in no use. */
+/** Returns an unused id of the same length. */
 function unlike(id: string): string {
   return `${id.slice(0, 1)}${"0".repeat(id.length - 1)}`;
 }
@@ -61,7 +61,10 @@ async function ask(route: Route, names: Names): Promise<Answer> {
   return cluster.ask(route.method, `${path}?${query.toString()}`, { key: stranger, ...body });
 }
 
-/** Everything that an answer tells its caller: without headers that always change, and with the sent names made alike. */
+/**
+ * Everything that a caller learns from an answer, without headers that always change; one word stands for all names in the
+ * request.
+ */
 function learned({ status, text, headers }: Answer, names: Names) {
   const words = Object.values(names).reduce((said, name) => said.replaceAll(name, "NAME"), text);
   const changing = /^(date|ratelimit-.*|x-request-id|content-length)$/;
@@ -80,7 +83,7 @@ test.each(routes)("%s answers the same for another project's id and for an unkno
   expect(ofForeign.text).not.toContain("forbidden");
 });
 
-test("so do the routes that take a name of a template or an id elsewhere than in the path", async () => {
+test("routes with a template name, or an id outside the path, answer the same for another project's and for an unknown one", async () => {
   const same = async (method: string, path: (name: string) => string, body: (name: string) => object | undefined) => {
     const answers = await Promise.all(
       [alias.foreign, alias.unknown].map(async (name) => {

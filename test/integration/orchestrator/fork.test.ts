@@ -60,7 +60,7 @@ describe("fork", () => {
     }
     expect(cluster.agent.live.size).toBe(4);
     expect(await eventsOf(source.sandboxID)).toEqual(["created", "checkpointed"]);
-    // The checkpoint served the forks alone.
+    // The checkpoint was only for the forks, so the node has to remove it.
     await expect.poll(() => cluster.agent.snapshots.size).toBe(0);
     expect(cluster.agent.removed).toHaveLength(1);
   });
@@ -100,7 +100,7 @@ describe("fork", () => {
     });
   });
 
-  test("is refused before anything is tried: count, time-out, limit, state, owner", async () => {
+  test("with a wrong count, time-out, limit, state or owner is refused before the node is asked", async () => {
     const { sandboxID } = await create();
     for (const body of [{ count: 0 }, { count: 101 }, { count: 20 }, { timeout: 0 }, { timeout: -1 }]) {
       expect((await fork(sandboxID, body)).body, JSON.stringify(body)).toMatchObject({ code: 400 });

@@ -1,4 +1,4 @@
-/** Clients' view of sandboxes that stand still because their node's disk is short. */
+/** Clients' view of sandboxes that their node holds because its disk is short. */
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -29,7 +29,7 @@ const events = async (id: string) => {
   const { body } = await cluster.ask("GET", `/events/sandboxes/${id}?orderAsc=true`);
   return (body as { type: string }[]).map(({ type }) => type.replace("sandbox.lifecycle.", ""));
 };
-/** Whether the edge tells a visitor that the sandbox stands still; otherwise the fake node answers. */
+/** Whether the edge answers a visitor that the sandbox is held; otherwise the fake node answers. */
 const stands = async (id: string) =>
   (await fetch(cluster.edgeUrl, { headers: { "E2b-Sandbox-Id": id, "E2b-Sandbox-Port": "1" } })).status === 507;
 
@@ -61,7 +61,7 @@ test("a restarted orchestrator writes no event twice and misses none", async () 
   expect(await events(second.id)).toEqual(["created", "held"]);
 });
 
-test("one that its node ended for it has that reason in its record", async () => {
+test("a sandbox that its node ended because the disk was full has that reason in its record", async () => {
   const { id } = await running();
   const executionId = [...cluster.agent.live.keys()][0] ?? "";
   await cluster.agent.reportExit(executionId, "disk_full");

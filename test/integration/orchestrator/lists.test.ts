@@ -111,7 +111,7 @@ describe("filters", () => {
     expect((await cluster.ask("GET", "/v2/sandboxes?template=base:v1")).status).toBe(400);
   });
 
-  test("startedAfter includes the start it names", async () => {
+  test("startedAfter includes a sandbox that started at exactly that time", async () => {
     const { items } = await pages("order=asc&limit=100");
     const at = items[10]?.startedAt ?? "";
     const expected = items.filter(({ startedAt }) => Date.parse(startedAt) >= Date.parse(at)).length;

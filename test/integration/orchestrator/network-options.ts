@@ -1,6 +1,6 @@
 /** A cluster for tests of network options, and the options of a sandbox as its node and the database have them. */
 
-import { expect } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
@@ -8,9 +8,18 @@ import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
 export const ALL = "0.0.0.0/0";
 export const PROXY = { address: "198.51.100.1:1080", username: "me" };
 
-export function networkCluster(): Promise<Cluster> {
+/** Starts one cluster for all tests of a file; its node accepts every policy until a test says otherwise. */
+export function sharedNetworkCluster(): () => Cluster {
   const config = { patienceMs: 300, networkTimeoutMs: 2_000, reconcileEveryMs: 50, egressProxyAllow: "10.9.0.0/16" };
-  return startCluster({ config });
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await startCluster({ config });
+  });
+  beforeEach(() => {
+    cluster.agent.onEgress = (_policy, set) => set();
+  });
+  afterAll(() => cluster.stop());
+  return () => cluster;
 }
 
 export interface NetworkOptions {

@@ -3,24 +3,16 @@
  * it runs, and pauses keep them.
  */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Sandbox } from "../../../shared/api/sandbox-shapes.ts";
 import { CLOSED, type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
-import type { Cluster } from "../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
-import { ALL, networkCluster, networkOn, PROXY } from "./network-options.ts";
+import { ALL, networkOn, PROXY, sharedNetworkCluster } from "./network-options.ts";
 
-let cluster: Cluster;
-beforeAll(async () => {
-  cluster = await networkCluster();
-});
-beforeEach(() => {
-  cluster.agent.onEgress = (_policy, set) => set();
-});
-afterAll(() => cluster.stop());
+const cluster = sharedNetworkCluster();
 
-const { create, read } = sandboxesOn(() => cluster);
-const { pauseAndResume, policyOf, put } = networkOn(() => cluster);
+const { create, read } = sandboxesOn(cluster);
+const { pauseAndResume, policyOf, put } = networkOn(cluster);
 
 describe("a create", () => {
   test("gives the node one policy and reads back the options as written", async () => {
@@ -60,18 +52,18 @@ test("a proxy's password is in no answer and not readable in the database", asyn
   expect(policyOf(sandboxID)?.proxy?.password).toBe(other);
   const answers = await Promise.all(
     [`/sandboxes/${sandboxID}`, "/v2/sandboxes", `/events/sandboxes/${sandboxID}`].map((path) =>
-      cluster.ask("GET", path),
+      cluster().ask("GET", path),
     ),
   );
   for (const { status, text } of answers) {
     expect(status).toBe(200);
     expect(text).not.toContain(password);
   }
-  expect(await cluster.database.stored()).not.toContain(password);
+  expect(await cluster().database.stored()).not.toContain(password);
 });
 
 describe("an update", () => {
-  test("replaces all of egress and nothing of ingress", async () => {
+  test("replaces all egress options and no ingress option", async () => {
     const ingress = { allowPublicTraffic: false, maskRequestHost: "localhost:${PORT}", httpsPorts: [8443] };
     const { sandboxID } = await create({ network: { ...ingress, denyOut: ["1.1.1.1"] }, allow_internet_access: true });
     const steps: readonly (readonly [object, Partial<EgressPolicy>, boolean | null])[] = [
@@ -98,7 +90,7 @@ describe("an update", () => {
     }
   });
 
-  test("that clears everything leaves nothing to read back", async () => {
+  test("that clears all options leaves none to read back", async () => {
     const { sandboxID } = await create({ network: { denyOut: [ALL] }, allow_internet_access: false });
     expect(policyOf(sandboxID)).toEqual(CLOSED);
     expect((await put(sandboxID, {})).status).toBe(204);
@@ -110,7 +102,7 @@ describe("an update", () => {
     const { sandboxID } = await create();
     const rules = { "a.com": [{ transform: { headers: { Authorization: "Bearer abcdef" } } }] };
     await put(sandboxID, { allowOut: ["a.com"], denyOut: [ALL], rules, egressProxy: { ...PROXY, password: "pw" } });
-    const events = (await cluster.ask("GET", `/events/sandboxes/${sandboxID}`)).body as {
+    const events = (await cluster().ask("GET", `/events/sandboxes/${sandboxID}`)).body as {
       type: string;
       eventData: unknown;
     }[];
@@ -129,8 +121,8 @@ describe("an update", () => {
     });
     const before = policyOf(sandboxID);
     expect(before).toMatchObject({ denyRanges: [ALL], proxy: { password: "pw" } });
-    await cluster.restart();
-    await cluster.agent.beat();
+    await cluster().restart();
+    await cluster().agent.beat();
     await pauseAndResume(sandboxID);
     expect(policyOf(sandboxID)).toEqual(before);
     expect(await read(sandboxID)).toMatchObject({ allowInternetAccess: false, network: { allowOut: ["8.8.8.8"] } });
@@ -139,7 +131,7 @@ describe("an update", () => {
   test("is what forks start with, and not what a new sandbox of a snapshot starts with", async () => {
     const { sandboxID } = await create();
     await put(sandboxID, { denyOut: [ALL], egressProxy: { ...PROXY, password: "pw" } });
-    const [fork] = (await cluster.ask("POST", `/sandboxes/${sandboxID}/fork`, { body: {} })).body as {
+    const [fork] = (await cluster().ask("POST", `/sandboxes/${sandboxID}/fork`, { body: {} })).body as {
       sandbox: Sandbox;
     }[];
     const copy = fork?.sandbox.sandboxID ?? "";
@@ -150,7 +142,7 @@ describe("an update", () => {
     await pauseAndResume(copy);
     expect(policyOf(copy)).toMatchObject({ denyRanges: [ALL], proxy: { password: "pw" } });
 
-    const { snapshotID } = (await cluster.ask("POST", `/sandboxes/${copy}/snapshots`, { body: {} })).body as {
+    const { snapshotID } = (await cluster().ask("POST", `/sandboxes/${copy}/snapshots`, { body: {} })).body as {
       snapshotID: string;
     };
     const fresh = await create({ templateID: snapshotID, network: { denyOut: ["1.1.1.1"] } });
@@ -191,17 +183,17 @@ describe("an update", () => {
       message: `Sandbox "inosuchsandbox" doesn't exist or you don't have access to it`,
     });
     const { sandboxID } = await create();
-    const { key } = await cluster.addProject("somebody else");
+    const { key } = await cluster().addProject("somebody else");
     const path = `/sandboxes/${sandboxID}/network`;
-    expect((await cluster.ask("PUT", path, { key, body: {} })).status).toBe(404);
-    expect((await cluster.ask("PUT", path, { key: null, body: {} })).status).toBe(401);
-    await cluster.ask("POST", `/sandboxes/${sandboxID}/pause`, { body: {} });
+    expect((await cluster().ask("PUT", path, { key, body: {} })).status).toBe(404);
+    expect((await cluster().ask("PUT", path, { key: null, body: {} })).status).toBe(401);
+    await cluster().ask("POST", `/sandboxes/${sandboxID}/pause`, { body: {} });
     expect((await put(sandboxID, {})).body).toMatchObject({ code: 409 });
-    await cluster.ask("DELETE", `/sandboxes/${sandboxID}`);
+    await cluster().ask("DELETE", `/sandboxes/${sandboxID}`);
     expect((await put(sandboxID, {})).status).toBe(404);
   });
 
-  test("of which many come at once: each whole, and the last one read back is in force", async () => {
+  test("among many at once is applied completely, and the options that are read back are in force", async () => {
     const { sandboxID } = await create();
     const bodies = Array.from({ length: 12 }, (_, i) => ({
       denyOut: [`203.0.113.${i}`],

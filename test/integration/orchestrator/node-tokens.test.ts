@@ -79,7 +79,7 @@ describe("the token of a node", () => {
     }
   });
 
-  test("is another one for every node, direction and key, and no other text is one", () => {
+  test("differs for each node, direction and key, and no other text is accepted", () => {
     const id = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,20}$/);
     const direction = fc.constantFrom<Direction>("to node", "from node");
     const other = (given: Direction): Direction => (given === "to node" ? "from node" : "to node");

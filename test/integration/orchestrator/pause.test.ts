@@ -110,7 +110,7 @@ describe("pause", () => {
     expect(cluster.agent.starts.at(-1)?.body.origin).toMatchObject({ is: "paused" });
   });
 
-  test("on a node that cannot keep memory keeps the disk, and the events say what came back", async () => {
+  test("on a node that cannot store memory keeps the disk, and the events record that the resume was without memory", async () => {
     const capabilities = { memorySnapshots: false, diskLimit: false, detail: { memorySnapshots: "no CRIU" } };
     const plain = await startCluster({ agent: { facts: { capabilities } } });
     try {
@@ -202,7 +202,7 @@ describe("a paused sandbox", () => {
 describe("the end", () => {
   const ends = { autoPause: true, timeout: 1 };
 
-  test("pauses on request, with memory or without, and reads back in both states", async () => {
+  test("pauses the sandbox when the create call asked for that, with memory or without, and reads back in both states", async () => {
     const lifecycle = { autoResume: true, onTimeout: "pause" };
     const { sandboxID } = await create({ ...ends, autoResume: { enabled: true } });
     expect((await read(sandboxID)).lifecycle).toEqual(lifecycle);
@@ -235,7 +235,7 @@ describe("the end", () => {
     await expect.poll(async () => (await read(sandboxID)).state, { timeout: 3_000 }).toBe("paused");
   });
 
-  test("acted on by the node itself is taken over from its report", async () => {
+  test("that the node has carried out by itself is taken over from the node's report", async () => {
     const { sandboxID } = await create();
     const [executionId = ""] = [...cluster.agent.live.keys()];
     const snapshotId = cluster.agent.pauseByItself(executionId);

@@ -17,8 +17,8 @@ export function impatientCluster(): Promise<Cluster> {
 }
 
 /**
- * Holds work on the node: the work awaits `held()`, which resolves after the returned function is called, with some time for
- * joiners.
+ * Delays work on the node: the work awaits `held()`, which resolves a moment after the returned function is called, so that
+ * further requests can join.
  */
 export function hold(set: (held: () => Promise<void>) => void): () => Promise<void> {
   const opened = gateway();
@@ -29,7 +29,7 @@ export function hold(set: (held: () => Promise<void>) => void): () => Promise<vo
   });
   return async () => {
     await inside.promise;
-    // This is long enough for requests that were sent before.
+    // Requests that were sent before have joined by then.
     await new Promise((resolve) => setTimeout(resolve, 100));
     opened.resolve();
   };

@@ -39,7 +39,7 @@ test("a text with U+0000, which PostgreSQL cannot hold, is stored with a replace
   expect(rows).toEqual([{ name: "nul\u{FFFD}byte" }]);
 });
 
-test("a look into an empty list finds nothing", async () => {
+test("a query with an empty list finds nothing", async () => {
   const store = createStore(opened.database, () => 5, testSeal);
   expect(await store.sandboxes.get("unknown")).toBeUndefined();
   const rows = await opened.database.selectFrom("projects").select("id").where("id", "in", []).execute();
@@ -49,7 +49,7 @@ test("a look into an empty list finds nothing", async () => {
 
 test("the store works on after its connection is lost", async () => {
   await database.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = ?", NAME);
-  // The statement that finds the connection lost may fail; after that the store works again by itself.
+  // The first statement on the lost connection may fail; after that the store works again by itself.
   await expect.poll(() => opened.ping().then(() => "answers", String), { timeout: 30_000 }).toBe("answers");
 });
 

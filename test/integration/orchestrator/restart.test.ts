@@ -1,4 +1,4 @@
-/** A restart loses no sandbox, and finishes what a crash cut short. */
+/** A restart loses no sandbox, and completes the operations that a crash interrupted. */
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
@@ -90,7 +90,7 @@ test("a silent node is unhealthy, then its sandboxes are lost; when it returns i
   }
 });
 
-test("a node that is drained takes nothing new and keeps what it has", async () => {
+test("a drained node gets no new sandbox and keeps its running ones", async () => {
   const { sandboxID: id } = await create();
   const admin = { key: null, headers: { "x-admin-token": "test-admin-token-0001" } };
   const want = async (status: string) =>
@@ -107,7 +107,7 @@ test("a node that is drained takes nothing new and keeps what it has", async () 
   await create();
 });
 
-test("an end the node has wrong is corrected by its next report", async () => {
+test("a wrong end on the node is corrected in the answer to its next report", async () => {
   const { sandboxID: id } = await create();
   const started = [...cluster.agent.live.values()][0];
   if (started === undefined) throw new Error("nothing runs");

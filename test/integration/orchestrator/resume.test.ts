@@ -46,13 +46,13 @@ describe("connect", () => {
     expect((await connect(id)).status).toBe(200);
   });
 
-  test("may shorten the time that was left before the pause: it is counted from now", async () => {
+  test("may shorten the time that was left before the pause, because its timeout counts from now", async () => {
     const { sandboxID } = await paused({ timeout: 3600 });
     await connect(sandboxID, { timeout: 60 });
     expect(Math.round((Date.parse((await read(sandboxID)).endAt) - Date.now()) / 1000)).toBe(60);
   });
 
-  test("by many at once is one start, and each gets at least its time", async () => {
+  test("by many callers at once makes one start, and each caller gets at least the timeout that it asked for", async () => {
     const { sandboxID } = await paused();
     const go = hold((held) => {
       cluster.agent.onStart = async (_start, run) => {
@@ -111,7 +111,7 @@ describe("connect", () => {
     expect(contradiction.body).toMatchObject({ code: 400, message: expect.stringContaining("onResume") as string });
   });
 
-  test("the first version of the route takes and refuses the same words", async () => {
+  test("the first version of the route accepts and refuses the same values", async () => {
     const connectV1 = (id: string, body: object) =>
       cluster.ask("POST", `/sandboxes/${id}/connect`, { body: { timeout: 60, ...body } });
     const { sandboxID } = await paused({ onResume: "reboot" });
@@ -154,7 +154,7 @@ describe("connect", () => {
     expect((await read(sandboxID)).state).toBe("paused");
   });
 
-  test("while its node is silent: undecided, then the same execution when it answers", async () => {
+  test("is undecided while its node is silent, and continues the same execution when the node answers", async () => {
     const { sandboxID } = await paused();
     await cluster.restart({ resumeTimeoutMs: 200, patienceMs: 200 });
     await cluster.agent.beat();
@@ -171,7 +171,7 @@ describe("connect", () => {
     expect(cluster.agent.live.size).toBe(1);
   });
 
-  test("when its node is not there is 503 with the reason", async () => {
+  test("when its node is lost gets 503 with the reason", async () => {
     const lonely = await startCluster({ config: { nodeTimeoutMs: 3_000 }, agent: { heartbeatMs: 0 } });
     try {
       const { sandboxID } = (await lonely.ask("POST", "/v2/sandboxes", { body: { templateID: "base" } }))

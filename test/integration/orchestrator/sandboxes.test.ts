@@ -155,7 +155,7 @@ describe("timeout and refreshes", () => {
 });
 
 describe("kill", () => {
-  test("204, then nothing anywhere: not on the node, not in a list, not in a read, not routed", async () => {
+  test("answers 204 and removes the sandbox from the node, from lists, from reads and from the routing table", async () => {
     const { sandboxID } = await create();
     expect((await cluster.ask("DELETE", `/sandboxes/${sandboxID}`)).status).toBe(204);
     expect(runs(sandboxID)).toBe(false);
@@ -186,7 +186,7 @@ describe("kill", () => {
   });
 });
 
-test("another project sees none of it: 404 everywhere", async () => {
+test("another project gets 404 for the sandbox on every route", async () => {
   const { sandboxID } = await create();
   const { key } = await cluster.addProject("stranger");
   const calls: [string, string, object?][] = [

@@ -104,7 +104,7 @@ describe("snapshots", () => {
     expect((await cluster.ask("POST", "/v2/sandboxes", { key, body: { templateID: snapshotID } })).status).toBe(404);
   });
 
-  test("of a name that is there mean the new snapshot; the old one goes when nothing needs it", async () => {
+  test("with an existing name replace the snapshot of that name, and the old one is removed when nothing needs it", async () => {
     const { sandboxID } = await create();
     await taken(sandboxID, "snap");
     const [first] = [...cluster.agent.snapshots.keys()];
@@ -113,7 +113,7 @@ describe("snapshots", () => {
     await expect.poll(() => cluster.agent.removed).toEqual([first]);
   });
 
-  test("are deleted once, not while sandboxes started from them are there", async () => {
+  test("can be deleted once, and not while sandboxes that were started from them exist", async () => {
     const { sandboxID } = await create();
     const { snapshotID } = await taken(sandboxID);
     const made = await create({ templateID: snapshotID });
@@ -142,7 +142,7 @@ describe("snapshots", () => {
     await taken(sandboxID, "snap");
   });
 
-  test("two at once are one, and a 409", async () => {
+  test("requested twice at once are taken once, and the second request gets 409", async () => {
     const { sandboxID } = await create();
     let go: (() => void) | undefined;
     cluster.agent.onCheckpoint = async (_request, take) => {

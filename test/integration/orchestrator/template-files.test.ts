@@ -61,7 +61,7 @@ const folder = () => join(cluster.filesFolder, app.templateID);
 const stored = (hash: string) => readFile(join(folder(), hash));
 
 describe("an upload", () => {
-  test("needs the URL alone, is there afterwards, and comes as it was to the node that builds from it", async () => {
+  test("needs only its URL, exists afterwards, and reaches the node that builds from it unchanged", async () => {
     const hash = hashOf("first");
     const bytes = gzipSync(tarOf({ "folder/a.txt": randomBytes(50_000).toString("hex") }));
     const before = await place(hash);
@@ -94,7 +94,7 @@ describe("an upload", () => {
     cluster.agent.onBuild = (_build, run) => run();
   });
 
-  test("is copied from by a build, and only by one of its template", async () => {
+  test("can be used by a build of its template, and by no other", async () => {
     const hash = hashOf("copied");
     const bytes = tarOf({ "a.txt": "hello" });
     await upload(hash, bytes);
@@ -154,7 +154,7 @@ describe("an upload", () => {
     expect((await stored(hash)).equals(bytes)).toBe(true);
   });
 
-  test("of the same files by many clients at once is whole", async () => {
+  test("of the same files by many clients at once is stored completely", async () => {
     const hash = hashOf("many");
     const { url } = await place(hash);
     const all = Array.from({ length: 8 }, (_, index) => tarOf({ a: String(index).repeat(40_000) }));
@@ -185,7 +185,7 @@ test("old archives that no build copies from are listed by a dry run and then re
 });
 
 describe("an image from an upload", () => {
-  test("is the node's to unpack once it is there, and is kept as long as its build", async () => {
+  test("is unpacked by the node, and kept as long as its build", async () => {
     const hash = hashOf("image");
     const ask = async (body: object) => {
       const requested = await building.request({ name: "image" });

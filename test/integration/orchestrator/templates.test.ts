@@ -87,7 +87,7 @@ describe("names", () => {
     expect(await alias("app", other.key)).toBe(200);
   });
 
-  test("of snapshots are theirs", async () => {
+  test("of snapshots cannot be taken by templates", async () => {
     const { sandboxID } = (await create("base")).body as { sandboxID: string };
     await cluster.ask("POST", `/sandboxes/${sandboxID}/snapshots`, { body: { name: "snap" } });
     const answer = await cluster.ask("POST", "/v3/templates", { body: { name: "snap" } });
@@ -95,7 +95,7 @@ describe("names", () => {
   });
 });
 
-test("visibility: private is its project's, public is everybody's to use and its project's to change", async () => {
+test("a private template is used by its project only; a public one by every project, and changed by its own only", async () => {
   const mine = await built("app");
   const use = () => create("test-project/app", {}, { key: other.key });
   const patch = (path: string, isPublic: boolean, key?: string) =>
@@ -227,7 +227,7 @@ test("builds that nothing needs are found by a dry run, and removed without one"
   expect(await collect(true)).toEqual([used.buildID]);
 });
 
-test("the first generation of builds is gone", async () => {
+test("the build routes of the first API version answer 410", async () => {
   for (const path of ["/templates", "/templates/app", "/templates/app/builds/b"]) {
     expect((await cluster.ask("POST", path)).status).toBe(410);
   }

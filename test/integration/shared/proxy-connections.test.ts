@@ -124,7 +124,7 @@ test("a connection's idle time ends an idle connection, and none that carries a 
   expect(socket?.destroyed).toBe(true);
 });
 
-test("a connection is closed when it was idle for its time", async () => {
+test("a connection is closed when its idle time is over", async () => {
   const { accepted, dialled, ask, answer } = await proxiedTo({ idleMs: 50 });
   await ask();
   await answer(accepted[0]);

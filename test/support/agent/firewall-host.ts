@@ -1,6 +1,6 @@
 /**
  * A node's firewall and links as a program in a network namespace of its own. `ip netns exec <name>` starts it, and a test
- * sends it orders over a channel. It touches nothing of the machine's own network.
+ * sends it orders over a channel. It changes nothing in the machine's own network.
  */
 
 import { spawn } from "node:child_process";

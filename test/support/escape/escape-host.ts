@@ -66,7 +66,9 @@ export interface EscapeHost {
   runtime(layers: Layers): Promise<string>;
   /** Resolves to the events in the canaries since the last call, reads included: path, events, process and program. */
   touched(): Promise<readonly string[]>;
-  /** The number of lines so far. `since` returns the lines after that many, where several sandboxes run at once. */
+  /**
+   * The number of events so far. `since` returns the events after that many, for tests that run several sandboxes at once.
+   */
   count(): number;
   since(count: number): Promise<readonly string[]>;
   close(): Promise<void>;

@@ -14,7 +14,10 @@ const SEARCHED = ["/app", "/code", "/workspace", "/srv", "/opt", "/var/tmp", "/h
 const pickFrom = (canaries: readonly string[], number: number) => canaries[number % canaries.length] ?? "";
 const linked = (place: string, canary: string) => `ln -s ${canary} ${place}`;
 
-/** Without a number of the caller's: each way of running (by six) and each of the further hostile parts (by their order). */
+/**
+ * The seeds when the caller gives no number: they cover each way of running (seed modulo six) and each further hostile part
+ * (seed divided by six).
+ */
 const DEFAULT_SEEDS = [1, 2, 3, 4, 5, 6, 7, 14, 21];
 
 /** The hostile sandboxes that a test tries: so many from `first` on, or a few that have one of every kind. */

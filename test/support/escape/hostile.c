@@ -59,7 +59,7 @@ static int make_socket(const char *path) {
   return made;
 }
 
-/* Starts a process of its own that stays in a directory that goes away. */
+/* Starts a process whose working directory is removed or moved later. */
 static void stay_in(const char *directory) {
   int there[2];
   char byte;
@@ -178,7 +178,7 @@ int main(int count, char **arguments) {
   must(done != NULL && mkdir("/tmp/h", 0755) == 0 && mkdir("/away", 0755) == 0 && mkdir("/inside", 0755) == 0, "/tmp/h");
   int harmless = pick(5) < 2, things = 1 + (int)pick(4);
   for (int i = 0; i < things; i++) {
-    // Some directories are deep, and a parent of theirs goes away.
+    // Some directories are deep, and one of their parents is removed or moved.
     char *top = text("/tmp/h/%d", i), *directory = pick(3) ? top : text("%s/deep", top);
     must(mkdir(top, 0755) == 0 && (directory == top || mkdir(directory, 0755) == 0), directory);
     const char *held = hold(directory);

@@ -34,7 +34,7 @@ export async function roundsHost(layers: Layers): Promise<RoundsHost> {
     SVC_BUILD_LOCAL_IMAGES: "*",
     // A pause writes to the disk at once, and its resume reads from there.
     SVC_FROZEN_SECONDS: "0",
-    // After the first sample nothing measures the neighbour's disk.
+    // The agent measures the neighbour's disk only for the first sample.
     SVC_METRICS_EVERY_MS: "3600000",
   };
   const closing: (() => Promise<unknown>)[] = [];

@@ -56,7 +56,7 @@ export interface Parts {
   readonly stores: Stores;
   /** Exits, starts and stream closings, in order. */
   readonly told: string[];
-  /** Resolves when all work in the background has come to rest. */
+  /** Resolves when all background work is done. */
   settled(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -73,7 +73,7 @@ export interface PartsOptions {
   readonly projectSnapshotQuotaMb?: number;
   readonly disk?: Partial<typeof roomyDisk>;
   readonly limits?: { readonly startLimitMs: number };
-  /** The result of recovery from the agent before. */
+  /** The result of the recovery from the previous agent. */
   readonly before?: Recovered;
 }
 

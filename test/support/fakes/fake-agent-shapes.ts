@@ -39,15 +39,15 @@ export interface FakeAgent extends FakeBuilds {
   readonly live: Map<string, Started>;
   /** The stored snapshots, by snapshot id. */
   readonly snapshots: Map<string, StoredSnapshot>;
-  /** The snapshots that the orchestrator has told the node to remove, in order. */
+  /** The snapshots that the orchestrator has ordered the node to remove, in order. */
   readonly removed: string[];
   /** Every requested start, in order. */
   readonly starts: Started[];
   /** The executions that a request has stopped, in order. */
   readonly stops: string[];
   /**
-   * The executions that the reply to a report has told the node to stop. A report that was on its way while a request
-   * stopped an execution has the same execution here.
+   * The executions that replies to reports have ordered the node to stop. An execution that a request stops while a report is
+   * on its way can be here as well.
    */
   readonly stopsByReply: string[];
   readonly replies: HeartbeatReply[];

@@ -1,6 +1,6 @@
 /**
- * A program that keeps the egress process's side of the protocol and records each received message as a line in
- * FAKE_EGRESS_FILE. The hosts `die`, `refuse` and `silent` among a policy's domains make it do that.
+ * A program that speaks the egress process's side of the protocol and records each received message as a line in
+ * FAKE_EGRESS_FILE. The domains `die`, `refuse` and `silent` in a policy make it die, refuse the policy or not answer.
  */
 
 import { appendFileSync } from "node:fs";

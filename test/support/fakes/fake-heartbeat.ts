@@ -12,7 +12,7 @@ const MIB = 1024 * 1024;
 
 /** The state of a sandbox that runs. */
 export interface Standing {
-  /** Whether the sandbox stands still because the disk is short. */
+  /** Whether the node holds the sandbox because the disk is short. */
   held?: boolean;
 }
 

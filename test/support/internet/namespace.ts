@@ -1,6 +1,6 @@
 /**
- * The namespace that plays the internet, with its link and its routes, and two counting tables. One table is at its border.
- * The other one, on the host, also keeps packets of sandboxes from leaving the machine by any other way.
+ * The namespace that stands for the internet, with its link and its routes, and two counting tables. One table is at its
+ * border. The other one, on the host, also keeps packets of sandboxes from leaving the machine by any other way.
  */
 
 import { run } from "../platform/programs.ts";

@@ -1,4 +1,4 @@
-/** The program inside the namespace: every server, and their control over a unix socket. It ends with its input. */
+/** The program inside the namespace: every server, and their control over a unix socket. It ends when its input ends. */
 
 import { createServer } from "node:http";
 import { certificates } from "./certificates.ts";
@@ -18,7 +18,7 @@ const socks = {
 };
 
 process.stdin.on("end", () => process.exit(0)).resume();
-// One odd packet must not take the internet away from all tests.
+// One malformed packet must not end the internet for all tests.
 process.on("uncaughtException", (error) => process.stderr.write(`test internet: ${error.stack ?? error.message}\n`));
 
 await serveNames(zones, ADDRESS.dns, seen);

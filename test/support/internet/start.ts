@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { checkout } from "../platform/platform.ts";
 import { LOCK } from "./plan.ts";
 
-/** Another run on this machine may have an internet: runs take turns. */
+/** Another run on this machine may have an internet, and then this one waits for its end. */
 const WAIT_S = 1200;
 
 export async function startInternet(instance: string): Promise<{ stop(): Promise<void> }> {

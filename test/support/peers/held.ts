@@ -1,4 +1,4 @@
-/** A program, in a process of its own, that reports how many bytes it holds. */
+/** Starts a program in a process of its own, which reports how many bytes it holds. */
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";

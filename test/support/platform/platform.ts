@@ -36,7 +36,7 @@ export const checkout = fileURLToPath(new URL("../../../", import.meta.url));
 
 /**
  * Opens the instance that SVC_INSTANCE names, else `fallback`. Its E2B_* lines go into this process's environment, so that
- * tests use the SDK exactly as `scripts/up` tells people to. Throws when no such platform was brought up.
+ * tests use the SDK exactly as `scripts/up` recommends. Throws when no such platform was brought up.
  */
 export function openPlatform(fallback = "test"): Platform {
   const instance = process.env.SVC_INSTANCE ?? fallback;

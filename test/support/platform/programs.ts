@@ -44,7 +44,7 @@ export async function pidOf(platform: Platform, program: Program): Promise<numbe
   return Number((await service(platform, "pid", program)).trim());
 }
 
-/** Kills a program with SIGKILL, without a goodbye; its supervisor starts it again. */
+/** Kills a program with SIGKILL; its supervisor starts it again. */
 export async function killHard(platform: Platform, program: Program): Promise<void> {
   process.kill(await pidOf(platform, program), "SIGKILL");
 }
@@ -67,7 +67,7 @@ function status(url: string): Promise<number> {
   );
 }
 
-/** Finds the agent's child that serves redirected connections and names; throws while there is none. */
+/** Finds the agent's egress process, which serves redirected connections and names; throws while there is none. */
 export async function egressPid(platform: Platform): Promise<number> {
   const agent = await pidOf(platform, "agent");
   const children = (await readFile(`/proc/${agent}/task/${agent}/children`, "utf8")).split(" ").filter(Boolean);

@@ -17,7 +17,7 @@ export function gateway<T = void>(): Gateway<T> {
   return { promise, resolve, reject };
 }
 
-/** Never resolves, as a node, a step or a program that does not answer. */
+/** Never resolves: stands for a node, a step or a program that does not answer. */
 export function never(): Promise<void> {
   return new Promise<void>(() => undefined);
 }

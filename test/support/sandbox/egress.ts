@@ -1,4 +1,4 @@
-/** The places that a sandbox reaches, tried from inside with the programs that people use. */
+/** The places that a sandbox reaches, tried from inside with common programs. */
 
 import { ALL_TRAFFIC, Sandbox, type SandboxNetworkOpts } from "e2b";
 import { onTestFinished } from "vitest";

@@ -33,7 +33,7 @@ export async function command(address: string, text: string, options: Command = 
   return { code: end.exitCode ?? 0, output: output.join("").trim() };
 }
 
-/** Starts a command that runs on without us; resolves to its process id inside the sandbox. */
+/** Starts a command that continues after its stream is left; resolves to its process id inside the sandbox. */
 export async function background(address: string, text: string, options: Command = {}): Promise<number> {
   return follow(address, text, options, (event) => event.start?.pid);
 }

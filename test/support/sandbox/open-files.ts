@@ -21,7 +21,7 @@ export const OPEN_FILES: readonly OpenFiles[] = [
     holds: `f.read() == 'old' and get('f') == 'new'`,
   },
   {
-    what: "vim replaced: renamed to a backup, written anew, the backup removed, the swap file open",
+    what: "vim replaced: renamed to a backup, written again, the backup removed, the swap file open",
     before: `
 put('f', 'old'); f = open('f'); swap = open('.f.swp', 'w+'); swap.write('swap'); swap.flush()
 os.rename('f', 'f~'); put('f', 'new'); os.unlink('f~')`,

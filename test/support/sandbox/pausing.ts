@@ -42,7 +42,7 @@ export async function startFileServer(sandbox: Sandbox, port: number, text: stri
   return handle.pid;
 }
 
-/** Sends a request to a port of a sandbox, as anybody could send it. */
+/** Sends a request to a port of a sandbox, without credentials unless `headers` has them. */
 export async function visit(
   platform: Platform,
   sandbox: Sandbox | string,

@@ -1,4 +1,6 @@
-/** The database of one test: a SQLite file, or with SVC_TEST_POSTGRES a database on that server. Nothing of it stays. */
+/**
+ * The database of one test: a SQLite file, or with SVC_TEST_POSTGRES a database on that server. It is removed after the test.
+ */
 
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -62,7 +64,7 @@ function inFile(path: string): TestDatabase {
   };
 }
 
-/** @param template the name of a database that the new one copies; nobody may be connected to it */
+/** @param template the name of the database that the new one copies; PostgreSQL refuses the copy while a client is connected to it */
 async function onServer(server: string, template = "template1"): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString("hex")}`;
   const url = new URL(server);
@@ -159,7 +161,9 @@ async function copyInMemory(): Promise<OpenedDatabase> {
   };
 }
 
-/** How often a property is tried: a database on a server takes a hundred times as long to make as one in memory. */
+/**
+ * Returns the number of tries of a property: a database on a server takes a hundred times as long to make as one in memory.
+ */
 export function tries(inMemory: number): number {
   return process.env["SVC_TEST_POSTGRES"] === undefined ? inMemory : Math.ceil(inMemory / 6);
 }

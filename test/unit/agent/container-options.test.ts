@@ -33,7 +33,7 @@ test("a container has no network but the slot's, no privileges and no way to rea
   }
 });
 
-test("its limits are those of the resources, without swap", () => {
+test("a container's limits are those of its resources, without swap", () => {
   const { HostConfig } = containerOptions(spec, node);
   expect(HostConfig).toMatchObject({
     Memory: 512 * 1024 * 1024,
@@ -47,7 +47,7 @@ test("its limits are those of the resources, without swap", () => {
   });
 });
 
-test("the disk is limited where the storage driver can", () => {
+test("the disk is limited where the storage driver supports it", () => {
   expect(containerOptions(spec, node).HostConfig).not.toHaveProperty("StorageOpt");
   expect(containerOptions(spec, { ...node, diskLimit: true }).HostConfig.StorageOpt).toEqual({ size: "1024M" });
 });

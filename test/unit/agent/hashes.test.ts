@@ -54,7 +54,7 @@ test("a file that is shorter than the bytes read of it fails the check", async (
   expect(outcome).toBe(true);
 });
 
-test("a hash without a waiter stops", async () => {
+test("a hash for which no caller waits stops", async () => {
   writeFileSync(at("pages-1.img"), randomBytes(MIB));
   await expect(sha256(at("pages-1.img"), AbortSignal.abort(new Error("over")))).rejects.toThrow("over");
 });

@@ -8,7 +8,7 @@ import { testSeal } from "../../support/store/test-seal.ts";
 
 const log = createLog({ component: "test", level: "silent" });
 
-test("a container without an owner is removed when it was there longer than any start takes, others are left alone", async () => {
+test("a container without an owner is removed when it is older than any start takes, others are left alone", async () => {
   const engine = fakeEngine();
   const parts = agentParts(engine);
   await parts.sandboxes.start("6f1f8f0e-0000-4000-8000-000000000001", startBody());

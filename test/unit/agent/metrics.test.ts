@@ -93,7 +93,7 @@ test("the first sample comes soon and does not count earlier usage", async () =>
   expect(store.between("e1", 0, clock.now - 1)).toEqual([]);
 });
 
-test("processor use is a share of all its processors, and never over 100", async () => {
+test("a sandbox's processor use is a percentage of all its processors, and never over 100", async () => {
   const { usage, sandbox, live, clock, used, store } = setup();
   const share = () => store.between("e1", clock.now, clock.now)[0]?.cpuUsedPct;
   live.push(sandbox);
@@ -124,7 +124,7 @@ test("the disk is measured when the sandbox worked, and only then", async () => 
   const { asked } = disk;
   await rounds(3);
   expect(disk.asked).toBe(asked);
-  // The measurement takes too long, so the last figure stands.
+  // The measurement takes too long, so the last figure is used again.
   disk.bytes = undefined;
   used.cpuUs += 50_000;
   await expect.poll(() => later() !== undefined && disk.asked).toBe(asked + 1);
@@ -141,7 +141,7 @@ test("a sandbox that ends between two samples is no error and has no more sample
   await expect.poll(() => usage.latest("e1")).toBeUndefined();
 });
 
-test("the kernel's files are read in both versions, without the cache", () => {
+test("memory is read from both versions of control groups, without the file cache", () => {
   expect(usageUsV2("usage_usec 123456\nuser_usec 1\n")).toBe(123_456);
   expect(memoryV2("1000\n", "anon 1\nfile 300\nfile_mapped 7\nshmem 50\n")).toEqual({
     memory: 700,

@@ -15,7 +15,7 @@ const view = {
   reservedMemory: GIB,
 };
 
-test("nothing wanted and nothing there is nothing to do", () => {
+test("an empty pool without targets needs no change", () => {
   expect(planPool(view)).toEqual({ boot: undefined, drop: new Map() });
 });
 
@@ -31,7 +31,7 @@ test("the pool that is emptiest for its size is filled first", () => {
   expect(planPool({ ...view, targets, ready }).boot?.build).toEqual(other);
 });
 
-test("one that could not be started just now does not keep the others from being filled", () => {
+test("a pool whose last start has just failed does not keep the others from being filled", () => {
   const targets = [
     { build, resources, size: 4 },
     { build: other, resources, size: 2 },

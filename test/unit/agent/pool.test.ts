@@ -56,7 +56,7 @@ test("a sandbox's container never goes back to the pool", async () => {
   await expect.poll(() => engine.containers.has(used)).toBe(false);
 });
 
-test("a start in the cold line takes a pooled container that becomes ready first", async () => {
+test("a cold start that waits takes a pooled container that becomes ready first", async () => {
   const { engine, parts } = liveParts({ coldAtOnce: 1 });
   const gate = gateway();
   let creates = 0;
@@ -70,7 +70,7 @@ test("a start in the cold line takes a pooled container that becomes ready first
   expect((await first).warm).toBe(false);
 });
 
-test("a build that cannot be started does not keep the pool from having the others", async () => {
+test("containers of other builds are pooled although those of one build cannot be started", async () => {
   const { engine, parts } = liveParts();
   engine.fail((step) => {
     const made = [...engine.containers.values()].at(-1);

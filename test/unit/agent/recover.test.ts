@@ -43,7 +43,7 @@ function plan(more: Partial<Remains>) {
   return planRecovery({ ...nothing, ...more });
 }
 
-test("a sandbox that is recorded and alive is kept with its slot and mark", () => {
+test("a sandbox that is recorded and alive is kept with its slot and annotation", () => {
   const steps = plan({
     known: [container("c1", 2)],
     executions: [execution("e1", "c1")],
@@ -55,7 +55,7 @@ test("a sandbox that is recorded and alive is kept with its slot and mark", () =
   expect(steps).toMatchObject({ removeContainers: [], removeSlots: [], removeAnnotations: [], ended: [] });
 });
 
-test("a sandbox still called as it was in the pool gets its name", () => {
+test("a sandbox's container that still has its name in the pool is renamed", () => {
   const steps = plan({
     known: [container("c1", 2), container("c2", 3), container("p1", 4)],
     executions: [execution("e1", "c1"), execution("e2", "c2")],
@@ -64,7 +64,7 @@ test("a sandbox still called as it was in the pool gets its name", () => {
   expect(steps.rename).toEqual([{ id: "c1", name: "svc-se1" }]);
 });
 
-test("a sandbox keeps the envd it has, a pooled container only the current one", () => {
+test("a sandbox with an older envd is kept, a pooled container with one is not", () => {
   const steps = plan({
     known: [container("c1", 2, "r1"), container("p1", 3, "r1"), container("p2", 4, "r2")],
     executions: [execution("e1", "c1")],
@@ -77,7 +77,7 @@ test("a sandbox keeps the envd it has, a pooled container only the current one",
   expect(steps.removeSlots).toEqual([3]);
 });
 
-test("a sandbox whose container is dead, gone or another process is an exit", () => {
+test("a sandbox whose container is dead, missing or another process is reported as ended", () => {
   const known = [container("dead", 2), container("gone", 3), container("reused", 4)];
   const steps = plan({
     known,

@@ -99,13 +99,13 @@ function expiry(more: { lastContact?: number } = {}) {
   return { timer, running, ended };
 }
 
-test("with the orchestrator silent a sandbox is ended after its end and the grace", async () => {
+test("while the orchestrator is silent, the agent ends a sandbox after its end and the grace period", async () => {
   const { ended } = expiry();
   expect(ended).toEqual([]);
   await expect.poll(() => ended).toEqual(["e1"]);
 });
 
-test("while the orchestrator answers, ending is its business", async () => {
+test("while the orchestrator answers, the agent ends no sandbox by itself", async () => {
   const { running, ended } = expiry({ lastContact: 10_000_000 });
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(ended).toEqual([]);

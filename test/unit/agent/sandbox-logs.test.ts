@@ -86,7 +86,7 @@ test("lines are fetched on request, once each, and stay readable after the end",
   expect(asked).toHaveLength(2);
 });
 
-test("both directions, a cursor, a least level and a word narrow what is read", async () => {
+test("log entries can be read in both directions, from a cursor, by level and by a word", async () => {
   const entries = [line(1), line(2, { level: "error", message: "a Problem" }), line(3, { level: "warn" })];
   const { logs } = setup(() => ({ entries }));
   const read = async (query: object) =>
@@ -109,7 +109,7 @@ test.each([
     "entries of other shapes",
     { entries: [null, 1, {}, line(-1), line(1, { level: "loud" }), line(1, { message: 7 })] },
   ],
-])("an answer with %s is nothing", async (_what, answer) => {
+])("an answer with %s gives no entries", async (_what, answer) => {
   const { logs } = setup(() => answer);
   expect(await logs.read("e1", sandbox, all)).toEqual([]);
 });

@@ -103,7 +103,7 @@ describe("another policy", () => {
     expect(policies()).toEqual({ kernel: [1], process: [to], row: [to], live: [to] });
   });
 
-  test("is in force and kept before the sandbox has a part in it, also when that part fails", async () => {
+  test("is in force and stored before the sandbox's own part is done, also when that part fails", async () => {
     const { parts, executionId, policies } = await started();
     const inForce = { kernel: [1], process: [to], row: [to], live: [to] };
     let seen: unknown;
@@ -228,7 +228,7 @@ test("a stop of an unknown execution succeeds, and a later start of it is refuse
   await expect(parts.sandboxes.start(id, startBody())).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("two stops share one kill", async () => {
+test("two stops of one execution send one signal", async () => {
   const { engine, parts } = liveParts();
   const id = randomUUID();
   await parts.sandboxes.start(id, startBody());
@@ -277,13 +277,13 @@ test("a sandbox whose process exits is recorded with its reason and removed", as
   await expect.poll(() => engine.containers.size).toBe(0);
 });
 
-test("the node refuses more than it may run", async () => {
+test("the node refuses sandboxes beyond its limit", async () => {
   const { parts } = liveParts({ maxSandboxes: 1 });
   await parts.sandboxes.start(randomUUID(), startBody());
   await expect(parts.sandboxes.start(randomUUID(), startBody())).rejects.toMatchObject({ code: "node_busy" });
 });
 
-test("a start that waits too long for its turn is refused as busy", async () => {
+test("a start that waits too long for a permit is refused as busy", async () => {
   const { engine, parts } = liveParts({ coldAtOnce: 1, queueMs: 30 });
   const gate = gateway();
   engine.fail((step) => (step === "create" ? gate.promise : undefined));

@@ -88,14 +88,14 @@ test.each([0, 3, 9, 15, 17, 29, 38, 40, 44, 2 ** 31])("sockets of family %s are 
   expect(verdict({ name: "socket", args: [family] })).toBe(EAFNOSUPPORT);
 });
 
-test("of netlink only routing and socket diagnosis open", () => {
+test("of netlink only routing and socket diagnosis can be opened", () => {
   expect(verdict({ name: "socket", args: [16, 3, 0] })).toBe("allowed");
   expect(verdict({ name: "socket", args: [16, 3, 4] })).toBe("allowed");
   expect(verdict({ name: "socket", args: [16, 3, 9] })).toBe(EAFNOSUPPORT);
   expect(verdict({ name: "socket", args: [16, 3, 12] })).toBe(EPERM);
 });
 
-test("processes and threads are made, namespaces are not", () => {
+test("processes and threads can be made, namespaces cannot", () => {
   const SIGCHLD = 17;
   const THREAD = 0x003d0f00;
   expect(verdict({ name: "clone", args: [SIGCHLD] })).toBe("allowed");

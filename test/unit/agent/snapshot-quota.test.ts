@@ -34,7 +34,7 @@ test("without a setting a node stores as much as half of its disk, memory and di
   );
 });
 
-test("memory images on a disk of their own have half of that one", () => {
+test("memory images on a disk of their own may use half of that disk", () => {
   const disks = { snapshots: disk(1_000), sandboxes: disk(10_000, 2) };
   const settings = { projectSnapshotQuotaMb: 0 };
   expect(quotaRefusal({ ...asked, settings, disks, stored: amount(400, 4_000) })).toBeUndefined();
@@ -42,7 +42,7 @@ test("memory images on a disk of their own have half of that one", () => {
   expect(quotaRefusal({ ...asked, settings, disks, stored: amount(0, 5_001) })?.message).toContain("5000 MiB");
 });
 
-test("a project has a quota of its own, which its setting names; 0 is none of either", () => {
+test("a snapshot over its project's own quota is refused with the quota's setting in the reason, and 0 turns a quota off", () => {
   const settings = { snapshotQuotaMb: 0, projectSnapshotQuotaMb: 200 };
   expect(quotaRefusal({ ...asked, settings, stored: amount(5_000), ofProject: amount(50, 50) })).toBeUndefined();
   expect(quotaRefusal({ ...asked, settings, ofProject: amount(50, 51) })?.message).toMatch(

@@ -70,7 +70,7 @@ describe("a manifest", () => {
   test.each([
     { sizes: [], code: "snapshot_files_missing" },
     { sizes: [["pages-1.img", 4] as const], code: "snapshot_corrupt" },
-  ])("misses what is not there: $code", ({ sizes, code }) => {
+  ])("is refused when a file is missing or has another size: $code", ({ sizes, code }) => {
     expect(() => checkSizes(manifest, new Map(sizes))).toThrow(expect.objectContaining({ code }) as Error);
   });
 });

@@ -25,7 +25,7 @@ test.each([
   expect(excesses(one)).toEqual([sentence]);
 });
 
-test("the table has a row a program", () => {
+test("the table has one row for each program", () => {
   expect(table([course(150, 110)])).toBe(
     [
       "program | before        | worst          | after         | limit",

@@ -19,7 +19,7 @@ test("every attack has a test of that name", () => {
   expect(missing).toEqual([]);
 });
 
-test("an attack is stopped when all its tests passed, not when one failed, and not run when none was", () => {
+test("an attack counts as stopped when all its tests passed, and as not run when none of them ran", () => {
   const [first, second] = rows;
   if (first === undefined || second === undefined) throw new Error("two attacks");
   const name = ({ file, named = "" }: typeof first, more: string) => `test/${file} > a block > ${named}${more}`;

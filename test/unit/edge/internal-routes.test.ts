@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { isInternalRoute } from "../../../orchestrator/edge/internal-routes.ts";
 import { ENVD_ROUTES } from "../../../shared/agent-api/envd-routes.ts";
 
-test.each(Object.entries(ENVD_ROUTES))("envd's %s is reached as the list says: %s", (path, who) => {
+test.each(Object.entries(ENVD_ROUTES))("envd's route %s is %s", (path, who) => {
   expect(isInternalRoute(path)).toBe(who === "internal");
 });
 

@@ -19,7 +19,7 @@ test("a request keeps the spelling and the order of its headers", () => {
   expect(framing).toBe("none");
 });
 
-test("hop-by-hop headers, and those a Connection header names, stop here", () => {
+test("hop-by-hop headers, and those that a Connection header names, are not forwarded", () => {
   const given = [
     "Host",
     "a",
@@ -60,7 +60,7 @@ describe("framing", () => {
   });
 });
 
-test("headers that the hop adds come last, and dropped ones are absent", () => {
+test("headers that the proxy adds come last, and those that it drops are absent", () => {
   const edits = { drops: (name: string, value: string) => name === "x-secret" && value === "s", host: "masked:80" };
   const { headers } = head(["Host", "a", "X-Secret", "s", "X-Secret", "t"], edits, {
     added: ["X-Hop", "1"],
@@ -70,11 +70,11 @@ test("headers that the hop adds come last, and dropped ones are absent", () => {
   expect(headers).toEqual(text.split(/: |, /));
 });
 
-test("trailers are announced to servers that get them", () => {
+test("trailers are announced to servers that receive them", () => {
   expect(head(["Host", "a", "TE", "trailers, deflate;q=0.5"]).headers).toEqual(["Host", "a", "TE", "trailers"]);
 });
 
-test("Expect is seen however it is written", () => {
+test("Expect is recognised in any spelling", () => {
   expect(head(["Host", "a", "expect", "100-Continue"]).expectsContinue).toBe(true);
   expect(head(["Host", "a"]).expectsContinue).toBe(false);
 });

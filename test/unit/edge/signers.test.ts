@@ -81,7 +81,7 @@ test("parallel wrong signatures count as well", async () => {
   expect(await find(signed("nobody"), STRANGER)).toMatchObject({ is: "later" });
 });
 
-test("right ones are never counted", async () => {
+test("right signatures are never counted", async () => {
   const { find } = setUp();
   for (let round = 0; round < 3 * AT_ONCE; round++) {
     expect(await find(signed("two", `${round}`), STRANGER)).toMatchObject({ is: "running" });

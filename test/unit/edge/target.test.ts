@@ -21,7 +21,7 @@ describe("on a shared host", () => {
     expect(at(host, [], ["8000"])).toMatchObject({ is: "bad", status: 400, message: "missing header" });
   });
 
-  test("both families may say the same, but not different things", () => {
+  test("both families of headers may name the same sandbox, but not different ones", () => {
     expect(at("localhost", ["iabc", "iabc"], ["80", "80"])).toEqual(sandbox("iabc", 80));
     expect(at("localhost", ["iabc", "ixyz"], ["80"])).toMatchObject({ is: "bad", status: 400 });
     expect(at("localhost", ["iabc"], ["80", "81"])).toMatchObject({ is: "bad", status: 400 });
@@ -45,7 +45,7 @@ describe("on a sandbox's own host", () => {
     expect(at("3000-iabc.localhost", ["ixyz"], ["8000"])).toEqual(sandbox("iabc", 3000));
   });
 
-  test("headers decide if the label names no sandbox", () => {
+  test("headers decide when the host's label names no sandbox", () => {
     expect(at("edge:3002", ["iabc"], ["80"])).toEqual(sandbox("iabc", 80));
     expect(at("sbx.example.com", ["iabc"], ["80"])).toEqual(sandbox("iabc", 80));
     expect(at("my-machine.example.com", ["iabc"], ["80"])).toEqual(sandbox("iabc", 80));
@@ -57,7 +57,7 @@ describe("on a sandbox's own host", () => {
     "nodash.example.com",
     "80-iabc.example.com:30@other.example.com",
     "80-iabc.example.com/x",
-  ])("%s alone names nothing", (host) => {
+  ])("%s alone names no sandbox", (host) => {
     expect(at(host)).toMatchObject({ is: "none", message: "Invalid host" });
   });
 });

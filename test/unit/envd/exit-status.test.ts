@@ -5,7 +5,7 @@ test("exit 0 has no error", () => {
   expect(describeExit(0)).toEqual({ exitCode: 0, exited: true, status: "exit status 0" });
 });
 
-test("another exit code is its own error", () => {
+test("the error of another exit code is its status", () => {
   expect(describeExit(3 << 8)).toEqual({ exitCode: 3, exited: true, status: "exit status 3", error: "exit status 3" });
   expect(describeExit(255 << 8).exitCode).toBe(255);
 });

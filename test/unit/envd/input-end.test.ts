@@ -29,13 +29,13 @@ function closeReader(): void {
   reader = -1;
 }
 
-test("data that fits into the pipe is written at once, also if the end closes right after", async () => {
+test("data that fits into the pipe is written at once, also when the input closes right after", async () => {
   const written = end.write(Buffer.from("small"));
   end.destroy();
   expect(await written).toBe("taken");
 });
 
-test("a write that the end's closing cuts short is lost", async () => {
+test("a write that the input's close interrupts is lost", async () => {
   const written = end.write(LARGE);
   const behind = end.write(Buffer.from("behind it"));
   end.destroy();
@@ -49,7 +49,7 @@ test("a write whose reader goes away is lost", async () => {
   expect(await end.write(Buffer.from("after"))).toBe("lost");
 });
 
-test("a reader that takes its time gets everything, then the end", async () => {
+test("a slow reader gets all data, then the end", async () => {
   const written = end.write(LARGE);
   end.end();
   let total = 0;

@@ -11,6 +11,6 @@ test.each([
   ["1.5", 90_000],
   ["soon", 90_000],
   ["999999999", 86_400_000],
-])("header %j means every %i ms", (header, expected) => {
+])("the keepalive header %j means an interval of %i ms", (header, expected) => {
   expect(keepaliveMs(header)).toBe(expected);
 });

@@ -94,7 +94,7 @@ describe("multipart bodies", () => {
         throw new Error("full");
       },
     ],
-  ])("that %s lets go of where it came from", async (_, body, onPart) => {
+  ])("that %s ends its source", async (_, body, onPart) => {
     let open = true;
     async function* source(): AsyncGenerator<readonly Buffer[]> {
       try {

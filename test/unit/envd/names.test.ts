@@ -6,7 +6,7 @@ test.each([
   ["/a/ü.txt", "inline; filename=\"_.txt\"; filename*=UTF-8''%C3%BC.txt"],
   ['/a/q"u\\o.txt', "inline; filename=\"q_u_o.txt\"; filename*=UTF-8''q%22u%5Co.txt"],
   ["/a/new\nline", "inline; filename=\"new_line\"; filename*=UTF-8''new%0Aline"],
-])("%j is sent as %s", (path, expected) => {
+])("the file %j is downloaded with the disposition %s", (path, expected) => {
   expect(contentDisposition(path)).toBe(expected);
 });
 
@@ -14,6 +14,6 @@ test.each([
   ["/a/x.JSON", "application/json"],
   ["/a/x", "application/octet-stream"],
   ["/a/.bashrc", "application/octet-stream"],
-])("%s is %s", (path, expected) => {
+])("the file %s has the type %s", (path, expected) => {
   expect(contentType(path)).toBe(expected);
 });

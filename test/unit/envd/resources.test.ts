@@ -65,11 +65,11 @@ describe("limits that children get back", () => {
   const limits =
     "Limit  Soft Limit  Hard Limit  Units\nMax open files            1024                 524288               files\n";
 
-  test("the soft limit of the container, and a higher score than envd's", () => {
+  test("include the container's soft limit of files and a higher OOM score than envd's", () => {
     expect(childLimits("0\n", limits)).toEqual({ oomScore: 100, openFiles: 1_024 });
   });
 
-  test("the score has a ceiling; an unreadable value stays unchanged", () => {
+  test("have a highest OOM score, and leave a limit unchanged that cannot be read", () => {
     expect(childLimits("950", "")).toEqual({ oomScore: 1_000, openFiles: -1 });
     expect(childLimits("", "Max open files unlimited unlimited files")).toEqual({ oomScore: 100, openFiles: -1 });
   });

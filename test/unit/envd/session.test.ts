@@ -28,7 +28,7 @@ describe("whose request it is", () => {
 });
 
 describe("the environment of a command", () => {
-  test("nothing but the base, without /init", () => {
+  test("has only the base variables without /init", () => {
     const plain = session();
     expect(plain.environment(plain.user("ann"), {})).toEqual({
       PATH: "/bin:/opt/bin",
@@ -40,7 +40,7 @@ describe("the environment of a command", () => {
     });
   });
 
-  test("the request wins over /init; /init does not win over the sandbox's identity", () => {
+  test("takes the request's variables before those of /init, and the sandbox's identity before both", () => {
     const set = session();
     set.apply({
       ...NO_SETTINGS,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { SharedLock } from "../../../envd/filesystem/shared-lock.ts";
 
-test("sharers run side by side; one alone waits for those before and holds up those after", async () => {
+test("shared holders run at the same time; an exclusive one waits for those before it and delays those after it", async () => {
   const lock = new SharedLock();
   const order: string[] = [];
   const gates = new Map<string, () => void>();
@@ -23,7 +23,7 @@ test("sharers run side by side; one alone waits for those before and holds up th
   expect(order).toEqual(["a in", "b in", "b out", "a out", "C in", "C out", "d in", "d out"]);
 });
 
-test("a failure is the caller's and does not hold up others", async () => {
+test("a failure reaches its caller and does not hold up others", async () => {
   const lock = new SharedLock();
   await expect(lock.alone(() => Promise.reject(new Error("no")))).rejects.toThrow("no");
   await expect(lock.share(() => Promise.reject(new Error("neither")))).rejects.toThrow("neither");

@@ -5,7 +5,7 @@ const TOKEN = "0tQG31xiMp0IOQfaz9dcwi72L1CPo8e0";
 const NOW = 1_800_000_000_000;
 const file = { path: "hello.txt", operation: "read" as const, username: "user", expiration: undefined };
 
-test("the published vector", () => {
+test("the signature of the published example is the published one", () => {
   expect(signFile(file, TOKEN)).toBe("v1_gUtH/s9YCJWgCizjfUxuWfhFE4QSydOWEIIvfLwDr6E");
 });
 
@@ -42,6 +42,6 @@ test.each([
   ["a", "ab", false],
   ["", "", true],
   ["ü", "u", false],
-])("%j equals %j: %s", (a, b, equal) => {
+])("the comparison of %j and %j gives %s", (a, b, equal) => {
   expect(equalText(a, b)).toBe(equal);
 });

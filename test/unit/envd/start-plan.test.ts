@@ -15,7 +15,7 @@ const request = {
 };
 
 describe("the request to svc-exec", () => {
-  test("a plain command", () => {
+  test("has all fields of a plain command", () => {
     expect(planSpawn(request, limits)).toEqual({
       argv: ["/bin/bash", "-l", "-c", "true"],
       env: ["A=1", "B=x=y"],

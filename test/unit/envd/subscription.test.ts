@@ -20,7 +20,7 @@ test("chunks come in order, and the end after the last", async () => {
   expect(await subscription.next(1_000, never)).toEqual({ end: "done" });
 });
 
-test("a slow follower is full until it has caught up", async () => {
+test("a slow follower's buffer is full until the follower has caught up", async () => {
   const { subscription, seen } = follower();
   while (!subscription.full) subscription.push(chunk(64 * 1024));
   expect(seen).toEqual([]);

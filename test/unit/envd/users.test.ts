@@ -13,7 +13,7 @@ const PASSWD = [
 const GROUP = ["root:x:0:", "user:x:1001:", "sudo:x:27:user,other", "docker:x:999:other, user", "bad"].join("\n");
 
 describe("passwd and group", () => {
-  test("lines that make no sense are skipped", () => {
+  test("malformed lines are skipped", () => {
     expect(parsePasswd(PASSWD).map(({ name }) => name)).toEqual(["root", "user", "homeless"]);
     expect(parseGroup(GROUP).map(({ name }) => name)).toEqual(["root", "user", "sudo", "docker"]);
   });

@@ -5,7 +5,7 @@ import { In } from "../../../envd/filesystem/watch/watch-mask.ts";
 import { EventType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { AppError } from "../../../shared/http/errors.ts";
 
-test("one event of the kernel may be several, in a fixed order", () => {
+test("one event of the kernel may become several events, in a fixed order", () => {
   const mask = In.DELETE | In.MODIFY | In.ATTRIB | In.MOVED_FROM | In.CREATE;
   expect(eventTypes(mask)).toEqual([
     EventType.CREATE,
@@ -39,7 +39,7 @@ test("a quiet period without events reports nothing", async () => {
   expect(await new EventBuffer().next(1, never)).toEqual([]);
 });
 
-test("a reader that leaves is let go with its own reason", async () => {
+test("a waiting reader that aborts gets its own reason", async () => {
   const leaving = new AbortController();
   const next = new EventBuffer().next(60_000, leaving.signal);
   leaving.abort(new Error("gone"));

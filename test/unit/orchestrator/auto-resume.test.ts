@@ -21,7 +21,7 @@ describe("policy", () => {
     [true, "pausing", { pendingSnapshot: withMemory }],
     [false, "pausing", { pendingSnapshot: withoutMemory, snapshot: withMemory }],
     [true, "starting", { snapshot: withMemory, resumption: { memory: true, seconds: 1 } }],
-    // A caller resumes the sandbox without its memory: traffic does not silently join such a resume.
+    // A caller resumes the sandbox without its memory: a request through the edge does not join such a resume.
     [false, "starting", { snapshot: withMemory, resumption: { memory: false, seconds: 1 } }],
     [false, "starting", {}],
     [false, "killing", { snapshot: withMemory }],
@@ -69,6 +69,6 @@ test.each([
   [420, 24, 420],
   [100_000, 24, 86_400],
   [100_000, 0.01, 300],
-])("created with %i s under %d hours: %i s", (created, hours, expected) => {
+])("a sandbox that was created with %i s under a limit of %d hours is resumed for %i s", (created, hours, expected) => {
   expect(secondsFor(created, hours)).toBe(expected);
 });

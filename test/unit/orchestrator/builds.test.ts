@@ -73,7 +73,7 @@ describe("sizes", () => {
 describe("steps", () => {
   const hash = "a".repeat(64);
 
-  test("each type, with what clients leave in them", () => {
+  test("of each type are read, without the other fields that clients send", () => {
     const left = { forceUpload: true, gzip: true, resolveSymlinks: false };
     const steps = readSteps([
       { type: "RUN", args: ["echo 'a'"] },
@@ -132,7 +132,7 @@ describe("steps", () => {
   });
 });
 
-test("a build goes only forward, starts once, and never leaves its end", () => {
+test("a build's status only moves forward, starts once, and never leaves its final value", () => {
   const all: readonly BuildStatus[] = ["waiting", "building", "ready", "error"];
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...all), { maxLength: 30 }), (wishes) => {
@@ -171,7 +171,7 @@ describe("archives", () => {
   });
 });
 
-test("an upload URL is good for its place, until it expires, and not otherwise", () => {
+test("an upload URL is valid for its own place until it expires", () => {
   const place = { templateId: "t".repeat(20), hash: "a".repeat(64) };
   const key = { seed: "seed-seed-seed-seed", now: 1_000_000 };
   const { searchParams, pathname, origin } = new URL(uploadUrl("https://api.test/", place, key));

@@ -23,7 +23,7 @@ function setUp() {
   return { identity, seen, clock };
 }
 
-test("a key in use stays remembered while more other keys are seen than are remembered", async () => {
+test("a key in use stays in the cache while more other keys come than the cache holds", async () => {
   const { identity, seen } = setUp();
   const others = 11_000;
   for (let other = 0; other < others; other++) {

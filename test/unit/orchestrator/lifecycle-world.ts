@@ -76,9 +76,9 @@ export interface LifecycleWorld {
   readonly store: Store;
   routes(): RoutingTable;
   perform(operation: Operation): Promise<unknown>;
-  /** Starts the orchestrator anew on a healthy node, and finishes everything overdue. */
+  /** Restarts the orchestrator with a healthy node; it completes or undoes each operation that its former process left. */
   settle(): Promise<void>;
-  /** The snapshots that the orchestrator would ask the node to remove once all graces are over. */
+  /** The snapshots that the orchestrator would ask the node to remove once all grace periods are over. */
   strays(): Promise<readonly string[]>;
   close(): Promise<void>;
 }

@@ -120,7 +120,7 @@ async function checkStored(w: LifecycleWorld, needed: string | undefined): Promi
 }
 
 describe("random interleavings", () => {
-  test("with faults and deaths", async () => {
+  test("with faults and crashes keep the node and the records consistent", async () => {
     const round = fc.array(operation, { minLength: 1, maxLength: 4 });
     const operations = fc.array(round, { minLength: 1, maxLength: 7 });
     await fc.assert(
@@ -139,7 +139,7 @@ describe("random interleavings", () => {
     );
   }, 60_000);
 
-  test("without any: nothing is ever lost", async () => {
+  test("without faults and crashes lose nothing", async () => {
     const round = fc.array(peaceful, { minLength: 1, maxLength: 4 });
     const operations = fc.array(round, { minLength: 1, maxLength: 4 });
     await fc.assert(

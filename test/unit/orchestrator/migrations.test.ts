@@ -47,7 +47,7 @@ test("a pause that began before the update is found again, with its snapshot", a
   await drop();
 });
 
-test("the migrations make every column that a sandbox is written to, and no other", async () => {
+test("the migrations make exactly the columns that a sandbox's record is written to", async () => {
   const { db, drop } = await emptyTestDatabase();
   await new Migrator({ db, provider: migrations(testSeal) }).migrateToLatest();
   const tables = await db.introspection.getTables();
@@ -56,7 +56,7 @@ test("the migrations make every column that a sandbox is written to, and no othe
   await drop();
 });
 
-test("of two changes that saw the same version one is begun, and only that one is put in place", async () => {
+test("of two network changes that read the same version only one begins and takes effect", async () => {
   const { db, drop } = await emptyTestDatabase();
   await new Migrator({ db, provider: migrations(testSeal) }).migrateToLatest();
   const store = createStore(db, () => 5, testSeal);

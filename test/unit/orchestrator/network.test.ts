@@ -86,7 +86,7 @@ describe("the policy of", () => {
 });
 
 describe("what is kept", () => {
-  test("is what was written, with rule keys in lower case", () => {
+  test("is the request's options, with rule keys in lower case", () => {
     const network = {
       allowOut: ["Google.COM", "10.1.2.3/8"],
       denyOut: [ALL],
@@ -97,7 +97,7 @@ describe("what is kept", () => {
     expect(read(network)).toEqual({ ...rest, rules: { "api.example.com": rules["API.Example.com"] } });
   });
 
-  test("is never the password, which opens for its own sandbox only", () => {
+  test("never includes the proxy's password, which is sealed for its own sandbox only", () => {
     const { network, proxyPassword } = apart(
       read({ egressProxy: { address: "p.example:1", username: "u", password: "ü" } }),
     );

@@ -104,7 +104,7 @@ test("a chosen node is always ready, not excluded, labelled and has room", () =>
   );
 });
 
-test("a thousand nodes are no work", () => {
+test("a choice among a thousand nodes takes less than 50 ms", () => {
   const nodes = Array.from({ length: 1000 }, (_, index) => node({ id: `n${index}`, allocatedCpu: index % 14 }));
   const begun = performance.now();
   for (let index = 0; index < 100; index++) choose(nodes, demand(), policy, Math.random);

@@ -1,4 +1,4 @@
-/** Small pure files: references, cursors, metadata, buckets, pools, seals. */
+/** Small pure files: template references, page cursors, metadata, rate limits, pools, seals. */
 
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -27,7 +27,7 @@ describe("template references", () => {
   );
 });
 
-test("a cursor comes back as it was, and only in its own order", () => {
+test("a cursor is read back unchanged, and only in its own order", () => {
   const position = fc.record({
     startedAt: fc.integer({ min: 0, max: 4_102_444_800_000 }),
     id: fc.stringMatching(/^i[a-z0-9]{1,19}$/),
@@ -58,7 +58,7 @@ test("metadata survives the encoding of the SDK", () => {
 });
 
 describe("rate limits", () => {
-  test("a burst, then what comes back in time; Retry-After in whole seconds", () => {
+  test("allow a burst, then as many calls as the rate gives back, with Retry-After in whole seconds", () => {
     const clock = { now: 0 };
     const limiter = createRateLimiter(() => clock.now);
     const rate = { perSecond: 2, burst: 3 };
@@ -109,7 +109,7 @@ describe("pools", () => {
   };
   const sizes = (targets: readonly { readonly size: number }[]) => targets.map(({ size }) => size);
 
-  test("base is always warm, grows with a burst up to the ceiling, and shrinks when it is forgotten", () => {
+  test("of the base template are never empty, grow with a burst up to the ceiling, and shrink when the burst is over", () => {
     const clock = { now: 0 };
     const pools = createPools({ base, baseSize: 3, ceiling: 8, now: () => clock.now });
     expect(sizes(pools.targets("n1", 1))).toEqual([3]);
@@ -122,7 +122,7 @@ describe("pools", () => {
     expect(sizes(pools.targets("n1", 1))).toEqual([3]);
   });
 
-  test("another build gets a pool once it is started often enough", () => {
+  test("of another build exist once it is started often enough", () => {
     const pools = createPools({ base, baseSize: 1, ceiling: 8, now: () => 0 });
     const other = { ...base, id: "b2" };
     pools.used(other);
@@ -150,7 +150,7 @@ describe("pools", () => {
     [[0, 5, 10], 3],
     [[0, 11, 22], 1],
     [[0, 1, 2, 20, 21], 3],
-  ])("busiest of %j is %i", (starts, most) => {
+  ])("are sized by the busiest span: of starts at %j it has %i", (starts, most) => {
     expect(busiest(starts, 10)).toBe(most);
   });
 });

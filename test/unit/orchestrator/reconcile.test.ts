@@ -76,7 +76,7 @@ describe("in the records, not on the node", () => {
     expect(plan([], [record({ state })], first.suspicions, 1_000_000).lost).toEqual([]);
   });
 
-  test("another node's is none of this report's business", () => {
+  test("of another node is not judged by this report", () => {
     const before = { ...noSuspicions, missing: new Map([["e1", 0]]) };
     expect(plan([], [record({ nodeId: "n2" })], before).lost).toEqual([]);
   });
@@ -116,7 +116,7 @@ describe("snapshots on the node", () => {
     expect(judge({ wanted: new Set(["s1"]) }, 60_000, first.suspicions).suspicions.strays.size).toBe(0);
   });
 
-  test("of an execution that should run and does not: its node paused it, it is not lost", () => {
+  test("of an execution that should run and does not mean that its node paused it, not that it is lost", () => {
     const running = record();
     const first = judge({ records: [running] }, 0);
     expect(first.pausedByNode).toEqual([{ record: running, stored: stored() }]);
@@ -130,7 +130,7 @@ describe("snapshots on the node", () => {
     ["a record of another node", {}, { nodeId: "n2" }],
     ["a sandbox that is over", {}, { state: "gone" }],
     ["a sandbox that is being killed", {}, { state: "killing" }],
-  ])("are no pause by the node, and are removed in time: %s", (_what, of, over) => {
+  ])("are not taken for a pause by the node, and are removed after their grace period: %s", (_what, of, over) => {
     const sides = { snapshots: [stored(of)], records: [record(over)] };
     const first = judge(sides, 0);
     expect(first.pausedByNode).toEqual([]);
@@ -145,7 +145,7 @@ describe("snapshots on the node", () => {
   });
 
   test.each(["starting", "pausing", "paused", "snapshotting"] as const)(
-    "of a record that is %s are not judged: they may be all there is of it",
+    "of a record that is %s are never removed, because they may be all that is left of the sandbox",
     (state) => {
       const first = judge({ records: [record({ state })] }, 0);
       expect(judge({ records: [record({ state })] }, 9_000_000, first.suspicions).deleteSnapshots).toEqual([]);
@@ -153,7 +153,7 @@ describe("snapshots on the node", () => {
   );
 });
 
-test("an end the node has wrong is corrected, a second is not worth it", () => {
+test("a wrong end on the node is corrected, unless it differs by less than a second", () => {
   expect(plan([execution({ endAt: 200_000 })], [record()]).endAt).toEqual({ e1: 300_000 });
   expect(plan([execution({ endAt: 299_500 })], [record()]).endAt).toEqual({});
 });

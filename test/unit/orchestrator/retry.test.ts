@@ -51,19 +51,19 @@ function node(answers: readonly (ErrorCode | "done")[]) {
 }
 
 describe("a call to a node", () => {
-  test("is made again after silence, until it is answered", async () => {
+  test("is repeated after silence until the node answers", async () => {
     const { outcome, seen } = node(["node_unreachable", "node_busy", "internal", "done"]);
     expect([await outcome(), seen.calls]).toEqual(["done", 4]);
   });
 
-  test("that is refused is not made again, after silence neither", async () => {
+  test("that is refused is not repeated, not even after silence", async () => {
     const first = node(["conflict"]);
     expect([await first.outcome(), first.seen.calls]).toEqual(["conflict", 1]);
     const second = node(["node_unreachable", "conflict"]);
     expect([await second.outcome(), second.seen.calls]).toEqual(["conflict", 2]);
   });
 
-  test("that meets a busy or broken node first is refused with its own words", async () => {
+  test("that meets a busy or broken node at the first try fails with the node's own error", async () => {
     for (const code of ["node_busy", "internal", "unavailable"] as const) {
       const { outcome, seen } = node([code]);
       expect([await outcome(), seen.calls]).toEqual([code, 1]);
@@ -88,13 +88,13 @@ describe("a call to a node", () => {
     expect([await outcome({ repeated: true }), seen.calls]).toEqual(["done", 2]);
   });
 
-  test("is made once without patience", async () => {
+  test("is made once when no time for retries is given", async () => {
     const { outcome, seen } = node(["node_unreachable"]);
     expect([await outcome({ patienceMs: 0 }), seen.calls]).toEqual(["node_unreachable", 1]);
   });
 });
 
-test("waits double up to their longest, and are spread between a fifth and all of it", () => {
+test("waits between retries double up to a limit, and are spread between a fifth and all of it", () => {
   const backoff = { firstMs: 100, longestMs: 2_000 };
   const waits = (random: number) =>
     [0, 1, 2, 3, 4, 5, 60].map((failures) => backoffMs(failures, backoff, () => random));

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { noTemplate } from "../../../orchestrator/templates/not-found.ts";
 
-test("an unknown template's error says how to list templates and how to make this one", () => {
+test("the error for an unknown template says how to list templates and how to make this one", () => {
   expect(noTemplate("my-app:v1").message).toBe(
     "template 'my-app:v1' not found: list templates with 'npx @e2b/cli template list' or GET /templates; " +
       "'npx @e2b/cli template create my-app' makes one from a Dockerfile",
   );
 });
 
-test("a name of another project's is not offered to be made", () => {
+test("the error for a name in another project's namespace does not offer to make the template", () => {
   expect(noTemplate("blue/my-app").message).toBe(
     "template 'blue/my-app' not found: list templates with 'npx @e2b/cli template list' or GET /templates",
   );

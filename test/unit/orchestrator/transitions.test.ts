@@ -114,7 +114,7 @@ async function go(
 }
 
 describe("random interleavings", () => {
-  test("never two live executions, no route to a dead one, a kill is final, everybody gets an answer", async () => {
+  test("leave one live execution at most, no route to a dead one, final kills, and no caller without an answer", async () => {
     const operation = fc.constantFrom<"kill" | Exclude<Aim, "network">>(
       "running",
       "paused",
@@ -172,14 +172,14 @@ describe("random interleavings", () => {
   }, 30_000);
 });
 
-describe("callers", () => {
+describe("concurrent calls", () => {
   let w: World;
   beforeEach(async () => {
     w = await world(() => Promise.resolve());
   });
   afterEach(() => w.opened.close());
 
-  test("of one aim share one run and its result", async () => {
+  test("with one aim share one run and its result", async () => {
     let runs = 0;
     const work = async () => {
       await Promise.resolve();
@@ -192,13 +192,13 @@ describe("callers", () => {
     expect(w.transitions.current(ID)).toBeUndefined();
   });
 
-  test("of one aim share its failure", async () => {
+  test("with one aim share one failure", async () => {
     const work = () => Promise.reject(new Error("broken"));
     const all = [1, 2].map(() => w.transitions.perform({ sandboxId: ID, aim: "paused", waitMs: 100, work }));
     for (const { status } of await Promise.allSettled(all)) expect(status).toBe("rejected");
   });
 
-  test("of another aim wait, and give up after their limit", async () => {
+  test("with another aim wait, and give up after their limit", async () => {
     void w.transitions.perform({
       sandboxId: ID,
       aim: "paused",
@@ -241,7 +241,7 @@ describe("ends", () => {
     expect((await w.store.sandboxes.get(ID))?.state).toBe("running");
   });
 
-  test("a kill that a crash cut short is finished by the next", async () => {
+  test("a kill that a crash interrupted is finished by the next kill", async () => {
     const executionId = await running({});
     await w.store.move({ id: ID, to: "killing", set: { deadlineAt: 7, endReason: "request" } });
     expect((await w.store.sandboxes.stuck(7, 10)).map(({ id }) => id)).toEqual([ID]);
@@ -258,7 +258,7 @@ describe("ends", () => {
     expect(w.routes.lookup(ID)).toBeUndefined();
   });
 
-  test("removal waits for its listeners", async () => {
+  test("the removal of a route waits for its listeners", async () => {
     const executionId = await running({});
     const record = await w.store.sandboxes.get(ID);
     if (record !== undefined) w.routes.add(record);

@@ -14,7 +14,7 @@ function limited(ms: number, other: AbortSignal): Promise<never> {
   );
 }
 
-test("a time limit comes although memory was collected before", async () => {
+test("a time limit in a combined signal still aborts after a garbage collection", async () => {
   const other = new AbortController();
   const waiting = limited(300, other.signal);
   const rounds = setInterval(collect, 20);
@@ -25,7 +25,7 @@ test("a time limit comes although memory was collected before", async () => {
   }
 });
 
-test("a composite of composites, too", async () => {
+test("a time limit in nested combined signals still aborts after a garbage collection", async () => {
   const other = new AbortController();
   const nested = () => limited(10_000, anySignal(other.signal, AbortSignal.timeout(300)));
   const waiting = nested();
@@ -37,7 +37,7 @@ test("a composite of composites, too", async () => {
   }
 });
 
-test("the first of them ends it, with its reason", () => {
+test("a combined signal aborts with the first of its signals, and with its reason", () => {
   const [one, two] = [new AbortController(), new AbortController()];
   const signal = anySignal(one.signal, two.signal);
   two.abort(new Error("second"));

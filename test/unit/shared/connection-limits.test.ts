@@ -56,7 +56,7 @@ describe("connections of one address", () => {
     expect(limits.count).toBe(0);
   });
 
-  test("do not count for loopback, where the platform's own programs are, nor for what is shared", () => {
+  test("are not limited on loopback, where the platform's own programs are, nor from shared addresses", () => {
     const limits = connectionLimits({
       total: 100,
       reserved: 10,
@@ -84,7 +84,7 @@ describe("when all are in use", () => {
     expect(limits.count).toBe(3);
   });
 
-  test("by clients with keys, others are refused, the platform's own have the reserve, and no more than that", () => {
+  test("by clients with keys, others are refused, and the platform's own programs get the reserve and no more", () => {
     const limits = room(4, 1, 100);
     const keyed = [from("198.51.100.1"), from("198.51.100.2"), from("198.51.100.3")];
     for (const socket of keyed) {
@@ -100,7 +100,7 @@ describe("when all are in use", () => {
     expect(keyed.some(({ destroyed }) => destroyed)).toBe(false);
   });
 
-  test("a thousand strangers do not keep an operator from coming in", () => {
+  test("a thousand connections without credentials do not keep an operator out", () => {
     const limits = room(20, 2, 5);
     for (let index = 0; index < 1_000; index++) limits.admit(from(`198.51.100.${index % 200}`));
     expect(limits.count).toBeLessThanOrEqual(18);
@@ -108,7 +108,7 @@ describe("when all are in use", () => {
   });
 });
 
-test("a connection that is gone before it is taken is not counted", () => {
+test("a connection that closes before it is admitted is not counted", () => {
   const limits = room(4, 1, 100);
   const gone = from(OTHER);
   gone.destroy();
@@ -124,7 +124,7 @@ test.each([
   ["2001:db8::1", "2001:db8:0:0::/64"],
   ["fe80::1%eth0", "fe80:0:0:0::/64"],
   ["::1", "::1"],
-])("%s counts as %s", (address, client) => {
+])("the address %s is counted as the client %s", (address, client) => {
   expect(clientOf(address)).toBe(client);
 });
 

@@ -1,4 +1,4 @@
-/** The shared core: checks and their sentences, settings, ids, states, the committed document. */
+/** The shared core: schema checks and their messages, settings, ids, states, the committed API description. */
 
 import { readFile } from "node:fs/promises";
 import { Type } from "typebox";
@@ -88,14 +88,14 @@ describe("settings", () => {
 });
 
 describe("ids", () => {
-  test("keys are well-formed, hash alike under both prefixes", () => {
+  test("keys are well-formed and have the same hash under both prefixes", () => {
     const key = newApiKey();
     expect(isApiKey(key)).toBe(true);
     expect(hashApiKey(key)).toBe(hashApiKey(key.replace("svc_", "e2b_")));
     expect(["svc_", "svc_ABC", "key", `${key}0`, key.toUpperCase()].some(isApiKey)).toBe(false);
   });
 
-  test("sandbox ids lose their client id, and nothing else passes", () => {
+  test("sandbox ids are read without their client id, and no other text is accepted", () => {
     expect(parseSandboxId("iabc-6532622b")).toBe("iabc");
     expect(["", "-x", "iA", "i.b", "i/b"].map(parseSandboxId)).toEqual(Array(5).fill(undefined));
   });
@@ -133,7 +133,7 @@ test("errors come back over the wire as they were", () => {
   expect(fromBody(502, "<html>", "node n1")).toMatchObject({ code: "node_unreachable" });
 });
 
-test("gone is final, and every state but it can be killed", () => {
+test("the state gone is final, and a sandbox in every other state can be killed", () => {
   const states: SandboxState[] = ["starting", "running", "pausing", "paused", "snapshotting", "killing"];
   for (const state of states) {
     expect(mayMove("gone", state)).toBe(false);

@@ -42,7 +42,7 @@ test("a refused restore is one line of at most a kilobyte, with the file that it
   });
 });
 
-test("what an explained failure consists of cannot make its line longer than a kilobyte", async () => {
+test("the log line of a failure is at most a kilobyte, however long its parts are", async () => {
   const wide = '\u001b\u{1f600}\\"'.repeat(5_000);
   const failure = new AppError("unavailable", wide, { cause: wide, details: { wide } });
   const lines = await logged(failure, "info", `/executions/${"é".repeat(400)}`);
@@ -50,7 +50,7 @@ test("what an explained failure consists of cannot make its line longer than a k
   expect(Buffer.byteLength(lines[0] ?? "")).toBeLessThanOrEqual(1_024);
 });
 
-test("its details are in the log at debug, and a fault of the program has its stack at every level", async () => {
+test("a failure's details are logged at debug, and the stack of an unexpected fault at every level", async () => {
   const [, details = "", ...more] = await logged(refusedRestore(), "debug");
   expect(more).toEqual([]);
   expect(JSON.parse(details)).toMatchObject({

@@ -7,7 +7,7 @@ const never = () => new AbortController().signal;
 const settled = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 describe("a semaphore", () => {
-  test("a semaphore gives permits in the order of the requests, and only as many at a time as it has", async () => {
+  test("gives permits in the order of the requests, and only as many at a time as it has", async () => {
     const semaphore = createSemaphore(2);
     const order: number[] = [];
     const taken = [1, 2, 3, 4].map(async (n) => {
@@ -25,7 +25,7 @@ describe("a semaphore", () => {
     expect([order, semaphore.busy, semaphore.waiting]).toEqual([[1, 2, 3, 4], 0, 0]);
   });
 
-  test("permits that one owner never releases leave some to the other owners", async () => {
+  test("keeps some permits for other owners when one owner never releases its own", async () => {
     const semaphore = createSemaphore(4, shareOf(4));
     const hanging = Array.from({ length: 10 }, () => semaphore.take(never(), "hostile"));
     await settled();
@@ -38,7 +38,7 @@ describe("a semaphore", () => {
     expect([semaphore.busy, semaphore.waiting]).toEqual([3, 6]);
   });
 
-  test("a released permit goes to the first waiter that may have one", async () => {
+  test("gives a released permit to the first waiter that may have one", async () => {
     const semaphore = createSemaphore(2, 1);
     const a = await semaphore.take(never(), "a");
     const b = await semaphore.take(never(), "b");
@@ -52,7 +52,7 @@ describe("a semaphore", () => {
     expect(order).toEqual(["c", "a"]);
   });
 
-  test("a waiter that gave up takes no permit, and a second release has no effect", async () => {
+  test("gives no permit to a waiter that gave up, and ignores a second release", async () => {
     const semaphore = createSemaphore(1, 1);
     const first = await semaphore.take(never(), "a");
     const leaving = new AbortController();

@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true }));
 const file = () => join(directory, "egress-authority.pem");
 
-test("it is made once, for root only, and loaded again", async () => {
+test("the authority is made once, only root can read it, and the next start loads it", async () => {
   const made = await loadAuthority(directory, NOW);
   expect((await stat(file())).mode & 0o777).toBe(0o600);
   await chmod(file(), 0o644);
@@ -62,7 +62,7 @@ test("leaf certificates are shared by parallel requests, replaced after a day, a
   expect(await leaves.get("a.test")).toBe(later);
 });
 
-test("a name too long for a subject is in the certificate all the same", async () => {
+test("a certificate contains its host name also when the name is too long for the subject", async () => {
   const name = `${"a".repeat(60)}.${"b".repeat(60)}.test`;
   const leaf = new X509Certificate((await leafOf(name)).certificate);
   expect([leaf.subject, leaf.checkHost(name)]).toEqual([undefined, name]);

@@ -24,7 +24,7 @@ const dialled = (port: number, buffers: LargeBuffers) => {
   return dial({ is: "direct", addresses: ["127.0.0.1"] }, { port, signal, buffers }, deps);
 };
 
-/** Bytes that differ everywhere, so that a test notices any byte in another's place. */
+/** A pattern in which bytes at different places differ, so that a test notices a byte in a wrong place. */
 function pattern(seed: number, length: number): Buffer {
   const words = new Uint32Array(Math.ceil(length / 4));
   let state = seed;
@@ -152,7 +152,7 @@ test("a long answer is whole, and the next request on the connection is answered
   await expect.poll(() => ended).toMatchObject([{ received: text.length }]);
 });
 
-test("a long answer that is cut is cut, and a head without its body ends as a head", async () => {
+test("the client of a long answer that breaks off sees it break off, and the answer to HEAD ends after its head", async () => {
   const { port } = await origin((socket, path) => {
     socket.write(headOf(4 * MB));
     if (path !== "/cut") return;
@@ -180,7 +180,7 @@ test("bytes beyond the announced length are not forwarded", async () => {
   expect(text.length).toBeGreaterThan(4 * MB);
 });
 
-test("a client that does not read a long answer gets little of it", async () => {
+test("little of a long answer leaves the destination while the client does not read", async () => {
   const size = 64 * MB;
   const sent = { bytes: 0 };
   const { port } = await origin((socket) => {

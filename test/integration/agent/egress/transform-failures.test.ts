@@ -56,14 +56,17 @@ test.each([
     () => leafOf(HOST, { from: Date.now() + DAY_MS, until: Date.now() + 2 * DAY_MS }),
     /\(CERT_NOT_YET_VALID\)/,
   ],
-])("a certificate %s is 502, named, and no request", async (_, leaf, text) => {
-  const { port, requests, ended } = await behind(await leaf());
-  const answer = await exchangeRaw(port, HOST, CLOSING);
-  expect(answer).toMatch(/^HTTP\/1.1 502 Bad Gateway\r\n/);
-  expect(answer).toMatch(text);
-  expect(requests).toEqual([]);
-  await expect.poll(() => ended[0]?.failed).toMatch(text);
-});
+])(
+  "a destination with a certificate %s gets no request, and the client gets 502 with the reason",
+  async (_, leaf, text) => {
+    const { port, requests, ended } = await behind(await leaf());
+    const answer = await exchangeRaw(port, HOST, CLOSING);
+    expect(answer).toMatch(/^HTTP\/1.1 502 Bad Gateway\r\n/);
+    expect(answer).toMatch(text);
+    expect(requests).toEqual([]);
+    await expect.poll(() => ended[0]?.failed).toMatch(text);
+  },
+);
 
 test.each([
   ["that does not exist", { X: "${e2b.secrets.GONE}" }, "the placeholder ${e2b.secrets.GONE} cannot be resolved"],
@@ -75,7 +78,7 @@ test.each([
   ],
   ["that would frame the message", { "Content-Length": "5" }, "a rule cannot set the header Content-Length"],
 ])(
-  "a placeholder %s is 502 without its value, nothing is sent, and the connection can go on",
+  "a placeholder %s gives 502 without its value, nothing is sent, and the connection can be used again",
   async (_, headers, text) => {
     const { port, requests, origin, ended } = await behind(undefined, headers);
     const answer = await exchangeRaw(port, HOST, `${GET}${CLOSING}`);
@@ -99,7 +102,7 @@ test.each([
     `${HOST} cannot be reached: the name leads to 10.0.0.1, which is never reachable`,
   ],
   ["failed", () => Promise.reject(new Error("proxy user:password@host")), `${HOST} cannot be reached: it failed`],
-])("a connection that is %s is 502 with the reason, and no more", async (_, to, text) => {
+])("a connection that is %s gives 502 with the reason and nothing else", async (_, to, text) => {
   const { port } = await listenTransformed({ hostname: HOST, tls: true, to });
   expect(await exchangeRaw(port, HOST, CLOSING)).toMatch(
     new RegExp(`^HTTP/1.1 502 [^]*\r\n\r\nsvc: ${text.replaceAll(/[.()]/g, "\\$&")}\n$`),

@@ -53,7 +53,7 @@ async function plain(answer: Parameters<typeof rawOrigin>[0] = OK, options: Part
 const get = (path: string, lines = "") => `GET ${path} HTTP/1.1\r\nHost: ${HOST}\r\n${lines}\r\n`;
 const CLOSE = "Connection: close\r\n";
 
-describe("requests that only two parsers could agree about", () => {
+describe("requests that two parsers could read differently", () => {
   const body = "0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: other.test\r\n\r\n";
   const post = (lines: string) => `POST / HTTP/1.1\r\nHost: ${HOST}\r\n${lines}\r\n${body}`;
   test.each([
@@ -84,14 +84,14 @@ describe("requests that only two parsers could agree about", () => {
     ["no HTTP at all", "hello\r\n\r\n"],
     ["a bad chunk size", `POST / HTTP/1.1\r\nHost: ${HOST}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`],
     ["an upgrade with a body", post(`Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: ${body.length}\r\n`)],
-  ])("%s: not answered by the destination, and the connection ends", async (_, bytes) => {
+  ])("%s: the request does not reach the destination, and the connection ends", async (_, bytes) => {
     const { seen, say } = await plain();
     const answer = await say(bytes);
     // When the body is wrong, the client may have left before its answer.
     expect(answer).toMatch(/^(HTTP\/1.1 4(00|21) |$)/);
     expect(answer.split("HTTP/1.1 4").length).toBeLessThanOrEqual(2);
     expect(seen.text).not.toMatch(/smuggled|other\.test/);
-    // The head may be on its way before the body turns out to be wrong.
+    // The rewriter may have forwarded the head before it finds the body wrong.
     expect(seen.text === "" || seen.text.startsWith("POST / HTTP/1.1\r\n")).toBe(true);
   });
 
@@ -105,14 +105,14 @@ describe("requests that only two parsers could agree about", () => {
     }
   });
 
-  test("a head without end is cut at its size", async () => {
+  test("a head that is too long is refused with 431", async () => {
     const { seen, say } = await plain();
     expect(await say(get("/", `X: ${"a".repeat(70_000)}\r\n`))).toMatch(/^HTTP\/1.1 431 /);
     expect(seen.text).toBe("");
   });
 });
 
-describe("the name of the connection", () => {
+describe("the Host of a request", () => {
   test.each([
     ["another", "other.test"],
     ["one below", `x.${HOST}`],
@@ -121,7 +121,7 @@ describe("the name of the connection", () => {
     ["another port", `${HOST}:8080`],
     ["a list", `${HOST}, other.test`],
     ["user information", `u@${HOST}`],
-  ])("%s is answered with 421, and the connection ends", async (_, host) => {
+  ])("is answered with 421 when it is %s, and the connection ends", async (_, host) => {
     const { seen, say } = await plain();
     const answer = await say(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n${get("/second")}`);
     expect(answer).toMatch(/^HTTP\/1.1 421 Misdirected Request\r\n/);
@@ -129,7 +129,7 @@ describe("the name of the connection", () => {
     expect(seen.text).toBe("");
   });
 
-  test("is looked at in each request, not only the first", async () => {
+  test("is checked in each request, not only in the first", async () => {
     const { seen, say } = await plain();
     const answer = await say(`${get("/1")}${get("/2")}GET /3 HTTP/1.1\r\nHost: other.test\r\n\r\n${get("/4")}`);
     expect(answer.match(/HTTP\/1.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 200", "HTTP/1.1 421"]);
@@ -143,7 +143,7 @@ describe("the name of the connection", () => {
     ["a whole address", `GET http://${HOST}/p?q HTTP/1.1\r\nHost: ${HOST}\r\n${CLOSE}\r\n`, "/p?q", HOST],
     ["a whole address without path", `GET http://${HOST}?q HTTP/1.1\r\nHost: ${HOST}\r\n${CLOSE}\r\n`, "/?q", HOST],
     ["the server as a whole", `OPTIONS * HTTP/1.1\r\nHost: ${HOST}\r\n${CLOSE}\r\n`, "*", HOST],
-  ])("%s is it, too", async (_, bytes, path, host) => {
+  ])("names the connection's host when it has %s", async (_, bytes, path, host) => {
     const { seen, say } = await plain();
     expect(await say(bytes)).toMatch(/^HTTP\/1.1 200 /);
     expect(seen.text).toMatch(/^(GET|OPTIONS) \S+ HTTP\/1.1\r\nHost: /);
@@ -151,7 +151,7 @@ describe("the name of the connection", () => {
     expect(/^Host: (.*)\r$/m.exec(seen.text)?.[1]).toBe(host);
   });
 
-  test("a whole address of another server is misdirected, with any Host", async () => {
+  test("does not matter when the request line has the absolute URL of another server: the answer is 421", async () => {
     const { seen, say } = await plain();
     expect(await say(`GET http://other.test/ HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`)).toMatch(/^HTTP\/1.1 421 /);
     expect(await say(`GET https://${HOST}/ HTTP/1.1\r\nHost: ${HOST}\r\n\r\n`)).toMatch(/^HTTP\/1.1 421 /);
@@ -160,7 +160,7 @@ describe("the name of the connection", () => {
 });
 
 describe("headers", () => {
-  test("of the rule replace the client's, however written and however often; those of one hop end here", async () => {
+  test("of the rule replace all headers of that name from the client; hop-by-hop headers are not forwarded", async () => {
     const { seen, say } = await plain();
     await say(
       get(
@@ -173,7 +173,7 @@ describe("headers", () => {
     );
   });
 
-  test("that programs behind a gateway interface take for the rule's do not arrive, in trailers neither", async () => {
+  test("with underscores, which CGI programs would read as the rule's header, are not forwarded, in trailers neither", async () => {
     const { seen, say } = await plain((socket, head) => void (head.startsWith("POST") && socket.write(OK)), {
       headers: { "X-Team": "blue" },
     });
@@ -186,7 +186,7 @@ describe("headers", () => {
     expect(seen.text).not.toContain("red");
   });
 
-  test("of no rule are left alone: only the name is looked at", async () => {
+  test("are not changed when the rule has none", async () => {
     const { seen, say } = await plain(OK, { headers: {} });
     await say(get("/", `Authorization: mine\r\nX: \${e2b.secrets.KEY}\r\n${CLOSE}`));
     expect(seen.text).toContain("\r\nAuthorization: mine\r\nX: ${e2b.secrets.KEY}\r\n");
@@ -203,7 +203,7 @@ describe("headers", () => {
     expect(seen.text).not.toMatch(/forged/);
   });
 
-  test("a body keeps its length though Connection names it", async () => {
+  test("include the length of the body although Connection names it", async () => {
     const { seen, say } = await plain();
     await say(`POST / HTTP/1.1\r\nHost: ${HOST}\r\nContent-Length: 3\r\nConnection: close, content-length\r\n\r\nabc`);
     // The destination answers as soon as it has a head; the body may arrive a moment later.
@@ -211,7 +211,7 @@ describe("headers", () => {
   });
 });
 
-test("curl's wish for h2c is not passed on, and its body stays a body", async () => {
+test("curl's upgrade to h2c is not forwarded, and the request's body is forwarded as a body", async () => {
   const { seen, say } = await plain();
   const answer = await say(
     `POST / HTTP/1.1\r\nHost: ${HOST}\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\n` +
@@ -237,19 +237,19 @@ const wishFor = (protocols: string) =>
 const switchTo = (protocol: string) =>
   `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`;
 
-test("h2c between other wishes is not passed on: on it every request could be for another host", async () => {
+test("h2c in a list of upgrades is not forwarded, because each request over it could name another host", async () => {
   const { seen, say } = await plain((socket) => void socket.end(switchTo("websocket")));
   expect(await say(wishFor("h2c, WebSocket, HTTP/2.0, TLS/1.0"))).toMatch(/^HTTP\/1.1 101 /);
   expect(seen.text).toContain("\r\nUpgrade: websocket\r\n");
   expect(seen.text).not.toMatch(/h2c|HTTP2|2\.0|TLS/i);
 });
 
-test("a switch to a protocol that was not requested does not happen", async () => {
+test("a destination that switches to a protocol that the client did not request gives 502", async () => {
   const { say } = await plain((socket) => void socket.write(switchTo("h2c")));
   expect(await say(wishFor("websocket"))).toMatch(/^HTTP\/1.1 502 [^]*that was not asked for\n$/);
 });
 
-test("a destination that ended before the request fails at once", async () => {
+test("a request to a destination that has ended its connection fails at once", async () => {
   const mute = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on("error", () => undefined);
     socket.end();
@@ -265,7 +265,7 @@ test("a destination that ended before the request fails at once", async () => {
   expect(await say(get("/", CLOSE))).toMatch(/^HTTP\/1.1 502 [^]*closed the connection\n$/);
 });
 
-test("a client that goes away takes its request with it", async () => {
+test("the request to the destination ends when its client leaves", async () => {
   const { port, seen, ended } = await plain(() => undefined);
   const socket = await dial(port);
   socket.write(get("/slow"));

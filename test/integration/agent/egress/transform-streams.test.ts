@@ -22,7 +22,7 @@ async function through(answer: RequestListener) {
   return { ...listening, origin, say: (bytes: string) => exchangeRaw(listening.port, undefined, bytes) };
 }
 
-test("answers without a body, with a length, in chunks with trailers, until the end: each as it was", async () => {
+test("answers without a body, with a length, in chunks with trailers, or until the end of the connection arrive unchanged", async () => {
   const { say } = await through((request, response) => {
     response.sendDate = false;
     if (request.url === "/204") response.writeHead(204, "Nothing Here").end();
@@ -62,7 +62,7 @@ test("a client of HTTP/1.0 gets the body without chunks", async () => {
   expect(answer).toMatch(/\r\n\r\naaaaaaaaaa$/);
 });
 
-test("100-continue and early hints are passed on when they come", async () => {
+test("100-continue and early hints are forwarded as soon as they arrive", async () => {
   const { port } = await through((request, response) => {
     response.writeEarlyHints({ link: "</a>; rel=preload" });
     request.resume();
@@ -94,7 +94,7 @@ test("a client that has ended its side still gets its answer", async () => {
   expect(text).toContain("late");
 });
 
-test("a slow reader slows the destination, a slow destination the writer", async () => {
+test("a slow reader slows the destination down, and a slow destination slows the writer down", async () => {
   const size = 32 * 1024 * 1024;
   const sent = { bytes: 0 };
   const { port } = await through((request, response) => {
@@ -189,7 +189,7 @@ test("a kept connection that the destination has closed is replaced, and the req
   socket.destroy();
 });
 
-test("an answer that breaks off breaks off for the client, too", async () => {
+test("an answer that breaks off at the destination breaks off for the client", async () => {
   const { port } = await through((_, response) => {
     response.writeHead(200, { "Content-Length": "100" });
     response.write("some");

@@ -138,7 +138,7 @@ dns.lookup = (host, options, done) => options.all ? done(null, [{ address: "127.
     expect(listening.asked).toHaveLength(5);
   });
 
-  test("git lists what a repository has", async () => {
+  test("git lists the references of a repository", async () => {
     const commit = "1234567890123456789012345678901234567890";
     const origin = await startOrigin(HOST, (request, response) => {
       if (request.url?.startsWith("/r.git/info/refs") !== true || request.headers.authorization !== "Bearer s3cret")
@@ -168,7 +168,7 @@ dns.lookup = (host, options, done) => options.all ? done(null, [{ address: "127.
     expect(stdout).toContain(commit);
   });
 
-  test("WebSocket passes both ways, with the rule's headers in its request", async () => {
+  test("WebSocket messages pass in both directions, and the request carries the rule's headers", async () => {
     const { certificate, key } = await leafOf(HOST);
     const server = createHttps({ cert: certificate, key });
     const sockets = new WebSocketServer({ server });
@@ -224,7 +224,7 @@ dns.lookup = (host, options, done) => options.all ? done(null, [{ address: "127.
   });
 });
 
-test("fifty at once, each with its own answer, and one certificate for all", async () => {
+test("fifty requests at once get each their own answer and share one certificate", async () => {
   const origin = await telling();
   const { port, ended } = await listenTransformed({
     hostname: HOST,

@@ -62,7 +62,7 @@ test.each(["gnu", "oldgnu", "pax"])(
   },
 );
 
-test("a sparse archive as the content of a file is content", async () => {
+test("a sparse archive inside a layer's file is accepted, because it is content", async () => {
   await writeFile(join(directory, "hole.img"), "x");
   await truncate(join(directory, "hole.img"), 1024 ** 3);
   const inner = await tarred("-S", "--format=gnu");
@@ -89,7 +89,7 @@ const record = (text: string) => {
 const extended = (type: string, records: string) =>
   changed(tarOf({ about: records, file: "y".repeat(600) }), 0, (header) => header.write(type, 156));
 
-test("a size in an extended header is that of its entry: the next entry is found where Docker finds it", () => {
+test("a size in an extended header applies to its entry, so that the next entry is found where Docker finds it", () => {
   // Docker reads a file of one block, and the next block is no header.
   expect(problemOf(extended("x", record("size=512")))).toMatch(/damaged/);
   expect(problemOf(extended("x", record("size=600")))).toBeUndefined();

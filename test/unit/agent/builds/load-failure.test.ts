@@ -49,7 +49,7 @@ test.each([
   expect(message).not.toMatch(/Error processing|exit status|unmarshal|10\.0\.0|\/var\/lib|archive\/tar|Go struct/);
 });
 
-test("the name of an entry cannot pass for words of ours, and is bounded", () => {
+test("the name of an entry is quoted and shortened, so that it does not read like the platform's own text", () => {
   const message = loadFailure(unpacking(`open /a'; all is well\u001b[31m\u202e${LONG}: not a directory`));
   expect(message).toContain("('/a?; all is well?[31m?nnn");
   expect(message).not.toMatch(/[\p{Cc}\p{Cf}]/u);

@@ -174,7 +174,7 @@ test.each([
   await expect(buffer(engineArchive(Readable.from([archive]), { ...options, limits }))).rejects.toThrow(reason);
 });
 
-test("a reader that leaves ends the source", async () => {
+test("the source ends when its reader leaves", async () => {
   const source = Readable.from([
     await archiveOf(layout([Buffer.from(Array.from({ length: 1e6 }, (_, at) => at % 251))])),
   ]);

@@ -76,7 +76,7 @@ test("images of no build or layer are removed, and cached layers beyond their bu
   expect(during).toEqual({ names: ["svc/build:b2", "svc/from:node-b1"], layers: [] });
 });
 
-test("a pull is a few lines, and its error is kept", () => {
+test("the log of a pull has few lines and includes the error", () => {
   const lines: string[] = [];
   const log = createPullLog((line) => lines.push(line));
   const say = (value: unknown) => log.push(`${JSON.stringify(value)}\n`);
@@ -143,7 +143,7 @@ test("an error about a refusal of AWS contains no secret", async () => {
   await expect(ecrPassword(elsewhere, { now }, new AbortController().signal)).rejects.toThrow(/region/);
 });
 
-test("the other kinds need no call", async () => {
+test("other kinds of registry credentials need no request", async () => {
   const login = registryLogin({ now });
   const { signal } = new AbortController();
   expect(await login({ type: "registry", username: "u", password: "p" }, "r", signal)).toEqual({

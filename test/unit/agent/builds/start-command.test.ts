@@ -64,7 +64,7 @@ test("the sandbox starts when the ready command succeeds", async () => {
   expect(ran).toEqual(["serve as start_cmd", "ready", "ready", "ready"]);
 });
 
-test("without a ready command nothing is waited for, and with memory nothing is run", async () => {
+test("without a ready command the boot waits for nothing, and a boot from memory runs no command", async () => {
   const plain = world({ asks: false });
   await plain.boot();
   expect(plain.ran).toEqual(["serve as start_cmd"]);

@@ -13,7 +13,7 @@ const after = (context: Context, ...steps: BuildStep[]) =>
   steps.reduce((before, step) => contextAfter(resolveStep(step, before), before), context);
 const start = contextOf(["PATH=/usr/bin", "LANG=C.UTF-8", "SVC_ENVD_CONTROL=secret"]);
 
-test("an image gives its variables, and none of the platform's", () => {
+test("a build starts with the image's variables and without the platform's own", () => {
   expect(start).toEqual({ envs: { PATH: "/usr/bin", LANG: "C.UTF-8" }, user: "user", workdir: "/home/user" });
 });
 
@@ -37,7 +37,7 @@ test.each([
   expect(after(start, env(["BASE", "/opt"], ["X", value])).envs["X"]).toBe(expected);
 });
 
-test("a value is never read a second time", () => {
+test("a substituted value is not substituted again", () => {
   expect(after(start, env(["A", "\\$PATH"], ["B", "$A"])).envs["B"]).toBe("$PATH");
   fc.assert(
     fc.property(fc.string(), (value) => {
@@ -80,7 +80,7 @@ const definition = (more: Partial<Definition> = {}): Definition => ({
 });
 const keys = (more: Partial<Definition> = {}) => planSteps(definition(more)).map(({ key }) => key);
 
-test("the same definition has the same keys, with any forced steps and numbers", () => {
+test("the same definition has the same cache keys, with any forced steps and step numbers", () => {
   const steps = definition().steps.map((step, index) => ({ ...step, number: index + 7, force: true }));
   expect(keys({ steps, force: true })).toEqual(keys());
   expect(new Set(keys()).size).toBe(3);
@@ -91,11 +91,11 @@ test.each<[string, Partial<Definition>]>([
   ["base", { base: "sha256:2" }],
   ["variables of the base", { context: { ...start, envs: {} } }],
   ["user of the base", { context: { ...start, user: "root" } }],
-])("another %s has other keys from the first step on", (_name, more) => {
+])("another %s changes the cache keys from the first step on", (_name, more) => {
   keys(more).forEach((key, index) => expect(key).not.toBe(keys()[index]));
 });
 
-test("a change counts from its step on", () => {
+test("a changed step changes the cache keys from that step on", () => {
   const [first, second, third] = keys({ steps: [env(["A", "1"]), run("other"), run("two")] });
   expect([first === keys()[0], second === keys()[1], third === keys()[2]]).toEqual([true, false, false]);
 });
@@ -155,7 +155,7 @@ test.each([
   expect(() => parseImageName(text)).toThrow();
 });
 
-test("names of the base image, and patterns of settings", () => {
+test("names of the base image and image patterns of the settings are matched", () => {
   expect(["base", "e2bdev/base", "e2bdev/base:latest", "base:1"].map(isBaseName)).toEqual([true, true, true, false]);
   expect(matchesAny("svc/*, a.b:1", "svc/test:latest")).toBe(true);
   expect(matchesAny("svc/*, a.b:1", "axb:1")).toBe(false);

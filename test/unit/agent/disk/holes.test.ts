@@ -37,7 +37,7 @@ test("a file that is a hole of 6 GiB is refused by its name and both its sizes, 
   });
 });
 
-test("many files with holes are refused like a large one, by the largest of them", async () => {
+test("many files with holes are refused like a large one, and the error names the largest", async () => {
   for (let i = 0; i < 6; i++) await sparse(`part-${i}`, (i === 3 ? 220 : 200) * MIB);
   await expect(refuseHoles(directory, findHole)).rejects.toThrow(/largest of many sparse files/);
 });
@@ -58,7 +58,7 @@ test("links are not followed out of the layer", async () => {
   await rm(outside, { recursive: true });
 });
 
-test("a storage driver that does not report its layers has no layer to check", async () => {
+test("with a storage driver that does not report its layers no layer is checked", async () => {
   await expect(refuseHoles(undefined, findHole)).resolves.toBeUndefined();
 });
 

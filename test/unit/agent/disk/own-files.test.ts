@@ -25,7 +25,7 @@ test("an ordinary file stays as it is, and a missing file is no error", async ()
   expect(await cutFile(join(directory, "none"))).toBe("small");
 });
 
-test("a large one is cut, also one that is only a hole, and its beginning stays", async () => {
+test("a large file is cut and keeps its beginning, also when it is only a hole", async () => {
   await writeFile(path, `127.0.0.1 localhost\n${"x".repeat(3 * MIB)}`);
   expect(await cutFile(path)).toBe("cut");
   expect((await stat(path)).size).toBe(MIB);
@@ -35,7 +35,7 @@ test("a large one is cut, also one that is only a hole, and its beginning stays"
   expect(await cutFile(path)).toBe("small");
 });
 
-test("a link in its place is not followed", async () => {
+test("a link in the file's place is not followed", async () => {
   const other = join(directory, "other");
   await writeFile(other, Buffer.alloc(3 * MIB));
   await symlink(other, path);

@@ -99,7 +99,7 @@ test("nothing happens while there is room, however much is written", async () =>
   stop();
 });
 
-test("below the reserve the one that writes most is held, and nothing new is taken on, with the reserve and its setting in the reason", async () => {
+test("below the reserve the sandbox that writes most is held, and nothing new is started, with the reserve and its setting in the reason", async () => {
   await rounds(2);
   const stop = writing();
   free(900);
@@ -116,7 +116,7 @@ test("below the reserve the one that writes most is held, and nothing new is tak
   expect(reserve.snapshotRefusal("b")).toMatchObject({ code: "no_space" });
 });
 
-test("the next one is held only when less becomes free all the same", async () => {
+test("the next sandbox is held only when the free space still shrinks", async () => {
   const stop = writing();
   free(900);
   await rounds(10);
@@ -127,7 +127,7 @@ test("the next one is held only when less becomes free all the same", async () =
   stop();
 });
 
-test("one over its own disk size is held before one within it that writes more", async () => {
+test("a sandbox over its own disk size is held before one within its size that writes more", async () => {
   b.above = 10 * MIB;
   const stop = writing();
   free(900);
@@ -151,7 +151,7 @@ test("a sandbox whose writing is counted nowhere is found by its disk", async ()
   expect([reserve.isHeld("a"), reserve.isHeld("b")]).toEqual([false, true]);
 });
 
-test("of a disk that was never measured it is known the second time", async () => {
+test("a sandbox whose disk was never measured can be held from the second measurement on", async () => {
   b.disk = 400 * MIB;
   free(900);
   await rounds(2);
@@ -172,7 +172,7 @@ test("when no disk shows the cause and half of the reserve is gone, the busiest 
   expect([reserve.isHeld("a"), reserve.isHeld("b")]).toEqual([false, true]);
 });
 
-test("too few inodes hold the one with most files, and one whose files cannot be counted in time first of all", async () => {
+test("when inodes are short the sandbox with most files is held, and before it one whose files cannot be counted in time", async () => {
   a.bytes = 1_000 * MIB;
   b.count = 5_000_000;
   space.sandboxes = room(50_000, { freeInodes: 90_000 });
@@ -201,7 +201,7 @@ test("a held sandbox continues after five seconds with room, and not before", as
   expect([reserve.isHeld("a"), a.told.at(-1), changes]).toEqual([false, "release", 2]);
 });
 
-test("one that is held for five minutes is ended, one at a time", async () => {
+test("sandboxes that are held for five minutes are ended, one at a time", async () => {
   const stop = writing();
   free(900);
   await rounds(3);

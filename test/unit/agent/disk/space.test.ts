@@ -10,13 +10,13 @@ const disk = (totalMb: number): Space => ({
   totalInodes: 1_000_000,
 });
 
-test("without a setting 2 GiB are kept, of a small disk a twentieth", () => {
+test("without a setting the reserve is 2 GiB, or a twentieth of a small disk", () => {
   expect(reserveOf(disk(250_000), undefined).bytes).toBe(2048 * MIB);
   expect(reserveOf(disk(24), undefined).bytes).toBeCloseTo(1.2 * MIB);
   expect(reserveOf(disk(24), 1)).toEqual({ bytes: MIB, inodes: 20_000 });
 });
 
-test("a reserve of 0 is none", () => {
+test("a reserve of 0 turns the reserve off", () => {
   const reserve = reserveOf(disk(10), 0);
   expect(levelOf({ ...disk(10), freeBytes: 0, freeInodes: 0 }, reserve)).toEqual({ is: "enough" });
 });

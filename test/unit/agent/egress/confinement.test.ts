@@ -18,7 +18,7 @@ const status = (more: Readonly<Record<string, string | undefined>> = {}) =>
     .flatMap(([name, value]) => (value === undefined ? [] : [`${name}:\t${value}`]))
     .join("\n");
 
-test("a confined process has no loose end", () => {
+test("a confined process has no gap in its confinement", () => {
   expect(looseEnds(status())).toEqual([]);
 });
 
@@ -30,7 +30,7 @@ test.each([
   ["CapAmb", "0000000000000400", "CapAmb is not empty"],
   ["NoNewPrivs", "0", "it may gain privileges"],
   ["Seccomp", "0", "it has no seccomp filter"],
-])("%s of %j is one", (name, value, problem) => {
+])("a status with %s of %j is a gap in the confinement", (name, value, problem) => {
   expect(looseEnds(status({ [name]: value }))).toEqual([problem]);
 });
 

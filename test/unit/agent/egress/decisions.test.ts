@@ -25,7 +25,7 @@ function said() {
   return { list, batches };
 }
 
-test("alike ones are one entry, a second after the first of them", () => {
+test("equal decisions become one entry, one second after the first of them", () => {
   const { list, batches } = said();
   batches.note(entry());
   batches.note(entry({ at: 900 }));
@@ -44,7 +44,7 @@ test("alike ones are one entry, a second after the first of them", () => {
   ]);
 });
 
-test("at most one message a second, and none without news", () => {
+test("decisions are sent at most once a second, and nothing is sent without new ones", () => {
   const { list, batches } = said();
   for (let ms = 0; ms < 5_000; ms += 10) {
     batches.note(entry());
@@ -58,7 +58,7 @@ test("at most one message a second, and none without news", () => {
   expect(list).toHaveLength(before);
 });
 
-test("more than a hundred different ones are only counted", () => {
+test("of more than a hundred different decisions the rest is only counted", () => {
   const { list, batches } = said();
   for (let port = 1; port <= 150; port += 1) batches.note(entry({ port }));
   batches.note(entry({ port: 1 }));

@@ -39,7 +39,7 @@ test("an answer must be a response to the same id and question", () => {
   expect(answers(withId(message(RESPONSE, [1, 0, 0, 0], shouted), 77), question, 77)).toBe(true);
 });
 
-test("a failure names the question it is for", () => {
+test("the message of a failure repeats the question", () => {
   const question = Buffer.concat([message(QUERY, [1, 0, 0, 1]), Buffer.alloc(11)]);
   const reply = failure(question);
   expect(reply.readUInt16BE(0)).toBe(0x1234);
@@ -48,7 +48,7 @@ test("a failure names the question it is for", () => {
   expect(reply.subarray(12)).toEqual(NAME);
 });
 
-test("a question whose name does not end gets a failure without one", () => {
+test("the message of a failure has no question when the question's name does not end", () => {
   const reply = failure(message(QUERY, [1, 0, 0, 0], Buffer.from("\x3fx", "latin1")));
   expect(reply).toHaveLength(12);
   expect(reply.readUInt16BE(4)).toBe(0);

@@ -52,7 +52,7 @@ describe("values of rules", () => {
     "",
     "x:y",
     "x\r\ny",
-  ])("the header %j is no rule's", async (name) => {
+  ])("the header %j cannot be set by a rule", async (name) => {
     expect(canBeSet(name)).toBe(false);
     await expect(resolveHeaders({ [name]: "x" }, nothing)).rejects.toThrow(UnresolvedError);
   });
@@ -71,7 +71,7 @@ describe("values of rules", () => {
     expect(failure).toBe("Error: the placeholder ${e2b.secrets.A} cannot be resolved");
   });
 
-  test("each placeholder is resolved once, and a value that looks like one stays a value", async () => {
+  test("each placeholder is resolved once, and a value that looks like a placeholder is not resolved again", async () => {
     const asked: string[] = [];
     const resolve = (placeholder: string) => {
       asked.push(placeholder);
@@ -85,7 +85,7 @@ describe("values of rules", () => {
     expect(asked).toEqual(["e2b.secrets.A"]);
   });
 
-  test("the same name twice is one header", async () => {
+  test("one header name in two spellings becomes one header", async () => {
     expect([...(await resolveHeaders({ "X-A": "1", "x-a": "2" }, nothing))]).toEqual([["x-a", "2"]]);
   });
 });

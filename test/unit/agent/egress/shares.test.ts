@@ -1,4 +1,4 @@
-/** How much room a greedy sandbox gets of what all share, and how much it leaves for the others. */
+/** The part of the shared room that one greedy sandbox gets, and the part that stays for the other sandboxes. */
 
 import { describe, expect, test } from "vitest";
 import { openShares, roomOfEgress } from "../../../../agent/egress/shares.ts";

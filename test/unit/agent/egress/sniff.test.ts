@@ -38,7 +38,7 @@ describe("a ClientHello", () => {
     }
   });
 
-  test("of a byte in each record costs no more than its bytes are worth", () => {
+  test("with one byte in each record costs no more time than its bytes", () => {
     const body = Buffer.alloc(2_000);
     body[0] = 1;
     body.writeUIntBE(1_990, 1, 3);
@@ -55,7 +55,7 @@ describe("a ClientHello", () => {
     expect(glimpseServerName(handMade([]))).toEqual(none);
   });
 
-  test("with encrypted parts: the outer name is the one that counts", () => {
+  test("with encrypted parts has its outer name", () => {
     const outer = serverNames(Buffer.from("outer.test"));
     expect(
       glimpseServerName(
@@ -83,7 +83,7 @@ describe("a ClientHello", () => {
     ["bytes beyond ASCII", [[SNI, serverNames(Buffer.from("bücher.test"))]]],
     ["a list longer than its extension", [[SNI, Buffer.from([0, 50, 0, 0, 1, 97])]]],
     ["another kind of name", [[SNI, Buffer.from([0, 4, 7, 0, 1, 97])]]],
-  ] as [string, [number, Buffer][]][])("with %s has none", (_, extensions) => {
+  ] as [string, [number, Buffer][]][])("with %s names no host", (_, extensions) => {
     const glimpse = glimpseServerName(handMade(extensions));
     // Bytes beyond ASCII on the wire are Latin-1, and never IDN.
     if (glimpse.is === "name") expect(glimpse.name).not.toContain("xn--bcher-kva");
@@ -97,12 +97,12 @@ describe("a ClientHello", () => {
     ["a ServerHello", Buffer.from([22, 3, 1, 0, 4, 2, 0, 0, 0])],
     ["an empty record", Buffer.from([22, 3, 1, 0, 0])],
     ["too large a record", Buffer.from([22, 3, 1, 0xff, 0xff])],
-  ])("%s is none, as soon as that can be seen", (_, bytes) => {
+  ])("is ruled out for %s at the first bytes that show it", (_, bytes) => {
     expect(glimpseServerName(bytes)).toEqual(none);
     expect(byteByByte(glimpseServerName, bytes)).toEqual(none);
   });
 
-  test("any bytes are survived", async () => {
+  test("with any bytes in it is read without an exception", async () => {
     const hello = await clientHello("example.com");
     fc.assert(
       fc.property(
@@ -159,13 +159,13 @@ describe("a request", () => {
     ["HTTP/2", Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")],
     ["no version", head("GET /", "Host: example.com")],
     ["two spaces", head("GET  / HTTP/1.1", "Host: example.com")],
-  ])("with %s has none", (_, bytes) => {
+  ])("with %s names no host", (_, bytes) => {
     expect(glimpseHost(bytes)).toEqual(none);
     expect(byteByByte(glimpseHost, bytes)).toEqual(none);
   });
 
   test.each(["\x16\x03\x01\x00", "SSH-2.0-x\r\n", "hello\r\n", "{}", "A".repeat(40)])(
-    "%j is none, without waiting for more",
+    "is ruled out for %j without waiting for more",
     (text) => expect(glimpseHost(Buffer.from(text, "latin1"))).toEqual(none),
   );
 });

@@ -54,7 +54,7 @@ describe("the table", () => {
     expect(text).toContain('elements = { "svc-2" }');
   });
 
-  test("decides about a sandbox's packets in this order, and asks the policy before it looks at connections", () => {
+  test("decides about a sandbox's packets in this order, and applies the policy before connection tracking", () => {
     expect(chain(text, "out")).toEqual([
       "meta nfproto != ipv4 drop",
       "iifname . ip saddr != @pinned drop",
@@ -226,7 +226,7 @@ describe("what nft prints", () => {
     expect(missingElements(sets([prefix, single]), [listed, open])).toBe(true);
   });
 
-  test("of ranges is read as it is written in commands, whether it is a prefix or not", () => {
+  test("of ranges is read in the form that commands use, whether the range is a prefix or not", () => {
     const parts = readSets(
       answer(printed("allowed", [prefix, single, { concat: ["a", { range: ["1.0.0.0", "2.0.0.2"] }] }])),
     ).get("allowed");
@@ -241,7 +241,7 @@ describe("what nft prints", () => {
     elem: { val: { concat }, timeout: 10, expires, counter: { packets, bytes: 120 } },
   });
 
-  test("of the log is reported once, and again when it grew or was recreated", () => {
+  test("of the log is reported once, and again when its count grew or the element was recreated", () => {
     const lastReads = new Map<string, LastRead>();
     const text = (packets: number, left = 9) =>
       answer(
@@ -264,7 +264,7 @@ describe("what nft prints", () => {
     expect(readFlows([["denials", text(1)]], lastReads)).toHaveLength(2);
   });
 
-  test("of what was too much is counted by source", () => {
+  test("of packets that were not logged is counted by source", () => {
     const lastReads = new Map<string, LastRead>();
     const element = { elem: { val: "10.213.0.2", timeout: 3600, expires: 3599, counter: { packets: 12, bytes: 720 } } };
     const text = answer(printed("unlogged", [element]));

@@ -56,7 +56,7 @@ test("pages leave nothing out where many were written down in the same milliseco
   expect(seen).toEqual(ports);
 });
 
-test("a sandbox keeps its newest, and all together are bounded when they are pruned", () => {
+test("each sandbox keeps its newest entries, and pruning bounds the entries of all sandboxes together", () => {
   const log = networkLogStore(openDatabase(":memory:", testSeal), { perSandbox: 3, all: 4 });
   log.add(
     "a",

@@ -80,7 +80,7 @@ test("tokens of the version before are sealed, and deleted ones leave the file",
   stores.close();
 });
 
-test("a policy opens under its own key and for its own execution only, and the error does not say it", () => {
+test("a policy opens under its own key and for its own execution only, and the error does not contain it", () => {
   const stores = openStores(path(), testSeal);
   stores.executions.add(execution("1", policy("first")));
   stores.close();
@@ -161,7 +161,7 @@ test("control tokens that the version before wrote in the clear are sealed, and 
   expect(await filesWith(directory, "hunter2")).toEqual([]);
 });
 
-test("a control token opens for its own row only, and the error does not say it", () => {
+test("a control token opens for its own row only, and the error does not contain it", () => {
   const stores = openStores(path(), testSeal);
   stores.containers.add(container("1"));
   stores.snapshots.intend(snapshot("2"));

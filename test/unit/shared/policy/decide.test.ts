@@ -116,7 +116,7 @@ describe("decide", () => {
     ["a rule where it is denied", tcp(A, 443, "a.test"), closed({ rules: [rule("a.test")] })],
   ])("%s sets nothing", (_, flow, policy) => expect(decide(flow, policy)).not.toHaveProperty("transform"));
 
-  test("it is the name that allows, or not", () => {
+  test("tells whether the name is what allows the flow", () => {
     expect(allowedByName(tcp(A, 443, "allowed.test"), names)).toBe(true);
     expect(allowedByName(tcp(A, 8443, "allowed.test"), names)).toBe(false);
     expect(allowedByName(tcp(A, 443), names)).toBe(false);
@@ -163,7 +163,7 @@ describe("for all policies", () => {
     );
   });
 
-  test("allowing more never denies, but for UDP, which names turn off", () => {
+  test("another allowed entry never denies a flow, except that an allowed name turns UDP off", () => {
     fc.assert(
       fc.property(flows, policies, range, (flow, policy, more) => {
         if (decide(flow, policy).verdict === "deny") return;

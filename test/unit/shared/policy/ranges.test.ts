@@ -82,7 +82,7 @@ describe("ranges", () => {
     );
   });
 
-  test("the others are all that is in none of them", () => {
+  test("the other ranges are all addresses outside of the given ones", () => {
     const most = 2 ** 32 - 1;
     expect(otherRanges([])).toEqual([{ first: 0, last: most }]);
     expect(otherRanges([{ first: 0, last: most }])).toEqual([]);
