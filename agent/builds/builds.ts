@@ -125,7 +125,10 @@ export function createBuilds(deps: BuildsDeps): Builds {
   };
 }
 
-/** Fails the builds that a former agent left under way, and removes their files. Their containers are gone by then. */
+/**
+ * Fails the builds that an earlier agent process left unfinished, and removes their files. Must be called after recovery,
+ * which removes their containers.
+ */
 export async function failInterrupted({
   store,
   discard,

@@ -7,7 +7,7 @@ export interface ContainerSpec {
   readonly name: string;
   readonly build: BuildReference;
   readonly resources: Resources;
-  /** Arguments of the first process, as paths inside. */
+  /** Arguments of the first process; paths are those inside the container. */
   readonly command: readonly string[];
   readonly env: readonly string[];
   /** Directory on the host, mounted read-only at /svc. */

@@ -22,7 +22,7 @@ interface Sample {
   readonly cpuUs: number;
 }
 
-/** Less than this between two checks is ordinary writing. */
+/** Growth between two checks up to which a sandbox counts as writing normally. */
 const LEAST_BYTES = 1024 ** 2;
 const LEAST_FILES = 10_000;
 /** Shortest time between two walks, because a walk loads the disk itself. */

@@ -97,7 +97,7 @@ export function openEgress({ sockets, send, transform, log }: EgressDeps): Egres
 type Served = ReturnType<typeof serve>;
 type ServeDeps = Omit<EgressDeps, "sockets"> & { readonly values: ReturnType<typeof pendingValues> };
 
-/** Puts everything of `begin` in force, without a socket. */
+/** Applies everything in `begin`, without opening a socket. */
 function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
   const sandboxes = new Map<string, Sandbox>();
   const servers = upstreams(begin.dnsUpstream);

@@ -10,7 +10,7 @@ export interface SharedRoom {
   readonly total: number;
   /** Most at a time of one sandbox. */
   readonly most: number;
-  /** A sandbox with fewer than this gets another while any is free. */
+  /** A sandbox that has fewer always gets another one, as long as any is free. */
   readonly few: number;
   /** Part of the total that is kept for sandboxes with few. */
   readonly reserved: number;
@@ -22,7 +22,7 @@ export interface Shares {
   leave(who: string): void;
 }
 
-/** One thread serves more connections than this badly, and each may take 64 KiB. */
+/** Most connections that one thread serves well; each may take 64 KiB. */
 const MOST_CONNECTIONS = 16_384;
 const MOST_QUESTIONS = 1_024;
 const COMPLAIN_EVERY_MS = 10_000;

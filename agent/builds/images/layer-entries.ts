@@ -42,7 +42,7 @@ export function createLayerEntries(): LayerEntries {
     rest: Buffer.alloc(0),
     /** Bytes of contents and padding that are still to be skipped. */
     skip: 0,
-    /** The entry that describes the next one, as far as it has been read. */
+    /** The pax header that is being read. It describes the next entry, or all later ones. */
     describing: undefined as Describing | undefined,
     described: NOTHING,
     /** Blocks of zeros: two end the archive. */
@@ -63,7 +63,7 @@ export function createLayerEntries(): LayerEntries {
     else entry(name, type, size);
   };
 
-  /** Begins an entry that describes the next one. */
+  /** Begins a header entry (pax, GNU long name), which describes the entries after it. */
   const describing = (name: string, type: string, size: number) => {
     if (size > MOST_DESCRIBING) return fail(`the header of '${shown(name)}' is too large`);
     state.skip = padded(size);
@@ -171,7 +171,7 @@ function isHeader(block: Buffer): boolean {
   return expected === unsigned || expected === signed;
 }
 
-/** `<length> <key>=<value>\n`, one after the other; undefined when they are not. An empty value takes a key away. */
+/** Parses pax records, `<length> <key>=<value>\n`; undefined for malformed bytes. An empty value removes the key. */
 function recordsIn(bytes: Buffer): Map<string, string> | undefined {
   const found = new Map<string, string>();
   for (let at = 0; at < bytes.length; ) {

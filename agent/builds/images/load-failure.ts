@@ -17,7 +17,7 @@ const REASONS: readonly Reason[] = [
   {
     when: /no space left|disk quota exceeded/i,
     reason: "the node's disk is full",
-    wayOut: "ask the node's operator to make room",
+    wayOut: "ask the node's operator to free disk space",
   },
   {
     when: /parsing time|Time\.UnmarshalJSON/,

@@ -161,7 +161,7 @@ async function pass(content: Content, { digits, size }: { digits: string; size: 
   };
 }
 
-/** Makes the first piece long enough to recognise its format. */
+/** Yields the content with a first piece that is long enough to recognise the format. */
 async function* withHead(content: Content): AsyncGenerator<Buffer> {
   let head: Buffer | undefined = Buffer.alloc(0);
   for await (const chunk of content as AsyncIterable<Buffer>) {

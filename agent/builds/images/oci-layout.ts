@@ -11,7 +11,7 @@ export interface Blob {
   readonly packing: "none" | "gzip" | "other";
   /** Hexadecimal sha256 of the unpacked content. */
   readonly unpacked: string;
-  /** Why Docker must not unpack it as a layer. */
+  /** Why Docker must not unpack the blob as a layer; undefined when Docker may. */
   readonly problem: string | undefined;
   /** Content of small blobs, which may be JSON. */
   readonly content: Buffer | undefined;
@@ -127,7 +127,8 @@ function content(descriptor: Descriptor, blobs: Blobs): Buffer {
 function blobOf(descriptor: Descriptor, blobs: Blobs): Blob {
   const found = blobs.get(digits(descriptor));
   if (found === undefined) throw refused(`lacks a part of the image (${descriptor.digest})`);
-  if (found.size !== descriptor.size) throw refused(`has a part of another size than it says (${descriptor.digest})`);
+  if (found.size !== descriptor.size)
+    throw refused(`has a part of ${found.size} bytes, declared as ${descriptor.size} bytes (${descriptor.digest})`);
   return found;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Why an image could not be pulled, for the person who builds: the image, the reason, the way out. Docker's own words
+ * Explains to the author of a build why an image could not be pulled: image, reason, way out. Docker's own words
  * name the host's resolver, proxies and addresses, so that they stay in the node's log. Pure.
  */
 
@@ -42,7 +42,7 @@ const REASONS: readonly Reason[] = [
   },
   {
     when: /toomanyrequests|too many requests|rate limit|\b429\b/i,
-    reason: "its registry limits how many images it gives",
+    reason: "its registry allows no more pulls for now (rate limit)",
     wayOut: "try again later, or give credentials with fromImage(image, { username, password })",
   },
   {
@@ -58,7 +58,7 @@ const REASONS: readonly Reason[] = [
   {
     when: /no space left|disk quota exceeded/i,
     reason: "the node's disk is full",
-    wayOut: "ask the node's operator to make room",
+    wayOut: "ask the node's operator to free disk space",
   },
   {
     when: /connection refused|connection reset|no route to host|network is unreachable|\bEOF\b/i,

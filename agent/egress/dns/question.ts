@@ -79,7 +79,7 @@ export function respondAddresses(
   return Buffer.concat([reply, ...records]);
 }
 
-/** The one name that the name in the question is an alias of. */
+/** Answers the question with one CNAME record, whose target is `alias`. */
 export function respondAlias(
   message: Buffer,
   question: Question,

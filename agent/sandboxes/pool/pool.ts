@@ -14,12 +14,12 @@ import { planPool } from "./plan.ts";
 const ROUND_MS = 1_000;
 const BOOT_LIMIT_MS = 30_000;
 const WARM_LIMIT_MS = 5_000;
-/** A refill begins after this much quiet, or at the latest after this long under continuous load. */
+/** A refill begins after a quiet period, or under continuous load after the second time at the latest. */
 const QUIET_MS = 120;
 const PATIENCE_MS = 1_500;
 const POLL_MS = 40;
 const MAX_RETRY_MS = 30_000;
-/** Failures older than this do not count. */
+/** Age at which a failure no longer counts. */
 const FORGET_MS = 600_000;
 
 export interface PoolDeps {

@@ -18,7 +18,7 @@ export async function pooledCopy(
   const { containers, envd, images, now, log } = deps;
   const teardown = new Teardown(log);
   try {
-    // The memory image has files of its version of envd mapped.
+    // The memory image maps files of the envd version that it was taken with.
     const runtime = await deps.runtime(snapshot.disk.runtime);
     if (runtime.directory !== flavour.runtime || snapshot.image === undefined)
       throw new AppError("snapshot_incompatible", "the template's memory is of another version of envd");
