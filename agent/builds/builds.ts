@@ -126,8 +126,8 @@ export function createBuilds(deps: BuildsDeps): Builds {
 }
 
 /**
- * Fails the builds that an earlier agent process left unfinished, and removes their files. Must be called after recovery,
- * which removes their containers.
+ * Fails the builds that an earlier agent process left unfinished, and removes their files. Must be called after
+ * recovery, which removes their containers.
  */
 export async function failInterrupted({
   store,

@@ -45,7 +45,7 @@ export type Sizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "takenAt">;
 export interface SnapshotStore {
   /** Called before any other step of the snapshot, so that a crash from here on leaves a row. */
   intend(snapshot: Omit<Snapshot, "resuming">): void;
-  /** Records that the snapshot is durable: when this returns, the row is on the disk. `also`: in the same transaction. */
+  /** Records that the snapshot is durable. The row is on the disk when this returns. `also`: in one transaction. */
   keep(id: string, sizes: Sizes, also: () => void): void;
   /** `also` is part of the same transaction. */
   setResuming(id: string, resuming: boolean, also?: () => void): void;

@@ -33,7 +33,7 @@ export async function makeDirectories(path: string, owner: Owner): Promise<boole
   return true;
 }
 
-// Through a descriptor, because the name may lead to another directory by now.
+// Uses a descriptor, because the name may lead to another directory by the time of the call.
 async function give(path: string, owner: Owner): Promise<void> {
   const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {

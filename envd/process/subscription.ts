@@ -36,7 +36,7 @@ export class Subscription<End> {
     this.#wakeup.wake();
   }
 
-  /** No output is pushed after this. The follower gets the end once its queue is empty. */
+  /** Must be called after the last output. The follower gets the end once its queue is empty. */
   end(value: End): void {
     this.#end = { value };
     this.#wakeup.wake();

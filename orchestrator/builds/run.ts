@@ -1,6 +1,6 @@
 /**
  * Follows one build from the moment it has a node to its end: repeats the start request until the node confirms it, then
- * polls until the build is over. The record holds all state, so after a crash the next process can follow it again.
+ * polls until the build has ended. The record holds all state, so after a crash the next process can continue.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -113,7 +113,7 @@ class Follower {
     }
   }
 
-  /** False: the build is over, or deleted. */
+  /** False: the build has ended or was deleted. */
   async #ask(): Promise<boolean> {
     const { build, credentials, signal } = this.#run;
     const access = credentials.get();

@@ -11,7 +11,7 @@ export interface WireStep {
   readonly force?: boolean;
 }
 
-/** AppError `bad_request` that names the step and its fault. */
+/** @throws {AppError} bad_request, which names the step and its fault. */
 export function readSteps(steps: readonly WireStep[]): BuildStep[] {
   return steps.map((step, index) => readStep(step, index + 1));
 }

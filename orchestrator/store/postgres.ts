@@ -91,7 +91,7 @@ async function lock(client: PoolClient): Promise<void> {
     ]);
     if (rows[0]?.held === true) return;
     if (Date.now() - before > LOCK_WAIT_MS) {
-      throw new AppError("internal", "another orchestrator uses this database: stop it, or give this one its own");
+      throw new AppError("internal", "another orchestrator uses this database: stop it, or use another database");
     }
     await new Promise((resolve) => setTimeout(resolve, LOCK_RETRY_MS));
   }

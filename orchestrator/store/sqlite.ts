@@ -39,7 +39,7 @@ export function openSqlite(path: string): OpenedSqlite {
     }),
     async alone(work) {
       if (path === ":memory:") return work();
-      // A lock on a file of its own: the kernel releases it with the process, and readers of the data do not wait.
+      // Locks a separate file: the kernel releases the lock with the process, and readers of the data do not wait.
       const lock = new SQLite(`${path}-lock`, { timeout: LOCK_WAIT_MS });
       try {
         lock.exec("begin exclusive");

@@ -50,7 +50,7 @@ export const sandboxNetworkApi = contract({
     ...one,
     method: "GET",
     path: "/sandboxes/{sandboxID}/network/check",
-    summary: "What would happen to a connection of a running sandbox, by the code that decides it",
+    summary: "Decide a hypothetical connection of a running sandbox, with the code that decides real ones",
     query: Type.Object({
       host: Type.String({ minLength: 1, maxLength: 256, description: "Host name or IPv4 address" }),
       port: Type.Integer({ minimum: 1, maximum: 65_535 }),

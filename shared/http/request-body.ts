@@ -12,9 +12,9 @@ export interface BodyPace {
   readonly everyMs: number;
 }
 
-/** After an answer to a request whose body was not read, at most so many of its bytes are discarded … */
+/** Most bytes that are discarded of an unread body after its request is answered. */
 const MOST_DRAINED_BYTES = 64 * 1024;
-/** … for at most so long, so that a client that still sends can read the answer; then the connection is closed. */
+/** How long an unread body is discarded, so that a client that still sends can read the answer, before the close. */
 const DRAIN_MS = 1_000;
 
 /** Whether bytes of this request's body are still to come. */

@@ -1,6 +1,6 @@
 /**
- * Why Docker could not load an uploaded image, for the person who builds: what is wrong with the archive, and the way
- * out. Docker's own message names paths of the host and types of its code, so that it stays in the node's log. Pure.
+ * Explains to the author of a build why Docker could not load an uploaded image: what is wrong with the archive, and the
+ * way out. Docker's own message names paths of the host and types of its code, so it goes to the node's log only. Pure.
  */
 
 interface Reason {

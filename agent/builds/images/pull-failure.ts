@@ -1,6 +1,6 @@
 /**
  * Explains to the author of a build why an image could not be pulled: image, reason, way out. Docker's own words
- * name the host's resolver, proxies and addresses, so that they stay in the node's log. Pure.
+ * name the host's resolver, proxies and addresses, so they go to the node's log only. Pure.
  */
 
 interface Reason {

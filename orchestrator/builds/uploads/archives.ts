@@ -23,7 +23,7 @@ export interface Archives {
   has(templateId: string, hash: string): Promise<boolean>;
   /** As `has`, and marks the archive as used, so that cleanup keeps it until the build that names it starts. */
   touch(templateId: string, hash: string): Promise<boolean>;
-  /** AppError `bad_request`: not `length` bytes, or no tar archive. Resolves when the archive is durable. */
+  /** Resolves when the archive is durable. @throws {AppError} bad_request: not `length` bytes, or no tar archive */
   store(upload: Upload): Promise<void>;
   /** Undefined: there is no such archive. */
   read(templateId: string, hash: string): Promise<{ readonly bytes: number; readonly stream: ReadStream } | undefined>;

@@ -106,7 +106,7 @@ export function createEnding(deps: EndingDeps): Ending {
     async kill(id, reason) {
       for (;;) {
         if (await transition(id, () => killNow(id, reason))) return true;
-        // This caller joined a timeout whose end had moved, or the end of another execution: its own kill is not done.
+        // The caller joined a timeout whose end had moved, or the end of another execution, so the kill is still to do.
         const record = await store.sandboxes.get(id);
         if (record === undefined || record.state === "gone") return false;
       }

@@ -143,7 +143,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     } catch (reason) {
       const withoutMemory = isError(reason, "snapshot_failed") || isError(reason, "no_space");
       if (!onTimeoutMemory || !withoutMemory) throw reason;
-      // No caller waits, and the timeout has passed: keeping the disk alone is better than nothing. The event says so.
+      // No caller waits, and the timeout has passed: keeps the disk alone, and records that in the event.
       deps.log.warn(
         { err: reason, sandboxId: id },
         "could not keep the memory at the timeout; pausing with the disk only",

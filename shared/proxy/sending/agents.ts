@@ -41,7 +41,7 @@ export class DialledAgent extends Agent {
     this.#options = options;
   }
 
-  /** The current request leaves its connection fit for another one. Without this call the connection is closed. */
+  /** Marks the connection as reusable after its current request. Without this call the connection is closed. */
   mayKeep(socket: Duplex, idleMs: number): void {
     const kept = this.#kept.get(socket);
     if (kept !== undefined) kept.idleMs = idleMs;

@@ -294,7 +294,7 @@ export class Exchange {
       if (socket !== null) cut(socket);
       this.#call.destroy();
     }
-    this.#dialling?.abort(new Error("the exchange is over"));
+    this.#dialling?.abort(new Error("the exchange has ended"));
     this.#upgrading?.destroy();
     this.#host.onDone(this);
   }
