@@ -54,7 +54,7 @@ export interface Progress {
   at: string;
 }
 
-/** Rejects with nothing left behind. */
+/** A failed or aborted build leaves nothing behind when this rejects. */
 export async function build(
   { buildId, body }: BuildRequest,
   { deps, log, progress }: { deps: BuildDeps; log: BuildLog; progress: Progress },

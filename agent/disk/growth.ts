@@ -29,7 +29,7 @@ const LEAST_FILES = 10_000;
 const WALK_EVERY_MS = 5_000;
 
 export interface Growth {
-  /** Stores how much each has written so far. */
+  /** Records how much each sandbox or build has written so far. */
   look(growers: readonly Grower[]): void;
   /**
    * The writer to hold now; undefined when none can be found. Active writers beyond their disk size come first, then the

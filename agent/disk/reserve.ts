@@ -32,7 +32,7 @@ export interface Held extends Grower {
   /** Freezes all processes of a sandbox, or stops the work of a build. May be called again. */
   hold(): Promise<void>;
   release(): void;
-  /** Ends it because it was held for too long. */
+  /** Ends the sandbox or build because it was held for too long. */
   end(): Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export interface DiskReserve {
   snapshotRefusal(id: string): AppError | undefined;
   /** Why this number of bytes cannot be stored now. Measures the disks at each call. */
   storageRefusal(needed: Needed): Promise<AppError | undefined>;
-  /** The disks as they are now. */
+  /** Measures the disks now. */
   disks(): Promise<Disks>;
   /** The disks and their reserves at the last check; undefined before the first. */
   seen(): { readonly snapshots: Watched; readonly sandboxes: Watched } | undefined;
@@ -80,7 +80,7 @@ export interface Disks {
   readonly sandboxes: Space;
 }
 
-/** Bytes that will be written there. */
+/** Bytes that a snapshot will write to each disk. */
 export type Needed = { readonly [Disk in keyof Disks]: number };
 
 export interface Watched {

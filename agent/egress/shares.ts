@@ -6,18 +6,18 @@
 import type { Log } from "../../shared/program/log.ts";
 
 export interface SharedRoom {
-  /** Most at a time of all sandboxes together. */
+  /** Most permits that all sandboxes together may hold. */
   readonly total: number;
-  /** Most at a time of one sandbox. */
+  /** Most permits that one sandbox may hold. */
   readonly most: number;
-  /** A sandbox that has fewer always gets another one, as long as any is free. */
+  /** A sandbox that holds fewer permits always gets another one, as long as any is free. */
   readonly few: number;
-  /** Part of the total that is kept for sandboxes with few. */
+  /** Part of the total that is reserved for sandboxes with fewer than `few`. */
   readonly reserved: number;
 }
 
 export interface Shares {
-  /** False when none is free for it. After true the caller must call `leave`. */
+  /** False when no permit is free for `who`. After true the caller must call `leave`. */
   enter(who: string): boolean;
   leave(who: string): void;
 }

@@ -9,7 +9,7 @@ export interface Chunk {
   readonly bytes: Uint8Array;
 }
 
-/** Bytes behind at which a follower slows the process. */
+/** Number of unread bytes at which a follower slows the process. */
 const HIGH_WATER_BYTES = 256 * 1024;
 
 export class Subscription<End> {

@@ -7,7 +7,7 @@ import { LRUCache } from "lru-cache";
 
 export interface OpenedSqlite {
   readonly dialect: Dialect;
-  /** Runs alone among all processes that open this file. */
+  /** Runs `work` while no other process that opens this file runs its own. */
   readonly alone: <T>(work: () => Promise<T>) => Promise<T>;
   /**
    * Once per file: removes data that earlier versions overwrote or deleted, secrets among it, from the file's free pages

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { type Readable, Transform } from "node:stream";
 import { AppError } from "./errors.ts";
 
-/** How slowly a body may come. */
+/** The slowest rate at which a body may arrive. */
 export interface BodyPace {
   /** Bytes that must come in every `everyMs`, unless the body ends. */
   readonly leastBytes: number;

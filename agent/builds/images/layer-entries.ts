@@ -92,7 +92,7 @@ export function createLayerEntries(): LayerEntries {
     const size = found.get("size");
     if (size !== undefined && !/^\d{1,15}$/.test(size)) return fail(`the size of '${shown(name)}' is no number`);
     if (of === "all") {
-      // Docker forgets what described the next entry, and takes no size from here; other programs do.
+      // At a global header Docker drops the headers of the next entry, and ignores a size. Other programs do neither.
       if (size !== undefined || state.described !== NOTHING) fail(`'${shown(name)}' describes entries in two ways`);
       return undefined;
     }

@@ -12,7 +12,7 @@ interface Reason {
 const BUILD_AGAIN = "build the image again with another tool, or save it again";
 const NAME_SHOWN = 100;
 
-/** The first that fits. */
+/** The first reason whose `when` matches Docker's message counts. */
 const REASONS: readonly Reason[] = [
   {
     when: /no space left|disk quota exceeded/i,

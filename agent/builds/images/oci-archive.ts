@@ -32,7 +32,7 @@ const KEPT_BYTES = 32 * SMALL_BYTES;
 const BLOB = /^blobs\/sha256\/([0-9a-f]{64})$/;
 /** Magic bytes that Docker recognises: bzip2, xz, zstd and its skippable frames. */
 const OTHER_PACKINGS = /^(?:425a68|fd377a58|28b52ffd|5[0-9a-f]2a4d18)/;
-/** Number of bytes that decide. */
+/** Number of leading bytes that show the format. */
 const HEAD_BYTES = 8;
 
 /** Ends with the source. A faulty archive destroys the stream with the reason (`AppError` bad_request). */

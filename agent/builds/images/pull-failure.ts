@@ -12,7 +12,7 @@ interface Reason {
 const CREDENTIALS = "give credentials with fromImage(image, { username, password }), or check those that were given";
 const TRY_AGAIN = "try again later, or ask the node's operator whether the registry can be reached from there";
 
-/** The first that fits. */
+/** The first reason whose `when` matches Docker's message counts. */
 const REASONS: readonly Reason[] = [
   {
     when: /no matching manifest|does not match the specified platform/i,

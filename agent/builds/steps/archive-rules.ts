@@ -28,7 +28,7 @@ interface CleanEntry {
 
 export interface ArchiveLimits {
   readonly entries: number;
-  /** Of all files together. */
+  /** Most bytes of all files together. */
   readonly bytes: number;
   /** Largest ratio of unpacked to packed size, checked once the unpacked size is more than `ratioFrom`. */
   readonly ratio: number;
@@ -144,7 +144,7 @@ function kindOf({ name, type }: GivenEntry): CleanEntry["type"] {
   }
 }
 
-/** Empty for the directory itself. */
+/** Normalises a path; empty for the directory itself. */
 function cleanPath(path: string, what: string): string {
   const wrong = (why: string) => new AppError("bad_request", `the archive has an ${what} '${shown(path)}' ${why}`);
   if (path.length > LONGEST_PATH) throw wrong("that is too long");

@@ -32,7 +32,7 @@ export class Upstream extends Agent {
 
   /** Node calls this for a request that finds no free connection. */
   override createConnection(_: ClientRequestArgs, done?: (error: Error | null, stream: Duplex) => void): undefined {
-    // Node uses one of the two.
+    // Node reads either the error or the stream, although its types require both.
     const answer = done as ((error: Error | null, stream?: Duplex) => void) | undefined;
     this.#dial().then(
       (socket) => answer?.(null, socket),

@@ -6,7 +6,7 @@ import type { Glimpse } from "./client-hello.ts";
 const NONE: Glimpse = { is: "none" };
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([!-~]+) HTTP\/1\.[01]$/;
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)$/;
-/** As in `REQUEST_LINE`. */
+/** The same limit as in `REQUEST_LINE`. */
 const LONGEST_METHOD = 32;
 /** Beyond this only the end of the head is searched for, so that a client that sends single bytes costs little. */
 const LONGEST_LOOK = 2_048;

@@ -1,4 +1,4 @@
-/** Restores an ownerless copy of a template's memory, with a control token of its own, for the pool to freeze. */
+/** Restores an ownerless copy of a template's memory, with a new control token, for the pool to freeze. */
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -8,7 +8,7 @@ import type { Snapshot } from "../../store/snapshots.ts";
 import { restoreContainer } from "./restore.ts";
 import type { StartCopyDeps } from "./start-copy.ts";
 
-/** Rejects with nothing left behind. */
+/** When this rejects, no container is left behind. */
 export async function pooledCopy(
   flavour: Flavour,
   snapshot: Snapshot,

@@ -122,7 +122,7 @@ export class Exchange {
     }
   }
 
-  /** @throws what Node's client does not write. */
+  /** @throws for a head that Node's client refuses to write */
   #send(attempt: Attempt): void {
     const { agent, outgoing } = attempt;
     const { request } = this.#client;
