@@ -23,7 +23,7 @@ const FASTEST_LEVEL = 1;
 /** Limit for a file whose size is not known. */
 const LARGEST_HEAD_BYTES = 64 * 1024 * 1024;
 
-/** @throws {AppError} not_found, bad_request for what is no regular file, unauthorized, not_acceptable */
+/** @throws {AppError} not_found, bad_request when the path is not a regular file, unauthorized, not_acceptable */
 export async function downloadFile(
   request: IncomingMessage,
   response: ServerResponse,

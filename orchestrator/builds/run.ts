@@ -149,7 +149,7 @@ class Follower {
     this.#deps.log.warn({ err: error, buildId: build.id, nodeId }, "could not poll a build on its node");
     if (this.#accepted) {
       if (error.code === "not_found") {
-        return this.#fail(`node ${nodeId} does not know the build any more: its agent was restarted; build it again`);
+        return this.#fail(`node ${nodeId} no longer has the build: its agent was restarted; build it again`);
       }
     } else {
       const verdict = verdictOf(error);

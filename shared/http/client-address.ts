@@ -32,8 +32,8 @@ export function isLoopback(address: string): boolean {
 }
 
 /**
- * Reads the client of a request, as limits count it: the last address of `X-Forwarded-For` that is no trusted proxy, when
- * a trusted proxy sent the request, otherwise the address of the connection.
+ * Reads the client of a request, as limits count it: if a trusted proxy sent the request, the last address of
+ * `X-Forwarded-For` that is not a trusted proxy, otherwise the address of the connection.
  */
 export function addressReader(isProxy: (address: string) => boolean = () => false) {
   return ({ socket, headers }: IncomingMessage): string => {

@@ -117,8 +117,7 @@ export const AgentConfig = Type.Object({
     default: 1024,
     minimum: 0,
     maximum: 10_485_760,
-    description:
-      "Free memory below which frozen sandboxes are dropped from memory, oldest first, MiB",
+    description: "Free memory below which frozen sandboxes are dropped from memory, oldest first, MiB",
   }),
   lazyPagesMb: Type.Integer({
     default: 128,
@@ -131,7 +130,7 @@ export const AgentConfig = Type.Object({
       minimum: 0,
       maximum: 1_073_741_824,
       description:
-        "Disk space that sandboxes and snapshots leave free, MiB; 0 is no reserve. Default: the lesser of 2048 and a twentieth of the disk",
+        "Disk space that sandboxes and snapshots leave free, MiB; 0: no reserve. Default: the lesser of 2048 and a twentieth of the disk",
     }),
   ),
   snapshotQuotaMb: Type.Optional(
@@ -139,14 +138,14 @@ export const AgentConfig = Type.Object({
       minimum: 0,
       maximum: 1_073_741_824,
       description:
-        "Quota for the memory and disks of this node's snapshots and paused sandboxes, MiB; 0 is no quota. Default: half of the disk that holds them",
+        "Quota for the memory and disks of this node's snapshots and paused sandboxes, MiB; 0: no quota. Default: half of the disk that holds them",
     }),
   ),
   projectSnapshotQuotaMb: Type.Integer({
     default: 51_200,
     minimum: 0,
     maximum: 1_073_741_824,
-    description: "Quota on this node for snapshots and paused sandboxes of one project, MiB; 0 is no quota",
+    description: "Quota on this node for snapshots and paused sandboxes of one project, MiB; 0: no quota",
   }),
   baseImage: Type.String({ default: "svc/base:latest", description: "Image of the base template" }),
   buildConcurrency: Type.Integer({ default: 2, minimum: 1, maximum: 64, description: "Most template builds at once" }),
@@ -167,10 +166,7 @@ export const AgentConfig = Type.Object({
     maxLength: 4096,
     description: "Registries that images may be pulled from: host[:port] with *, …",
   }),
-  endGraceMs: ms(
-    30_000,
-    "How long after its end time the agent ends a sandbox while the orchestrator does not answer",
-  ),
+  endGraceMs: ms(30_000, "How long after its end time the agent ends a sandbox while the orchestrator does not answer"),
   heartbeatEveryMs: ms(5_000, "Time between two reports to the orchestrator"),
   metricsEveryMs: ms(5_000, "Time between two samples of each sandbox"),
   metricsKeepHours: Type.Integer({

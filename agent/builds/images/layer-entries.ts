@@ -53,7 +53,7 @@ export function createLayerEntries(): LayerEntries {
 
   const header = (block: Buffer) => {
     if (block.every((byte) => byte === 0)) return void state.zeros++;
-    if (state.zeros > 0) return fail("it goes on after a block of zeros");
+    if (state.zeros > 0) return fail("it continues after a block of zeros");
     const name = text(block.subarray(0, 100));
     const size = numberIn(block.subarray(124, 136));
     if (size === undefined || !isHeader(block)) return fail(`the header of '${shown(name)}' is damaged`);
@@ -78,7 +78,7 @@ export function createLayerEntries(): LayerEntries {
     const content = instead ?? size;
     const old = type === "\0" && (named || name.endsWith("/"));
     if (content > 0 && (WITHOUT_CONTENT.test(type) || old))
-      return fail(`'${shown(name)}' is no file and has content all the same`);
+      return fail(`'${shown(name)}' has content, although it is not a regular file`);
     state.skip = padded(content);
     return undefined;
   };
@@ -90,10 +90,11 @@ export function createLayerEntries(): LayerEntries {
     if ([...found.keys()].some((key) => key.startsWith(SPARSE_KEYS)))
       return fail(`'${shown(found.get("GNU.sparse.name") ?? found.get("path") ?? name)}' is a sparse file`);
     const size = found.get("size");
-    if (size !== undefined && !/^\d{1,15}$/.test(size)) return fail(`the size of '${shown(name)}' is no number`);
+    if (size !== undefined && !/^\d{1,15}$/.test(size)) return fail(`the size of '${shown(name)}' is not a number`);
     if (of === "all") {
       // At a global header Docker drops the headers of the next entry, and ignores a size. Other programs do neither.
-      if (size !== undefined || state.described !== NOTHING) fail(`'${shown(name)}' describes entries in two ways`);
+      if (size !== undefined || state.described !== NOTHING)
+        fail(`programs read the global header '${shown(name)}' differently`);
       return undefined;
     }
     const named = state.described.named || found.has("path");

@@ -90,7 +90,7 @@ async function convert(source: Readable, output: Pack, options: EngineArchiveOpt
   });
   await readTar(source, unpack, check);
   if (state.index === undefined)
-    throw new AppError("bad_request", "the archive is no OCI layout: it has no index.json");
+    throw new AppError("bad_request", "the archive is not an OCI layout: it has no index.json");
   const { config, layers } = chooseImage(state.index, state.blobs, options);
   const manifest = [{ Config: blobName(config), RepoTags: [name], Layers: layers.map(blobName) }];
   output.entry({ name: "manifest.json", mode: 0o644 }, JSON.stringify(manifest));

@@ -120,7 +120,7 @@ function checkLayers(layers: readonly Descriptor[], names: readonly string[], bl
 
 function content(descriptor: Descriptor, blobs: Blobs): Buffer {
   const { content: found } = blobOf(descriptor, blobs);
-  if (found === undefined) throw refused(`has a description (${descriptor.digest}) that is too large or is no JSON`);
+  if (found === undefined) throw refused(`has a description (${descriptor.digest}) that is too large or not JSON`);
   return found;
 }
 
@@ -134,7 +134,7 @@ function blobOf(descriptor: Descriptor, blobs: Blobs): Blob {
 
 function digits({ digest }: Descriptor): string {
   const found = /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1];
-  if (found === undefined) throw refused("names a part by something else than its sha256");
+  if (found === undefined) throw refused("names a part by something other than its sha256");
   return found;
 }
 
@@ -143,7 +143,7 @@ function parsed<S extends Parameters<typeof check>[0]>(read: Check<S>, bytes: Bu
   try {
     value = JSON.parse(bytes.toString("utf8"));
   } catch (cause) {
-    throw new AppError("bad_request", `the archive of the image has an ${what} that is no JSON`, { cause });
+    throw new AppError("bad_request", `the archive of the image has an ${what} that is not JSON`, { cause });
   }
   return read.parse(value);
 }

@@ -14,7 +14,7 @@ export const CODE = { ok: 0, failed: 2, noName: 3, refused: 5 } as const;
 const INTERNET = 1;
 
 export interface Question {
-  /** The name as asked; absent when its bytes are no text that a name consists of. */
+  /** The name as asked; absent when its bytes are not valid in a name. */
   readonly name?: string;
   readonly type: number;
   readonly internet: boolean;

@@ -193,7 +193,7 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
     else if (error.code === "ECONNRESET" || !client.writable) client.destroy();
     else if (error.code === "HPE_HEADER_OVERFLOW")
       answerRaw(client, new Refusal(431, "the head of the request is too long"));
-    else answerRaw(client, new Refusal(400, "this is no HTTP/1.1 request"));
+    else answerRaw(client, new Refusal(400, "this is not an HTTP/1.1 request"));
   });
 
   socket.once("close", () => clearTimeout(clock));

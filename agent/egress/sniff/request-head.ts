@@ -18,7 +18,7 @@ export function glimpseHost(bytes: Buffer): Glimpse {
   const more: Glimpse = { is: "more", bytes: bytes.length + 1 };
   if (bytes.length > LONGEST_LOOK) return more;
   const text = bytes.toString("latin1");
-  // Bytes that are no request are not waited for.
+  // Does not wait for more bytes when the first are not a request.
   const word = /^[!#$%&'*+.^_`|~0-9A-Za-z-]*/.exec(text)?.[0] ?? "";
   if (word.length > LONGEST_METHOD || (word.length < text.length && (word === "" || text[word.length] !== " ")))
     return NONE;

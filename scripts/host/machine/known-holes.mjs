@@ -1,5 +1,5 @@
 // Prints a line for each known hole in the runc, Docker, containerd and kernel of this machine that a sandbox could use and
-// that no part of the platform blocks. Ends with 0, because a warning is no failure.
+// that no part of the platform blocks. Ends with 0, because a warning is not a failure.
 // Usage: node known-holes.mjs [-]     with "-" the facts are read from standard input as JSON, for tests
 // SECURITY.md explains the table, and why the platform blocks other holes.
 import { execFileSync } from "node:child_process";
