@@ -177,7 +177,7 @@ export const agentApi = contract({
   checkNetwork: {
     method: "GET",
     path: "/v1/executions/{executionId}/network/check",
-    summary: "Decide a hypothetical flow of a sandbox, with the code that decides real ones",
+    summary: "Check whether a flow of a sandbox is allowed, with the code that decides real flows",
     tag: "Observation",
     access: "node",
     params: byExecution,
