@@ -118,7 +118,7 @@ function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
     const { address, executionId, sandboxId, policy } = sandbox;
     const before = sandboxes.get(address);
     if (before?.executionId === executionId) return before.replace(policy);
-    // The address has another owner: no flow of the former one may continue.
+    // The address has another owner: no flow of the previous owner may continue.
     forget(address);
     const deps = {
       ...shared,

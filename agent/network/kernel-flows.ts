@@ -26,7 +26,7 @@ export interface LastRead {
   readonly leftSeconds: number;
 }
 
-/** Changes since the last call; `lastReads` holds the former counters, and drops those of removed elements. */
+/** Changes since the last call; `lastReads` keeps the previous counters, without those of removed elements. */
 export function readFlows(
   texts: readonly (readonly [LogSet, string])[],
   lastReads: Map<string, LastRead>,

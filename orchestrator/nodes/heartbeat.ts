@@ -80,7 +80,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     for (const { record, stored } of pausedByNode) {
       deps.log.warn(
         { nodeId, sandboxId: record.id, snapshotId: stored.snapshotId },
-        "the node paused a sandbox by itself",
+        "the node paused a sandbox without a request",
       );
       await deps.pausing.adopt(record, stored);
     }

@@ -26,7 +26,7 @@ export interface Grace {
   readonly missingMs: number;
 }
 
-/** A running sandbox that its node has paused by itself. */
+/** A running sandbox that its node has paused without a request. */
 interface PausedByNode {
   readonly record: SandboxRecord;
   readonly stored: StoredSnapshot;

@@ -42,7 +42,7 @@ export interface Pool {
   next(flavour: Flavour, signal: AbortSignal): Promise<LiveContainer>;
   setTargets(targets: readonly PoolTarget[]): void;
   adopt(container: LiveContainer): void;
-  /** A container ended by itself. True when it was in the pool. */
+  /** Call when a container has ended unexpectedly. True when it was in the pool. */
   lost(containerId: string): boolean;
   /** Containers that should run. */
   ids(): string[];

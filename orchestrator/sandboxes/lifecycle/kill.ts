@@ -1,4 +1,4 @@
-/** Ends of sandboxes: by request, by timeout, with their node, or by themselves. Every path ends in the same move. */
+/** Ends sandboxes: at a request, a timeout, the loss of the node, or their exit. Every path makes the same move. */
 
 import type { ExitReport } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";

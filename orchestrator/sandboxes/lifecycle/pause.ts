@@ -23,7 +23,7 @@ export interface Pausing {
   pause(project: Project, id: string, memory: boolean): Promise<void>;
   /** Pauses the sandbox only if its end has passed when the move is made. */
   expire(record: SandboxRecord): Promise<boolean>;
-  /** Records a pause that the node made by itself while the orchestrator was away. */
+  /** Records a pause that the node made without a request while the orchestrator was away. */
   adopt(record: SandboxRecord, stored: StoredSnapshot): Promise<boolean>;
   /** Finishes a pause that a crash interrupted. */
   recover(record: SandboxRecord): Promise<void>;
