@@ -30,7 +30,7 @@ export interface AgentDeps {
   readonly firewall: Firewall;
   readonly annotations: Annotations;
   readonly envd: Envd;
-  /** Runs programs inside, as clients do. */
+  /** Runs programs inside a container, as clients do. */
   readonly processes: Processes;
   /** Connections to image registries. */
   readonly login: Login;

@@ -1,4 +1,4 @@
-/** Work that outlives its request. Shutdown loses none of it: `settled` waits for all of it. */
+/** Work that continues after its request is answered. At shutdown `settled` waits for all of it, so none is lost. */
 
 import type { Log } from "../shared/program/log.ts";
 

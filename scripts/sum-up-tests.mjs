@@ -1,6 +1,6 @@
 // Prints the failures of all test runs and one closing line. Adds up the files that
 // test/support/runner/results-reporter.ts wrote into a directory, also those of a run that was cut short.
-// Exit status 1 when a test failed, none ran at all, or one was skipped whose name does not say when it runs.
+// Exit status 1 when a test failed, when no test ran, or when the name of a skipped test does not say when it runs.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 

@@ -29,7 +29,7 @@ export interface Report {
   begin(reported: Reported): void;
   /** Sends the next report soon, because something has changed. */
   soon(): void;
-  /** A sandbox ended by itself. */
+  /** Call when a sandbox has ended without a request. */
   exited(): void;
   /** Time of the last answer, or of the start, in unix milliseconds. */
   readonly lastContact: number;

@@ -1,4 +1,4 @@
-/** Runs one build from its base to its result. However it ends, nothing else of it remains. */
+/** Runs one build from its base to its result. Removes everything but the result, also when the build fails. */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { BuildBody, BuildSettings } from "../../shared/agent-api/build-shapes.ts";
@@ -25,9 +25,9 @@ export interface BuildDeps
     Pick<FinishDeps, "readyEveryMs" | "defaultWaitS"> {
   readonly containers: BaseDeps["containers"] & Pick<Containers, "untag">;
   readonly files: (templateId: string, hash: string, signal: AbortSignal) => ReturnType<StepDeps["files"]>;
-  /** Takes a snapshot of the running build container, memory and disk; `why` where the node cannot, or not of this one. */
+  /** Takes a snapshot of the running build container, memory and disk, or answers `why` the node cannot take it. */
   readonly takeSnapshot: (buildContainer: BuildContainer, of: SnapshotSource) => Promise<SnapshotOutcome>;
-  /** Removes a snapshot that was taken. */
+  /** Removes a snapshot that `takeSnapshot` took. */
   readonly forget: (snapshotId: string) => Promise<void>;
   readonly log: Log;
   readonly now: () => number;
@@ -54,7 +54,7 @@ export interface Progress {
   at: string;
 }
 
-/** Rejects with nothing left behind. */
+/** A failed or aborted build leaves nothing behind when this rejects. */
 export async function build(
   { buildId, body }: BuildRequest,
   { deps, log, progress }: { deps: BuildDeps; log: BuildLog; progress: Progress },
@@ -92,8 +92,8 @@ export function buildImage(buildId: string): string {
 }
 
 /**
- * Removes a name as soon as no container uses it; containers are removed in the background. After the time limit the
- * garbage collection removes it.
+ * Removes an image name as soon as no container uses it: containers are removed in the background. When a container
+ * still uses the name after the time limit, garbage collection removes the name later.
  */
 export async function release(
   name: string,

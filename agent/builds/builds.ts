@@ -78,7 +78,7 @@ export function createBuilds(deps: BuildsDeps): Builds {
   return {
     start(buildId, body) {
       const known = store.get(buildId);
-      if (known?.state === "deleted") throw new AppError("conflict", "this build was deleted");
+      if (known?.state === "deleted") throw new AppError("conflict", `build ${buildId} was deleted`);
       if (known !== undefined) return;
       if (state.draining) throw new AppError("unavailable", "the node is shutting down");
       const refusal = deps.refusal();
@@ -96,7 +96,7 @@ export function createBuilds(deps: BuildsDeps): Builds {
     state(buildId, offset, limit) {
       const found = store.get(buildId);
       if (found === undefined || found.state === "deleted")
-        throw new AppError("not_found", `this node does not know build ${buildId}`);
+        throw new AppError("not_found", `this node has no build ${buildId}`);
       const { state: status, reason, result } = found;
       return {
         buildId,
@@ -125,7 +125,10 @@ export function createBuilds(deps: BuildsDeps): Builds {
   };
 }
 
-/** Fails the builds that a former agent left under way, and removes their files. Their containers are gone by then. */
+/**
+ * Fails the builds that an earlier agent process left unfinished, and removes their files. Must be called after
+ * recovery, which removes their containers.
+ */
 export async function failInterrupted({
   store,
   discard,

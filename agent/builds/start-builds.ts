@@ -31,7 +31,7 @@ const MIB = 1024 * 1024;
 const GARBAGE_EVERY_MS = 600_000;
 /** How long a failed build, and a deletion, is remembered. */
 const REMEMBER_MS = 86_400_000;
-/** Time limit of a build container's boot, as of a sandbox's. */
+/** Time limit of a build container's boot. */
 const BOOT_LIMIT_MS = 60_000;
 const DISCARD_LIMIT_MS = 3_000;
 
@@ -51,7 +51,7 @@ export interface StartBuildsDeps extends Omit<TakeBuildSnapshotDeps, "store" | "
   readonly login: Login;
   /** Why no build can begin on the node's disk. */
   readonly refusal: () => AppError | undefined;
-  /** Resolves when the leftovers of a former agent are removed. */
+  /** Resolves when the leftovers of an earlier agent process are removed. */
   readonly cleared: Promise<unknown>;
   /** Other limits for tests. */
   readonly readyEveryMs?: number;

@@ -7,7 +7,7 @@ export interface ContainerSpec {
   readonly name: string;
   readonly build: BuildReference;
   readonly resources: Resources;
-  /** Arguments of the first process, as paths inside. */
+  /** Arguments of the first process; paths are those inside the container. */
   readonly command: readonly string[];
   readonly env: readonly string[];
   /** Directory on the host, mounted read-only at /svc. */
@@ -112,7 +112,7 @@ export interface Containers {
   tag(image: string, name: string): Promise<void>;
   /** Removes one name; the image stays while it has another. False while a container needs it; unknown is success. */
   untag(name: string): Promise<boolean>;
-  /** Commits a container's writable layer as an image for builds. The former image of that name goes if unused. */
+  /** Commits a container's writable layer as an image for builds. Removes the previous image of the name if unused. */
   commitLayer(id: string, image: string): Promise<void>;
   /** All names that builds gave to images, on any node that uses this Docker daemon. */
   buildImages(): Promise<string[]>;

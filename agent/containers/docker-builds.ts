@@ -87,7 +87,7 @@ export function dockerBuilds(docker: Docker, unlimited: Docker, nodeId: string):
     async commitLayer(id, image) {
       const before = await idOf(image);
       const [repo, tag] = split(image);
-      // The label says that the image is no snapshot, also when it is based on one; the image must not hold the secret.
+      // An empty svc.snapshot overrides the label of a base that is a snapshot. The image must not hold envd's token.
       const changes = [`LABEL svc.node=${nodeId}`, "LABEL svc.snapshot=", "ENV SVC_ENVD_CONTROL="].join("\n");
       await unlimited.getContainer(id).commit({ repo, tag, pause: false, changes });
       // 409: layers or containers are based on it.

@@ -1,4 +1,4 @@
-/** Watches Docker's events for containers that end by themselves; compares all containers after each possible gap. */
+/** Watches Docker's events for containers that end unexpectedly; compares all containers after each possible gap. */
 
 import type { ExitReport } from "../../shared/agent-api/routes.ts";
 import type { Log } from "../../shared/program/log.ts";

@@ -10,7 +10,7 @@ import { RUNTIME_MOUNT } from "./options.ts";
 export interface EnvdRuntime {
   /** A path without symbolic links: a container keeps its version when `current` moves on. */
   readonly directory: string;
-  /** Arguments of the first process, as paths inside. */
+  /** Arguments of the first process; paths are those inside the container. */
   readonly command: readonly string[];
 }
 

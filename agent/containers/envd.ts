@@ -102,7 +102,7 @@ interface Exchange extends EnvdAddress {
   readonly signal: AbortSignal;
 }
 
-// A new connection for each call: an idle one would meet envd's expired timers after a thaw.
+// A new connection for each call: envd's timers expire while it is frozen, and would close an idle one at the thaw.
 function exchange({ address, port, controlToken, method, path, body, signal }: Exchange): Promise<string> {
   return new Promise((resolve, reject) => {
     const fail = (cause: unknown) =>

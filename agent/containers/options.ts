@@ -17,7 +17,7 @@ const CAPABILITIES = [
   "SETUID",
 ] as const;
 
-/** Docker's own list, which this list replaces, and more facts about the host's memory, kernel and devices. */
+/** The paths that Docker masks by default, and others that reveal facts of the host's memory, kernel and devices. */
 const MASKED_PATHS = [
   "/proc/acpi",
   "/proc/asound",
@@ -60,10 +60,10 @@ const READ_ONLY_PATHS = [
   "/sys/fs/cgroup",
 ] as const;
 
-/** The host name inside: equal for all sandboxes, because a pooled container has no owner yet. */
+/** Host name inside the container: the same for all sandboxes, because a pooled container has no owner yet. */
 const HOSTNAME = "sandbox";
 
-/** Where the runtime directory of envd is inside. */
+/** Mount point of the envd runtime inside the container. */
 export const RUNTIME_MOUNT = "/svc";
 
 const PIDS = 4096;

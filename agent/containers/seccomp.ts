@@ -66,7 +66,7 @@ export interface SeccompProfile {
   readonly syscalls: readonly Rule[];
 }
 
-/** Allows the machine's own word size only: 32-bit programs, with their second set of socket calls, do not run. */
+/** Allows native 64-bit programs only: 32-bit programs, which use another set of socket calls, do not run. */
 export function seccompProfile(architecture: NodeJS.Architecture): SeccompProfile {
   return {
     defaultAction: "SCMP_ACT_ERRNO",

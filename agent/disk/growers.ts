@@ -52,7 +52,7 @@ export interface Holding {
   /** Id of its execution or build. */
   readonly id: string;
   readonly container: LiveContainer;
-  /** Called in place of a freeze. */
+  /** If present, called instead of freezing the container. */
   readonly hold?: () => void;
   readonly end: () => Promise<void>;
 }

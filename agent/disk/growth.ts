@@ -22,14 +22,14 @@ interface Sample {
   readonly cpuUs: number;
 }
 
-/** Less than this between two checks is ordinary writing. */
+/** Growth between two checks up to which a sandbox counts as writing normally. */
 const LEAST_BYTES = 1024 ** 2;
 const LEAST_FILES = 10_000;
 /** Shortest time between two walks, because a walk loads the disk itself. */
 const WALK_EVERY_MS = 5_000;
 
 export interface Growth {
-  /** Stores how much each has written so far. */
+  /** Records how much each sandbox or build has written so far. */
   look(growers: readonly Grower[]): void;
   /**
    * The writer to hold now; undefined when none can be found. Active writers beyond their disk size come first, then the

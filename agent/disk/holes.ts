@@ -4,11 +4,11 @@ import { spawn } from "node:child_process";
 import { AppError } from "../../shared/http/errors.ts";
 
 const MIB = 1024 ** 2;
-/** Limit for one file. */
+/** Limit for the holes of one file. */
 const MOST_IN_A_FILE = 256 * MIB;
-/** Limit for all files together: many files with small holes equal one with a large hole. */
+/** Limit for the holes of all files together: many small holes cost as much as one large hole. */
 const MOST_IN_ALL = 1024 * MIB;
-/** Smaller differences are no holes: the unused end of a file's last block, or content kept in an inode. */
+/** Smaller differences do not count as holes: the unused end of a file's last block, or content kept in an inode. */
 const SMALLEST = 64 * 1024;
 const BLOCK = 512;
 const LIMIT_MS = 30_000;

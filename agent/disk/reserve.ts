@@ -22,17 +22,17 @@ import {
 const EVERY_MS = 500;
 /** Time between the first two checks of who writes. */
 const FIRST_LOOK_MS = 100;
-/** There must be room for this long before a sandbox is released. */
+/** How long the disk must have room before a sandbox is released. */
 const ROOM_FOR_MS = 5_000;
 const HELD_AT_MOST_MS = 300_000;
-/** Pause between ends of held sandboxes: the disk of the first is freed meanwhile. */
+/** Pause between two ends of held sandboxes, in which the disk of the first one is freed. */
 const BETWEEN_ENDS_MS = 30_000;
 
 export interface Held extends Grower {
-  /** Freezes all its processes or stops its work. May be repeated. */
+  /** Freezes all processes of a sandbox, or stops the work of a build. May be called again. */
   hold(): Promise<void>;
   release(): void;
-  /** Ends it because it was held for too long. */
+  /** Ends the sandbox or build because it was held for too long. */
   end(): Promise<void>;
 }
 
@@ -59,16 +59,16 @@ export interface DiskReserve {
   refusal(): AppError | undefined;
   /** Why no snapshot of this sandbox can be written now. */
   snapshotRefusal(id: string): AppError | undefined;
-  /** Why so many bytes cannot be stored now. Reads the disks at this moment. */
+  /** Why this number of bytes cannot be stored now. Measures the disks at each call. */
   storageRefusal(needed: Needed): Promise<AppError | undefined>;
-  /** The disks as they are now. */
+  /** Measures the disks now. */
   disks(): Promise<Disks>;
   /** The disks and their reserves at the last check; undefined before the first. */
   seen(): { readonly snapshots: Watched; readonly sandboxes: Watched } | undefined;
   isHeld(id: string): boolean;
-  /** Counts a sandbox as held that a former agent has frozen. */
+  /** Counts a sandbox that an earlier agent process froze as held. */
   adopt(id: string): void;
-  /** Starts to watch the disk; until then the reserve says that there is room. */
+  /** Starts to watch the disk; before this call the reserve always reports room. */
   begin(sources: HeldSources): void;
   /** Held sandboxes stay held: the next agent adopts them. */
   stop(): Promise<void>;
@@ -80,7 +80,7 @@ export interface Disks {
   readonly sandboxes: Space;
 }
 
-/** Bytes that will be written there. */
+/** Bytes that a snapshot will write to each disk. */
 export type Needed = { readonly [Disk in keyof Disks]: number };
 
 export interface Watched {

@@ -18,7 +18,7 @@ export interface DiskDeps {
   readonly config: Pick<AgentConfig, "diskReserveMb" | "stateDir">;
   readonly containers: Pick<Containers, "facts">;
   readonly readSpace: ReadSpace;
-  /** Running sandboxes of an agent before this one. */
+  /** Running sandboxes that an earlier agent process started. */
   readonly found: readonly Sandbox[];
   readonly now: () => number;
   readonly log: Log;
@@ -61,7 +61,7 @@ export function watchDisk(deps: WatchDiskDeps, teardown: Teardown): void {
           growerOf({ id: executionId, container, end: () => sandboxes.end(executionId, "disk_full") }, growerDeps),
         ),
       ...builds.buildContainers().map(({ buildId, container }) => {
-        // A frozen build is of no use, and a later build can make its result again.
+        // Fails a build instead of freezing it: a frozen build helps no user, and a later build can repeat its work.
         const fail = () => builds.builds.fail(buildId, new AppError("no_space", FAILED));
         return growerOf({ id: buildId, container, hold: fail, end: async () => fail() }, growerDeps);
       }),

@@ -23,7 +23,7 @@ export interface EgressChannel {
   /** Rejects when the process refuses, is stuck (then it is killed) or dies. */
   ask(question: WithoutId<Question>): Promise<Answer>;
   send(message: ToEgress): void;
-  /** Closes the channel, at which the process ends by itself; kills it if it does not. */
+  /** Closes the channel, which ends the process; kills the process if it does not end. */
   stop(): Promise<void>;
 }
 

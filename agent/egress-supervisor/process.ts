@@ -91,7 +91,7 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
       await channel.ready;
       state.serves = true;
       first.ready();
-      log.info({ sandboxes: sandboxes.size }, "the egress process serves");
+      log.info({ sandboxes: sandboxes.size }, "the egress process is ready");
       await channel.ended;
       state.problem = "it ended and is being restarted";
     } finally {
@@ -139,7 +139,7 @@ export function createEgressProcess(options: EgressProcessOptions, onDecisions: 
       if (state.channel === undefined) throw new AppError("unavailable", "the egress process is down");
       const answer = await state.channel.ask({ is: "check", address, flow });
       if (answer.is !== "checked")
-        throw new AppError("internal", `the egress process answered ${answer.is} in place of checked`);
+        throw new AppError("internal", `the egress process answered ${answer.is} instead of checked`);
       return { ...answer.decision, addresses: [...answer.addresses] };
     },
     get problem() {

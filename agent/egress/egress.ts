@@ -97,7 +97,7 @@ export function openEgress({ sockets, send, transform, log }: EgressDeps): Egres
 type Served = ReturnType<typeof serve>;
 type ServeDeps = Omit<EgressDeps, "sockets"> & { readonly values: ReturnType<typeof pendingValues> };
 
-/** Puts everything of `begin` in force, without a socket. */
+/** Applies everything in `begin`, without opening a socket. */
 function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
   const sandboxes = new Map<string, Sandbox>();
   const servers = upstreams(begin.dnsUpstream);
@@ -118,7 +118,7 @@ function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
     const { address, executionId, sandboxId, policy } = sandbox;
     const before = sandboxes.get(address);
     if (before?.executionId === executionId) return before.replace(policy);
-    // The address has another owner: no flow of the former one may continue.
+    // The address has another owner: no flow of the previous owner may continue.
     forget(address);
     const deps = {
       ...shared,

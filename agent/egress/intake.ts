@@ -47,7 +47,7 @@ interface Lending {
 export interface Intake {
   /** Belongs into the options of the socket that reads. */
   readonly onread: OnReadOpts;
-  /** Names that socket, before its first byte. */
+  /** Sets the socket that is read. Must be called before its first byte. */
   from(socket: Socket): void;
   /**
    * Writes what is read from now on to `to`, straight from the buffer, and reads nothing while `to` has not written it.

@@ -25,7 +25,7 @@ process.on("uncaughtException", (error) => die(error, "uncaught exception"));
 
 warnOfFewDescriptors(log);
 const send = (message: FromEgress) => {
-  // It notices the end of its channel below.
+  // A message after the end of the channel is dropped; "disconnect" below ends the process.
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 };
 const [redirected = 0, udp = 0, tcp = 0] = (process.env["SVC_EGRESS_SOCKETS"] ?? "").split(",").map(Number);
@@ -48,7 +48,7 @@ const stop = () => {
     (error: unknown) => die(error, "could not stop"),
   );
 };
-// Without the agent the policies in force are unknown: no flow is decided, none continues.
+// Without the agent this process does not know the current policies, so it ends, and every flow with it.
 process.once("disconnect", () => process.exit(0));
 process.once("SIGTERM", stop);
 process.once("SIGINT", stop);

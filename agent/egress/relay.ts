@@ -1,4 +1,4 @@
-/** Copies bytes in both directions between two sockets; each direction ends by itself; at most a buffer in memory. */
+/** Copies bytes both ways between two sockets, with at most one buffer in memory. Each direction ends separately. */
 
 import type { Socket } from "node:net";
 import type { Bytes, Carried } from "./carried.ts";

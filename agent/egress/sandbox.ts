@@ -8,12 +8,12 @@ import { type Flow, type FlowDeps, startFlow } from "./flow.ts";
 import type { SandboxEgress } from "./messages.ts";
 import type { Shares } from "./shares.ts";
 
-/** DNS questions: so many at once, and so many more per second. */
+/** Limits of DNS questions: a burst, and the rate at which the burst refills. */
 const QUESTIONS_AT_ONCE = 400;
 const QUESTIONS_A_SECOND = 200;
 
 export interface SandboxDeps extends FlowDeps {
-  /** For connections, by the sandbox's address. */
+  /** Counts connections by the sandbox's address. */
   readonly shares: Shares;
   readonly say: SayDecisions;
   readonly resolve: (placeholder: string) => Promise<string | undefined>;

@@ -6,23 +6,23 @@
 import type { Log } from "../../shared/program/log.ts";
 
 export interface SharedRoom {
-  /** Most at a time of all sandboxes together. */
+  /** Most permits that all sandboxes together may hold. */
   readonly total: number;
-  /** Most at a time of one sandbox. */
+  /** Most permits that one sandbox may hold. */
   readonly most: number;
-  /** A sandbox with fewer than this gets another while any is free. */
+  /** A sandbox that holds fewer permits always gets another one, as long as any is free. */
   readonly few: number;
-  /** Part of the total that is kept for sandboxes with few. */
+  /** Part of the total that is reserved for sandboxes with fewer than `few`. */
   readonly reserved: number;
 }
 
 export interface Shares {
-  /** False when none is free for it. After true the caller must call `leave`. */
+  /** False when no permit is free for `who`. After true the caller must call `leave`. */
   enter(who: string): boolean;
   leave(who: string): void;
 }
 
-/** One thread serves more connections than this badly, and each may take 64 KiB. */
+/** Most connections that one thread serves well; each may take 64 KiB. */
 const MOST_CONNECTIONS = 16_384;
 const MOST_QUESTIONS = 1_024;
 const COMPLAIN_EVERY_MS = 10_000;

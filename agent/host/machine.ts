@@ -79,7 +79,7 @@ function disks(directories: readonly string[]): NodeLoad["disks"] {
       const totalBytes = blocks * bsize;
       found.set(mountPoint, { mountPoint, device, filesystemType, totalBytes, usedBytes: totalBytes - bfree * bsize });
     } catch {
-      // Unmounted meanwhile.
+      // The file system has just been unmounted.
     }
   }
   return [...found.values()];

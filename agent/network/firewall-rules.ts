@@ -198,7 +198,7 @@ export function changeCommand(
   return commands.length === 0 ? undefined : commands.join("; ");
 }
 
-/** The elements of a slot, as `nft` understands them; ranges are disjoint, so none is in the way of another. */
+/** The elements of a slot in the syntax of `nft`. Ranges are disjoint, so no two elements conflict. */
 export function slotElements({
   link,
   address,

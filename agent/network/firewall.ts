@@ -46,7 +46,7 @@ export interface FirewallOptions extends Omit<TableOptions, "egressPort"> {
   readonly watcher: () => Promise<string>;
 }
 
-/** A longer line gets a process of its own: the interactive nft reads lines, not files. */
+/** Length above which a line runs in a separate `nft`: the interactive one reads lines, not files. */
 const LONG_LINE = 16_384;
 
 export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptions): Firewall {

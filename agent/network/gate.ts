@@ -31,7 +31,7 @@ export interface Gate {
   close(slot: Slot): Promise<void>;
   /**
    * Replaces one policy by another, as a whole or not at all; flows that the new one forbids are cut when it resolves. When
-   * neither can be put in force the sandbox stays closed, and the error says so.
+   * neither can be put in force, the network stays closed, and the error names that.
    */
   replace(
     slot: Slot,

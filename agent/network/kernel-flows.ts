@@ -22,11 +22,11 @@ const OUTCOMES: Readonly<Record<LogSet, KernelFlow["outcome"]>> = {
 /** State of an element at the last read. */
 export interface LastRead {
   readonly packets: number;
-  /** Each packet prolongs an element's life; one with more time left and no more packets was removed and added again. */
+  /** Each packet restarts this time. An element with more time left but no new packets was removed and added again. */
   readonly leftSeconds: number;
 }
 
-/** Changes since the last call; `lastReads` holds the former counters, and drops those of removed elements. */
+/** Changes since the last call; `lastReads` keeps the previous counters, without those of removed elements. */
 export function readFlows(
   texts: readonly (readonly [LogSet, string])[],
   lastReads: Map<string, LastRead>,

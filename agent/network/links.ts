@@ -53,7 +53,7 @@ export function hostLinks(plan: Plan, run: RunCommand): Links {
 }
 
 // Turns off IPv6 except ::1, where some servers listen, and ICMP sockets. Lets restored servers stay bound to the address
-// of their former container. The port setting is also an option of the container, which a restore does not apply.
+// of their previous container. The port setting is also an option of the container, which a restore does not apply.
 const INSIDE =
   "ip -batch - && cd /proc/sys/net && { [ ! -e ipv6 ] || { echo 1 > ipv6/conf/all/disable_ipv6 && echo 0 > ipv6/conf/lo/disable_ipv6; }; } && " +
   'echo "1 0" > ipv4/ping_group_range && echo 1 > ipv4/ip_nonlocal_bind && ' +

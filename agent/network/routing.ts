@@ -18,7 +18,7 @@ const DROP = 7001;
 const STEER = 7002;
 
 export interface Routing {
-  /** May be repeated. True when something was missing. */
+  /** Adds the rules and routes that are missing. True: some were missing. */
   keep(): Promise<boolean>;
 }
 

@@ -141,7 +141,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
       ended: ended.length,
       removed: removeContainers.length,
     },
-    "took over the sandboxes of a former agent",
+    "took over the sandboxes of an earlier agent process",
   );
   return {
     sandboxes: sandboxes.map(({ container, execution }) => ({

@@ -18,7 +18,7 @@ export interface Remains {
   readonly annotations: readonly string[];
   /** Containers of paused sandboxes, with their snapshot and whether a resume with its memory has begun. */
   readonly paused: ReadonlyMap<string, { readonly snapshotId: string; readonly resuming: boolean }>;
-  /** Builds that the former agent left under way: their containers have no owner. */
+  /** Builds that the earlier agent process left unfinished: their containers have no owner. */
   readonly building: ReadonlySet<string>;
 }
 
@@ -39,7 +39,7 @@ export interface RecoveryPlan {
   readonly ended: readonly Execution[];
   /** Executions whose start was never answered. */
   readonly unstarted: readonly Execution[];
-  /** Containers that a former agent claimed from the pool and could not rename any more. */
+  /** Containers that an earlier agent process claimed from the pool but did not rename before it ended. */
   readonly rename: readonly { readonly id: string; readonly name: string }[];
   readonly removeContainers: readonly string[];
   /** Rows whose container is gone or will be removed. */

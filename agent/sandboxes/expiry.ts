@@ -24,7 +24,7 @@ export interface ExpiryDeps {
 export interface Expiry {
   /** From now on, `end` is called for each sandbox whose deadline passes. */
   begin(end: (executionId: string) => Promise<void>): void;
-  /** A sandbox began, ended, or changed its end. */
+  /** Must be called when a sandbox has started or ended, or its end time has changed. */
   changed(): void;
   stop(): void;
 }

@@ -105,7 +105,7 @@ function processorTime({ container }: Sandbox): number | undefined {
   }
 }
 
-/** One entry, cut to size and with a plausible time; undefined when it is no entry. */
+/** One entry, cut to size and with a plausible time; undefined when it is not an entry. */
 function toEntry(value: unknown, bounds: { after: number; from: number; to: number }): StoredEntry[] {
   if (!isEntry.Check(value) || value.seq <= bounds.after) return [];
   const entry: Static<typeof Entry> = value;

@@ -26,10 +26,10 @@ export interface SandboxesDeps {
   readonly closeStreams: (executionId: string) => Promise<void>;
   /** Reads the last log lines while the sandbox still runs; never throws, is quick. */
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
-  /** A sandbox began, ended or changed its end. */
+  /** Called when a sandbox has started or ended, or its end time has changed. */
   readonly onChange: () => void;
   readonly onStart: (sandbox: Sandbox) => void;
-  /** A sandbox ended by itself, and its exit is recorded. */
+  /** Called when a sandbox has ended without a request and its exit is recorded. */
   readonly onExit: (reason: ExitReport["reason"]) => void;
   /** Called when its processes are dead. True: it is kept as a paused sandbox, so its end is not reported as an exit. */
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
@@ -59,7 +59,7 @@ export interface Sandboxes {
    * not run.
    */
   changeEgress<T>(executionId: string, egress: EgressPolicy, change: EgressChange<T>): Promise<T>;
-  /** Removes the route while `work` runs. On success the execution is over and recorded as such; otherwise it continues. */
+  /** Removes the route while `work` runs. On success the execution ends and its end is recorded; else it continues. */
   leave<T>(executionId: string, work: (sandbox: Sandbox) => Promise<T>): Promise<T>;
   /** Ends it for a reason of the agent's own, and reports it. */
   end(executionId: string, reason: ExitReport["reason"]): Promise<void>;
@@ -159,7 +159,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
         return entry.done;
       case "leaving":
         await entry.done;
-        // The pause failed, or it is paused now: then this execution is over already.
+        // Either the pause failed, or the sandbox is paused and its execution has already ended.
         return entries.get(executionId)?.is === "running" ? stop(executionId) : undefined;
       case "running":
         return finish(entry.sandbox, false, () => store.stop(executionId, now()));
@@ -225,7 +225,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
         const before = running();
         await enforce(before);
         store.setEgress(executionId, egress);
-        // A pause that has begun meanwhile waits for this change, and goes on with the new policy.
+        // A pause that begins during this change waits for it, and then stores the new policy.
         const entry = entries.get(executionId);
         if (entry?.is === "running" || entry?.is === "leaving") {
           const sandbox = { ...entry.sandbox, egress };
@@ -242,7 +242,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
         throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
       const { sandbox } = entry;
       const { sandboxId, container } = sandbox;
-      // A change of its policy may come first, while this function waits.
+      // A change of the network policy may replace the entry while this function waits.
       const current = () => {
         const now = entries.get(executionId);
         return now?.is === "leaving" ? now.sandbox : sandbox;

@@ -10,7 +10,7 @@ import type { Sandbox } from "./sandbox.ts";
 const MIB = 1024 * 1024;
 /** Delay after a start: reading the kernel's counters takes two milliseconds, and the first command comes first. */
 const FIRST_AFTER_MS = 150;
-/** A sandbox that used less than this since its disk was measured cannot have written much. */
+/** CPU time since the last disk measurement below which a sandbox cannot have written much. */
 const DISK_ACTIVITY_US = 5_000;
 /** A few in each round, least recently measured first, because a measurement walks the writable layer. */
 const DISK_PER_ROUND = 4;

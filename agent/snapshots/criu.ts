@@ -8,7 +8,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { RunCommand } from "../host/command.ts";
 import { explainDump } from "./take/dump-log.ts";
 
-/** Less room than this cannot hold a snapshot: CRIU writes a mebibyte at a time. */
+/** Least free space for a snapshot: CRIU writes a mebibyte at a time. */
 const FULL_BYTES = 1024 * 1024;
 const DUMP_LIMIT_MS = 120_000;
 /** PATH in which the installed CRIU comes first; the distribution's own may not work. */
@@ -42,14 +42,14 @@ export interface Criu {
   dump(containerId: string, to: { readonly images: string; readonly work: string }): Promise<void>;
   /** Resolves when the page server listens in `work`. It outlives this program. */
   servePages(images: string, work: string): Promise<PageServer>;
-  /** The page server in this directory that a former agent left running. */
+  /** The page server in this directory that an earlier agent process left running. */
   findPageServer(work: string): Promise<PageServer | undefined>;
   /**
    * Ends a restore that Docker does not know any more, with its processes and its shim: when Docker dies the shim carries
    * on, and the next Docker refuses to start a container that has one.
    */
   endRestore(containerId: string): Promise<void>;
-  /** Waits for dumps into this directory that a former agent left running, and ends those that hang. */
+  /** Waits for dumps into this directory that an earlier agent process left running, and ends those that hang. */
   settled(directory: string): Promise<void>;
   /**
    * Removes the names that a dump has given to open files (see scripts/host/criu/criu-links.c) from the disk of a sandbox.

@@ -63,7 +63,7 @@ async function tryOut(run: RunCommand): Promise<string | undefined> {
       ? undefined
       : "a restored process was not there";
   } finally {
-    // The restored process is no child of this program, so its name is checked: process ids are reused.
+    // The restored process is not a child of this program, so its name is checked: process ids are reused.
     if (pid !== undefined && (await readFile(`/proc/${pid}/comm`, "utf8").catch(() => "")).trim() === "sleep")
       process.kill(pid, "SIGKILL");
     await rm(directory, { recursive: true, force: true });

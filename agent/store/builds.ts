@@ -9,7 +9,7 @@ type BuildReason = NonNullable<BuildState["reason"]>;
 export interface Build {
   readonly id: string;
   readonly templateId: string;
-  /** `deleted`: only the fact remains, so that the build does not begin again. */
+  /** `deleted`: the build is removed; its row stays, so that the build does not begin again. */
   readonly state: "building" | "ready" | "error" | "deleted";
   readonly reason: BuildReason | undefined;
   readonly result: BuildResult | undefined;

@@ -145,7 +145,7 @@ const MIGRATIONS: readonly Step[] = [
    alter table network_suppressed rename column execution_id to sandbox_id;`,
   sealPolicies,
   { alone: forgetRemoved },
-  // Null: of an agent that did not record it.
+  // Null: the row is of an agent version that did not record it.
   `alter table executions add column project_id text;
    alter table snapshots add column project_id text;`,
   sealControlTokens,

@@ -38,7 +38,7 @@ export interface ExecutionStore {
   remove(id: string): void;
   /** Records a stop on request, so that a late start is refused. */
   stop(id: string, at: number): void;
-  /** Records that it ended by itself, to be reported. One transaction. */
+  /** Records, in one transaction, that the execution ended without a request and must be reported. */
   exit(report: ExitReport): void;
   wasStopped(id: string): boolean;
   /** @throws {AppError} internal when the key differs from the one that sealed the rows */

@@ -6,14 +6,14 @@ export interface Layer {
   readonly key: string;
   /** A name, which keeps Docker from removing the image. */
   readonly image: string;
-  /** Bytes beyond the layer below. */
+  /** Bytes that the layer adds to the one below it. */
   readonly bytes: number;
   /** Unix milliseconds. */
   readonly usedAt: number;
 }
 
 export interface LayerStore {
-  /** Replaces the former image of the key. */
+  /** Replaces the previous image of the key. */
   put(layer: Layer): void;
   get(key: string): Layer | undefined;
   used(key: string, at: number): void;

@@ -3,7 +3,7 @@
 import { LOG_LEVELS, type LogEntry } from "../../shared/agent-api/sandbox-log.ts";
 import type { Sqlite } from "./database.ts";
 
-/** Above this the oldest entries are deleted. */
+/** Number of entries above which the oldest are deleted. */
 const MAX_ENTRIES_PER_SANDBOX = 5_000;
 
 export interface StoredEntry {

@@ -6,7 +6,7 @@
 import type { NetworkLog, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import type { Sqlite } from "./database.ts";
 
-/** Above this the oldest entries are deleted. */
+/** Number of entries above which the oldest are deleted. */
 const MAX_ENTRIES_PER_SANDBOX = 5_000;
 const MAX_ENTRIES = 500_000;
 

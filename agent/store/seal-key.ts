@@ -1,4 +1,4 @@
-/** Reads the key that seals secrets in this node's database, from a file of its own; makes it when missing. */
+/** Reads the key that seals secrets in this node's database from a separate file; makes the key if it is missing. */
 
 import { randomBytes } from "node:crypto";
 import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

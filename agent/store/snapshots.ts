@@ -45,11 +45,11 @@ export type Sizes = Pick<Snapshot, "memoryBytes" | "diskBytes" | "takenAt">;
 export interface SnapshotStore {
   /** Called before any other step of the snapshot, so that a crash from here on leaves a row. */
   intend(snapshot: Omit<Snapshot, "resuming">): void;
-  /** Records that it is durable: the row is on the disk when this returns. `also` is part of the same transaction. */
+  /** Records that the snapshot is durable. The row is on the disk when this returns. `also`: in one transaction. */
   keep(id: string, sizes: Sizes, also: () => void): void;
   /** `also` is part of the same transaction. */
   setResuming(id: string, resuming: boolean, also?: () => void): void;
-  /** Records that its sandbox runs again. `also` is part of the same transaction. */
+  /** Records that the snapshot's sandbox runs again. `also` is part of the same transaction. */
   spend(id: string, also: () => void): void;
   remove(id: string): void;
   /** @throws {AppError} internal when the key differs from the one that sealed it */

@@ -1,4 +1,4 @@
-/* inotify: one instance while there is any watch. Passes events on unchanged; envd interprets them. */
+/* Keeps one inotify instance while there is any watch. Passes events on unchanged; envd interprets them. */
 #define _GNU_SOURCE
 #include "svc-exec.h"
 

@@ -1,4 +1,4 @@
-/* Starts one program as one user: pipes or a terminal, its own session, limits, directory, then exec.
+/* Starts one program as one user: makes pipes or a terminal, a session, limits and the directory, then calls exec.
  * A close-on-exec pipe carries the failed step and its errno back to this process. */
 #define _GNU_SOURCE
 #include "svc-exec.h"
@@ -88,7 +88,7 @@ static void write_oom_score(uint32_t score) {
   int size = snprintf(text, sizeof text, "%u", score);
   int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
-  /* If the write is refused, the sandbox works; only the order in which the kernel picks victims is lost. */
+  /* A failed write is ignored: then only the order in which the OOM killer picks processes is wrong. */
   if (write(fd, text, (size_t)size) < 0) errno = 0;
   close(fd);
 }
@@ -133,13 +133,13 @@ static void become(const struct plan *plan, struct process *process, const int e
   if (setgroups(plan->group_count, plan->groups) < 0 || setresgid(plan->gid, plan->gid, plan->gid) < 0 ||
       setresuid(plan->uid, plan->uid, plan->uid) < 0)
     fail(status, STEP_USER);
-  /* After the change of user, so that the kernel refuses a directory that the user may not enter. */
+  /* Called after the change of user, so that the kernel refuses a directory that the user may not enter. */
   if (chdir(plan->cwd) < 0) fail(status, STEP_CWD);
   run(plan);
   fail(status, STEP_EXEC);
 }
 
-/* Makes stdin, stdout and stderr of the program; envd's ends go into process->held. */
+/* Makes stdin, stdout and stderr of the program, and puts envd's ends into process->held. */
 static int open_ends(const struct plan *plan, struct process *process, int ends[3], int *step) {
   int pair[2];
   *step = STEP_RESOURCES;

@@ -28,7 +28,7 @@ static void send_signal(uint32_t id, struct reader *reader) {
   const struct process *process = process_of(pid);
   int error = 0;
   if (reader->broken || pid <= 1) error = EPROTO;
-  /* The kernel may have given a reaped pid to another process. A group id stays taken while any member lives. */
+  /* The kernel may reuse the id of a reaped process at once. A group id stays in use while any member lives. */
   else if (group ? kill(-pid, signal_number) < 0 : process == NULL || process->reaped || kill(pid, signal_number) < 0)
     error = ESRCH;
   reply(id, error);

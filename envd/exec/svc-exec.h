@@ -1,4 +1,4 @@
-/* What the parts of svc-exec share: the frames on the control socket, and the functions of each part. */
+/* Declarations that the parts of svc-exec share: frames on the control socket, and the functions of each part. */
 #ifndef SVC_EXEC_H
 #define SVC_EXEC_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The control socket: the one thing envd and this process share. Everything else is close-on-exec. */
+/* The control socket, which connects this process to envd. Every other descriptor is close-on-exec. */
 #define CONTROL_FD 3
 
 /* Frame: u32 size of what follows, u8 kind, u32 id, body. Little endian; a string is u32 length, bytes, NUL. */
@@ -25,7 +25,7 @@ enum request_kind {
 };
 enum answer_kind { ANSWER_REPLY = 100, ANSWER_EXIT = 101, ANSWER_NOTIFY = 102 };
 
-/* The step of a start that failed; envd chooses its error message by it. */
+/* The step of a start that failed, by which envd chooses the error message. */
 enum spawn_step { STEP_NONE, STEP_RESOURCES, STEP_FORK, STEP_TERMINAL, STEP_USER, STEP_CWD, STEP_EXEC };
 
 /* A request body while it is read. Past the end everything reads as zero and `broken` is set. */

@@ -23,7 +23,7 @@ const FASTEST_LEVEL = 1;
 /** Limit for a file whose size is not known. */
 const LARGEST_HEAD_BYTES = 64 * 1024 * 1024;
 
-/** @throws {AppError} not_found, bad_request for what is no regular file, unauthorized, not_acceptable */
+/** @throws {AppError} not_found, bad_request when the path is not a regular file, unauthorized, not_acceptable */
 export async function downloadFile(
   request: IncomingMessage,
   response: ServerResponse,
@@ -137,7 +137,7 @@ async function sendGzip(response: ServerResponse, body: Body): Promise<void> {
   await pipeline(source, lateZlib().createGzip({ level: FASTEST_LEVEL, chunkSize: 64 * 1024 }), response);
 }
 
-/** The whole of a small file; its stated size does not count. */
+/** Reads the whole of a small file, to its end: `size` is only a hint, because files in /proc report 0. */
 async function readHead(file: FileHandle, size: number): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let position = 0;

@@ -1,6 +1,6 @@
 /**
- * Opens the target of a link. In a sticky directory such as /tmp the kernel lets a process follow only links of its own
- * user, even root (fs.protected_symlinks). envd acts as root for all users, and a client's own links there must work.
+ * Opens the target of a link. In a sticky directory such as /tmp the kernel lets a process, even root, follow only
+ * links of its own user (fs.protected_symlinks). envd acts as root for all users, and a client's links must work.
  */
 
 import { type FileHandle, open, realpath } from "node:fs/promises";

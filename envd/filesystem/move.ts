@@ -72,7 +72,7 @@ async function copyOver(source: string, destination: string, metadata: Metadata)
   await removeHeld(source);
 }
 
-/** Copies the very entries that it has opened, because a user may exchange each name for a link meanwhile. */
+/** Copies entries through open descriptors, because a user may replace each name by a link during the copy. */
 async function copy(source: string, destination: string, metadata: Metadata): Promise<void> {
   const stats = await lstat(source);
   if (stats.isSymbolicLink()) {

@@ -38,7 +38,7 @@ export async function endOf(path: string): Promise<string> {
 }
 
 interface FollowedPath {
-  /** Where the links lead now. */
+  /** The path to which the links currently lead. */
   readonly end: string;
   /** Owner of the links: root, or the one other user who owns links; -1 for links of several users. */
   readonly owner: number;

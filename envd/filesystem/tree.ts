@@ -33,7 +33,7 @@ export async function makeDirectories(path: string, owner: Owner): Promise<boole
   return true;
 }
 
-// Through a descriptor, because the name may lead to another directory by now.
+// Uses a descriptor, because the name may lead to another directory by the time of the call.
 async function give(path: string, owner: Owner): Promise<void> {
   const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
@@ -60,8 +60,8 @@ export async function makeNewDirectory(path: string, owner: Owner): Promise<void
 
 /**
  * Paths below a directory: depth first, a directory before its entries, by name. Follows no link except the directory
- * itself, whose entries it then names under the requested path. Leaves out entries that vanish meanwhile.
- * @throws {AppError} not_found, bad_request for what is no directory, failed_precondition for a cycle of links
+ * itself, whose entries it then names under the requested path. Leaves out entries that vanish during the walk.
+ * @throws {AppError} not_found, bad_request for another kind of file, failed_precondition for a cycle of links
  */
 export async function listTree(path: string, depth: number): Promise<string[]> {
   const root = await readableDirectory(path);
@@ -72,7 +72,7 @@ export async function listTree(path: string, depth: number): Promise<string[]> {
 
 /**
  * The real path of a directory. A user's link may lead only to a directory that this user may read.
- * @throws {AppError} not_found, bad_request for what is no directory, failed_precondition for a cycle of links, forbidden
+ * @throws {AppError} not_found, bad_request for another kind of file, failed_precondition for a cycle of links, forbidden
  */
 export async function readableDirectory(path: string): Promise<string> {
   const root = await realpath(path).catch((error: unknown) => {

@@ -49,7 +49,7 @@ export class Access {
 
   /**
    * Sets the node's next token: a copy of this memory must not open with the original's token.
-   * @throws {AppError} unauthorized unless the request carries the former token
+   * @throws {AppError} unauthorized unless the request carries the previous token
    */
   rotate(request: IncomingMessage, next: string): void {
     if (this.#controlToken === undefined) throw new AppError("unauthorized", UNAUTHORIZED);

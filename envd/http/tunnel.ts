@@ -59,7 +59,7 @@ function dialOne(host: string, port: number, caller: Duplex): Promise<Socket> {
   });
 }
 
-// Each direction ends by itself; an error or a lost connection ends both.
+// Each direction ends separately; an error or a lost connection ends both.
 function join(caller: Duplex, target: Socket, head: Buffer): void {
   const both = [caller, target];
   for (const end of both) {

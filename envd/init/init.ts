@@ -47,7 +47,7 @@ export class Initialiser {
       this.#lastApplied = timestamp;
     }
     const { executionId } = this.#session.settings;
-    // The entries so far belong to the former or the copied execution, from which the node has fetched them.
+    // The entries so far belong to the previous or the copied execution, from which the node has fetched them.
     if (executionId !== undefined && settings.executionId !== executionId) this.#journal.clear();
     // First, and at once: from here on only the new token is valid.
     this.#session.apply(settings);

@@ -73,7 +73,7 @@ export class Session {
     return resolvePath(path, user, this.#settings.defaultWorkdir);
   }
 
-  /** Work directory of a command. A home that the image lacks is no reason to refuse a command that names none. */
+  /** Work directory of a command. A home that the image lacks must not fail a command that names no directory. */
   workingDirectory(cwd: string | undefined, user: User): string {
     const path = this.path(cwd ?? "", user);
     const said = (cwd !== undefined && cwd !== "") || this.#settings.defaultWorkdir !== undefined;

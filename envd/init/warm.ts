@@ -66,7 +66,7 @@ export async function warmUp({ port, program, directory, controlToken }: WarmOpt
       await unary("filesystem.Filesystem/ListDir", { path: directory, depth: 1 });
     }
   } finally {
-    // All of it is undone; otherwise the new envd would accept this token.
+    // Undoes the calls of /init above; otherwise the new envd would accept their token.
     await init({});
     agent.destroy();
     await rm(path, { force: true });

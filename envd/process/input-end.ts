@@ -28,8 +28,8 @@ export function inputEnd(fd: number): InputEnd {
         socket.once("close", lost);
         socket.write(bytes, (error) => {
           socket.off("close", lost);
-          // Node calls a write that `destroy` cut short a success, without an error: only one that the pipe took
-          // in full before that was one.
+          // Node reports no error for a write that `destroy` cut short. Such a write succeeded only if the pipe had
+          // taken it in full before.
           resolve(error || (socket.destroyed && !whole.atOnce) ? "lost" : "taken");
         });
         whole.atOnce = socket.writableLength === 0;

@@ -32,9 +32,9 @@ export interface ProcessOptions {
   readonly observe: (stream: Stream, bytes: Uint8Array) => void;
 }
 
-/** A killed process that has not ended by then waits in the kernel, for example for a disk. */
+/** How long a kill waits. A process that lives longer is stuck in the kernel, for example waiting for a disk. */
 const KILL_LIMIT_MS = 5_000;
-/** By then children of a killed process have ended; one that its own parent does not reap would be awaited for ever. */
+/** How long a kill waits for the process's children; a zombie that its parent never reaps would block it for ever. */
 const GROUP_LIMIT_MS = 500;
 const GROUP_LOOK_MS = 5;
 /** Longest time-out of a timer, about 24 days. */
@@ -109,8 +109,8 @@ export class Process {
   }
 
   /**
-   * SIGKILL goes to the whole process group, because a shell's children are of no use without it, and the call returns when
-   * the process has ended. Any other signal goes to the process alone, which may want to end its children itself.
+   * SIGKILL goes to the whole process group, because a shell's children are useless without it, and the call returns
+   * when the process has ended. Any other signal goes to the process alone, which may want to end its children itself.
    * @returns false when there is nothing left to signal
    * @throws {AppError} internal when the process has not ended 5 s after SIGKILL
    */

@@ -9,7 +9,7 @@ export interface Chunk {
   readonly bytes: Uint8Array;
 }
 
-/** Bytes behind at which a follower slows the process. */
+/** Number of unread bytes at which a follower slows the process. */
 const HIGH_WATER_BYTES = 256 * 1024;
 
 export class Subscription<End> {
@@ -36,7 +36,7 @@ export class Subscription<End> {
     this.#wakeup.wake();
   }
 
-  /** No output is pushed after this. The follower gets the end once its queue is empty. */
+  /** Must be called after the last output. The follower gets the end once its queue is empty. */
   end(value: End): void {
     this.#end = { value };
     this.#wakeup.wake();

@@ -5,7 +5,7 @@
 
 /** Time without requests that counts as idle. */
 const REST_MS = 10_000;
-/** Less than this above the smallest heap seen at rest is not worth a collection. */
+/** Smallest growth above the least heap seen at rest that is worth a garbage collection. */
 const WORTH_BYTES = 8 * 1024 * 1024;
 
 export interface IdleMemoryDeps {

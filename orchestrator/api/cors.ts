@@ -50,7 +50,7 @@ export function addCors(server: FastifyInstance): void {
     allowedHeaders: ALLOWED,
     exposedHeaders: EXPOSED,
     maxAge: PREFLIGHT_SECONDS,
-    // Programs that are no browsers send OPTIONS without the headers of a preflight.
+    // Programs other than browsers send OPTIONS without the headers of a preflight.
     strictPreflight: false,
   });
 }

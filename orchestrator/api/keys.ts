@@ -17,7 +17,7 @@ export interface KeysDeps {
 
 export interface Keys {
   create(project: Project, name: string): Promise<Static<typeof CreatedTeamApiKey>>;
-  /** The key no longer works once this resolves. AppError `not_found`. */
+  /** The key no longer works once this resolves. @throws {AppError} not_found. */
   delete(project: Project, id: string): Promise<void>;
 }
 

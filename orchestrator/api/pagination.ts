@@ -19,8 +19,8 @@ interface Paged<T> {
 }
 
 /**
- * The items after the token's place, at most `limit`; the header only when there are more. AppError `bad_request` for a
- * damaged token.
+ * Returns at most `limit` items after the token's place, and sets the header when there are more.
+ * @throws {AppError} bad_request for a damaged token
  */
 export function page<T>(items: readonly T[], paged: Paged<T>, header: (name: string, value: string) => void): T[] {
   const { limit = 100, nextToken = "", placeOf } = paged;

@@ -18,7 +18,7 @@ interface Standing {
 }
 
 export interface RateLimiter {
-  /** Takes one token for `who`. AppError `rate_limited` with `Retry-After` when there is none. */
+  /** Takes one token for `who`. @throws {AppError} rate_limited with `Retry-After` when there is none. */
   take(who: string, rate: Rate): Standing;
 }
 

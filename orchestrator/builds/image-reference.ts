@@ -6,7 +6,10 @@ import { AppError } from "../../shared/http/errors.ts";
 const UPLOADED = "oci-archive:";
 const ARCHIVE = /^([0-9a-f]{64})(?::(.+))?$/;
 
-/** An image's name, or `oci-archive:HASH` with `:NAME` where the archive holds several. AppError `bad_request`. */
+/**
+ * Reads an image's name, or `oci-archive:HASH` with `:NAME` if the archive holds several images.
+ * @throws {AppError} bad_request
+ */
 export function readImage(text: string): Exclude<BuildBody["from"], { is: "build" }> {
   if (!/^[\x21-\x7e]+$/.test(text)) throw new AppError("bad_request", "body field 'fromImage' is not an image name");
   if (!text.startsWith(UPLOADED)) return { is: "image", image: text };

@@ -1,6 +1,6 @@
 /**
  * Follows one build from the moment it has a node to its end: repeats the start request until the node confirms it, then
- * polls until the build is over. The record holds all state, so after a crash the next process can follow it again.
+ * polls until the build has ended. The record holds all state, so after a crash the next process can continue.
  */
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -113,7 +113,7 @@ class Follower {
     }
   }
 
-  /** False: the build is over, or deleted. */
+  /** False: the build has ended or was deleted. */
   async #ask(): Promise<boolean> {
     const { build, credentials, signal } = this.#run;
     const access = credentials.get();
@@ -149,7 +149,7 @@ class Follower {
     this.#deps.log.warn({ err: error, buildId: build.id, nodeId }, "could not poll a build on its node");
     if (this.#accepted) {
       if (error.code === "not_found") {
-        return this.#fail(`node ${nodeId} does not know the build any more: its agent was restarted; build it again`);
+        return this.#fail(`node ${nodeId} no longer has the build: its agent was restarted; build it again`);
       }
     } else {
       const verdict = verdictOf(error);

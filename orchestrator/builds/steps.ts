@@ -11,7 +11,7 @@ export interface WireStep {
   readonly force?: boolean;
 }
 
-/** AppError `bad_request` that names the step and its fault. */
+/** @throws {AppError} bad_request, which names the step and its fault. */
 export function readSteps(steps: readonly WireStep[]): BuildStep[] {
   return steps.map((step, index) => readStep(step, index + 1));
 }
@@ -64,7 +64,7 @@ const readers: Readonly<Record<BuildStep["type"], (ask: Ask) => BuildStep>> = {
   COPY({ args: [source = "", destination = "", user = "", mode = ""], filesHash, step, ...ask }) {
     ask.count(2, 4);
     if (filesHash === undefined) throw ask.wrong("field 'filesHash' is required");
-    if (mode !== "" && !/^[0-7]{3,4}$/.test(mode)) throw ask.wrong(`'${mode.slice(0, 16)}' is no octal file mode`);
+    if (mode !== "" && !/^[0-7]{3,4}$/.test(mode)) throw ask.wrong(`'${mode.slice(0, 16)}' is not an octal file mode`);
     return {
       ...step,
       type: "COPY",
@@ -80,7 +80,7 @@ const readers: Readonly<Record<BuildStep["type"], (ask: Ask) => BuildStep>> = {
     if (args.length === 0 || args.length % 2 !== 0) throw wrong("names and values expected in pairs");
     const variables = Array.from({ length: args.length / 2 }, (_, pair): [string, string] => {
       const name = filled("a name", args[pair * 2] ?? "");
-      if (name.includes("=")) throw wrong(`'${name.slice(0, 64)}' is no name of a variable`);
+      if (name.includes("=")) throw wrong(`'${name.slice(0, 64)}' is not the name of a variable`);
       return [name, args[pair * 2 + 1] ?? ""];
     });
     return { ...step, type: "ENV", variables };

@@ -227,7 +227,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
     const { sandboxId } = route;
     switch (failure.is) {
       case "removed": {
-        // The node has another execution than this route: a newer route may have arrived meanwhile.
+        // The node runs another execution than the route names: a newer route may have arrived since.
         const current = routes.lookup(sandboxId);
         const moved = current !== undefined && current.executionId !== route.executionId;
         if (moved && shownState(current.state) === "running" && !announcesBody(client.request.rawHeaders))

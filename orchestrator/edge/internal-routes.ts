@@ -31,7 +31,7 @@ function firstSegment(path: string, emptyCounts: boolean): string {
   // URL parsers drop tabs and line breaks anywhere, and other control characters at the end.
   const plain = path.replaceAll("\\", "/").replaceAll(/[^ -\uffff]/g, "");
   for (const segment of plain.split("/")) {
-    // Parameters of a segment (`/init;v=1`) are no part of its name.
+    // Parameters of a segment (`/init;v=1`) are not part of its name.
     const name = (segment.split(";", 1)[0] ?? "").trim();
     if (name === "." || (name === "" && !emptyCounts)) continue;
     if (name === "..") segments.pop();

@@ -2,7 +2,7 @@
 
 export interface Page {
   readonly title: string;
-  /** One sentence. */
+  /** What happened, in one sentence. */
   readonly what: string;
   /** What to do about it. */
   readonly advice: string;

@@ -72,7 +72,7 @@ export function createSigners<Route extends PausedSandbox>(deps: SignersDeps<Rou
   return {
     async find(signed, address) {
       const known = signers.get(signed.signature);
-      // Only that sandbox can have signed it, unless path or user differ: one hash decides.
+      // Only the known sandbox can have signed it, unless path or user differ, which one hash checks.
       if (known !== undefined) return recall(signed, known);
       const retryAfterSeconds = wait(address);
       return retryAfterSeconds > 0 ? { is: "later", retryAfterSeconds } : search(signed, address);

@@ -19,7 +19,7 @@ export interface Addressed {
 export type Target =
   /** `port` may be a number that no server can have: it counts as closed. */
   | { readonly is: "sandbox"; readonly sandboxId: string; readonly port: number }
-  /** Nothing names a sandbox; a signed URL may still. */
+  /** Neither host nor headers name a sandbox, but the request may have a signed URL. */
   | { readonly is: "none"; readonly message: string }
   | { readonly is: "bad"; readonly status: 400 | 500; readonly message: string };
 

@@ -20,7 +20,7 @@ export interface NetworkLimits {
 
 const ENVD_PORT = 49_983;
 
-/** The options of a create, as stored; AppError `bad_request` in the words of the contract. */
+/** The options of a create request, as stored. @throws {AppError} bad_request with the wire contract's text */
 export function readNetwork(network: NetworkOptions, limits: NetworkLimits): NetworkOptions {
   const { httpsPorts, maskRequestHost } = network;
   const kept = { ...network, ...readEgress(network, "network.", limits) };

@@ -16,8 +16,11 @@ const MAX_BYTES = 255;
 const LOOPBACK = 127 * 2 ** 24 + 1;
 
 /**
- * AppError `bad_request`. `prefix` stands before the field in messages; `allowed` are internal ranges that the operator
- * permits. A name's addresses are checked by the node that dials them.
+ * Checks the address and the credentials of an egress proxy. If the address is a name, the node that dials the name
+ * checks its addresses.
+ * @param prefix text before the field's name in messages
+ * @param allowed internal ranges that the operator permits
+ * @throws {AppError} bad_request
  */
 export function checkProxy(
   { address, username, password }: Asked,

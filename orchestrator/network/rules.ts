@@ -13,7 +13,7 @@ type PolicyRule = EgressPolicy["rules"][number];
 /** Headers that no rule can set, besides the forbidden names: they belong to the connection with a proxy. */
 const RESERVED: ReadonlySet<string> = new Set(["proxy-authenticate", "proxy-authorization"]);
 
-/** AppError `bad_request`. */
+/** Checks the hosts and the headers of rules. @throws {AppError} bad_request */
 export function checkRules(rules: Rules): void {
   const hosts = new Set<string>();
   for (const [key, list] of Object.entries(rules)) {

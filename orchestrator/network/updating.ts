@@ -138,7 +138,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     if (record.state === "pausing" || record.state === "snapshotting") return;
     const change = JSON.parse(sealing.open(sealed, context(id))) as Change;
     if (record.state !== "running" || record.executionId !== change.executionId) {
-      // That execution is over; the next one starts with the options of the record.
+      // The execution has ended; the next one starts with the options of the record.
       await store.networks.replaceChange(record, null);
     } else if (change.wish === undefined) await putBack(record);
     else await settle(record, change.wish, { patienceMs: 0, repeated: true });

@@ -80,7 +80,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     for (const { record, stored } of pausedByNode) {
       deps.log.warn(
         { nodeId, sandboxId: record.id, snapshotId: stored.snapshotId },
-        "the node paused a sandbox by itself",
+        "the node paused a sandbox without a request",
       );
       await deps.pausing.adopt(record, stored);
     }
@@ -127,7 +127,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   };
 }
 
-/** AppError `forbidden` when a node reports about another node. */
+/** @throws {AppError} forbidden when a node reports about another node. */
 function itself(nodeId: string, caller: string): void {
   if (nodeId !== caller)
     throw new AppError("forbidden", `the token belongs to node '${caller}', not to node '${nodeId}'`);

@@ -34,12 +34,12 @@ export interface Nodes {
   list(): NodeView[];
   get(id: string): NodeView | undefined;
   candidates(): Candidate[];
-  /** AppError `node_unreachable` for an unknown node. */
+  /** @throws {AppError} node_unreachable for an unknown node. */
   agent(id: string): AgentCalls;
   place(id: string): NodePlace | undefined;
   /** True: the node's address has changed. */
   heard(heartbeat: Pick<Heartbeat, "node" | "load">): Promise<boolean>;
-  /** AppError `not_found`, or `conflict` for a status that only the platform sets. */
+  /** @throws {AppError} not_found, or `conflict` for a status that only the platform sets. */
   want(id: string, status: NodeStatus): Promise<void>;
   /** Counts a placement from the moment the request leaves; the returned function ends it. */
   placing(id: string, resources: Resources): (outcome: "started" | "failed" | "refused") => void;

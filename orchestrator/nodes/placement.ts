@@ -35,7 +35,7 @@ export type Choice =
   | { readonly is: "node"; readonly id: string }
   /** Fitting nodes exist, and none has room. */
   | { readonly is: "full"; readonly reason: string }
-  /** No node is ready now, and one is expected back. */
+  /** No node is ready now, but one is expected to report again. */
   | { readonly is: "connecting" }
   | { readonly is: "none"; readonly reason: string };
 

@@ -26,7 +26,7 @@ export interface Grace {
   readonly missingMs: number;
 }
 
-/** A running sandbox that its node has paused by itself. */
+/** A running sandbox that its node has paused without a request. */
 interface PausedByNode {
   readonly record: SandboxRecord;
   readonly stored: StoredSnapshot;
@@ -47,7 +47,7 @@ export interface Plan {
 
 export const noSuspicions: Suspicions = { orphans: new Map(), missing: new Map(), strays: new Map() };
 
-/** End times that differ by no more than this count as equal: nodes count them by their own clock since boot. */
+/** Largest difference of end times that count as equal: nodes measure them by their clock since boot. */
 const END_TOLERANCE_MS = 1_000;
 
 export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: number): Plan {
@@ -63,7 +63,7 @@ export function reconcile(sides: Sides, before: Suspicions, grace: Grace, now: n
       orphans.set(execution.executionId, since);
       if (now - since >= grace.orphanMs) stop.push(execution.executionId);
     } else if (record.executionId !== execution.executionId || record.nodeId !== sides.nodeId || isOver(record)) {
-      // An older execution of a known sandbox: the record says that it is over.
+      // An older execution of a known sandbox: by the record it has ended.
       stop.push(execution.executionId);
     } else if (record.state === "running" && Math.abs(record.endAt - execution.endAt) > END_TOLERANCE_MS) {
       endAt[execution.executionId] = record.endAt;

@@ -48,7 +48,7 @@ export function busyWaitMs(random: () => number): number {
 export interface RetryOptions {
   readonly now: () => number;
   readonly random: () => number;
-  /** No call begins later than this after the first. Each call has a time limit of its own. */
+  /** Time after the first call in which further calls may begin. Each call also has a time limit. */
   readonly patienceMs: number;
   /** The same call was made before and its answer was lost, so the node may have done the work already. */
   readonly repeated?: boolean;
@@ -70,7 +70,7 @@ export function judge(
   return { repeat: open || (verdict === "busy" && whenBusy === "wait"), unsure: open };
 }
 
-/** The node's answer or its refusal; AppError `node_unreachable` when the outcome on the node is unknown. */
+/** The node's answer or its refusal. @throws {AppError} node_unreachable when the outcome on the node is unknown. */
 export async function callAgain<T>(call: () => Promise<T>, options: RetryOptions): Promise<T> {
   const { now, random, patienceMs, repeated = false, whenBusy = "refuse" } = options;
   const until = now() + patienceMs;

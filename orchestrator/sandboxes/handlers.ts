@@ -99,7 +99,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): Served {
     deps.spawns.count(template.id);
   }
 
-  /** AppError `sandbox_not_found` for a sandbox that is unknown, ended, still starting, or another project's. */
+  /** @throws {AppError} sandbox_not_found for a sandbox that is unknown, ended, starting, or another project's */
   async function visible(project: Project, reference: string): Promise<SandboxRecord> {
     return visibleSandbox(store, project, reference);
   }

@@ -207,7 +207,7 @@ class Search {
       return started;
     } catch (reason) {
       const error = AppError.from(reason);
-      // A refusal is no failure: the node may have room soon.
+      // A refusal is not a failure: the node may have room soon.
       if (verdictOf(error) === "busy") {
         placed("refused");
         this.#refusals++;

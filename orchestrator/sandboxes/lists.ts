@@ -51,7 +51,7 @@ export function toToken({ startedAt, id }: Position, order: Order): string {
   return Buffer.from(`${iso(startedAt)}__${id}${order === "asc" ? "__asc" : ""}`).toString("base64url");
 }
 
-/** AppError `bad_request` for a damaged token and for a token of the other order. */
+/** @throws {AppError} bad_request for a damaged token and for a token of the other order. */
 export function fromToken(token: string | undefined, order: Order): Position | undefined {
   if (token === undefined || token === "") return undefined;
   const text = Buffer.from(token, "base64url").toString("utf8");

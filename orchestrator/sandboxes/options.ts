@@ -1,4 +1,4 @@
-/** Checks the body of a create and fills in defaults, or refuses it in the words of the contract. Pure. */
+/** Checks the body of a create request and fills in defaults. Errors have the wire contract's texts. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
 import type { CreateBody } from "../../shared/api/sandbox-shapes.ts";
@@ -26,7 +26,7 @@ export interface Limits extends NetworkLimits {
   readonly maxHours: number;
 }
 
-/** AppError `bad_request`, or `not_implemented` that names the option. */
+/** @throws {AppError} bad_request, or `not_implemented` that names the option. */
 export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
   const timeoutSeconds = body.timeout ?? limits.defaultTimeoutSeconds;
   checkTimeout(timeoutSeconds, limits.maxHours);

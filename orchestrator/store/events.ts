@@ -50,7 +50,7 @@ export function eventStore(db: Database, now: () => number) {
         .execute();
     },
 
-    /** Those of the executions whose last event among `held` and `released` is `held`. */
+    /** Returns the ids of the executions whose last event among `held` and `released` is `held`. */
     async heldExecutions(executionIds: readonly string[]): Promise<string[]> {
       if (executionIds.length === 0) return [];
       const rows = await db

@@ -1,6 +1,6 @@
 /**
  * SQL on changes of network options. A change is written beside the options before the node is asked, and replaces them
- * once the node has it. Every step is conditional on the version, so of two changes that meet one wins as a whole.
+ * once the node has it. Every step checks the version, so of two concurrent changes one wins as a whole.
  */
 
 import type { Seal } from "../../shared/program/seal.ts";
@@ -13,7 +13,7 @@ const LIVE_OR_PAUSED: readonly SandboxState[] = ["running", "pausing", "paused",
 
 export function networkStore(db: Database, sealing: Seal) {
   return {
-    /** The record with its next version. Undefined: it is no longer running as `seen`, or another change came first. */
+    /** The record with its next version. Undefined: the sandbox has moved on since `seen`. */
     async begin(
       seen: Pick<SandboxRecord, "id" | "executionId" | "networkVersion">,
       sealedChange: string,
@@ -30,7 +30,7 @@ export function networkStore(db: Database, sealing: Seal) {
       return row === undefined ? undefined : toRecord(row, sealing);
     },
 
-    /** The node has the change. Undefined: a newer change began, this one was dropped, or that execution is over. */
+    /** Records that the node has the change. Undefined: a newer one began, it was dropped, or the execution ended. */
     async commit(
       session: Session,
       { id, executionId, networkVersion }: Pick<SandboxRecord, "id" | "executionId" | "networkVersion">,
@@ -81,7 +81,7 @@ export function networkStore(db: Database, sealing: Seal) {
       return row === undefined || sealed === undefined ? undefined : { record: toRecord(row, sealing), sealed };
     },
 
-    /** Sandboxes that are not over, with a change under way. */
+    /** Sandboxes that have not ended, with a change under way. */
     async unsettled(limit: number): Promise<{ readonly id: string; readonly nodeId: string }[]> {
       const rows = await db
         .selectFrom("sandboxes")

@@ -11,7 +11,7 @@ export interface OpenedPostgres {
 
 const CONNECT_MS = 10_000;
 const STATEMENT_MS = 30_000;
-/** How long a restarted orchestrator waits until the server has ended the session of its former process. */
+/** How long a restarted orchestrator waits until the server has ended the session of its previous process. */
 const LOCK_WAIT_MS = 30_000;
 const LOCK_RETRY_MS = 250;
 /** Key of the advisory lock: any number, as long as every orchestrator uses the same. */
@@ -91,7 +91,7 @@ async function lock(client: PoolClient): Promise<void> {
     ]);
     if (rows[0]?.held === true) return;
     if (Date.now() - before > LOCK_WAIT_MS) {
-      throw new AppError("internal", "another orchestrator uses this database: stop it, or give this one its own");
+      throw new AppError("internal", "another orchestrator uses this database: stop it, or use another database");
     }
     await new Promise((resolve) => setTimeout(resolve, LOCK_RETRY_MS));
   }

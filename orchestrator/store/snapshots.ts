@@ -7,7 +7,7 @@ import type { SandboxRecord } from "./sandboxes/record.ts";
 import type { BuildRow, Database, Session } from "./tables.ts";
 import { type Template, toTemplate } from "./templates.ts";
 
-/** A snapshot that the node has not been asked for yet. */
+/** A snapshot before its node is asked to take it. */
 export interface NewSnapshot {
   /** Also its id on the node. */
   readonly id: string;
@@ -130,7 +130,7 @@ export function snapshotStore(db: Database, now: () => number) {
       return toBuild(row);
     },
 
-    /** No sandbox starts from the snapshot any more; a snapshot template left without builds is deleted with it. */
+    /** Deletes the build of a snapshot, so that no sandbox starts from it; and its template, if no build is left. */
     async drop(session: Session, id: string): Promise<void> {
       const build = await session.selectFrom("builds").select("template_id").where("id", "=", id).executeTakeFirst();
       if (build === undefined) return;

@@ -7,7 +7,7 @@ import { LRUCache } from "lru-cache";
 
 export interface OpenedSqlite {
   readonly dialect: Dialect;
-  /** Runs alone among all processes that open this file. */
+  /** Runs `work` while no other process that opens this file runs its own. */
   readonly alone: <T>(work: () => Promise<T>) => Promise<T>;
   /**
    * Once per file: removes data that earlier versions overwrote or deleted, secrets among it, from the file's free pages
@@ -39,7 +39,7 @@ export function openSqlite(path: string): OpenedSqlite {
     }),
     async alone(work) {
       if (path === ":memory:") return work();
-      // A lock on a file of its own: the kernel releases it with the process, and readers of the data do not wait.
+      // Locks a separate file: the kernel releases the lock with the process, and readers of the data do not wait.
       const lock = new SQLite(`${path}-lock`, { timeout: LOCK_WAIT_MS });
       try {
         lock.exec("begin exclusive");

@@ -56,7 +56,7 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
     tags: tagStore(db, now),
     nodes: nodeStore(db),
 
-    /** The record after the move, or undefined: another state, another execution, or not over yet. */
+    /** The record after the move. Undefined: another state, another execution, or its end has not passed. */
     async move(move: Move, event?: NewEvent): Promise<SandboxRecord | undefined> {
       if (event === undefined) return sandboxes.move(db, move);
       return db.transaction().execute(async (session) => {
@@ -66,7 +66,7 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
       });
     },
 
-    /** Adds an event without a move. */
+    /** Adds an event without a change of state. */
     async addEvent(record: SandboxRecord, event: NewEvent): Promise<void> {
       await db.transaction().execute((session) => events.add(session, event.type, record, event.data));
     },

@@ -83,7 +83,7 @@ export interface BuildRow {
   /** Checkpoint on its node, copied by sandboxes of a template with memory. */
   readonly snapshot_id: string | null;
   readonly started_at: number | null;
-  /** While it builds: the build has failed if it is not over by then. */
+  /** The time at which a build that is still building fails. */
   readonly deadline_at: number | null;
   /** The node has confirmed the start request. */
   readonly accepted: number;

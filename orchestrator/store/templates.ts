@@ -99,7 +99,7 @@ export function templateStore(db: Database, now: () => number) {
       return rows.map(toBuild);
     },
 
-    /** The project's own and the platform's, newest first; snapshots have a list of their own. */
+    /** The templates of the project and of the platform, newest first, without snapshots. */
     async visible(projectId: string): Promise<Template[]> {
       const rows = await db
         .selectFrom("templates")

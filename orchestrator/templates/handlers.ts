@@ -106,7 +106,7 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
   };
 }
 
-/** AppError `forbidden` for a project that is not the caller's. */
+/** @throws {AppError} forbidden for a project that is not the caller's. */
 export function ownTeam(caller: Project, teamId: string | undefined, where: "query" | "body"): void {
   if (teamId === undefined || teamId.toLowerCase() === caller.id || teamId === caller.publicId) return;
   throw new AppError("forbidden", `${where} field 'teamID' names another project than the caller's`);

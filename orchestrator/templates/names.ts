@@ -1,4 +1,4 @@
-/** Resolves a reference to the template and build that it means for a project. */
+/** Resolves a reference, such as `name:tag`, to the template and build that it means for a project. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Build } from "../store/builds/record.ts";
@@ -15,18 +15,18 @@ export interface Resolved {
 }
 
 export interface TemplateNames {
-  /** AppError `template_not_found`, also for another project's private template. */
+  /** @throws {AppError} template_not_found, also for another project's private template. */
   resolve(project: Project, reference: string): Promise<Resolved>;
   /** Undefined: the template is unknown, or another project's private one. */
   find(project: Project, reference: TemplateReference): Promise<Template | undefined>;
-  /** As `find`, but for templates of any owner. */
+  /** Like `find`, but also returns another project's private template. */
   findAny(project: Project, reference: TemplateReference): Promise<Template | undefined>;
 }
 
 export function createTemplateNames(store: TemplateStore): TemplateNames {
   async function findAny(project: Project, { namespace, name }: TemplateReference): Promise<Template | undefined> {
     if (namespace !== undefined) return store.findByAlias(name, [namespace]);
-    // Own names come before promoted ones, names before ids.
+    // A name of the project takes precedence over a promoted name, and a name over an id.
     return (await store.findByAlias(name, [project.slug, ""])) ?? (await store.get(name));
   }
 

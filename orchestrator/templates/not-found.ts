@@ -1,9 +1,9 @@
-/** The refusal for an unknown template; it says how to list templates and how to make one. Pure. */
+/** Makes the error for an unknown template, which explains how to list templates and how to make one. Pure. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import { parseTemplateReference } from "./reference.ts";
 
-/** AppError `template_not_found`, with equal words for another project's template: it reveals nothing about those. */
+/** The error has the same text for another project's template, so that it does not reveal which templates exist. */
 export function noTemplate(reference: string): AppError {
   const message = `template '${reference}' not found: list templates with 'npx @e2b/cli template list' or GET /templates`;
   const make = creation(reference);
@@ -18,5 +18,5 @@ function creation(text: string): string | undefined {
   return STARTERS.has(name) ? `'${name}' is not part of this platform: ${command}` : command;
 }
 
-/** Names that the public SDKs ask for by themselves, or that their documentation begins with. */
+/** Names that the public SDKs use by default, or that the first examples of their documentation use. */
 const STARTERS: ReadonlySet<string> = new Set(["code-interpreter-v1", "code-interpreter", "desktop"]);

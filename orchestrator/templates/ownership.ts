@@ -1,4 +1,4 @@
-/** Finds templates and builds for their owner, who may change them. For all other projects they do not exist. */
+/** Finds a project's templates and their builds, for the handlers that change them. Hides those of other projects. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Build } from "../store/builds/record.ts";
@@ -8,14 +8,14 @@ import type { TemplateNames } from "./names.ts";
 import { noTemplate } from "./not-found.ts";
 import { parseTemplateReference } from "./reference.ts";
 
-/** AppError `template_not_found`, also for another project's templates and for snapshots. */
+/** @throws {AppError} template_not_found, also for another project's templates and for snapshots. */
 export async function ownTemplate(names: TemplateNames, project: Project, text: string): Promise<Template> {
   const template = await names.find(project, parseTemplateReference(text));
   if (template?.projectId !== project.id || template.kind !== "template") throw noTemplate(text);
   return template;
 }
 
-/** A build of the template; AppError `template_not_found` for anything else. */
+/** A build of a template of the project. @throws {AppError} template_not_found when the project has no such one */
 export async function ownBuild(
   deps: { readonly names: TemplateNames; readonly templates: Pick<TemplateStore, "build"> },
   project: Project,

@@ -12,7 +12,7 @@ export interface TemplateReference {
 
 export const DEFAULT_TAG = "default";
 
-/** AppError `bad_request` that names the wrong part. Lower-cases, trims. */
+/** Trims and lower-cases the text. @throws {AppError} bad_request, which names the wrong part */
 export function parseTemplateReference(text: string): TemplateReference {
   const clean = text.trim().toLowerCase();
   const [path = "", tag = DEFAULT_TAG, ...more] = clean.split(":");
@@ -26,7 +26,7 @@ export function parseTemplateReference(text: string): TemplateReference {
   return { namespace, name, tag };
 }
 
-/** AppError `bad_request`. Lower-cases, trims. */
+/** Trims and lower-cases the text. @throws {AppError} bad_request */
 export function parseTag(text: string): string {
   const tag = text.trim().toLowerCase();
   if (isTag(tag)) return tag;

@@ -1,4 +1,4 @@
-/** Reads the body of POST /v3/templates: template, tags and size; or refuses it in the words of the contract. Pure. */
+/** Reads the body of POST /v3/templates: template, tags and size. Errors have the wire contract's texts. Pure. */
 
 import { AppError } from "../../shared/http/errors.ts";
 import { DEFAULT_TAG, parseTag, parseTemplateReference, type TemplateReference } from "./reference.ts";
@@ -35,7 +35,7 @@ export interface TemplateRequest {
   readonly resources: { readonly cpuCount: number; readonly memoryMB: number; readonly diskSizeMB: number };
 }
 
-/** `slug`: the project's namespace, the only one it may write to. AppError `bad_request`. */
+/** `slug`: the project's namespace, the only one that the project may write to. @throws {AppError} bad_request */
 export function readTemplateRequest(
   body: TemplateAsk,
   project: { readonly slug: string; readonly limits: TemplateLimits; readonly defaults: TemplateSizes },

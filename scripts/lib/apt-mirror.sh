@@ -1,5 +1,5 @@
-# The Debian mirror that this machine already uses, read from its own apt sources in either format, so
-# that these scripts contain no host name.
+# Finds the Debian mirror that this machine uses, from its apt sources in either format, so that these
+# scripts contain no host name.
 # shellcheck shell=bash
 
 # shellcheck disable=SC1091

@@ -3,13 +3,13 @@
 
 DOCKER_SOCKET=/var/run/docker.sock
 
-# Prefers the packaged client, because one of another version may come earlier in PATH.
+# Prefers the packaged Docker client, because a client of another version may come earlier in PATH.
 docker_cli() { DOCKER_HOST="unix://$DOCKER_SOCKET" "$([ -x /usr/bin/docker ] && echo /usr/bin/docker || echo docker)" "$@"; }
 
 engine_answers() { curl -fsS -m 5 --unix-socket "$DOCKER_SOCKET" http://docker/_ping >/dev/null 2>&1; }
 
 # runs PID WORD: whether process PID exists and its command line contains WORD. A pid file alone
-# proves nothing: /run may survive a reboot, and numbers are used again.
+# proves nothing: /run may survive a reboot, and process ids are reused.
 runs() {
   [ -n "${1:-}" ] && [ -r "/proc/$1/cmdline" ] && tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -qF -- "$2"
 }
@@ -33,7 +33,7 @@ engine_config_file() {
 
 under_systemd() { [ -d /run/systemd/system ]; }
 
-# detached COMMAND…: runs in the background in a session of its own, and inherits only the three standard files:
+# detached COMMAND…: runs COMMAND in the background in a new session. COMMAND inherits only the three standard files:
 # not the lock of the set-up, and no pipe whose reader waits for its end.
 detached() {
   (
@@ -51,6 +51,6 @@ private_log() {
   chmod 0600 "$1"
 }
 
-# bound_log FILE PID: keeps the log FILE, which PID writes, below twice this size.
+# bound_log FILE PID: keeps the log FILE, which process PID writes, below twice this size.
 LOG_BYTES=50000000
 bound_log() { detached "$here/host/engine/bound-log" "$1" "$LOG_BYTES" "$2" >/dev/null 2>&1 </dev/null; }

@@ -1,6 +1,6 @@
-# Names, places and numbers of one platform on this machine. SVC_INSTANCE (default: none) lets several
-# stand side by side, for example the tests' own beside the one a person uses. Docker's runtime,
-# CRIU, the base image and the installed versions are shared; everything named here is not.
+# Names, directories and numbers of one platform on this machine. SVC_INSTANCE (default: none) lets several
+# platforms run side by side, for example that of the tests and that of a user. They share Docker's runtime,
+# CRIU, the base image and the installed versions, and nothing that is named here.
 # shellcheck shell=bash disable=SC2034
 
 INSTANCE=${SVC_INSTANCE:-}
@@ -27,8 +27,8 @@ NETWORK_NAME=svc$INSTANCE
 SERVICE_USER=svc
 PROGRAMS=(orchestrator agent)
 
-# The default instance has the documented ports and subnet; others are moved by an amount that only
-# depends on the name. A multiple of 100 keeps the ports of two instances apart in every case.
+# The default instance has the documented ports and subnet. The numbers of other instances are shifted by an amount
+# that depends on the name alone. A multiple of 100 keeps the ports of two instances apart.
 if [ -z "$INSTANCE" ]; then
   NUMBER=0
 else

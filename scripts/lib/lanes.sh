@@ -1,5 +1,5 @@
-# Sets of tests one after another, or in lanes side by side. A set that fails does not keep the others from running.
-# Failures are kept in files, because a lane is a process of its own.
+# Runs sets of tests one after another, or in parallel lanes. A set that fails does not keep the others from running.
+# Failures are kept in files, because each lane is a separate process.
 # Needs ui.sh and $work, a directory of the caller's for as long as it runs.
 # shellcheck shell=bash
 
@@ -16,8 +16,8 @@ attempt() {
   return "$status"
 }
 
-# attempt_aside TITLE COMMAND…: the same, but prints the output in one piece when COMMAND has ended, because the lines of
-# two lanes would mix otherwise.
+# attempt_aside TITLE COMMAND…: like attempt, but prints the output in one piece when COMMAND has ended, because the
+# lines of two lanes would mix otherwise.
 attempt_aside() {
   local status=0 output
   output=$(mktemp -p "$work" output.XXXXXX)
@@ -30,7 +30,7 @@ attempt_aside() {
 # Process groups of the lanes that were started.
 lanes=()
 
-# start_lane FUNCTION: runs it in the background, in a process group of its own, so that all of it can be stopped.
+# start_lane FUNCTION: runs FUNCTION in the background in a new process group, so that all its processes can be stopped.
 start_lane() {
   set -m
   "$1" </dev/null &
@@ -53,8 +53,8 @@ wait_for_lanes() {
   lanes=()
 }
 
-# stop_lanes: ends every process of every lane, with SIGKILL what is there 20 seconds after the SIGTERM, and prints the
-# output of the sets that were cut short.
+# stop_lanes: ends every process of every lane with SIGTERM, after 20 seconds with SIGKILL, and prints the output of the
+# sets that were cut short.
 stop_lanes() {
   local lane
   for lane in "${lanes[@]}"; do kill -TERM -- "-$lane" 2>/dev/null; done

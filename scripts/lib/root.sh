@@ -1,8 +1,8 @@
-# Becomes root, with sudo where needed, and runs one set-up at a time.
+# Functions that become root, with sudo if needed, and that run one set-up at a time.
 # shellcheck shell=bash
 
-# become_root SCRIPT ARGUMENT…: returns when this is root already, otherwise starts SCRIPT again.
-# PATH is kept: Node may be installed for the person only.
+# become_root SCRIPT ARGUMENT…: returns if the user is root, otherwise starts SCRIPT again as root.
+# Keeps PATH, because Node may be installed for the calling user only.
 become_root() {
   if [ "$(id -u)" -eq 0 ]; then return 0; fi
   if ! command -v sudo >/dev/null; then

@@ -1,5 +1,5 @@
-# The two programs as services: systemd units where systemd runs, supervised background processes
-# where it does not. Needs engine.sh (runs, under_systemd) and instance.sh.
+# Runs the two programs as services: as systemd units if systemd runs, otherwise as supervised background
+# processes. Needs engine.sh (runs, under_systemd) and instance.sh.
 # shellcheck shell=bash
 
 unit_of() { printf 'svc-%s%s.service' "$1" "$SUFFIX"; }
@@ -21,7 +21,7 @@ service_pid() { # PROGRAM
   fi
 }
 
-# Prints a hash that changes with the program or its settings: then a running program must be restarted.
+# Prints a hash of the program and its settings; when it changes, a running program must be restarted.
 service_fingerprint() { # PROGRAM
   { readlink "$APP" "$ENVD_RUNTIME"; cat "$CONFIG_DIR/$1.env" "$CONFIG_DIR/$1.own.env"; } | sha256sum
 }

@@ -1,4 +1,4 @@
-# The steps that make a machine able to run the platform; the same for `up` and `test`.
+# The steps of `up` and `test` that prepare a machine for the platform.
 # Needs ui.sh and $here, the directory scripts/.
 # shellcheck shell=bash
 

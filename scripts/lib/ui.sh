@@ -1,8 +1,8 @@
-# What a person sees while a script works: one line a step with its seconds, details in a log
+# Shows the progress of a script: one line for each step with its seconds, details in a log
 # file, and on failure what failed, the way out and the end of that log.
 # shellcheck shell=bash
 
-# Where steps send their details. Set by use_log; the host scripts run alone log to stderr.
+# The log file of the steps, set by use_log. A host script that runs alone logs to stderr.
 LOG_FILE=${LOG_FILE:-}
 
 # use_log FILE: details of every later step are appended to FILE (root only: it may name settings).
@@ -19,7 +19,7 @@ note() {
   if [ -n "${STEP_NOTE:-}" ]; then printf '%s' "$*" >"$STEP_NOTE"; else printf '%s\n' "$*"; fi
 }
 
-# fail WHAT WAY_OUT: ends a step; both texts reach the person.
+# fail WHAT WAY_OUT: ends a step; both texts are shown on the terminal.
 fail() {
   if [ -n "${STEP_NOTE:-}" ]; then
     printf '%s\n%s' "$1" "${2:-}" >"$STEP_NOTE.fail"
@@ -53,7 +53,7 @@ step() {
   return "$status"
 }
 
-# On a terminal one line that counts; in a log file a line every fifteen seconds.
+# Shows progress: on a terminal one line that counts seconds, in a log file a line every fifteen seconds.
 show_progress() {
   local title=$1 pid=$2 start=$3 ticks=0
   CLEAR=

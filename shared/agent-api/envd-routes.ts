@@ -13,7 +13,7 @@ export const ENVD_ROUTES = {
   "/watches/suspend": "internal",
   "/watches/resume": "internal",
   "/warm": "internal",
-  /** Served as an upgrade. */
+  /** Served by upgrading the connection. */
   "/connect": "internal",
 } as const satisfies Readonly<Record<`/${string}`, "public" | "internal">>;
 

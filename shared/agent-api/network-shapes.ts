@@ -17,7 +17,7 @@ export const NetworkLogEntry = Type.Object(
     verdict: Type.Enum(["allow", "deny"]),
     /** `Decision.rule`; `limit connections` where there were too many at once, `failed` with a reason where it was allowed. */
     rule: Type.String(),
-    /** How many flows the entry stands for. */
+    /** Number of flows that the entry summarises. */
     count: Type.Integer({ minimum: 1 }),
     /** Bytes as far as known when the entry is written; 0 where the kernel does not count. */
     sentBytes: Type.Integer({ minimum: 0 }),

@@ -40,7 +40,7 @@ export const agentApi = contract({
   stopExecution: {
     method: "DELETE",
     path: "/v1/executions/{executionId}",
-    summary: "Kill a sandbox; unroutable and its streams ended before this answers; unknown is success",
+    summary: "Kill a sandbox; its route and its streams end before the answer; an unknown sandbox is success",
     tag: "Executions",
     access: "node",
     params: byExecution,
@@ -60,7 +60,7 @@ export const agentApi = contract({
     method: "PUT",
     path: "/v1/executions/{executionId}/egress",
     summary:
-      "Replace the egress policy of a running sandbox, whole or not at all; forbidden flows are cut before this answers",
+      "Replace the egress policy of a running sandbox, whole or not at all; forbidden flows end before the answer",
     tag: "Executions",
     access: "node",
     params: byExecution,
@@ -71,7 +71,7 @@ export const agentApi = contract({
   pauseExecution: {
     method: "POST",
     path: "/v1/executions/{executionId}/pause",
-    summary: "End an execution into a durable snapshot; unroutable before this answers; a failure leaves it running",
+    summary: "Pause an execution to a durable snapshot; its route ends before the answer; a failure leaves it running",
     tag: "Executions",
     access: "node",
     params: byExecution,
@@ -82,7 +82,7 @@ export const agentApi = contract({
   checkpointExecution: {
     method: "POST",
     path: "/v1/executions/{executionId}/checkpoint",
-    summary: "Take a durable snapshot of a running execution, which goes on",
+    summary: "Take a durable snapshot of a running execution, which keeps running",
     tag: "Executions",
     access: "node",
     params: byExecution,
@@ -93,7 +93,7 @@ export const agentApi = contract({
   deleteSnapshot: {
     method: "DELETE",
     path: "/v1/snapshots/{snapshotId}",
-    summary: "Remove a snapshot: memory, image, and the container of a paused sandbox; unknown is success",
+    summary: "Remove a snapshot: memory, image, and the container of a paused sandbox; an unknown snapshot is success",
     tag: "Executions",
     access: "node",
     params: Type.Object({ snapshotId: SnapshotId }, closed),
@@ -112,7 +112,7 @@ export const agentApi = contract({
   buildState: {
     method: "GET",
     path: "/v1/builds/{buildId}",
-    summary: "State of a build, and its log from an offset; 404 when this node does not know it (any more)",
+    summary: "State of a build, and its log from an offset; 404 when this node has no such build (any more)",
     tag: "Builds",
     access: "node",
     params: byBuild,
@@ -126,7 +126,7 @@ export const agentApi = contract({
   deleteBuild: {
     method: "DELETE",
     path: "/v1/builds/{buildId}",
-    summary: "Cancel a build, or remove what it made (image and snapshot); unknown is success",
+    summary: "Cancel a build, or remove its image and snapshot; an unknown build is success",
     tag: "Builds",
     access: "node",
     params: byBuild,
@@ -177,7 +177,7 @@ export const agentApi = contract({
   checkNetwork: {
     method: "GET",
     path: "/v1/executions/{executionId}/network/check",
-    summary: "What would happen to a flow, by the code that decides it",
+    summary: "Check whether a flow of a sandbox is allowed, with the code that decides real flows",
     tag: "Observation",
     access: "node",
     params: byExecution,

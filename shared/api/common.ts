@@ -19,7 +19,7 @@ export function messages(words: Readonly<Record<string, string>>) {
   return { [MESSAGES]: words };
 }
 
-/** String → value. A kind of its own, because a pattern over names would let a name with a line break pass. */
+/** String → value. Replaces Type.Record, whose pattern over names would let a name with a line break pass. */
 export function map<S extends TSchema>(
   value: S,
   options: { readonly names: TSchema; readonly maxProperties: number; readonly description?: string },

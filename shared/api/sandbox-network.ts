@@ -50,7 +50,7 @@ export const sandboxNetworkApi = contract({
     ...one,
     method: "GET",
     path: "/sandboxes/{sandboxID}/network/check",
-    summary: "What would happen to a connection of a running sandbox, by the code that decides it",
+    summary: "Check whether a running sandbox may open a connection, with the code that decides real connections",
     query: Type.Object({
       host: Type.String({ minLength: 1, maxLength: 256, description: "Host name or IPv4 address" }),
       port: Type.Integer({ minimum: 1, maximum: 65_535 }),

@@ -1,4 +1,4 @@
-/** The client that an address stands for, as limits count it. Pure. */
+/** Maps an address to the text by which limits count a client. Pure. */
 
 import type { IncomingMessage } from "node:http";
 import { BlockList, isIP } from "node:net";
@@ -6,8 +6,8 @@ import { readCidr } from "../policy/cidr.ts";
 import { ConfigError } from "../program/config.ts";
 
 /**
- * The text that limits count by: an IPv4 address as it is, the /64 of an IPv6 address, because a provider's customer has
- * all addresses of a /64. Any other text stands for itself.
+ * An IPv4 address counts unchanged, an IPv6 address by its /64, because a provider's customer has all addresses of a
+ * /64. Any other text counts unchanged.
  */
 export function clientOf(address: string): string {
   const plain = plainAddress(address);
@@ -32,8 +32,8 @@ export function isLoopback(address: string): boolean {
 }
 
 /**
- * Reads the client of a request, as limits count it: the last address of `X-Forwarded-For` that is no trusted proxy, when
- * a trusted proxy sent the request, otherwise the address of the connection.
+ * Reads the client of a request, as limits count it: if a trusted proxy sent the request, the last address of
+ * `X-Forwarded-For` that is not a trusted proxy, otherwise the address of the connection.
  */
 export function addressReader(isProxy: (address: string) => boolean = () => false) {
   return ({ socket, headers }: IncomingMessage): string => {

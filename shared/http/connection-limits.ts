@@ -16,7 +16,7 @@ export interface Room {
 export interface ConnectionLimitsOptions extends Room {
   /** Name of the server in the log. */
   readonly name: string;
-  /** Addresses that stand for many clients, or for the platform: no limit of their own. */
+  /** Addresses of many clients, or of the platform, which have no limit per address. */
   readonly isShared?: (address: string) => boolean;
   readonly log: Log;
 }

@@ -5,16 +5,16 @@ import type { Socket } from "node:net";
 import { type Readable, Transform } from "node:stream";
 import { AppError } from "./errors.ts";
 
-/** How slowly a body may come. */
+/** The slowest rate at which a body may arrive. */
 export interface BodyPace {
   /** Bytes that must come in every `everyMs`, unless the body ends. */
   readonly leastBytes: number;
   readonly everyMs: number;
 }
 
-/** After an answer to a request whose body was not read, at most so many of its bytes are discarded … */
+/** Most bytes that are discarded of an unread body after its request is answered. */
 const MOST_DRAINED_BYTES = 64 * 1024;
-/** … for at most so long, so that a client that still sends can read the answer; then the connection is closed. */
+/** How long an unread body is discarded, so that a client that still sends can read the answer, before the close. */
 const DRAIN_MS = 1_000;
 
 /** Whether bytes of this request's body are still to come. */

@@ -21,7 +21,7 @@ export interface Decision {
   readonly verdict: "allow" | "deny";
   /** The entry that decided, as the caller wrote it: `allowOut example.com`, `denyOut 0.0.0.0/0`, `always 10.0.0.0/8`, `default`. */
   readonly rule: string;
-  /** One sentence for people. */
+  /** One sentence for a human reader. */
   readonly reason: string;
   /** `hostname`: resolve the name, check the result, connect to that; the sandbox's own address is not trusted. */
   readonly dial: "hostname" | "address";
@@ -31,7 +31,7 @@ export interface Decision {
   readonly transform?: string;
 }
 
-/** Names have a meaning on these ports only. */
+/** The only ports on which the policy reads names from the traffic. */
 const NAMED_PORTS: readonly number[] = [80, 443];
 /** The node resolves names; the sandbox cannot ask other servers. */
 const NAME_PORTS: readonly number[] = [53, 853];

@@ -53,7 +53,7 @@ export interface KernelPolicy {
   readonly steered: boolean;
   /** TCP to always-denied ranges goes there too: these ranges may exist behind the proxy. */
   readonly tunnelled: boolean;
-  /** All addresses are allowed that are not always denied. */
+  /** Every address is allowed, except those that are always denied. */
   readonly free: boolean;
   /** Allowed ranges, disjoint; empty where it is free, and where it is steered, because then the egress process decides. */
   readonly allowed: readonly Range[];

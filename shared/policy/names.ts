@@ -6,7 +6,7 @@ const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
 /**
  * The one spelling of a host name, from SNI, a Host header, a DNS question or a caller: without trailing dot, IDN as
- * punycode. Undefined for addresses in any spelling and for text that is no DNS name (NUL, too long, empty labels).
+ * punycode. Undefined for addresses in any spelling and for text that is not a DNS name (NUL, too long, empty labels).
  */
 export function hostName(text: string): string | undefined {
   // domainToASCII cuts and decodes some input; only text that it leaves unchanged reaches it.

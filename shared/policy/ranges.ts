@@ -65,7 +65,7 @@ export function mergeRanges(ranges: readonly Range[]): readonly Range[] {
   return merged;
 }
 
-/** The addresses in none of these ranges, which `mergeRanges` made. */
+/** The ranges between those of `merged`, which `mergeRanges` made. */
 export function otherRanges(merged: readonly Range[]): readonly Range[] {
   const others = merged.map(({ first }, i) => ({
     first: i === 0 ? 0 : (merged[i - 1]?.last ?? 0) + 1,

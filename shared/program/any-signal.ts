@@ -1,6 +1,6 @@
 /** `AbortSignal.any` whose time limits always fire. */
 
-/** Node's composite holds its sources weakly: a time limit without another reference is collected and never fires. */
+/** Holds the sources of composites. Node holds them weakly: an unreferenced time limit is collected and never fires. */
 const sources = new WeakMap<AbortSignal, readonly AbortSignal[]>();
 
 /** Aborts with the first of the signals, as long as the result has a listener. */

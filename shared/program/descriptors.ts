@@ -6,7 +6,7 @@ import type { Log } from "./log.ts";
 
 /** Used where the kernel does not report a limit. */
 const ASSUMED = 1_024;
-/** One thread serves more connections than this badly, and each costs about 20 kB. */
+/** Most connections that one thread serves well; each costs about 20 kB. */
 const MOST = 16_384;
 const LEAST = 16;
 /** With fewer descriptors one client of the edge gets less than 384 connections, and a few hundred sandboxes are many. */

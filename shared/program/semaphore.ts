@@ -3,7 +3,7 @@
 export interface Semaphore {
   /**
    * Resolves to the function that releases the permit; rejects when the signal comes first.
-   * @param owner permits with the same owner number at most `perOwner`; the queue skips that owner meanwhile
+   * @param owner permits with the same owner number at most `perOwner`; the queue skips an owner that has them all
    */
   take(signal: AbortSignal, owner?: string): Promise<() => void>;
   readonly busy: number;

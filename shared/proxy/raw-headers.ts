@@ -52,7 +52,7 @@ export interface RequestHead {
 export interface HeaderEdits {
   /** True: this header (lower-case name) does not reach the next hop. */
   readonly drops: (name: string, value: string) => boolean;
-  /** Put in place of Host. */
+  /** Replaces the value of Host. */
   readonly host?: string | undefined;
 }
 

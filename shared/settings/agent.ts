@@ -42,7 +42,7 @@ export const AgentConfig = Type.Object({
     }),
   ),
   labels: Type.String({ default: "", maxLength: 4096, description: "Labels of this node: key=value,key=value" }),
-  logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Least level that is logged" }),
+  logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Lowest level that is logged" }),
 
   stateDir: path("/var/lib/svc", "Directory for files of the agent that survive a reboot"),
   sealKeyFile: Type.Optional(
@@ -50,7 +50,7 @@ export const AgentConfig = Type.Object({
       pattern: "^/",
       maxLength: 4096,
       description:
-        "Key that secrets are sealed with in the agent's database; made when missing. Default: seal.key beside it",
+        "Key that seals secrets in the agent's database; made when missing. Default: seal.key beside the database",
     }),
   ),
   runDir: path("/run/svc", "Directory for files of the agent and the OCI runtime that do not survive a reboot"),
@@ -77,7 +77,7 @@ export const AgentConfig = Type.Object({
       minimum: 1,
       maximum: 4_294_967_294,
       description:
-        "Number of the user that the egress process runs as; nothing else should run as it. Default: another one for each start, above 1879048191",
+        "Id of the user that the egress process runs as; no other program may use it. Default: a new one at each start, above 1879048191",
     }),
   ),
   egressProxyAllow: Type.String({
@@ -89,7 +89,7 @@ export const AgentConfig = Type.Object({
     default: 1024,
     minimum: 1,
     maximum: 65_535,
-    description: "Connections of one sandbox to the outside at a time",
+    description: "Most open connections of one sandbox to the outside",
   }),
 
   maxSandboxes: Type.Integer({
@@ -98,14 +98,14 @@ export const AgentConfig = Type.Object({
     maximum: 100_000,
     description: "Most sandboxes that run on this node",
   }),
-  bootConcurrency: Type.Integer({ default: 4, minimum: 1, maximum: 256, description: "Cold starts at a time" }),
-  bootQueueMs: ms(20_000, "A start that waited this long for its turn is refused"),
+  bootConcurrency: Type.Integer({ default: 4, minimum: 1, maximum: 256, description: "Most cold starts at once" }),
+  bootQueueMs: ms(20_000, "Longest wait of a start in the queue; after that it is refused"),
   startLimitMs: ms(30_000, "Limit of one start"),
   poolReservedMb: Type.Integer({
     default: 768,
     minimum: 0,
     maximum: 10_485_760,
-    description: "The warm pool grows only while the machine has more than this free, MiB",
+    description: "Free memory above which the warm pool may grow, MiB",
   }),
   frozenSeconds: Type.Integer({
     default: 300,
@@ -117,21 +117,20 @@ export const AgentConfig = Type.Object({
     default: 1024,
     minimum: 0,
     maximum: 10_485_760,
-    description:
-      "Frozen sandboxes are dropped from memory, oldest first, while the machine has less than this free, MiB",
+    description: "Free memory below which frozen sandboxes are dropped from memory, oldest first, MiB",
   }),
   lazyPagesMb: Type.Integer({
     default: 128,
     minimum: 1,
     maximum: 10_485_760,
-    description: "Memory images from this size on are restored lazily, MiB",
+    description: "Size from which a memory image is restored lazily, MiB",
   }),
   diskReserveMb: Type.Optional(
     Type.Integer({
       minimum: 0,
       maximum: 1_073_741_824,
       description:
-        "Sandboxes and snapshots leave this much of the disk free, MiB; 0 is no reserve. Default: the lesser of 2048 and a twentieth of the disk",
+        "Disk space that sandboxes and snapshots leave free, MiB; 0: no reserve. Default: the lesser of 2048 and a twentieth of the disk",
     }),
   ),
   snapshotQuotaMb: Type.Optional(
@@ -139,22 +138,22 @@ export const AgentConfig = Type.Object({
       minimum: 0,
       maximum: 1_073_741_824,
       description:
-        "Snapshots and paused sandboxes of this node, their memory and disks, may take this much, MiB; 0 is no quota. Default: half of the disk that holds them",
+        "Quota for the memory and disks of this node's snapshots and paused sandboxes, MiB; 0: no quota. Default: half of the disk that holds them",
     }),
   ),
   projectSnapshotQuotaMb: Type.Integer({
     default: 51_200,
     minimum: 0,
     maximum: 1_073_741_824,
-    description: "Snapshots and paused sandboxes of one project may take this much on this node, MiB; 0 is no quota",
+    description: "Quota on this node for snapshots and paused sandboxes of one project, MiB; 0: no quota",
   }),
   baseImage: Type.String({ default: "svc/base:latest", description: "Image of the base template" }),
-  buildConcurrency: Type.Integer({ default: 2, minimum: 1, maximum: 64, description: "Template builds at a time" }),
+  buildConcurrency: Type.Integer({ default: 2, minimum: 1, maximum: 64, description: "Most template builds at once" }),
   buildCacheMb: Type.Integer({
     default: 20_480,
     minimum: 0,
     maximum: 1_073_741_824,
-    description: "Cached layers of builds may take this much of the disk, MiB; those used longest ago go first",
+    description: "Most disk space of cached build layers, MiB; the least recently used are removed first",
   }),
   buildLocalImages: Type.String({
     default: "",
@@ -167,10 +166,7 @@ export const AgentConfig = Type.Object({
     maxLength: 4096,
     description: "Registries that images may be pulled from: host[:port] with *, …",
   }),
-  endGraceMs: ms(
-    30_000,
-    "While the orchestrator does not answer, the agent ends a sandbox this long after its end time",
-  ),
+  endGraceMs: ms(30_000, "How long after its end time the agent ends a sandbox while the orchestrator does not answer"),
   heartbeatEveryMs: ms(5_000, "Time between two reports to the orchestrator"),
   metricsEveryMs: ms(5_000, "Time between two samples of each sandbox"),
   metricsKeepHours: Type.Integer({
@@ -186,6 +182,6 @@ export const AgentConfig = Type.Object({
     description: "How long log lines are kept, hours",
   }),
   firewallCheckMs: ms(5_000, "Time between two checks of the firewall"),
-  shutdownGraceMs: ms(20_000, "A stopping agent waits this long for starts in flight"),
+  shutdownGraceMs: ms(20_000, "How long a stopping agent waits for starts under way"),
 });
 export type AgentConfig = Static<typeof AgentConfig>;

@@ -2,7 +2,7 @@
 
 export type BuildStatus = "waiting" | "building" | "ready" | "error";
 
-/** `waiting`: requested, not started. `building` includes the time in the queue. The last two are never left. */
+/** `waiting`: requested, not started. `building` includes the time in the queue. `ready` and `error` are final. */
 const moves: Readonly<Record<BuildStatus, readonly BuildStatus[]>> = {
   waiting: ["building"],
   building: ["ready", "error"],

@@ -13,9 +13,9 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64" };
 /** An image in the Docker daemon, for a build. */
 export interface Fetched {
   readonly found: FoundImage;
-  /** Its name in the Docker daemon. */
+  /** Name of the image in the Docker daemon. */
   readonly image: string;
-  /** Its name in messages. */
+  /** Name of the image in messages. */
   readonly said: string;
 }
 

@@ -42,7 +42,7 @@ export function createLayerEntries(): LayerEntries {
     rest: Buffer.alloc(0),
     /** Bytes of contents and padding that are still to be skipped. */
     skip: 0,
-    /** The entry that describes the next one, as far as it has been read. */
+    /** The pax header that is being read. It describes the next entry, or all later ones. */
     describing: undefined as Describing | undefined,
     described: NOTHING,
     /** Blocks of zeros: two end the archive. */
@@ -53,7 +53,7 @@ export function createLayerEntries(): LayerEntries {
 
   const header = (block: Buffer) => {
     if (block.every((byte) => byte === 0)) return void state.zeros++;
-    if (state.zeros > 0) return fail("it goes on after a block of zeros");
+    if (state.zeros > 0) return fail("it continues after a block of zeros");
     const name = text(block.subarray(0, 100));
     const size = numberIn(block.subarray(124, 136));
     if (size === undefined || !isHeader(block)) return fail(`the header of '${shown(name)}' is damaged`);
@@ -63,7 +63,7 @@ export function createLayerEntries(): LayerEntries {
     else entry(name, type, size);
   };
 
-  /** Begins an entry that describes the next one. */
+  /** Begins a header entry (pax, GNU long name), which describes the entries after it. */
   const describing = (name: string, type: string, size: number) => {
     if (size > MOST_DESCRIBING) return fail(`the header of '${shown(name)}' is too large`);
     state.skip = padded(size);
@@ -78,7 +78,7 @@ export function createLayerEntries(): LayerEntries {
     const content = instead ?? size;
     const old = type === "\0" && (named || name.endsWith("/"));
     if (content > 0 && (WITHOUT_CONTENT.test(type) || old))
-      return fail(`'${shown(name)}' is no file and has content all the same`);
+      return fail(`'${shown(name)}' has content, although it is not a regular file`);
     state.skip = padded(content);
     return undefined;
   };
@@ -90,10 +90,11 @@ export function createLayerEntries(): LayerEntries {
     if ([...found.keys()].some((key) => key.startsWith(SPARSE_KEYS)))
       return fail(`'${shown(found.get("GNU.sparse.name") ?? found.get("path") ?? name)}' is a sparse file`);
     const size = found.get("size");
-    if (size !== undefined && !/^\d{1,15}$/.test(size)) return fail(`the size of '${shown(name)}' is no number`);
+    if (size !== undefined && !/^\d{1,15}$/.test(size)) return fail(`the size of '${shown(name)}' is not a number`);
     if (of === "all") {
-      // Docker forgets what described the next entry, and takes no size from here; other programs do.
-      if (size !== undefined || state.described !== NOTHING) fail(`'${shown(name)}' describes entries in two ways`);
+      // At a global header Docker drops the headers of the next entry, and ignores a size. Other programs do neither.
+      if (size !== undefined || state.described !== NOTHING)
+        fail(`programs read the global header '${shown(name)}' differently`);
       return undefined;
     }
     const named = state.described.named || found.has("path");
@@ -171,7 +172,7 @@ function isHeader(block: Buffer): boolean {
   return expected === unsigned || expected === signed;
 }
 
-/** `<length> <key>=<value>\n`, one after the other; undefined when they are not. An empty value takes a key away. */
+/** Parses pax records, `<length> <key>=<value>\n`; undefined for malformed bytes. An empty value removes the key. */
 function recordsIn(bytes: Buffer): Map<string, string> | undefined {
   const found = new Map<string, string>();
   for (let at = 0; at < bytes.length; ) {

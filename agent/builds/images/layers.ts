@@ -17,7 +17,7 @@ export interface Layers {
   use(key: string): Promise<string | undefined>;
   /** Whether the key has a cached image; does not mark it as used. */
   known(key: string): boolean;
-  /** Records a step that changes nothing on the disk: its key stands for the image before it. */
+  /** Caches a step that changes nothing on the disk: its key gets `image`, the image before the step. */
   alias(key: string, image: string): void;
   /** Commits the container as an image. `grown`: bytes that the container added to its image. */
   keep(key: string, buildContainer: BuildContainer): Promise<{ image: string; grown: number }>;

@@ -1,6 +1,6 @@
 /**
- * Why Docker could not load an uploaded image, for the person who builds: what is wrong with the archive, and the way
- * out. Docker's own message names paths of the host and types of its code, so that it stays in the node's log. Pure.
+ * Explains to the author of a build why Docker could not load an uploaded image: what is wrong with the archive, and the
+ * way out. Docker's own message names paths of the host and types of its code, so it goes to the node's log only. Pure.
  */
 
 interface Reason {
@@ -12,12 +12,12 @@ interface Reason {
 const BUILD_AGAIN = "build the image again with another tool, or save it again";
 const NAME_SHOWN = 100;
 
-/** The first that fits. */
+/** The first reason whose `when` matches Docker's message counts. */
 const REASONS: readonly Reason[] = [
   {
     when: /no space left|disk quota exceeded/i,
     reason: "the node's disk is full",
-    wayOut: "ask the node's operator to make room",
+    wayOut: "ask the node's operator to free disk space",
   },
   {
     when: /parsing time|Time\.UnmarshalJSON/,

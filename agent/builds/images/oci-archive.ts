@@ -32,7 +32,7 @@ const KEPT_BYTES = 32 * SMALL_BYTES;
 const BLOB = /^blobs\/sha256\/([0-9a-f]{64})$/;
 /** Magic bytes that Docker recognises: bzip2, xz, zstd and its skippable frames. */
 const OTHER_PACKINGS = /^(?:425a68|fd377a58|28b52ffd|5[0-9a-f]2a4d18)/;
-/** Number of bytes that decide. */
+/** Number of leading bytes that show the format. */
 const HEAD_BYTES = 8;
 
 /** Ends with the source. A faulty archive destroys the stream with the reason (`AppError` bad_request). */
@@ -90,7 +90,7 @@ async function convert(source: Readable, output: Pack, options: EngineArchiveOpt
   });
   await readTar(source, unpack, check);
   if (state.index === undefined)
-    throw new AppError("bad_request", "the archive is no OCI layout: it has no index.json");
+    throw new AppError("bad_request", "the archive is not an OCI layout: it has no index.json");
   const { config, layers } = chooseImage(state.index, state.blobs, options);
   const manifest = [{ Config: blobName(config), RepoTags: [name], Layers: layers.map(blobName) }];
   output.entry({ name: "manifest.json", mode: 0o644 }, JSON.stringify(manifest));
@@ -161,7 +161,7 @@ async function pass(content: Content, { digits, size }: { digits: string; size: 
   };
 }
 
-/** Makes the first piece long enough to recognise its format. */
+/** Yields the content with a first piece that is long enough to recognise the format. */
 async function* withHead(content: Content): AsyncGenerator<Buffer> {
   let head: Buffer | undefined = Buffer.alloc(0);
   for await (const chunk of content as AsyncIterable<Buffer>) {

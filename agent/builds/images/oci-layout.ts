@@ -11,7 +11,7 @@ export interface Blob {
   readonly packing: "none" | "gzip" | "other";
   /** Hexadecimal sha256 of the unpacked content. */
   readonly unpacked: string;
-  /** Why Docker must not unpack it as a layer. */
+  /** Why Docker must not unpack the blob as a layer; undefined when Docker may. */
   readonly problem: string | undefined;
   /** Content of small blobs, which may be JSON. */
   readonly content: Buffer | undefined;
@@ -120,20 +120,21 @@ function checkLayers(layers: readonly Descriptor[], names: readonly string[], bl
 
 function content(descriptor: Descriptor, blobs: Blobs): Buffer {
   const { content: found } = blobOf(descriptor, blobs);
-  if (found === undefined) throw refused(`has a description (${descriptor.digest}) that is too large or is no JSON`);
+  if (found === undefined) throw refused(`has a description (${descriptor.digest}) that is too large or not JSON`);
   return found;
 }
 
 function blobOf(descriptor: Descriptor, blobs: Blobs): Blob {
   const found = blobs.get(digits(descriptor));
   if (found === undefined) throw refused(`lacks a part of the image (${descriptor.digest})`);
-  if (found.size !== descriptor.size) throw refused(`has a part of another size than it says (${descriptor.digest})`);
+  if (found.size !== descriptor.size)
+    throw refused(`has a part of ${found.size} bytes, declared as ${descriptor.size} bytes (${descriptor.digest})`);
   return found;
 }
 
 function digits({ digest }: Descriptor): string {
   const found = /^sha256:([0-9a-f]{64})$/.exec(digest)?.[1];
-  if (found === undefined) throw refused("names a part by something else than its sha256");
+  if (found === undefined) throw refused("names a part by something other than its sha256");
   return found;
 }
 
@@ -142,7 +143,7 @@ function parsed<S extends Parameters<typeof check>[0]>(read: Check<S>, bytes: Bu
   try {
     value = JSON.parse(bytes.toString("utf8"));
   } catch (cause) {
-    throw new AppError("bad_request", `the archive of the image has an ${what} that is no JSON`, { cause });
+    throw new AppError("bad_request", `the archive of the image has an ${what} that is not JSON`, { cause });
   }
   return read.parse(value);
 }

@@ -39,7 +39,7 @@ missing() {
   [ -s /etc/ssl/certs/ca-certificates.crt ] || [ -s /etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem ] ||
     [ -s /etc/ssl/cert.pem ] || lacking="$lacking ca-certificates"
 }
-packages() { # words for: bash curl ss pgrep sudo tar ca-certificates
+packages() { # SS PGREP: prints the packages to install; SS and PGREP are the packages of ss and pgrep
   for program in $lacking; do
     case "$program" in ss) echo "$1";; pgrep) echo "$2";; *) echo "$program";; esac
   done

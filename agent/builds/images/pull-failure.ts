@@ -1,6 +1,6 @@
 /**
- * Why an image could not be pulled, for the person who builds: the image, the reason, the way out. Docker's own words
- * name the host's resolver, proxies and addresses, so that they stay in the node's log. Pure.
+ * Explains to the author of a build why an image could not be pulled: image, reason, way out. Docker's own words
+ * name the host's resolver, proxies and addresses, so they go to the node's log only. Pure.
  */
 
 interface Reason {
@@ -12,7 +12,7 @@ interface Reason {
 const CREDENTIALS = "give credentials with fromImage(image, { username, password }), or check those that were given";
 const TRY_AGAIN = "try again later, or ask the node's operator whether the registry can be reached from there";
 
-/** The first that fits. */
+/** The first reason whose `when` matches Docker's message counts. */
 const REASONS: readonly Reason[] = [
   {
     when: /no matching manifest|does not match the specified platform/i,
@@ -42,7 +42,7 @@ const REASONS: readonly Reason[] = [
   },
   {
     when: /toomanyrequests|too many requests|rate limit|\b429\b/i,
-    reason: "its registry limits how many images it gives",
+    reason: "its registry allows no more pulls for now (rate limit)",
     wayOut: "try again later, or give credentials with fromImage(image, { username, password })",
   },
   {
@@ -58,7 +58,7 @@ const REASONS: readonly Reason[] = [
   {
     when: /no space left|disk quota exceeded/i,
     reason: "the node's disk is full",
-    wayOut: "ask the node's operator to make room",
+    wayOut: "ask the node's operator to free disk space",
   },
   {
     when: /connection refused|connection reset|no route to host|network is unreachable|\bEOF\b/i,

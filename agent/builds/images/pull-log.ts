@@ -14,7 +14,7 @@ interface Progress {
   readonly progressDetail?: { readonly current?: number; readonly total?: number };
 }
 
-/** Steps of progress in percent of the whole, a line each. */
+/** Percentage points of progress between two lines of the log. */
 const STEP = 10;
 
 export function createPullLog(onProgress: (line: string) => void): PullLog {

@@ -1,6 +1,6 @@
 /**
  * Rules for an archive of a COPY step. The archive comes from a client and is not trusted: an entry that could end up
- * outside of the target directory, or is no plain part of a file tree, is refused with a reason. Pure.
+ * outside the target directory, or is not a plain part of a file tree, is refused with a reason. Pure.
  */
 
 import { AppError } from "../../../shared/http/errors.ts";
@@ -28,7 +28,7 @@ interface CleanEntry {
 
 export interface ArchiveLimits {
   readonly entries: number;
-  /** Of all files together. */
+  /** Most bytes of all files together. */
   readonly bytes: number;
   /** Largest ratio of unpacked to packed size, checked once the unpacked size is more than `ratioFrom`. */
   readonly ratio: number;
@@ -119,7 +119,7 @@ export function createArchiveCheck({ limits, keepSetuid }: ArchiveOptions): Arch
     const target = cleanPath(linkname ?? "", "target of a hard link");
     const kind = kinds.get(target);
     if (kind !== "file" && kind !== "link")
-      throw refused(name, `it is a hard link to '${target}', which is no file of the archive before it`);
+      throw refused(name, `it is a hard link to '${target}', which is not an earlier file of the archive`);
     checkParents(target);
     return { linkname: target };
   }
@@ -144,7 +144,7 @@ function kindOf({ name, type }: GivenEntry): CleanEntry["type"] {
   }
 }
 
-/** Empty for the directory itself. */
+/** Normalises a path; empty for the directory itself. */
 function cleanPath(path: string, what: string): string {
   const wrong = (why: string) => new AppError("bad_request", `the archive has an ${what} '${shown(path)}' ${why}`);
   if (path.length > LONGEST_PATH) throw wrong("that is too long");

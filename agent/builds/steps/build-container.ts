@@ -69,7 +69,7 @@ export function rootScript(script: string, ...args: string[]): Script {
   };
 }
 
-/** Rejects with nothing left behind. */
+/** When this rejects, no container is left behind. */
 export async function openBuildContainer(
   spec: BuildContainerSpec,
   deps: BuildContainerDeps,

@@ -96,7 +96,7 @@ async function start(
   };
   await untilStarted(next);
   const ended = follow(next, onOutput);
-  // A caller that does not wait for the end has no use for its failure.
+  // Without this a caller that does not wait for the end would cause an unhandled rejection.
   ended.catch(() => undefined);
   return { ended };
 }
@@ -126,7 +126,7 @@ async function follow(next: Next, onOutput: Output): Promise<Ended> {
   return end;
 }
 
-// A connection of its own for each call: an idle one would meet envd's expired timers after a thaw.
+// A new connection for each call: envd's timers expire while it is frozen, and would close an idle one at the thaw.
 function clientAt(address: string, port: number): Client<typeof Process> {
   const transport = createConnectTransport({
     baseUrl: `http://${address}:${port}`,

@@ -70,7 +70,7 @@ export async function doStep(
   }
 }
 
-/** Runs a command of the template's author and logs its output. @throws {AppError} in the contract's words */
+/** Runs a command of the template's author and logs its output. @throws {AppError} with the wire contract's message */
 async function command(
   text: string,
   context: Context,
@@ -135,7 +135,7 @@ async function copy(
   const owner = step.user === undefined || step.user === "" ? before.user : (step.user.split(":")[0] ?? "");
   const failed = `failed to copy '${source}' to '${destination}'`;
   if (source.split("/").includes(".."))
-    throw new AppError("bad_request", `${failed}: the source is outside of the files`);
+    throw new AppError("bad_request", `${failed}: the source must not leave the template's directory ('..')`);
   const directory = `/tmp/.svc-${randomUUID()}`;
   const check = createArchiveCheck({
     limits: deps.limits ?? ARCHIVE_LIMITS,

@@ -30,7 +30,7 @@ export async function readTar(
 /** Converts a fault of an archive to an error for its owner. */
 export function readable(error: unknown, what: string): Error {
   if (error instanceof AppError) return error;
-  return new AppError("bad_request", `the archive ${what} is damaged or is no tar archive`, { cause: error });
+  return new AppError("bad_request", `the archive ${what} is damaged or is not a tar archive`, { cause: error });
 }
 
 async function peek(source: Readable): Promise<{ gzip: boolean; stream: Readable }> {

@@ -3,7 +3,7 @@
 const HEADER_BYTES = 12;
 const MAX_QUESTION_BYTES = 1_232;
 
-/** A query with exactly one question; no honest client sends anything else. */
+/** A query with exactly one question: real clients send no other. */
 export function isQuestion(message: Buffer): boolean {
   if (message.length < HEADER_BYTES + 5 || message.length > MAX_QUESTION_BYTES) return false;
   const flags = message.readUInt16BE(2);

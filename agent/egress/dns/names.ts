@@ -1,6 +1,6 @@
 /**
- * Resolves names with the node's resolvers and caches them as long as the answer says, up to a minute. Sandboxes that may
- * ask for listed names only get these answers, and the egress process dials them.
+ * Resolves names with the node's resolvers and caches the addresses for the answer's TTL, up to a minute. Sandboxes
+ * that may ask only for listed names get these addresses as answers, and the egress process dials the same ones.
  */
 
 import { decode, type Packet } from "dns-packet";
@@ -28,7 +28,7 @@ interface Answer {
 export interface Names {
   /** Never throws: an unreachable resolver is `CODE.failed`. */
   addresses(name: string): Promise<Answer>;
-  /** The target of the name, where it is an alias. */
+  /** The target of the name, if the name is an alias. */
   alias(name: string): Promise<Answer & { readonly alias?: string }>;
   stop(): void;
 }

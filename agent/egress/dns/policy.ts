@@ -32,7 +32,7 @@ const ANSWERED: readonly number[] = [TYPE.A, TYPE.AAAA, TYPE.CNAME];
  * Browsers ask for them before every connection, so these questions are not logged.
  */
 const HINTS: readonly number[] = [TYPE.HTTPS, TYPE.SVCB, TYPE.ANY];
-/** Whole zones. */
+/** Questions for the records of a whole zone. */
 const TRANSFERS: readonly number[] = [TYPE.AXFR, TYPE.IXFR];
 
 export async function answer(message: Buffer, question: Question, asker: Asker, answering: Answering): Promise<Buffer> {

@@ -14,7 +14,7 @@ export const CODE = { ok: 0, failed: 2, noName: 3, refused: 5 } as const;
 const INTERNET = 1;
 
 export interface Question {
-  /** The name as asked; absent when its bytes are no text that a name consists of. */
+  /** The name as asked; absent when its bytes are not valid in a name. */
   readonly name?: string;
   readonly type: number;
   readonly internet: boolean;
@@ -79,7 +79,7 @@ export function respondAddresses(
   return Buffer.concat([reply, ...records]);
 }
 
-/** The one name that the name in the question is an alias of. */
+/** Answers the question with one CNAME record, whose target is `alias`. */
 export function respondAlias(
   message: Buffer,
   question: Question,

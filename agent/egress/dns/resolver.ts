@@ -21,9 +21,9 @@ const LONGEST_QUESTION_BYTES = 4_096;
 const TCP_LIMITS = {
   /** From the start, or from the last answer, until the next question is whole. */
   questionMs: 10_000,
-  /** Until the client has read an answer. */
+  /** Time for the client to read an answer. */
   answerMs: 10_000,
-  /** From its start to its end. */
+  /** Longest life of a connection. */
   wholeMs: 120_000,
 };
 type TcpLimits = typeof TCP_LIMITS;
@@ -178,7 +178,7 @@ function serveTcp(
     const question = pending.subarray(2, 2 + length);
     pending = pending.subarray(2 + length);
     socket.pause();
-    // The time of the upstream resolvers does not count: they have limits of their own.
+    // The time of the upstream resolvers does not count, because they have separate limits.
     clearTimeout(step);
     send(question).catch(end);
   };

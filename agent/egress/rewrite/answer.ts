@@ -41,7 +41,7 @@ export function answerRefusal(request: IncomingMessage, response: ServerResponse
   request.once("close", end);
 }
 
-/** For connections without a response object: the bytes were no request, or it was to become another protocol. */
+/** Answers on a bare socket: its bytes were not a request, or the request asked for another protocol. */
 export function answerRaw(socket: Duplex, { status, message }: Refusal): void {
   const body = `svc: ${message}\n`;
   socket.end(

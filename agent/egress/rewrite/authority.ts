@@ -31,7 +31,7 @@ export async function loadAuthority(stateDir: string, now: number): Promise<Auth
   }
   // Imported only here, because an authority is made once in ten years.
   const { makeAuthority } = await import("./certificates.ts");
-  // Each authority has a name of its own, so that no verifier takes one for another.
+  // Each authority has a different name, so that no verifier takes one for another.
   const name = `svc egress ${randomBytes(4).toString("hex")}`;
   const made = await makeAuthority(name, { from: now - BACKDATED_MS, until: now + LIFETIME_MS });
   await write(path, made.certificate + made.key);

@@ -19,7 +19,7 @@ import {
 } from "@peculiar/x509";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
-/** X.520: a common name is no longer than this. */
+/** Limit of X.520 for a common name, in characters. */
 const LONGEST_COMMON_NAME = 64;
 
 cryptoProvider.set(webcrypto);
@@ -42,7 +42,7 @@ export interface Signer {
   readonly key: webcrypto.CryptoKey;
 }
 
-/** @param name without quotes, commas and the like: it becomes the common name as it is */
+/** @param name becomes the common name unchanged, so it must not contain quotes, commas and the like */
 export async function makeAuthority(name: string, period: Period): Promise<Authority> {
   const keys = await newKeys();
   const certificate = await X509CertificateGenerator.createSelfSigned({

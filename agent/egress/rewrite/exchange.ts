@@ -25,7 +25,7 @@ import { type Upstream, UpstreamError } from "./upstream.ts";
 export const MAX_HEAD_BYTES = 64 * 1024;
 /** Most informational responses before an answer; a destination that sends more never means to answer. */
 const MOST_INFORMATIONAL = 16;
-/** Bodies from this length on bypass Node's queues. */
+/** Length from which a body bypasses Node's queues. */
 const LENT_BYTES = 1024 * 1024;
 /** How long a destination that has answered may read the rest of the body. */
 const REST_OF_BODY_MS = 10_000;

@@ -188,12 +188,12 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
     void upgrade(request, { socket: client, head }, rewriting, failed);
   });
   server.on("clientError", (error: NodeJS.ErrnoException, client) => {
-    // An answer that is due has been given before this event.
+    // When this event arrives, every answer that was due has been sent.
     if (waiting > 0) setImmediate(() => (client as Socket).destroySoon());
     else if (error.code === "ECONNRESET" || !client.writable) client.destroy();
     else if (error.code === "HPE_HEADER_OVERFLOW")
       answerRaw(client, new Refusal(431, "the head of the request is too long"));
-    else answerRaw(client, new Refusal(400, "this is no HTTP/1.1 request"));
+    else answerRaw(client, new Refusal(400, "this is not an HTTP/1.1 request"));
   });
 
   socket.once("close", () => clearTimeout(clock));

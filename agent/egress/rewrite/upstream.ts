@@ -32,7 +32,7 @@ export class Upstream extends Agent {
 
   /** Node calls this for a request that finds no free connection. */
   override createConnection(_: ClientRequestArgs, done?: (error: Error | null, stream: Duplex) => void): undefined {
-    // Node uses one of the two.
+    // Node reads either the error or the stream, although its types require both.
     const answer = done as ((error: Error | null, stream?: Duplex) => void) | undefined;
     this.#dial().then(
       (socket) => answer?.(null, socket),
@@ -41,12 +41,12 @@ export class Upstream extends Agent {
     );
   }
 
-  /** This connection carries no request after its present one. */
+  /** Marks the connection: it carries no request after the current one. */
   useOnce(socket: Duplex): void {
     this.#usedUp.add(socket);
   }
 
-  /** Node calls this when an answer is over. */
+  /** Node calls this when an answer has ended. */
   override keepSocketAlive(socket: Duplex): boolean {
     if (this.#usedUp.has(socket)) return false;
     // Node's types do not declare the returned value.
@@ -110,7 +110,7 @@ export class Upstream extends Agent {
     socket.allowHalfOpen = true;
     if (this.#ended) {
       socket.destroy();
-      throw new UpstreamError("the connection ended meanwhile");
+      throw new UpstreamError("the sandbox's connection ended while the destination was being dialled");
     }
     return socket;
   }

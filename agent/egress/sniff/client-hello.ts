@@ -57,7 +57,7 @@ function message(bytes: Buffer, length: number): Buffer {
 
 /** The length of the handshake record at that offset, or the verdict if there is none. */
 function recordLength(bytes: Buffer, at: number): number | Glimpse {
-  // Bytes that are no TLS record are not waited for.
+  // Does not wait for more bytes when the first are not a TLS record.
   if (bytes.length > at && bytes[at] !== HANDSHAKE) return NONE;
   if (bytes.length > at + 1 && bytes[at + 1] !== 3) return NONE;
   if (bytes.length < at + RECORD_HEADER) return { is: "more", bytes: at + RECORD_HEADER };

@@ -6,7 +6,7 @@ import type { Glimpse } from "./client-hello.ts";
 const NONE: Glimpse = { is: "none" };
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) ([!-~]+) HTTP\/1\.[01]$/;
 const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)$/;
-/** As in `REQUEST_LINE`. */
+/** The same limit as in `REQUEST_LINE`. */
 const LONGEST_METHOD = 32;
 /** Beyond this only the end of the head is searched for, so that a client that sends single bytes costs little. */
 const LONGEST_LOOK = 2_048;
@@ -18,7 +18,7 @@ export function glimpseHost(bytes: Buffer): Glimpse {
   const more: Glimpse = { is: "more", bytes: bytes.length + 1 };
   if (bytes.length > LONGEST_LOOK) return more;
   const text = bytes.toString("latin1");
-  // Bytes that are no request are not waited for.
+  // Does not wait for more bytes when the first are not a request.
   const word = /^[!#$%&'*+.^_`|~0-9A-Za-z-]*/.exec(text)?.[0] ?? "";
   if (word.length > LONGEST_METHOD || (word.length < text.length && (word === "" || text[word.length] !== " ")))
     return NONE;

@@ -13,7 +13,7 @@ export interface SetElement {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Elements of each set by its name; empty for text that is no answer of nft. */
+/** Elements of each set by its name; empty for text that is not an answer of nft. */
 export function readSets(text: string): ReadonlyMap<string, readonly SetElement[]> {
   return new Map(
     objectsIn(text).flatMap(({ set }) => {

@@ -1,5 +1,5 @@
 /**
- * Keeps one `nft -j -i` running and sends it lines: 0.6 ms per transaction, where a process of its own costs 6 ms. Replaces
+ * Keeps one `nft -j -i` running and sends it lines: 0.6 ms per transaction, where a new process costs 6 ms. Replaces
  * the process when it dies, hangs, or has served long enough.
  */
 

@@ -11,7 +11,7 @@ const MAX_LINE = 4_096;
 export interface TableWatch {
   readonly network: string;
   readonly program: () => Promise<string>;
-  /** Whether the agent made a change that came from this process. */
+  /** Whether the process that made a change is an `nft` of this agent. */
   readonly isOwn: (pid: number) => boolean;
 }
 

@@ -14,12 +14,12 @@ import { planPool } from "./plan.ts";
 const ROUND_MS = 1_000;
 const BOOT_LIMIT_MS = 30_000;
 const WARM_LIMIT_MS = 5_000;
-/** A refill begins after this much quiet, or at the latest after this long under continuous load. */
+/** A refill begins after a quiet period, or under continuous load after the second time at the latest. */
 const QUIET_MS = 120;
 const PATIENCE_MS = 1_500;
 const POLL_MS = 40;
 const MAX_RETRY_MS = 30_000;
-/** Failures older than this do not count. */
+/** Age at which a failure no longer counts. */
 const FORGET_MS = 600_000;
 
 export interface PoolDeps {
@@ -42,7 +42,7 @@ export interface Pool {
   next(flavour: Flavour, signal: AbortSignal): Promise<LiveContainer>;
   setTargets(targets: readonly PoolTarget[]): void;
   adopt(container: LiveContainer): void;
-  /** A container ended by itself. True when it was in the pool. */
+  /** Call when a container has ended unexpectedly. True when it was in the pool. */
   lost(containerId: string): boolean;
   /** Containers that should run. */
   ids(): string[];

@@ -30,7 +30,7 @@ export interface FrozenContainers {
   drop(container: LiveContainer): Promise<void>;
   /** Waits for the drop under way. */
   dropped(containerId: string): Promise<void>;
-  /** Called when a container ended by itself. True when it was one of these. */
+  /** Call when a container has ended unexpectedly. True when it was one of these. */
   lost(containerId: string): boolean;
   /** Containers that should run. */
   ids(): string[];

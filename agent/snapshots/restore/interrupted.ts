@@ -1,7 +1,7 @@
 /**
- * Finishes resumes with memory that a former agent left under way. Docker completes a restore without the agent, and the
- * restored processes run on: they are frozen here and stay the memory of the paused sandbox, because what they wrote
- * no longer fits the stored memory. The next resume thaws them.
+ * Finishes resumes with memory that an earlier agent process left unfinished. Docker completes a restore without the
+ * agent, and the restored processes run. They are frozen here and become the memory of the paused sandbox, because the
+ * stored memory no longer fits the disk that they may have changed. The next resume thaws them.
  */
 
 import type { Log } from "../../../shared/program/log.ts";

@@ -1,4 +1,4 @@
-/** Restores an ownerless copy of a template's memory, with a control token of its own, for the pool to freeze. */
+/** Restores an ownerless copy of a template's memory, with a new control token, for the pool to freeze. */
 
 import { randomBytes, randomUUID } from "node:crypto";
 import { AppError } from "../../../shared/http/errors.ts";
@@ -8,7 +8,7 @@ import type { Snapshot } from "../../store/snapshots.ts";
 import { restoreContainer } from "./restore.ts";
 import type { StartCopyDeps } from "./start-copy.ts";
 
-/** Rejects with nothing left behind. */
+/** When this rejects, no container is left behind. */
 export async function pooledCopy(
   flavour: Flavour,
   snapshot: Snapshot,
@@ -18,7 +18,7 @@ export async function pooledCopy(
   const { containers, envd, images, now, log } = deps;
   const teardown = new Teardown(log);
   try {
-    // The memory image has files of its version of envd mapped.
+    // The memory image maps files of the envd version that it was taken with.
     const runtime = await deps.runtime(snapshot.disk.runtime);
     if (runtime.directory !== flavour.runtime || snapshot.image === undefined)
       throw new AppError("snapshot_incompatible", "the template's memory is of another version of envd");

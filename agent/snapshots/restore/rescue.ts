@@ -1,7 +1,7 @@
 /**
- * Keeps the disk of a sandbox that ends during a dump, or right after a failed one, as if the node had paused it without
- * memory. The dump is to blame for such an end: CRIU runs code inside the sandbox's processes, and a killed CRIU leaves
- * them in the middle of it.
+ * Keeps the disk of a sandbox that ends during a dump, or right after a failed one, as if the node had paused it
+ * without memory. The dump causes such an end: CRIU runs code inside the sandbox's processes, and a killed CRIU leaves
+ * them in the middle of that code.
  */
 
 import { randomUUID } from "node:crypto";

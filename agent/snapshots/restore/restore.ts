@@ -70,7 +70,7 @@ export async function restoreContainer(
   try {
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
-    // The agent runs nothing in it: a start that a former agent requested may be under way.
+    // This agent process has not started the container, but an earlier one may have: that start may still be under way.
     await stopped(id, containers, 0);
     signal.throwIfAborted();
 

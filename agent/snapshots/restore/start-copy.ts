@@ -1,4 +1,4 @@
-/** Starts a new sandbox from a checkpoint: a container of its own from the image, with the memory or without. */
+/** Starts a new sandbox from a checkpoint: makes a new container from the image, with or without the memory. */
 
 import { randomBytes } from "node:crypto";
 import type { Origin } from "../../../shared/agent-api/routes.ts";

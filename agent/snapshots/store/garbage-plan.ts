@@ -11,7 +11,7 @@ export interface StoredView {
   readonly directories: readonly { readonly id: string; readonly changedAt: number }[];
   readonly images: readonly SnapshotImage[];
   readonly now: number;
-  /** Files and images younger than this stay, because they may get their row at any moment. */
+  /** Age that files and images must have to be deleted: younger ones may get their row at any moment. */
   readonly graceMs: number;
 }
 

@@ -9,7 +9,7 @@ import type { StoredFile } from "./manifest.ts";
 
 const STEP_BYTES = 512 * 1024;
 const POLL_MS = 10;
-/** Written data is flushed to the disk every so many bytes, so that less is left at the end. */
+/** Bytes between two flushes of written data to the disk, so that less is left to flush at the end. */
 const AHEAD_BYTES = 32 * 1024 * 1024;
 /** Files to which CRIU only appends: nearly all that it writes. */
 const GROWING = /^pages-\d+\.img$/;

@@ -34,7 +34,7 @@ interface OpenImages {
 export interface Images {
   /** @throws {AppError} snapshot_files_missing, snapshot_corrupt, snapshot_incompatible */
   open(snapshot: Pick<Snapshot, "id">, signal: AbortSignal): Promise<OpenImages>;
-  /** Follows the page servers that a former agent left running. */
+  /** Follows the page servers that an earlier agent process left running. */
   adopt(containerIds: readonly string[]): Promise<void>;
   /** Resolves when the last page is in: before that the memory cannot be dumped. */
   complete(containerId: string): Promise<void>;

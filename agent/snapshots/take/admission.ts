@@ -61,7 +61,7 @@ export function createAdmission(deps: AdmissionDeps): Admission {
       sandboxes: others.reduce((bytes, one) => bytes + one.needed.sandboxes, needed.sandboxes),
     });
     if (full !== undefined) return full;
-    // The image that the sandbox was resumed from goes when a new pause of it is stored.
+    // The image that the sandbox was resumed from is deleted when its new pause is stored, so it does not count.
     const kept = snapshots
       .all()
       .filter(({ state, disk: { containerId } }) => state !== "spent" || containerId !== sandbox.container.id);

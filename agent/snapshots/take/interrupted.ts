@@ -1,4 +1,4 @@
-/** Finishes snapshots that a former agent left under way: durable ones count, others are undone. */
+/** Finishes snapshots that an earlier agent process left unfinished: keeps durable ones and removes the others. */
 
 import type { Log } from "../../../shared/program/log.ts";
 import type { Containers } from "../../containers/containers.ts";

@@ -47,7 +47,7 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
     if (memory) teardown.add("watches", () => envd.resumeWatches(at));
     await Promise.all([
       deps.beforeEnd(sandbox),
-      // A sandbox that has stopped envd is still one that can be stored; then its watches may be in the way.
+      // A failure does not stop the pause: CRIU may be able to dump a sandbox that has stopped its envd.
       memory &&
         envd
           .suspendWatches(at)

@@ -69,7 +69,7 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
       }
     };
     const taken = async () => {
-      // While it can still be reached.
+      // Must come while the sandbox can still be reached.
       await deps.complete(sandbox);
       const storing = <T>(one: () => Promise<T>) => (request.memory ? deps.storing(sandbox, one) : one());
       return kind === "pause"

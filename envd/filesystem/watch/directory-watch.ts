@@ -18,7 +18,7 @@ export interface WatchEvent {
 
 export interface WatchSink {
   readonly event: (event: WatchEvent) => void;
-  /** No event comes after it. */
+  /** The last call: no event follows a failure. */
   readonly failed: (error: AppError) => void;
 }
 

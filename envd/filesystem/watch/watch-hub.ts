@@ -57,7 +57,8 @@ export class WatchHub {
 
   /**
    * Watches one directory. `armed` is called before any of its events.
-   * @throws {AppError} not_found, bad_request when it is no directory, resource_exhausted when the machine has no watches left
+   * @throws {AppError} not_found, bad_request when it is not a directory, resource_exhausted when the machine has no
+   * watches left
    */
   async arm(path: string, owner: Owner, options: { nested: boolean; armed: (wd: number) => void }): Promise<void> {
     while (this.#pause !== undefined) await this.#pause.over;

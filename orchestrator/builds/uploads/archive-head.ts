@@ -4,7 +4,7 @@ import { constants, gunzipSync } from "node:zlib";
 
 export type ArchiveKind = "tar" | "tar.gz";
 
-/** Number of first bytes that decide. */
+/** Number of leading bytes that the check needs. */
 export const HEAD_BYTES = 65_536;
 
 const BLOCK = 512;

@@ -23,7 +23,7 @@ export interface Archives {
   has(templateId: string, hash: string): Promise<boolean>;
   /** As `has`, and marks the archive as used, so that cleanup keeps it until the build that names it starts. */
   touch(templateId: string, hash: string): Promise<boolean>;
-  /** AppError `bad_request`: not `length` bytes, or no tar archive. Resolves when the archive is durable. */
+  /** Resolves when the archive is durable. @throws {AppError} bad_request: not `length` bytes, or not a tar archive */
   store(upload: Upload): Promise<void>;
   /** Undefined: there is no such archive. */
   read(templateId: string, hash: string): Promise<{ readonly bytes: number; readonly stream: ReadStream } | undefined>;
@@ -159,7 +159,7 @@ async function checkHead(file: FileHandle): Promise<void> {
   const head = Buffer.alloc(HEAD_BYTES);
   const { bytesRead } = await file.read(head, 0, HEAD_BYTES, 0);
   if (archiveKind(head.subarray(0, bytesRead)) === undefined) {
-    throw new AppError("bad_request", "the upload is no tar archive, neither plain nor compressed with gzip");
+    throw new AppError("bad_request", "the upload is not a tar archive, neither plain nor compressed with gzip");
   }
 }
 

@@ -45,7 +45,7 @@ export function addFileRoutes(server: FastifyInstance, deps: FileRoutesDeps): vo
     return reply.type("application/octet-stream").header("content-length", found.bytes).send(found.stream);
   });
 
-  // A fastify context of its own, because only here a body of any type stays a stream.
+  // A separate fastify context, because only its routes take a body of any type as a stream.
   void server.register((uploads, _options, done) => {
     uploads.removeAllContentTypeParsers();
     uploads.addContentTypeParser("*", (_request, body, parsed) => parsed(null, body));

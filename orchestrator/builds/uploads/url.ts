@@ -19,7 +19,7 @@ export function uploadUrl(origin: string, place: UploadPlace, { seed, now }: { s
   return `${origin.replace(/\/+$/, "")}/uploads/${place.templateId}/${place.hash}?${query.toString()}`;
 }
 
-/** AppError `forbidden`: the signature is not ours for this path, or the URL has expired. */
+/** @throws {AppError} forbidden: the signature is not ours for this path, or the URL has expired. */
 export function checkUploadUrl(
   place: UploadPlace,
   query: { readonly expires?: unknown; readonly signature?: unknown },

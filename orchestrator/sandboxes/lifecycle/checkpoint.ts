@@ -33,9 +33,9 @@ export interface Checkpoint {
 }
 
 export interface Checkpointing {
-  /** AppError 404; 409 when paused, in transition, or (`refuse`) being checkpointed; else the node's reason. */
+  /** @throws {AppError} 404; 409 when paused, in transition or (`refuse`) being checkpointed; or the node's reason */
   checkpoint(project: Project, id: string, ask: CheckpointRequest): Promise<Checkpoint>;
-  /** No sandbox starts from the snapshot any more. */
+  /** Deletes the snapshot: no sandbox starts from it any more. */
   discard(build: Build): Promise<void>;
   /** Returns a sandbox to running whose checkpoint was interrupted. */
   recover(record: SandboxRecord): Promise<void>;
@@ -53,7 +53,7 @@ export interface CheckpointingDeps {
   readonly log: Log;
   readonly snapshotTimeoutMs: number;
   readonly patienceMs: number;
-  /** The sandbox's end may have passed meanwhile. */
+  /** Called after a checkpoint, because the sandbox's end may have passed during it. */
   expiresAt(endAt: number): void;
 }
 

@@ -102,7 +102,7 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
     throw new AppError("conflict", `Sandbox "${id}" is changing state`);
   }
 
-  /** Undefined: the sandbox left `running` meanwhile. */
+  /** Undefined: the sandbox is no longer `running`. */
   async function extend(project: Project, id: string, seconds: number): Promise<SandboxRecord | undefined> {
     try {
       return await deps.lifetime.connect(project, id, seconds);

@@ -1,4 +1,4 @@
-/** Ends of sandboxes: by request, by timeout, with their node, or by themselves. Every path ends in the same move. */
+/** Ends sandboxes: at a request, a timeout, the loss of the node, or their exit. Every path makes the same move. */
 
 import type { ExitReport } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
@@ -106,7 +106,7 @@ export function createEnding(deps: EndingDeps): Ending {
     async kill(id, reason) {
       for (;;) {
         if (await transition(id, () => killNow(id, reason))) return true;
-        // This caller joined a timeout whose end had moved, or the end of another execution: its own kill is not done.
+        // The caller joined a timeout whose end had moved, or the end of another execution, so the kill is still to do.
         const record = await store.sandboxes.get(id);
         if (record === undefined || record.state === "gone") return false;
       }

@@ -23,7 +23,7 @@ export interface Pausing {
   pause(project: Project, id: string, memory: boolean): Promise<void>;
   /** Pauses the sandbox only if its end has passed when the move is made. */
   expire(record: SandboxRecord): Promise<boolean>;
-  /** Records a pause that the node made by itself while the orchestrator was away. */
+  /** Records a pause that the node made without a request while the orchestrator was away. */
   adopt(record: SandboxRecord, stored: StoredSnapshot): Promise<boolean>;
   /** Finishes a pause that a crash interrupted. */
   recover(record: SandboxRecord): Promise<void>;
@@ -143,7 +143,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     } catch (reason) {
       const withoutMemory = isError(reason, "snapshot_failed") || isError(reason, "no_space");
       if (!onTimeoutMemory || !withoutMemory) throw reason;
-      // No caller waits, and the timeout has passed: keeping the disk alone is better than nothing. The event says so.
+      // No caller waits, and the timeout has passed: keeps the disk alone, and records that in the event.
       deps.log.warn(
         { err: reason, sandboxId: id },
         "could not keep the memory at the timeout; pausing with the disk only",

@@ -1,12 +1,12 @@
 /**
  * One transition at a time per sandbox: a caller with the same aim joins and shares the result, one with another aim
- * waits and tries again. The compare-and-set on the row decides; this only keeps callers from racing.
+ * waits and tries again. The compare-and-set on the row decides; this file only prevents races within one process.
  */
 
 import { AppError } from "../../../shared/http/errors.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 
-/** The state of rest that a transition leads to; a transition that ends where it began has an aim of its own. */
+/** The stable state that a transition leads to, or the kind of a transition that ends in the state it began in. */
 export type Aim = Extract<SandboxState, "running" | "paused" | "gone" | "snapshotting"> | "network";
 
 interface Transition<T> {
@@ -16,16 +16,16 @@ interface Transition<T> {
   readonly waitMs: number;
   /** What to do when the same aim is under way. Absent: join it. */
   readonly same?: "join" | "wait" | "refuse";
-  /** Called when no other transition runs. It must read and check the row again: the row may have changed meanwhile. */
+  /** Called when no other transition runs. It must read and check the row again, because the row may have changed. */
   readonly work: () => Promise<T>;
 }
 
 export interface Transitions {
-  /** AppError `conflict` when other transitions kept the sandbox busy for `waitMs`. */
+  /** @throws {AppError} conflict when other transitions kept the sandbox busy for `waitMs`. */
   perform<T>(transition: Transition<T>): Promise<T>;
   /** The aim under way for a sandbox in this process. */
   current(sandboxId: string): Aim | undefined;
-  /** Waits for the transition under way in this process, at most so long; returns at once when there is none. */
+  /** Waits up to `waitMs` for the transition under way in this process; returns at once when there is none. */
   settled(sandboxId: string, waitMs: number): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** Builds on their way: requested, started, on a node, over. The only SQL that moves them (build-status.ts). */
+/** The life of a build: requested, started, on a node, ended. The only SQL that sets its status (build-status.ts). */
 
 import type { BuildLogEntry } from "../../../shared/agent-api/build-shapes.ts";
 import { newUuid } from "../../../shared/ids.ts";
@@ -44,7 +44,7 @@ export interface BuildReason {
 }
 
 export function buildStore(db: Database, now: () => number) {
-  /** building → error; its node is then asked to remove it. Undefined: it was over, or is gone. */
+  /** building → error, and queues the removal from its node. Undefined: the build had ended or was deleted. */
   async function fail(
     session: Session,
     id: string,
@@ -170,7 +170,7 @@ export function buildStore(db: Database, now: () => number) {
       return rows.map((row) => ({ ...toBuild(row), projectId: row.project_id ?? "" }));
     },
 
-    /** The sealed start request. Undefined: the build is over or never started. */
+    /** The sealed start request. Undefined: the build has ended or never started. */
     async body(id: string): Promise<string | undefined> {
       const row = await db.selectFrom("builds").select("body").where("id", "=", id).executeTakeFirst();
       return row?.body ?? undefined;
@@ -211,7 +211,7 @@ export function buildStore(db: Database, now: () => number) {
       );
     },
 
-    /** Appends the node's log entries from `offset`. False: the build is over, or another reader has stored them. */
+    /** Appends the node's log entries from `offset`. False: the build has ended, or another reader has stored them. */
     async log(id: string, offset: number, entries: readonly BuildLogEntry[]): Promise<boolean> {
       return db.transaction().execute(async (session) => {
         const own = await changed(
@@ -229,7 +229,7 @@ export function buildStore(db: Database, now: () => number) {
 
     /**
      * building → ready, and its tags move to it. `former`: the builds that the tags named before. Undefined: the build
-     * was over, or is deleted.
+     * had ended or was deleted.
      */
     async finish(
       id: string,

@@ -44,7 +44,7 @@ export function buildLeftovers(db: Database, now: () => number) {
       });
     },
 
-    /** Deletes a template and returns its builds. Undefined: sandboxes that are not over were started from it. */
+    /** Deletes a template and returns its builds. Undefined: a sandbox that has not ended was started from it. */
     async dropTemplate(templateId: string): Promise<Build[] | undefined> {
       return db.transaction().execute(async (session) => {
         const used = await session

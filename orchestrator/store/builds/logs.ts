@@ -9,7 +9,7 @@ type Level = BuildLogEntry["level"];
 /** From the least to the most urgent. */
 const LEVELS: readonly Level[] = ["debug", "info", "warn", "error"];
 
-/** Size at which a build's log is cut, with an entry that says so. */
+/** Size at which a build's log ends, with an entry about the limit. */
 const MAX_ENTRIES = 20_000;
 const MAX_CHARACTERS = 16 * 1024 * 1024;
 const MAX_MESSAGE = 16_384;
@@ -54,7 +54,7 @@ function atLeast(db: Database, buildId: string, level: Level | undefined) {
   return level === undefined ? query : query.where("level", "in", LEVELS.slice(LEVELS.indexOf(level)));
 }
 
-/** Appends entries; entries beyond the limit are dropped, with one entry that says so. */
+/** Appends entries. Drops entries beyond the limit, and writes one entry about that. */
 export async function append(session: Session, buildId: string, entries: readonly BuildLogEntry[]): Promise<void> {
   if (entries.length === 0) return;
   const { characters } = await session

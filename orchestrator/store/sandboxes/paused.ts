@@ -56,7 +56,7 @@ export function pausedSandboxStore(db: Database) {
       return rows.map(({ id }) => id);
     },
 
-    /** Whether a sandbox that is not over was started from this template. */
+    /** Whether a sandbox that has not ended was started from this template. */
     async usesTemplate(templateId: string, buildId?: string): Promise<boolean> {
       let query = db
         .selectFrom("sandboxes")

@@ -1,5 +1,5 @@
-/* runc gives CRIU its directories as descriptors over a socket. Their paths are in the command line of runc, which Docker
- * and the agent write; the mounts of a container are in its bundle. */
+/* Finds the directories that CRIU needs. runc passes them to CRIU as descriptors, so this file reads their paths from
+ * the command line of runc, which Docker and the agent write, and the mounts of the container from its bundle. */
 
 #define _GNU_SOURCE
 #include "confine-runc.h"

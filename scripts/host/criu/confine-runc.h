@@ -1,5 +1,5 @@
-/* The directories of the runc that starts CRIU. */
+/* Finds the directories of the runc process that starts CRIU. */
 #pragma once
 
-/* Adds the directories of images, work, state and root of the runc that is our parent, and what the container mounts. */
+/* Adds the image, work, state and root directories of runc, our parent process, and the mounts of the container. */
 void see_what_runc_uses(void);

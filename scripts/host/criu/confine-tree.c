@@ -1,4 +1,4 @@
-/* Builds a mount namespace with an empty root and the added paths in it, see svc-confine.c. */
+/* Builds a mount namespace whose root holds only the added paths, see svc-confine.c. */
 
 #define _GNU_SOURCE
 #include "confine-tree.h"
@@ -45,7 +45,7 @@ void see(const char *path, int writable, int needed) {
   one->writable = writable;
 }
 
-/* Makes a directory or a file under the new root. No link in a mount that is there already leads out of it. */
+/* Makes a directory or a file under the new root. Links in existing mounts cannot lead the call out of that root. */
 static int make_place(int root, const char *path, mode_t kind) {
   char parent[PATH_MAX];
   struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS };

@@ -1,4 +1,4 @@
-/* A private tree of mounts: a program in it sees nothing else of the machine. */
+/* A private tree of mounts: a program inside it sees only the paths that were added. */
 #pragma once
 
 /* A path that is visible in the tree, at the same place as outside. */

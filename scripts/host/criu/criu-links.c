@@ -1,9 +1,9 @@
-/* The names that CRIU gives to files at a dump. A file that is open by a deleted name and has another hard link gets
- * the name `link_remap.N`: a restore opens the file by that name and removes the name. CRIU also removes it at the end of
- * a dump whose processes continue, so a disk that is kept or copied after the dump would lack it.
+/* Keeps the names `link_remap.N` that CRIU makes during a dump. A file that is open by a deleted name and has another
+ * hard link gets such a name: a restore opens the file by that name and removes the name. CRIU also removes it at the
+ * end of a dump whose processes continue, so a disk that is kept or copied after the dump would lack it.
  *
- * This file keeps the name. It writes the name to a list in the work directory first, followed by a zero byte. The program
- * that requested the dump removes the names if the sandbox continues, with `svc-inside remove-links`. */
+ * The name is first written to a list in the work directory, followed by a zero byte. The program that requested the
+ * dump removes the names with `svc-inside remove-links` if the sandbox continues. */
 
 #define _GNU_SOURCE
 #include "criu-links.h"
@@ -17,7 +17,7 @@
 
 #define LIST "link-remaps"
 #define PREFIX "link_remap."
-/* A dump with more names than this fails. */
+/* Limit of the list in bytes. A dump that needs more fails. */
 enum { LONGEST_LIST = 1024 * 1024 };
 
 static int work = -1;

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* runc passes directories as its own descriptors, which belong to its mount namespace. CRIU may be in another namespace
- * and cannot mount below them: returns the name of the same directory then, otherwise `path`. */
+ * and cannot mount below them. Returns the name of the same directory in that case, otherwise `path`. */
 static const char *by_name(const char *path, char name[PATH_MAX]) {
   int pid, descriptor, end = 0;
   if (!path || sscanf(path, "/proc/%d/fd/%d%n", &pid, &descriptor, &end) != 2 || path[end]) return path;
@@ -86,7 +86,7 @@ EXPORTED DIR *opendir(const char *path) {
   return file < 0 ? NULL : fdopendir(file);
 }
 
-/* Makes a call with `path` resolved; the kind says what the last part of the path may be. */
+/* Makes a call with `path` resolved. `kind` chooses what the last part of the path may be. */
 #define ON(kind, directory, path, call)                \
   struct resolved_path at;                             \
   if (resolve_##kind(&at, directory, path)) return -1; \

@@ -1,6 +1,6 @@
-/* Loaded into CRIU, which is otherwise as its authors built it. It changes:
+/* A library that is loaded into an unmodified CRIU. It changes:
  *
- * Limits of another user's process. prlimit(2) of them needs CAP_SYS_RESOURCE, which root does not
+ * Limits of another user's process. Reading them with prlimit(2) needs CAP_SYS_RESOURCE, which root does not
  * have on some machines; CRIU reads them for every process that it dumps and gives up. This file then
  * reads the same numbers from /proc/PID/limits. Where the call works, it changes nothing.
  *
@@ -39,7 +39,7 @@
 /* A heading, then a line for each resource in the order of their numbers; see proc_pid_limits in fs/proc/base.c. */
 enum { SOFT_COLUMN = 26, HARD_COLUMN = 47, LONGEST_FILE = 4096 };
 
-/* Returns 0, or -1 if this is no number: then the format of the file has changed. */
+/* Returns 0, or -1 if the text is not a number, which means that the format of the file has changed. */
 static int parse(const char *text, unsigned long *value) {
   if (*text == 'u') {
     *value = ~0UL;
@@ -51,7 +51,7 @@ static int parse(const char *text, unsigned long *value) {
   return 0;
 }
 
-/* The text of /proc/PID/NAME, ended by a zero; its length, or -1. */
+/* Reads /proc/PID/NAME as a zero-terminated string. Returns its length, or -1. */
 static long read_proc(pid_t pid, const char *name, char *text, size_t size) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
@@ -85,7 +85,7 @@ static void begin_unprotected(void) {
   close(file);
 }
 
-/* CRIU makes the call by its number. A limit is two longs on every architecture that this product supports. */
+/* CRIU calls prlimit by its number. A limit is two longs on every architecture that this product supports. */
 EXPORTED long syscall(long number, ...) {
   static long (*real)(long, ...);
   if (!real) *(void **)&real = dlsym(RTLD_NEXT, "syscall");
@@ -136,7 +136,7 @@ static void move(pid_t task, const char *tasks) {
   if (file >= 0) close(file);
 }
 
-/* Known between kernel and tracer only; see include/linux/errno.h. */
+/* Error numbers that only the kernel and a tracer see; see include/linux/errno.h. */
 enum { RESTART_IF_NO_HANDLER = 514, RESTART_WITH_REST_OF_TIME = 516 };
 
 static void begin_call_again(const struct iovec *set) {

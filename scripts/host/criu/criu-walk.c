@@ -1,6 +1,6 @@
-/* Resolves a path inside the root of a sandbox. CRIU works with paths from the memory image before and without being
- * inside: any directory in one may have become a link that leads to the host. openat2(2) keeps a link, and `..`, in
- * the root that the path belongs to. */
+/* Resolves a path inside the root of a sandbox. CRIU opens paths from the memory image while its root is still the
+ * host's, and the sandbox may have replaced any directory in such a path by a link that leads to the host. openat2(2)
+ * resolves links and `..` within the sandbox's root instead. */
 
 #define _GNU_SOURCE
 #include "criu-walk.h"
@@ -14,9 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* CRIU makes the mounts of a restored sandbox below these, in directories of its own. */
+/* CRIU makes the mounts of a restored sandbox in new directories with this prefix. */
 #define YARD "/tmp/.criu.mntns."
-/* runc mounts the root of a sandbox there for CRIU. */
+/* runc mounts the root of a sandbox in this directory for CRIU. */
 #define RUNC_ROOT "/criu-root/"
 #define OF_PROCESS "/root/"
 
@@ -55,7 +55,7 @@ int walk_parent(int root, const char *path, unsigned long beyond, char name[NAME
   return walk_open(root, *parent ? parent : ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0, beyond);
 }
 
-/* The end of the part of an absolute path that is CRIU's, runc's or the kernel's; nothing where all of it is. */
+/* Returns where the root of the sandbox ends in an absolute path; NULL for a path that is not below such a root. */
 static const char *end_of_root(const char *path) {
   const char *end = NULL;
   if (!strncmp(path, YARD, strlen(YARD))) {
@@ -72,7 +72,7 @@ static const char *end_of_root(const char *path) {
   return end && end[1] ? end : NULL;
 }
 
-/* Paths in file systems of the kernel (such as /proc), whose links CRIU follows on purpose. */
+/* Whether the directory is in a file system of the kernel (such as /proc), whose links CRIU follows on purpose. */
 static int is_kernels(int directory) {
   struct statfs about;
   if (syscall(SYS_fstatfs, directory, &about)) return 1;

@@ -1,11 +1,11 @@
-/* Paths that a sandbox could influence, for programs that run as root outside of it. */
+/* Resolves paths that a sandbox could influence, for programs that run as root outside the sandbox. */
 #pragma once
 
 #include <limits.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* Where a call goes instead: the directory and the path of an `…at` call. */
+/* The directory and path that replace those of an `…at` call. */
 struct resolved_path {
   int directory;
   const char *path;
@@ -13,10 +13,10 @@ struct resolved_path {
   char name[NAME_MAX + 1];
 };
 
-/* The kernel's answer, or -1 with errno. `beyond` is added to RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS. */
+/* Opens `path` within `root` with openat2. `beyond`: further flags of how to resolve it. Returns -1 with errno. */
 int walk_open(int root, const char *path, unsigned long flags, unsigned long mode, unsigned long beyond);
 
-/* The directory of the last part of `path`, which is copied to `name`; -1 with errno. */
+/* Opens the directory that holds the last part of `path`, and copies that part to `name`. Returns -1 with errno. */
 int walk_parent(int root, const char *path, unsigned long beyond, char name[NAME_MAX + 1]);
 
 /* Each resolves a path and returns 0, or -1 with errno. A path that no sandbox could influence stays unchanged.
@@ -29,6 +29,6 @@ int resolve_to_target(struct resolved_path *at, int directory, const char *path)
 /* Closes the directory that was opened for the path. Keeps errno and returns `result`. */
 long resolve_end(struct resolved_path *at, long result);
 
-/* A root of a sandbox and a path to be resolved in it: 1, and the descriptor is the caller's if `*opened` says so;
- * 0 where this is another kind of path; -1 with errno. */
+/* Splits a path into the root of a sandbox and the rest. Returns 1 if it is below such a root (the caller closes
+ * `*root` if `*opened` is set), 0 for any other path, -1 with errno. */
 int walk_root(int directory, const char *path, int *root, int *opened, const char **rest);

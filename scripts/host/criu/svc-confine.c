@@ -1,11 +1,11 @@
-/* svc-confine [NAME=VALUE] PROGRAM ARGUMENT…: starts CRIU in a tree where it can see and write only what this one
- * dump, restore or page server needs: CRIU itself, its images and its work directory, processes, cgroups, what runc
- * keeps of the container, and the container's root. A path from a memory image that leads out of the sandbox, because
- * of a bug in CRIU, ends in an empty tmpfs, except through the links of /proc to the root, directory and files of a
- * process of the host: CRIU needs /proc, and only criu-preload.c stops such a path. Capabilities that change the whole machine are dropped, and the OOM killer
- * does not choose CRIU.
+/* svc-confine [NAME=VALUE] PROGRAM ARGUMENT…: starts CRIU in a mount namespace where it can see and write only what
+ * this one dump, restore or page server needs: CRIU itself, its images and its work directory, processes, cgroups,
+ * runc's state of the container, and the container's root. If a bug in CRIU lets a path from a memory image lead out of
+ * the sandbox, the path ends in an empty tmpfs. The exception is a path through the links of /proc to the root,
+ * directory and files of a host process: CRIU needs /proc, and only criu-preload.c stops such a path. Capabilities that
+ * change the whole machine are dropped, and the OOM killer does not choose CRIU.
  *
- * The namespaces of network and processes stay: CRIU works on processes of the machine. */
+ * CRIU keeps the machine's network and process namespaces, because it works on processes of the machine. */
 
 #define _GNU_SOURCE
 #include "confine-runc.h"
@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* CRIU packs a tmpfs with tar and gzip, through a shell. The last path is its cache of kernel features. */
+/* CRIU packs a tmpfs with tar and gzip, through a shell. /run/criu.kdat is its cache of kernel features. */
 static const char *const READ[] = {
   "/opt/svc/criu", "/lib", "/lib32", "/lib64", "/libx32", "/usr/lib", "/usr/lib64", "/bin", "/usr/bin/tar",
   "/usr/bin/gzip", "/usr/bin/sh", "/usr/bin/dash", "/usr/bin/bash", "/run/criu.kdat", "/sys",

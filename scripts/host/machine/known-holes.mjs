@@ -1,5 +1,5 @@
 // Prints a line for each known hole in the runc, Docker, containerd and kernel of this machine that a sandbox could use and
-// that no part of the platform blocks. Ends with 0, because a warning is no failure.
+// that no part of the platform blocks. Ends with 0, because a warning is not a failure.
 // Usage: node known-holes.mjs [-]     with "-" the facts are read from standard input as JSON, for tests
 // SECURITY.md explains the table, and why the platform blocks other holes.
 import { execFileSync } from "node:child_process";
@@ -82,8 +82,8 @@ function hasHole({ since, fixed }, version) {
 }
 
 /**
- * The kernel's own version. Debian shows it beside its release (`Debian 6.1.76-1`). Distributions with numbers of their own
- * (`5.15.0-91-generic`, `4.18.0-513.el8`) do not: their holes are unknown, and none is reported.
+ * The upstream version of the kernel. Debian shows it beside the release (`Debian 6.1.76-1`). Distributions that number
+ * their kernels differently (`5.15.0-91-generic`, `4.18.0-513.el8`) do not: no hole is reported for them.
  */
 function kernelVersion({ release, build }) {
   const debian = /Debian (\d+\.\d+\.\d+)/.exec(build)?.[1];

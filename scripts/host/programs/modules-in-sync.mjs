@@ -1,5 +1,5 @@
 // Exit status 0 when node_modules holds what package-lock.json asks for and the native add-on loads.
-// npm's own list of what it installed is compared; packages for other platforms are rightly absent.
+// Compares npm's list of installed packages with the lock file, and ignores packages for other platforms.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 

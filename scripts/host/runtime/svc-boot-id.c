@@ -1,8 +1,8 @@
-/* Gives a container a boot id of its own, as a machine that has just started has one: programs compare it to
+/* Gives a container a new boot id, like that of a machine that has just started: programs compare it to
  * find out whether the machine was started again. runc calls this as a createContainer hook: in the container's mount
  * namespace, before pivot_root, with the future root as its directory. The file is in the container's own /dev, so a
  * memory image contains it, and a start without memory makes a new one. The image may have a link at /dev: no link is
- * followed. If a step fails, the container starts without a boot id of its own. */
+ * followed. If a step fails, the container starts with the host's boot id. */
 
 #define _GNU_SOURCE
 #include "criu-walk.h"

@@ -1,5 +1,5 @@
-/* Removes the files that CRIU has made in the root of a sandbox. The input names them relative to that root. No link of
- * the sandbox is followed: a file that is only reachable through a link was not made by CRIU.
+/* Removes the files that CRIU has made in the root of a sandbox. Reads their names, relative to that root, from its
+ * input. Follows no link of the sandbox: CRIU did not make a file that is only reachable through a link.
  *
  * svc-inside remove-ghosts ROOT: after a failed restore; one `NAME.cr.N.ghost` a line. Removes NAME too if it is the same
  * file.

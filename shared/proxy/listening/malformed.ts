@@ -1,4 +1,4 @@
-/** Answers a client that sent bytes that are no HTTP request, and ends its connection. */
+/** Answers a client whose bytes are not an HTTP request, and ends the connection. */
 
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";

@@ -41,7 +41,7 @@ export class DialledAgent extends Agent {
     this.#options = options;
   }
 
-  /** The current request leaves its connection fit for another one. Without this call the connection is closed. */
+  /** Marks the connection as reusable after its current request. Without this call the connection is closed. */
   mayKeep(socket: Duplex, idleMs: number): void {
     const kept = this.#kept.get(socket);
     if (kept !== undefined) kept.idleMs = idleMs;
@@ -60,7 +60,7 @@ export class DialledAgent extends Agent {
 
   /** Node calls this for a request that finds no idle connection. */
   override createConnection(args: DialledArgs, done?: (error: Error | null, stream: Duplex) => void): undefined {
-    // Node uses one of the two.
+    // Node reads either the error or the stream, although its types require both.
     const answer = done as ((error: Error | null, stream?: Duplex) => void) | undefined;
     this.#options.dial(args.dialSignal?.() ?? new AbortController().signal).then(
       (socket) => {
@@ -72,7 +72,7 @@ export class DialledAgent extends Agent {
     );
   }
 
-  /** Node calls this when a response is over. */
+  /** Node calls this when a response has ended. */
   override keepSocketAlive(socket: Duplex): boolean {
     const kept = this.#kept.get(socket);
     if (kept === undefined || kept.idleMs <= 0) return false;

@@ -17,7 +17,7 @@ export interface CallOptions {
   readonly dialSignal: () => AbortSignal;
 }
 
-/** @throws what Node's client does not write. */
+/** @throws for a head that Node's client refuses to write */
 export function openCall({ agent, method, path, headers, dialSignal }: CallOptions): ClientRequest {
   // Does not use Node's `signal`: an AbortSignal for each request is expensive, and Node does not pass it to the dialling.
   const args: DialledArgs = {

@@ -122,7 +122,7 @@ export class Exchange {
     }
   }
 
-  /** @throws what Node's client does not write. */
+  /** @throws for a head that Node's client refuses to write */
   #send(attempt: Attempt): void {
     const { agent, outgoing } = attempt;
     const { request } = this.#client;
@@ -294,7 +294,7 @@ export class Exchange {
       if (socket !== null) cut(socket);
       this.#call.destroy();
     }
-    this.#dialling?.abort(new Error("the exchange is over"));
+    this.#dialling?.abort(new Error("the exchange has ended"));
     this.#upgrading?.destroy();
     this.#host.onDone(this);
   }

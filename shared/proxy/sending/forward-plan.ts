@@ -15,7 +15,7 @@ export interface NextHop {
   readonly idleMs: number;
   /**
    * The server is ours: it reads every body to its end and keeps idle connections for longer than `idleMs`. Elsewhere a
-   * request with a body, or one that must not be sent twice, gets a connection of its own: what a server leaves unread
+   * request with a body, or one that must not be sent twice, gets an unshared connection: what a server leaves unread
    * of a body it would take for the next request, and a kept connection may be closing at this moment.
    */
   readonly ours: boolean;

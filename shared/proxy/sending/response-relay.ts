@@ -4,10 +4,10 @@ import type { IncomingMessage, InformationEvent, ServerResponse } from "node:htt
 import { EnvelopeTracker, isConnectStream } from "../connect-envelope.ts";
 import { endToEnd, forwardableTrailers, headerValue } from "../raw-headers.ts";
 
-/** A client that reads no byte for so long is gone, or only wants to hold the connection. */
+/** How long a client may read no byte: one that takes longer has disappeared, or only holds the connection. */
 const SLOW_CLIENT_LIMIT_MS = 600_000;
 
-/** The first bytes of a body are sent as one piece with the head, when they are no more than this. */
+/** Largest first piece of a body that is sent together with the head. */
 const JOINED_BYTES = 1024;
 
 export interface RelayOptions {
@@ -76,7 +76,7 @@ export class ResponseRelay {
       this.#tracker?.push(chunk);
       if (!this.#write(chunk)) this.#wait(answer);
     });
-    // The bytes that arrived with the head are read before this.
+    // Node reads the bytes that arrived with the head before this callback.
     process.nextTick(() => {
       if (!this.#begun) setImmediate(() => this.#flush());
     });

@@ -94,7 +94,7 @@ test("an upload that is no image fails with that reason and leaves nothing behin
   const made = await world();
   const from = { is: "archive" as const, filesHash: "a".repeat(64) };
   const { reason } = await built(made, body({ from, steps: [] }));
-  expect(reason).toEqual({ message: "the archive is no OCI layout: it has no index.json", step: "base" });
+  expect(reason).toEqual({ message: "the archive is not an OCI layout: it has no index.json", step: "base" });
   await expectNothingLeft(made);
 });
 

@@ -141,7 +141,7 @@ describe("concurrency and crashes", () => {
       .poll(() => status(requested))
       .toMatchObject({
         status: "error",
-        reason: { message: expect.stringContaining("does not know the build any more") as string },
+        reason: { message: expect.stringContaining("no longer has the build") as string },
         logEntries: [{ level: "error" }],
       });
     cluster.agent.onBuild = (_build, run) => run();

@@ -108,7 +108,7 @@ describe("an upload", () => {
   });
 
   test.each([
-    ["text", Buffer.from("hello"), 400, "no tar archive"],
+    ["text", Buffer.from("hello"), 400, "not a tar archive"],
     ["nothing", Buffer.alloc(0), 400, ""],
     ["more than is allowed", Buffer.alloc(1024 * 1024 + 1), 413, "at most"],
   ])("of %s is refused, and nothing is there", async (what, bytes, code, words) => {

@@ -122,9 +122,9 @@ describe("steps", () => {
     [{ type: "RUN", args: ["a\0b"] }, "NUL"],
     [{ type: "COPY", args: ["a", "b"] }, "'filesHash' is required"],
     [{ type: "COPY", args: ["a"], filesHash: hash }, "2 to 4"],
-    [{ type: "COPY", args: ["a", "b", "", "rwx"], filesHash: hash }, "no octal file mode"],
+    [{ type: "COPY", args: ["a", "b", "", "rwx"], filesHash: hash }, "not an octal file mode"],
     [{ type: "ENV", args: ["A"] }, "pairs"],
-    [{ type: "ENV", args: ["A=B", "x"] }, "no name of a variable"],
+    [{ type: "ENV", args: ["A=B", "x"] }, "not the name of a variable"],
     [{ type: "WORKDIR", args: [] }, "1 argument(s) expected"],
     [{ type: "USER", args: ["a", "b"] }, "1 argument(s) expected"],
   ])("%j is refused", (step, words) => {

@@ -97,13 +97,17 @@ test("a size in an extended header applies to its entry, so that the next entry 
 });
 
 test.each<[string, Buffer, RegExp]>([
-  ["a link with content", changed(tarOf({ a: "x" }), 0, (header) => header.write("2", 156)), /'a' is no file/],
-  ["a directory with content", changed(tarOf({ a: "x" }), 0, (header) => header.write("5", 156)), /'a' is no file/],
-  ["an old directory with content", changed(tarOf({ "a/": "x" }), 0, (header) => header.fill(0, 156, 157)), /no file/],
-  ["a size of everything after it", extended("g", record("size=512")), /in two ways/],
+  ["a link with content", changed(tarOf({ a: "x" }), 0, (header) => header.write("2", 156)), /'a' has content/],
+  ["a directory with content", changed(tarOf({ a: "x" }), 0, (header) => header.write("5", 156)), /'a' has content/],
+  [
+    "an old directory with content",
+    changed(tarOf({ "a/": "x" }), 0, (header) => header.fill(0, 156, 157)),
+    /has content/,
+  ],
+  ["a size of everything after it", extended("g", record("size=512")), /global header/],
   ["sparse entries in everything after it", extended("g", record("GNU.sparse.major=1")), /sparse/],
   ["an extended header that is none", extended("x", "99 path=a\n"), /extended header of 'about' is damaged/],
-  ["an extended header with a negative size", extended("x", record("size=-1")), /no number/],
+  ["an extended header with a negative size", extended("x", record("size=-1")), /not a number/],
   [
     "a long name of gigabytes",
     changed(tarOf({ a: "x" }), 0, (header) => {

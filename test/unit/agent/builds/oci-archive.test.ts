@@ -126,8 +126,8 @@ test.each<[string, () => Promise<Buffer> | Buffer, RegExp]>([
     /other layers/,
   ],
   ["a missing layer", () => changed((files) => files.delete(layerFile)), /lacks a part/],
-  ["no index", () => changed((files) => files.delete("index.json")), /no OCI layout/],
-  ["an index that is no JSON", () => changed((files) => files.set("index.json", layer)), /no JSON/],
+  ["no index", () => changed((files) => files.delete("index.json")), /not an OCI layout/],
+  ["an index that is no JSON", () => changed((files) => files.set("index.json", layer)), /not JSON/],
   ["an index of something else", () => changed((files) => files.set("index.json", Buffer.from("[]"))), /index/],
   ["a way out", () => changed((files) => files.set("../../etc/passwd", layer)), /leads out/],
   ["a link instead of a layer", () => withEntry({ name: layerFile, type: "symlink", linkname: "/etc/shadow" }), /link/],
@@ -139,7 +139,7 @@ test.each<[string, () => Promise<Buffer> | Buffer, RegExp]>([
   ["one as it is", () => archiveOf(plainLayout(sparse())), /a layer that is refused: 'big' is a sparse file/],
   ["a device", () => withEntry({ name: "blobs/x", type: "character-device" }), /device/],
   ["an image for others", () => archiveOf(layout([layer], configOf("s390x"))), /linux\/s390x only/],
-  ["no archive at all", () => Buffer.from("nothing"), /damaged or is no tar/],
+  ["no archive at all", () => Buffer.from("nothing"), /damaged or is not a tar/],
 ])("%s is refused", async (_name, archive, reason) => {
   expect(await refused(await archive())).toMatch(reason);
 });

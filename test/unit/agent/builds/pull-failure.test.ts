@@ -24,7 +24,7 @@ test.each([
     "its registry has no such image, or shows it only with credentials",
   ],
   ["manifest for team/app:1 not found: manifest unknown", "its registry has no such image or tag"],
-  ["toomanyrequests: You have reached your pull rate limit", "its registry limits how many images it gives"],
+  ["toomanyrequests: You have reached your pull rate limit", "its registry allows no more pulls for now (rate limit)"],
   ["http: server gave HTTP response to HTTPS client", "its registry does not speak TLS"],
   ["x509: certificate signed by unknown authority", "Docker does not trust the certificate of its registry"],
   [
