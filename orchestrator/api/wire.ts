@@ -28,7 +28,7 @@ const DRAIN_MS = 15_000;
 /** The API's share of the process's descriptors: the edge in the same process takes two for each request. */
 const API_SHARE = 1 / 8;
 
-interface StartApi {
+interface StartApiDeps {
   readonly store: Store;
   readonly schema: string;
   ping(): Promise<void>;
@@ -43,7 +43,7 @@ interface StartApi {
 }
 
 /** Resolves with the API's URL when the API listens. */
-export async function startApi({ config, background, now, log, teardown }: Base, parts: StartApi): Promise<string> {
+export async function startApi({ config, background, now, log, teardown }: Base, parts: StartApiDeps): Promise<string> {
   const { store, nodes, metrics } = parts;
   const identity = createIdentity({ keys: store.keys, background, now });
   const keys = createKeys({ keys: store.keys, identity });

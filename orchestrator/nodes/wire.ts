@@ -15,7 +15,7 @@ import { createPools, type Pools } from "./warm-pools.ts";
 
 const DAY_MS = 86_400_000;
 
-interface StartNodes {
+interface StartNodesDeps {
   readonly store: Store;
   /** The build of the base template. */
   readonly template: Build;
@@ -24,7 +24,7 @@ interface StartNodes {
 
 export async function startNodes(
   { config, now, log, machineId, teardown }: Base,
-  { store, template, nodeToken }: StartNodes,
+  { store, template, nodeToken }: StartNodesDeps,
 ) {
   const { nodeTimeoutMs, poolSize, poolCeiling } = config;
   const nodes = await openNodes({ store: store.nodes, now, log, nodeToken, nodeTimeoutMs, machineId });
