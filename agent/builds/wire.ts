@@ -11,7 +11,7 @@ import { type StartBuildsDeps, startBuilds } from "./start-builds.ts";
 import { templateFiles } from "./steps/template-files.ts";
 import { createTemplateStarts, type TemplateStartsDeps } from "./template-starts.ts";
 
-interface Base
+interface BuildSources
   extends Pick<StartBuildsDeps, "boot" | "disposal" | "gate" | "snapshots" | "admission" | "origins">,
     Pick<TemplateStartsDeps, "launchDeps" | "makePooled" | "pool" | "copy"> {
   readonly stores: Stores;
@@ -20,7 +20,7 @@ interface Base
   readonly disk: Pick<DiskReserve, "refusal">;
 }
 
-export function createBuildParts(config: AgentConfig, deps: AgentDeps, base: Base, teardown: Teardown) {
+export function createBuildParts(config: AgentConfig, deps: AgentDeps, base: BuildSources, teardown: Teardown) {
   const { capabilities, disk, found } = base;
   const building = startBuilds(
     {

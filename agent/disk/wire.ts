@@ -22,7 +22,7 @@ export interface DiskPartsDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> 
   readonly log: Log;
 }
 
-interface Base {
+interface DiskSources {
   readonly found: Pick<Recovered, "sandboxes">;
   readonly usage: Pick<UsageSampling, "latest">;
   readonly report: Pick<Report, "soon">;
@@ -39,7 +39,7 @@ const FAILED = "the build was ended: the node's disk is short, and the build gre
 export function createDiskParts(
   config: Pick<AgentConfig, "diskReserveMb" | "stateDir">,
   deps: DiskPartsDeps,
-  { found, usage, report }: Base,
+  { found, usage, report }: DiskSources,
   teardown: Teardown,
 ) {
   const { containers, log } = deps;

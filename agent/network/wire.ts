@@ -25,7 +25,7 @@ export interface NetworkDeps {
   readonly log: Log;
 }
 
-interface Base {
+interface NetworkSources {
   readonly stores: Pick<Stores, "networkLog">;
   readonly found: Pick<Recovered, "sandboxes" | "frozen" | "pooled" | "leftoverSlots">;
   /** Resolves when nothing uses the leftover slots. */
@@ -35,7 +35,7 @@ interface Base {
 export async function startNetwork(
   config: Pick<AgentConfig, "slotsAhead">,
   { plan, links, firewall, now, log, ...deps }: NetworkDeps,
-  { stores, found, cleared }: Base,
+  { stores, found, cleared }: NetworkSources,
   teardown: Teardown,
 ) {
   const slots = createSlots({ plan, links, firewall, log, ahead: config.slotsAhead });

@@ -23,7 +23,7 @@ import type { Sandbox } from "./sandbox.ts";
 import { createSandboxes } from "./sandboxes.ts";
 import { createUsageSampling } from "./usage.ts";
 
-interface Base {
+interface SandboxSources {
   readonly stores: Stores;
   readonly found: Recovered;
   readonly slots: Slots;
@@ -44,7 +44,7 @@ interface Starts {
 }
 
 /** The live set holds the sandboxes that a former agent left running. Nothing starts or ends before `begin`. */
-export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: Base, teardown: Teardown) {
+export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: SandboxSources, teardown: Teardown) {
   const { now, log, containers, annotations } = deps;
   const { stores, found, slots, gate, report } = base;
   const disposal = createDisposal({ containers, slots, gate, annotations, store: stores.containers, log });

@@ -12,7 +12,7 @@ import { type StartSnapshotsDeps, startSnapshots } from "./start-snapshots.ts";
 import { originsHere } from "./store/origins.ts";
 import type { SnapshotTaker } from "./take/snapshot-taker.ts";
 
-interface Base
+interface SnapshotSources
   extends Pick<StartSnapshotsDeps, "stores" | "found" | "slots" | "gate" | "disposal" | "semaphore" | "disk"> {
   readonly capabilities: NodeIdentity["capabilities"];
   readonly usage: Pick<UsageSampling, "latest">;
@@ -25,7 +25,7 @@ interface TakerSources {
 }
 
 /** No snapshot is taken before `begin`. */
-export function createSnapshotParts(config: AgentConfig, deps: AgentDeps, base: Base, teardown: Teardown) {
+export function createSnapshotParts(config: AgentConfig, deps: AgentDeps, base: SnapshotSources, teardown: Teardown) {
   const { capabilities, usage, report } = base;
   const origins = () => originsHere(capabilities, deps.machine);
   const parts = startSnapshots(

@@ -28,7 +28,7 @@ const DRAIN_MS = 15_000;
 /** The API's share of the process's descriptors: the edge in the same process takes two for each request. */
 const API_SHARE = 1 / 8;
 
-interface Sources {
+interface ApiSources {
   readonly store: Store;
   readonly nodes: Nodes;
 }
@@ -44,7 +44,7 @@ interface ApiParts {
   readonly handlers: Omit<ApiHandlers, "keys" | "teams" | "admin" | "nodes" | "health">;
 }
 
-export function createApi(base: Base, { store, nodes }: Sources) {
+export function createApi(base: Base, { store, nodes }: ApiSources) {
   const metrics = createMetrics({
     sandboxesByState: () => store.sandboxes.countByState(),
     buildsByStatus: () => store.builds.countByStatus(),
@@ -54,7 +54,7 @@ export function createApi(base: Base, { store, nodes }: Sources) {
   return { metrics, start: (parts: ApiParts) => startApi(base, { ...parts, store, nodes, metrics }) };
 }
 
-interface StartApiDeps extends ApiParts, Sources {
+interface StartApiDeps extends ApiParts, ApiSources {
   readonly metrics: Metrics;
 }
 
