@@ -1,24 +1,14 @@
-/** Wires envd and listens: constructs all its parts. */
+/** Wires envd: calls each folder's constructor in the order in which the parts need each other. */
 
 import { setMaxListeners } from "node:events";
-import { readFileSync } from "node:fs";
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { AppError } from "../shared/http/errors.ts";
 import { WatchHub } from "./filesystem/watch/watch-hub.ts";
-import { Access } from "./http/access.ts";
-import { createRoutes } from "./http/routes.ts";
-import { createHttpServer } from "./http/server.ts";
-import { Initialiser } from "./init/init.ts";
-import { NO_SETTINGS, Session } from "./init/session.ts";
-import { warmUp } from "./init/warm.ts";
+import { startHttp } from "./http/wire.ts";
+import { createInit } from "./init/wire.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import { ProcessTable } from "./process/process-table.ts";
-import { collectGarbage, heapBytes, IdleMemory } from "./runtime/idle-memory.ts";
-import { Journal } from "./runtime/journal.ts";
-import { childLimits } from "./runtime/own-limits.ts";
-import { System } from "./system/system.ts";
-import { Users } from "./system/users.ts";
+import { createRuntime } from "./runtime/wire.ts";
+import { createSystem } from "./system/wire.ts";
 
 export interface EnvdConfig {
   /** 0 takes any free port. */
@@ -46,38 +36,23 @@ const KILLED = "The sandbox was killed or reached its end of life while the requ
 /** Delay after start: by then the node has found envd listening and sent its identity. */
 const PREPARE_AFTER_MS = 50;
 
+/** Resolves when envd listens. */
 export async function startEnvd(config: EnvdConfig): Promise<Envd> {
-  const { root, now } = config;
+  const { now } = config;
   const shutdown = new AbortController();
   // One listener per open stream, and their number has no limit.
   setMaxListeners(0, shutdown.signal);
-  const users = new Users(`${root === "/" ? "" : root}/etc`);
-  const session = new Session(users, config.path);
-  const journal = new Journal(now);
-  const system = new System(config.helper);
+  const { journal, idleMemory, limits } = createRuntime(config);
+  const { users, system } = createSystem(config);
   const hub = new WatchHub(system);
-  const table = new ProcessTable(
-    system,
-    journal,
-    childLimits(read("/proc/self/oom_score_adj"), read(`/proc/${process.ppid}/limits`)),
-  );
-  const access = new Access(session, config.controlToken, now);
+  const table = new ProcessTable(system, journal, limits);
+  const { session, initialiser, warm } = createInit(config, { users, journal });
   const rpc = once(async () => {
     const { createRpcHandler } = await import("./rpc/rpc.ts");
     return createRpcHandler({ session, users, system, table, hub, journal, now, shutdown: shutdown.signal });
   });
-  const warm = async (port: number) => {
-    const directory = `${root === "/" ? "" : root}/run`;
-    // An envd that has its identity keeps it.
-    const controlToken = session.settings === NO_SETTINGS ? config.controlToken : undefined;
-    await warmUp({ port, program: config.helper, directory, controlToken });
-    journal.clear();
-  };
-  const initialiser = new Initialiser(session, journal, root);
-  const routes = createRoutes({ session, access, system, journal, metrics: new Metrics(now), initialiser, hub, warm });
-  const idleMemory = new IdleMemory({ used: heapBytes, collect: collectGarbage });
-  const server = createHttpServer({ routes, rpc, access, journal, idleMemory });
-  await listen(server, config.port);
+  const metrics = new Metrics(now);
+  const http = await startHttp(config, { session, system, journal, metrics, initialiser, hub, warm, rpc, idleMemory });
   // Loads the code of RPCs only now: a client's first command needs it, the node's first request does not. The helper
   // process starts now, while the sandbox surely has room for it: a full sandbox would refuse it later.
   const preparing = setTimeout(() => {
@@ -85,55 +60,18 @@ export async function startEnvd(config: EnvdConfig): Promise<Envd> {
     system.start().catch(() => undefined);
   }, PREPARE_AFTER_MS);
   return {
-    port: portOf(server),
+    port: http.port,
     stop: async () => {
       shutdown.abort(new AppError("unavailable", KILLED));
       clearTimeout(preparing);
       idleMemory.stop();
-      await closeServer(server);
+      await http.close();
       await system.stop();
     },
   };
 }
 
-// Without an address Node listens on IPv4 and IPv6, or on the one family that exists.
-function listen(server: Server, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
-}
-
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => (made ??= make());
-}
-
-function portOf(server: Server): number {
-  return (server.address() as AddressInfo).port;
-}
-
-/** How long streams have to send their last frame. */
-const LAST_FRAME_MS = 200;
-
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), LAST_FRAME_MS);
-    server.close(() => {
-      clearTimeout(cut);
-      resolve();
-    });
-    server.closeIdleConnections();
-  });
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
 }

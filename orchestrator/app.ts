@@ -7,20 +7,17 @@ import { roomFor } from "../shared/program/descriptors.ts";
 import { createSeal } from "../shared/program/seal.ts";
 import { Teardown } from "../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../shared/version.ts";
-import { createMetrics } from "./api/prometheus.ts";
-import { startApi } from "./api/wire.ts";
+import { createApi } from "./api/wire.ts";
 import type { Base, OrchestratorDeps } from "./app-parts.ts";
 import { createBackground } from "./background.ts";
 import { startBuilds } from "./builds/wire.ts";
 import type { OrchestratorConfig } from "./config.ts";
 import { type Edge, startEdge } from "./edge/edge.ts";
 import { createNetwork } from "./network/wire.ts";
-import { repairFormer, startNodes, startRepairs } from "./nodes/wire.ts";
+import { startNodes } from "./nodes/wire.ts";
 import { createRoutingTable, type RoutingTable } from "./routing-table.ts";
-import type { AutoResuming } from "./sandboxes/lifecycle/auto-resume.ts";
-import { startSandboxes } from "./sandboxes/wire.ts";
-import { createSnapshotHandlers } from "./snapshots/handlers.ts";
-import { createSnapshotRemover } from "./snapshots/removal.ts";
+import { type Sandboxes, startSandboxes } from "./sandboxes/wire.ts";
+import { createSnapshots } from "./snapshots/wire.ts";
 import { openStore } from "./store/wire.ts";
 import { startTemplates } from "./templates/wire.ts";
 
@@ -60,46 +57,40 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const place = config.databaseUrl ?? config.database;
   const { store, template, schema, ping } = await openStore({ place, baseTemplate, sealing, now }, teardown);
   const tokenTo = (nodeId: string) => nodeToken(config.nodeKey, nodeId, "to node");
-  const { nodes, pools } = await startNodes(base, { store, template, nodeToken: tokenTo });
+  const { nodes, pools, repairFormer, startRepairs } = await startNodes(base, { store, template, nodeToken: tokenTo });
   teardown.add("background work", () => background.settled());
-  const metrics = createMetrics({
-    sandboxesByState: () => store.sandboxes.countByState(),
-    buildsByStatus: () => store.builds.countByStatus(),
-    nodes: () => nodes.list(),
-    now,
-  });
+  const api = createApi(base, { store, nodes });
+  const { metrics } = api;
   const routes = createRoutingTable({ seed: config.seed, place: (id) => nodes.place(id) });
   for (const record of await store.sandboxes.routable()) routes.add(record);
 
-  const snapshots = createSnapshotRemover({ nodes, background, log, timeoutMs: config.stopTimeoutMs });
-  const sandboxes = startSandboxes(base, { store, nodes, routes, snapshots, metrics });
+  const snapshots = createSnapshots(base, nodes);
+  const { remover } = snapshots;
+  const sandboxes = startSandboxes(base, { store, nodes, routes, snapshots: remover, metrics });
   const { checkpointing, ending, transitions, autoResuming } = sandboxes;
   const network = createNetwork(base, { store, nodes, transitions });
-  const repaired = { store, nodes, sandboxes, networks: network.updating };
-  await repairFormer(base, repaired);
+  const repaired = { sandboxes, networks: network.updating };
+  await repairFormer(repaired);
   const edge = await openEdge(base, { routes, autoResuming, nodeToken: tokenTo });
 
   const templates = startTemplates(base, store);
   const { names, spawns } = templates;
-  const reports = startRepairs(base, { ...repaired, routes, pools, spawns, metrics });
+  const reports = startRepairs({ ...repaired, routes, spawns, metrics });
   const builds = await startBuilds(base, { store, nodes, pools, names, metrics });
   const { queue, cleaning, archives, files } = builds;
   const domain = config.domain ?? `localhost:${new URL(edge.url).port}`;
-  const url = await startApi(base, {
-    store,
+  const url = await api.start({
     schema,
     ping,
-    nodes,
     ending,
     builds: queue,
     cleaning,
     files,
-    metrics,
     handlers: {
       ...sandboxes.handlers({ templates: names, pools, spawns, proxyRanges: network.proxyRanges, domain }),
-      ...templates.handlers({ checkpointing, snapshots, pools, archives, builds: queue }),
+      ...templates.handlers({ checkpointing, snapshots: remover, pools, archives, builds: queue }),
       sandboxNetworks: network.handlers,
-      snapshots: createSnapshotHandlers({ store, names, checkpointing }),
+      snapshots: snapshots.handlers({ store, names, checkpointing }),
       builds: builds.handlers,
       reports,
     },
@@ -110,7 +101,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
 
 interface EdgeParts {
   readonly routes: RoutingTable;
-  readonly autoResuming: AutoResuming;
+  readonly autoResuming: Sandboxes["autoResuming"];
   readonly nodeToken: (nodeId: string) => string;
 }
 

@@ -66,6 +66,16 @@ module.exports = {
       },
       to: { path: "^shared/settings/" },
     },
+    {
+      name: "app-calls-each-folder-through-its-wire",
+      comment: "a folder of several parts constructs them in its wire.ts, in one constructor that app.ts calls",
+      severity: "error",
+      from: { path: "^(orchestrator|agent|envd)/app\\.ts$" },
+      to: {
+        path: "^(orchestrator/(api|builds|network|nodes|sandboxes|snapshots|store|templates)|agent/(api|builds|disk|network|recovery|sandboxes|snapshots|store)|envd/(http|init|runtime|system))/",
+        pathNot: "/wire\\.ts$",
+      },
+    },
     inside("policy-is-pure", "shared/policy"),
     inside("states-are-pure", "shared/states"),
     {

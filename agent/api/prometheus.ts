@@ -3,7 +3,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { NodeLoad } from "../../shared/agent-api/routes.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
-import type { DiskReserve, Watched } from "../disk/reserve.ts";
+import type { DiskReserve, WatchedDisk } from "../disk/reserve.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -57,7 +57,7 @@ export function createInstruments(sources: InstrumentSources): Instruments {
   gauge("svc_sandboxes_held", "Running sandboxes that the agent holds because the disk is short", [], (one) =>
     one.set(sources.held()),
   );
-  const ofDisks = (name: string, help: string, read: (disk: Watched) => number) =>
+  const ofDisks = (name: string, help: string, read: (disk: WatchedDisk) => number) =>
     gauge(name, help, ["disk"], (one) => {
       for (const [disk, seen] of Object.entries(sources.disks() ?? {})) one.set({ disk }, read(seen));
     });

@@ -14,10 +14,10 @@ interface OutputLog {
   readonly end: () => void;
 }
 
-type Level = BuildLogEntry["level"];
+type BuildLogLevel = BuildLogEntry["level"];
 
 export interface BuildLog {
-  write(level: Level, message: string, step: string): void;
+  write(level: BuildLogLevel, message: string, step: string): void;
   /** Output of a program, split into lines; `end` writes an unfinished line. */
   output(prefix: string, step: string): OutputLog;
   /** Writes all entries so far to the store. */
@@ -34,7 +34,7 @@ export function createBuildLog(buildId: string, store: Pick<BuildStore, "log">, 
     if (waiting.length > 0) store.log(buildId, waiting.splice(0));
   };
 
-  const write = (level: Level, message: string, step: string) => {
+  const write = (level: BuildLogLevel, message: string, step: string) => {
     // The build's own entries are few, and the last ones matter most.
     if (step !== "" && state.count === MOST_ENTRIES)
       waiting.push({ at: now(), level: "warn", message: "The log is full: what follows is left out", step });

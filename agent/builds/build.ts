@@ -9,10 +9,10 @@ import type { Containers } from "../containers/containers.ts";
 import type { BuildResult } from "../store/builds.ts";
 import type { BuildLog } from "./build-log.ts";
 import { FINAL_STEP, type FinishDeps, startAndWait, startOf } from "./finish.ts";
-import { BASE_STEP, type Base, type BaseDeps, prepareBase, pulledName } from "./images/base.ts";
+import { BASE_STEP, type BaseDeps, type BuildBase, prepareBase, pulledName } from "./images/base.ts";
 import { cachedSteps, type PlannedStep, planSteps } from "./images/layer-key.ts";
 import type { BuildContainer } from "./steps/build-container.ts";
-import type { Context } from "./steps/context.ts";
+import type { StepContext } from "./steps/context.ts";
 import { doStep, type StepDeps, stepPrefix, stepTitle, touchesDisk } from "./steps/steps.ts";
 
 /** A container whose layer grew beyond this is replaced by a new one: each commit copies all that its layer holds. */
@@ -115,10 +115,10 @@ interface Tools {
 /** The image after all steps, and the context of the last. */
 async function doSteps(
   { templateId, steps, force }: BuildBody,
-  base: Base,
+  base: BuildBase,
   { deps, log, progress }: Tools,
   signal: AbortSignal,
-): Promise<{ image: string; context: Context }> {
+): Promise<{ image: string; context: StepContext }> {
   const { layers } = deps;
   const plan = planSteps({ templateId, base: base.id, context: base.context, steps, force });
   const { count, image: cached } = await reuse(plan, deps);
@@ -173,8 +173,8 @@ interface Made {
   readonly buildId: string;
   readonly body: BuildBody;
   readonly image: string;
-  readonly context: Context;
-  readonly base: Base;
+  readonly context: StepContext;
+  readonly base: BuildBase;
 }
 
 async function finish(

@@ -6,8 +6,8 @@ import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { BuildLog } from "./build-log.ts";
 import { type BuildContainer, loginShell } from "./steps/build-container.ts";
-import type { Context } from "./steps/context.ts";
-import type { Ended } from "./steps/processes.ts";
+import type { StepContext } from "./steps/context.ts";
+import type { ExitStatus } from "./steps/processes.ts";
 import { RpcError } from "./steps/processes.ts";
 import { tried } from "./steps/steps.ts";
 
@@ -40,12 +40,12 @@ export function startOf(
   };
 }
 
-function contextIn({ envs, user, workdir }: Context): Context {
+function contextIn({ envs, user, workdir }: StepContext): StepContext {
   return { envs, user, workdir };
 }
 
 /** Where commands with these settings run. */
-export function startContextOf(settings: BuildSettings): Context {
+export function startContextOf(settings: BuildSettings): StepContext {
   return settings.startContext ?? contextIn(settings);
 }
 
@@ -69,7 +69,7 @@ export async function startAndWait(
   const { startCmd, readyCmd } = settings;
   const say = (message: string) => log.write("info", `[${FINAL_STEP}] ${message}`, FINAL_STEP);
   const context = startContextOf(settings);
-  let started: Promise<Ended> | undefined;
+  let started: Promise<ExitStatus> | undefined;
   if (startCmd !== undefined) {
     say("Running start command");
     const output = log.output("[start]", FINAL_STEP);
@@ -96,7 +96,7 @@ export async function startAndWait(
 }
 
 /** Never resolves; rejects when the start command ends with a failure. */
-async function failure(started: Promise<Ended> | undefined): Promise<never> {
+async function failure(started: Promise<ExitStatus> | undefined): Promise<never> {
   const ended = await (started ?? new Promise<never>(() => undefined)).catch((cause: unknown) => {
     if (cause instanceof RpcError)
       throw new AppError("bad_request", `start command failed: ${cause.code}: ${cause.message}`, { cause });
@@ -108,7 +108,7 @@ async function failure(started: Promise<Ended> | undefined): Promise<never> {
 }
 
 async function settled(
-  started: Promise<Ended> | undefined,
+  started: Promise<ExitStatus> | undefined,
   { defaultWaitS = DEFAULT_WAIT_S }: FinishDeps,
   signal: AbortSignal,
 ): Promise<void> {
@@ -121,7 +121,7 @@ async function settled(
 
 async function ready(
   command: string,
-  context: Context,
+  context: StepContext,
   { buildContainer, deps, signal }: { buildContainer: BuildContainer; deps: FinishDeps; signal: AbortSignal },
 ): Promise<void> {
   const { log, now, readyEveryMs = READY_EVERY_MS, readyLimitMs = READY_LIMIT_MS } = deps;

@@ -8,7 +8,7 @@ import type { Launched } from "../sandboxes/launch.ts";
 import type { BuildStore } from "../store/builds.ts";
 import { START_TAG, startContextOf } from "./finish.ts";
 import { loginShell } from "./steps/build-container.ts";
-import type { Processes, Running } from "./steps/processes.ts";
+import type { Processes, RunningProgram } from "./steps/processes.ts";
 
 /** A start does not wait longer than this for a sandbox to begin the command. */
 const LIMIT_MS = 5_000;
@@ -65,7 +65,7 @@ export function startCommand({ store, processes, log, readyLimitMs }: StartComma
   };
 }
 
-async function untilReady(check: () => Promise<Running>, limit: AbortSignal): Promise<void> {
+async function untilReady(check: () => Promise<RunningProgram>, limit: AbortSignal): Promise<void> {
   for (;;) {
     const { exitCode } = await (await check()).ended;
     if (exitCode === 0) return;

@@ -4,12 +4,15 @@ import type Docker from "dockerode";
 import type { Containers } from "./containers.ts";
 import { orUndefined } from "./docker-errors.ts";
 
-type Images = Pick<Containers, "commit" | "layers" | "layerDirectories" | "flatten" | "removeImage" | "snapshotImages">;
+type DockerImages = Pick<
+  Containers,
+  "commit" | "layers" | "layerDirectories" | "flatten" | "removeImage" | "snapshotImages"
+>;
 
 const SNAPSHOT = "svc.snapshot";
 
 /** `unlimited` calls Docker without a time limit: an export takes as long as the image is large. */
-export function dockerImages(docker: Docker, unlimited: Docker, nodeId: string): Images {
+export function dockerImages(docker: Docker, unlimited: Docker, nodeId: string): DockerImages {
   return {
     async commit(id, image, snapshotId) {
       const [repo, tag] = image.split(":");

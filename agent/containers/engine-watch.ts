@@ -16,7 +16,7 @@ export interface EngineWatchDeps {
   readonly log: Log;
 }
 
-interface Watched {
+interface EngineWatchSources {
   /** Containers that should run. */
   readonly owned: () => readonly string[];
   readonly onGone: (containerId: string, exit: Gone) => void;
@@ -27,7 +27,7 @@ interface Watched {
 export interface EngineWatch {
   /** Whether the events of `begin` arrive now. */
   readonly connected: boolean;
-  begin(watched: Watched): void;
+  begin(watched: EngineWatchSources): void;
   stop(): Promise<void>;
 }
 
@@ -37,7 +37,7 @@ export function createEngineWatch({ containers, now, log }: EngineWatchDeps): En
   const outOfMemory = new Set<string>();
   let running: Promise<void> | undefined;
 
-  const gone = async (id: string, exitCode: number | undefined, { owned, onGone }: Watched) => {
+  const gone = async (id: string, exitCode: number | undefined, { owned, onGone }: EngineWatchSources) => {
     if (!owned().includes(id)) return;
     const seen = await containers.inspect(id).catch(() => undefined);
     // An event of an earlier run: the same container was started again meanwhile.
@@ -49,7 +49,7 @@ export function createEngineWatch({ containers, now, log }: EngineWatchDeps): En
     }
   };
 
-  const onEvent = (event: ContainerEvent, watched: Watched) => {
+  const onEvent = (event: ContainerEvent, watched: EngineWatchSources) => {
     state.since = now() - OVERLAP_MS;
     switch (event.kind) {
       case "oom":
@@ -61,14 +61,14 @@ export function createEngineWatch({ containers, now, log }: EngineWatchDeps): En
     }
   };
 
-  const lookAtAll = async (watched: Watched) => {
+  const lookAtAll = async (watched: EngineWatchSources) => {
     // In this order, a container that starts in between is in the list or not expected yet.
     const mine = watched.owned();
     const alive = new Set((await containers.list()).filter((one) => one.running).map(({ id }) => id));
     for (const id of mine) if (!alive.has(id)) await gone(id, undefined, watched);
   };
 
-  const watch = async (watched: Watched) => {
+  const watch = async (watched: EngineWatchSources) => {
     while (!stopping.signal.aborted) {
       try {
         const since = state.since;

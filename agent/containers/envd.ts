@@ -94,7 +94,7 @@ export function httpEnvd(port = PORT): Envd {
   };
 }
 
-interface Exchange extends EnvdAddress {
+interface EnvdCall extends EnvdAddress {
   readonly port: number;
   readonly method: string;
   readonly path: string;
@@ -103,7 +103,7 @@ interface Exchange extends EnvdAddress {
 }
 
 // A new connection for each call: envd's timers expire while it is frozen, and would close an idle one at the thaw.
-function exchange({ address, port, controlToken, method, path, body, signal }: Exchange): Promise<string> {
+function exchange({ address, port, controlToken, method, path, body, signal }: EnvdCall): Promise<string> {
   return new Promise((resolve, reject) => {
     const fail = (cause: unknown) =>
       reject(new AppError("unavailable", `the sandbox did not answer ${path}`, { cause }));

@@ -8,7 +8,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 import { createGrowth, type Grower } from "./growth.ts";
 import {
-  type Level,
+  type DiskLevel,
   levelOf,
   mayRelease,
   type ReadSpace,
@@ -64,7 +64,7 @@ export interface DiskReserve {
   /** Measures the disks now. */
   disks(): Promise<Disks>;
   /** The disks and their reserves at the last check; undefined before the first. */
-  seen(): { readonly snapshots: Watched; readonly sandboxes: Watched } | undefined;
+  seen(): { readonly snapshots: WatchedDisk; readonly sandboxes: WatchedDisk } | undefined;
   isHeld(id: string): boolean;
   /** Counts a sandbox that an earlier agent process froze as held. */
   adopt(id: string): void;
@@ -83,13 +83,13 @@ export interface Disks {
 /** Bytes that a snapshot will write to each disk. */
 export type Needed = { readonly [Disk in keyof Disks]: number };
 
-export interface Watched {
+export interface WatchedDisk {
   readonly space: Space;
   readonly reserve: Reserve;
 }
 
-interface Seen extends Watched {
-  readonly level: Level;
+interface Seen extends WatchedDisk {
+  readonly level: DiskLevel;
 }
 
 export function createReserve(deps: ReserveDeps): DiskReserve {

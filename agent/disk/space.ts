@@ -52,12 +52,12 @@ export function reserveOf({ totalBytes, totalInodes }: Space, configuredMb: numb
 }
 
 /** How full the disk is: `short` names what is short and how badly; `near` and `enough` hold for bytes and inodes. */
-export type Level =
+export type DiskLevel =
   | { readonly is: "short"; readonly of: "bytes" | "inodes"; readonly urgent: boolean }
   | { readonly is: "near" | "enough" };
 
 /** Pure. */
-export function levelOf({ freeBytes, freeInodes }: Space, reserve: Reserve): Level {
+export function levelOf({ freeBytes, freeInodes }: Space, reserve: Reserve): DiskLevel {
   if (freeBytes < reserve.bytes) return { is: "short", of: "bytes", urgent: freeBytes < reserve.bytes * URGENT };
   if (freeInodes < reserve.inodes) return { is: "short", of: "inodes", urgent: freeInodes < reserve.inodes * URGENT };
   const times = (factor: number) => freeBytes < reserve.bytes * factor || freeInodes < reserve.inodes * factor;

@@ -11,8 +11,8 @@ const ANSWER_LIMIT_MS = 5_000;
 const READY_LIMIT_MS = 15_000;
 const END_LIMIT_MS = 2_000;
 
-type Answer = Extract<FromEgress, { readonly is: "done" | "checked" }>;
-type Question = Extract<ToEgress, { readonly is: "set" | "forget" | "check" }>;
+type EgressReply = Extract<FromEgress, { readonly is: "done" | "checked" }>;
+type EgressRequest = Extract<ToEgress, { readonly is: "set" | "forget" | "check" }>;
 /** Requests by kind, so that the types keep each kind's fields. */
 type WithoutId<T> = T extends unknown ? Omit<T, "id"> : never;
 
@@ -21,7 +21,7 @@ export interface EgressChannel {
   readonly ready: Promise<void>;
   readonly ended: Promise<void>;
   /** Rejects when the process refuses, is stuck (then it is killed) or dies. */
-  ask(question: WithoutId<Question>): Promise<Answer>;
+  ask(question: WithoutId<EgressRequest>): Promise<EgressReply>;
   send(message: ToEgress): void;
   /** Closes the channel, which ends the process; kills the process if it does not end. */
   stop(): Promise<void>;
@@ -33,14 +33,14 @@ export interface ChannelOptions {
   readonly environment: Readonly<Record<string, string>>;
   readonly begin: Begin;
   /** Messages that it sends without a request. */
-  readonly onMessage: (message: Exclude<FromEgress, Answer>, reply: (message: ToEgress) => void) => void;
+  readonly onMessage: (message: Exclude<FromEgress, EgressReply>, reply: (message: ToEgress) => void) => void;
   readonly log: Log;
 }
 
 export function openChannel({ command, environment, begin, onMessage, log }: ChannelOptions): EgressChannel {
   const [program = "", ...parameters] = command;
   const child = spawn(program, parameters, { env: environment, stdio: ["ignore", "pipe", "pipe", "ipc"] });
-  const waiting = new Map<number, { settle: (answer: Answer) => void; fail: (why: Error) => void }>();
+  const waiting = new Map<number, { settle: (answer: EgressReply) => void; fail: (why: Error) => void }>();
   const state = { id: 0, over: false };
   relay(child, log);
 

@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { NetworkCheck, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
-import type { Begin, Check, SandboxEgress } from "../egress/messages.ts";
+import type { Begin, CertificateWithKey, CheckFlow, SandboxEgress } from "../egress/messages.ts";
 import { type EgressChannel, openChannel } from "./channel.ts";
 
 const FIRST_PAUSE_MS = 50;
@@ -22,7 +22,7 @@ export interface EgressProcess {
   set(sandbox: SandboxEgress): Promise<void>;
   /** Ends the address's flows and forgets it; without an answer. */
   forget(address: string): void;
-  check(address: string, flow: Check["flow"]): Promise<NetworkCheck>;
+  check(address: string, flow: CheckFlow["flow"]): Promise<NetworkCheck>;
   /** Why the process does not serve; undefined when it serves. */
   readonly problem: string | undefined;
   stop(): Promise<void>;
@@ -30,13 +30,12 @@ export interface EgressProcess {
 
 /** Resolves `${placeholder}` in headers. Undefined: there is no value, and the request that needs it fails. */
 type ResolvePlaceholder = (executionId: string, placeholder: string) => Promise<string | undefined>;
-export type Authority = Begin["authority"];
 
 export interface EgressProcessOptions extends Omit<Begin, "is" | "authority" | "extraCertificates" | "sandboxes"> {
   /** The program with its arguments, determined for each start. */
   readonly command: () => Promise<readonly string[]>;
   readonly environment: Readonly<Record<string, string>>;
-  readonly authority: () => Promise<Authority>;
+  readonly authority: () => Promise<CertificateWithKey>;
   /** PEM of authorities to trust besides the machine's, read for each start; empty: none. */
   readonly extraCertificates: () => Promise<string>;
   readonly resolve: ResolvePlaceholder;

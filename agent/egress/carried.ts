@@ -2,6 +2,7 @@
 
 import type { Socket } from "node:net";
 import type { SecureContext } from "node:tls";
+import type { CertificateWithKey } from "./messages.ts";
 
 export interface Bytes {
   /** Bytes from the sandbox. */
@@ -10,33 +11,34 @@ export interface Bytes {
   readonly received: number;
 }
 
-interface Ended extends Bytes {
+export interface CarriedResult extends Bytes {
   /** The last request's failure in the words for the sandbox; holds no value of a placeholder. */
   readonly failed?: string;
 }
 
 export interface Carried {
   /** Never rejects. */
-  readonly closed: Promise<Ended>;
+  readonly closed: Promise<CarriedResult>;
   /** Ends both sides with an error. */
   destroy(): void;
 }
 
 /** Facts for rewrite/transform.ts about a connection whose requests it reads. */
 export interface TransformOptions {
-  /** Every request must be for this host. */
+  /** Every request must be for this host, as `hostName` spells it. */
   readonly hostname: string;
   readonly port: number;
-  /** Headers set on every request; none: requests are only checked for their host. */
-  readonly headers: Readonly<Record<string, string>>;
   readonly tls: boolean;
+  /** Headers of the rule, set on every request; none: requests are only checked for their host. */
+  readonly headers: Readonly<Record<string, string>>;
   /** Bytes that were read from the socket already. */
   readonly first: Buffer;
-  /** Opens a connection to a checked address of the host, or through the egress proxy. */
+  /** Opens a connection to a checked address of the host, or through the egress proxy; again after the last one closed. */
   connect(): Promise<Socket>;
   /** The value for a placeholder at this moment. */
-  resolve(placeholder: string): Promise<string | undefined>;
-  readonly authority: { readonly certificate: string; readonly key: string };
+  readonly resolve: (placeholder: string) => Promise<string | undefined>;
+  /** The same object each time: its leaf certificates are cached. */
+  readonly authority: CertificateWithKey;
   /** Certificates that the host may have. */
   readonly trust: SecureContext;
 }

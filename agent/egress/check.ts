@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type ConnectionRequest, type Decision, decideName } from "../../shared/policy/decide.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { hostName } from "../../shared/policy/names.ts";
-import type { Check } from "./messages.ts";
+import type { CheckFlow } from "./messages.ts";
 import { findTarget, mayBeAnywhere, type TargetDeps } from "./target.ts";
 
 export interface Checked {
@@ -19,7 +19,7 @@ const ANY_ADDRESS = "192.0.2.1";
 const LIMIT_MS = 3_000;
 
 /** Rejects for a meaningless question, or when names cannot be resolved in time. */
-export async function check(asked: Check["flow"], policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
+export async function check(asked: CheckFlow["flow"], policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
   const limit = new AbortController();
   const late = delay(LIMIT_MS, undefined, { signal: limit.signal }).then(() => {
     throw new Error("the name was not looked up in time");
@@ -32,7 +32,7 @@ export async function check(asked: Check["flow"], policy: EgressPolicy, deps: Ta
   }
 }
 
-async function explainAll(asked: Check["flow"], policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
+async function explainAll(asked: CheckFlow["flow"], policy: EgressPolicy, deps: TargetDeps): Promise<Checked> {
   const { address, hostname: written, port, protocol } = asked;
   const hostname = written === undefined ? undefined : hostName(written);
   if (written !== undefined && hostname === undefined) throw new Error(`${written} is not a host name`);

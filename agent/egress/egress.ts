@@ -12,13 +12,13 @@ import { check } from "./check.ts";
 import { ownAddresses } from "./connect/own-addresses.ts";
 import { openNames } from "./dns/names.ts";
 import { type DnsSockets, startDns } from "./dns/resolver.ts";
-import { upstreams } from "./dns/upstreams.ts";
+import { upstreamResolvers } from "./dns/upstream-resolvers.ts";
 import { largeBuffers } from "./intake.ts";
 import { listen } from "./listener.ts";
 import type { Begin, FromEgress, SandboxEgress, ToEgress } from "./messages.ts";
 import { pendingValues } from "./rewrite/pending-values.ts";
 import { openTrust } from "./rewrite/trust.ts";
-import { openSandbox, type Sandbox } from "./sandbox.ts";
+import { openSandboxTraffic, type SandboxTraffic } from "./sandbox-traffic.ts";
 import { openShares, roomOfEgress } from "./shares.ts";
 
 interface EgressSockets {
@@ -45,12 +45,12 @@ export interface Egress {
 export function openEgress({ sockets, send, transform, log }: EgressDeps): Egress {
   const teardown = new Teardown(log);
   const values = pendingValues(send);
-  let served: Served | undefined;
+  let parts: EgressParts | undefined;
 
   const begin = async (message: Begin): Promise<void> => {
-    if (served !== undefined) throw new Error("the egress process has begun already");
-    served = serve(message, { send, transform, log, values });
-    const { names, servers, taken, askerAt, end, room } = served;
+    if (parts !== undefined) throw new Error("the egress process has begun already");
+    parts = createEgressParts(message, { send, transform, log, values });
+    const { names, servers, taken, askerAt, end, room } = parts;
     teardown.add("names", () => names.stop());
     const dns = await startDns({ listen: sockets.dns, upstreams: servers, names, askerAt, room, log });
     teardown.add("resolver", () => dns.stop());
@@ -81,10 +81,10 @@ export function openEgress({ sockets, send, transform, log }: EgressDeps): Egres
         case "check": {
           const { id } = message;
           return answered(id, () => {
-            if (served === undefined) throw new Error("not begun");
-            if (message.is === "check") return served.check(message);
-            if (message.is === "set") served.set(message.sandbox);
-            else served.forget(message.address);
+            if (parts === undefined) throw new Error("not begun");
+            if (message.is === "check") return parts.check(message);
+            if (message.is === "set") parts.set(message.sandbox);
+            else parts.forget(message.address);
             return { is: "done", id };
           });
         }
@@ -94,13 +94,13 @@ export function openEgress({ sockets, send, transform, log }: EgressDeps): Egres
   };
 }
 
-type Served = ReturnType<typeof serve>;
-type ServeDeps = Omit<EgressDeps, "sockets"> & { readonly values: ReturnType<typeof pendingValues> };
+type EgressParts = ReturnType<typeof createEgressParts>;
+type EgressPartsDeps = Omit<EgressDeps, "sockets"> & { readonly values: ReturnType<typeof pendingValues> };
 
 /** Applies everything in `begin`, without opening a socket. */
-function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
-  const sandboxes = new Map<string, Sandbox>();
-  const servers = upstreams(begin.dnsUpstream);
+function createEgressParts(begin: Begin, { send, transform, log, values }: EgressPartsDeps) {
+  const sandboxes = new Map<string, SandboxTraffic>();
+  const servers = upstreamResolvers(begin.dnsUpstream);
   const names = openNames(servers);
   const { authority, connectionsPerSandbox, proxyAllowedRanges } = begin;
   const isOwn = ownAddresses();
@@ -124,8 +124,8 @@ function serve(begin: Begin, { send, transform, log, values }: ServeDeps) {
       ...shared,
       say: (entries, suppressed) => send({ is: "decisions", sandboxId, entries, suppressed }),
       resolve: (placeholder) => values.ask(executionId, placeholder),
-    } satisfies Parameters<typeof openSandbox>[1];
-    sandboxes.set(address, openSandbox(sandbox, deps));
+    } satisfies Parameters<typeof openSandboxTraffic>[1];
+    sandboxes.set(address, openSandboxTraffic(sandbox, deps));
   };
   for (const sandbox of begin.sandboxes) set(sandbox);
 

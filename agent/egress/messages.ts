@@ -16,6 +16,12 @@ export interface SandboxEgress {
   readonly policy: EgressPolicy;
 }
 
+/** An authority, or a leaf that one has signed; PEM. */
+export interface CertificateWithKey {
+  readonly certificate: string;
+  readonly key: string;
+}
+
 export interface Begin {
   readonly is: "begin";
   /** The address of the sockets that the process was started with. */
@@ -23,7 +29,7 @@ export interface Begin {
   /** `SVC_DNS_UPSTREAM`: host[:port],… or empty for the resolvers of the machine. */
   readonly dnsUpstream: string;
   /** PEM: signs the certificates that sandboxes see for hosts with a rule. */
-  readonly authority: { readonly certificate: string; readonly key: string };
+  readonly authority: CertificateWithKey;
   /** PEM of authorities that destinations may have besides the machine's; empty: none. */
   readonly extraCertificates: string;
   readonly connectionsPerSandbox: number;
@@ -47,7 +53,7 @@ export interface Forget {
 }
 
 /** Asks what would happen to a flow; a name is resolved as for a flow. Answered by `checked` or `failed`. */
-export interface Check {
+export interface CheckFlow {
   readonly is: "check";
   readonly id: number;
   readonly address: string;
@@ -61,7 +67,7 @@ export interface Resolved {
   readonly value?: string;
 }
 
-export type ToEgress = Begin | SetPolicy | Forget | Check | Resolved;
+export type ToEgress = Begin | SetPolicy | Forget | CheckFlow | Resolved;
 
 export type FromEgress =
   /** Everything of `begin` is in force; connections are accepted. */

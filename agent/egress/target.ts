@@ -10,7 +10,7 @@ export type Target =
   | { readonly is: "proxied"; readonly proxy: EgressProxy; readonly host: string }
   | { readonly is: "refused" };
 
-export interface Found {
+export interface FoundTarget {
   readonly decision: Decision;
   readonly target: Target;
 }
@@ -21,7 +21,11 @@ export interface TargetDeps {
 }
 
 /** Throws when a name that is to be dialled has no address. */
-export async function findTarget(flow: ConnectionRequest, policy: EgressPolicy, deps: TargetDeps): Promise<Found> {
+export async function findTarget(
+  flow: ConnectionRequest,
+  policy: EgressPolicy,
+  deps: TargetDeps,
+): Promise<FoundTarget> {
   const decision = decideHere(flow, policy, deps);
   if (decision.verdict === "deny") return refused(decision);
   const { proxy } = policy;
@@ -68,6 +72,6 @@ function towards(proxy: EgressProxy | undefined, addresses: readonly string[]): 
   return proxy === undefined ? { is: "direct", addresses } : { is: "proxied", proxy, host: first };
 }
 
-function refused(decision: Decision): Found {
+function refused(decision: Decision): FoundTarget {
   return { decision, target: { is: "refused" } };
 }

@@ -16,8 +16,9 @@ import type { AgentDeps } from "../deps.ts";
 import { hostGrowth } from "../disk/growers.ts";
 import { findHole } from "../disk/holes.ts";
 import { readSpace } from "../disk/space.ts";
+import type { CertificateWithKey } from "../egress/messages.ts";
 import { caFor, loadAuthority } from "../egress/rewrite/authority.ts";
-import { type Authority, createEgressProcess } from "../egress-supervisor/process.ts";
+import { createEgressProcess } from "../egress-supervisor/process.ts";
 import { choosePort, egressCommand, extraCertificates } from "../egress-supervisor/program.ts";
 import { planNetwork } from "../network/addresses.ts";
 import { hostFirewall } from "../network/firewall.ts";
@@ -48,7 +49,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
   });
   const keyFile = config.sealKeyFile ?? join(config.stateDir, "seal.key");
   const chosen = { port: undefined as Promise<number> | undefined };
-  const loaded = { authority: undefined as Promise<Authority> | undefined };
+  const loaded = { authority: undefined as Promise<CertificateWithKey> | undefined };
   // Always the same object, because leases are kept by its identity.
   const authority = () => (loaded.authority ??= loadAuthority(config.stateDir, Date.now()));
   const egressPort = () => (chosen.port ??= choosePort(config.egressPort, join(config.stateDir, "egress-port")));

@@ -19,7 +19,7 @@ import {
   TLS_HEADER,
 } from "../../shared/proxy/hop-contract.ts";
 import { answerAndClose } from "../../shared/proxy/listening/answer.ts";
-import type { Client } from "../../shared/proxy/listening/client.ts";
+import type { ClientSide } from "../../shared/proxy/listening/client.ts";
 import { listen } from "../../shared/proxy/listening/listen.ts";
 import { headerValue } from "../../shared/proxy/raw-headers.ts";
 import { dialTcp, secure } from "../../shared/proxy/sending/dial.ts";
@@ -79,7 +79,7 @@ export async function startNodeProxy(config: NodeProxyConfig, deps: NodeProxyDep
   });
   deps.log.info({ host: config.host, port: inbound.port }, "node proxy listening");
 
-  function serve(client: Client): void {
+  function serve(client: ClientSide): void {
     const { rawHeaders, url = "" } = client.request;
     if (!sameSecret(headerValue(rawHeaders, NODE_TOKEN_LOWER) ?? "", config.nodeToken)) {
       answer(client, "unauthorized");
@@ -200,7 +200,7 @@ const STATUS: Readonly<Record<ProxyError, number>> = {
 };
 
 /** The edge translates these answers for clients; no other caller is expected. */
-function answer(client: Client, error: ProxyError): void {
+function answer(client: ClientSide, error: ProxyError): void {
   const status = STATUS[error];
   const headers = [PROXY_ERROR_HEADER, error, "Content-Length", "0"];
   client.answer((response) => answerAndClose(client.request, response, { status, reason: "", headers, body: "" }));

@@ -25,7 +25,7 @@ export interface UsageSamplingDeps {
   readonly log: Log;
 }
 
-interface Watched {
+interface SandboxUsage {
   at: number;
   cpuUs: number;
   sample: MetricSample | undefined;
@@ -53,11 +53,11 @@ export function createUsageSampling({
   now,
   log,
 }: UsageSamplingDeps): UsageSampling {
-  const watched = new Map<string, Watched>();
+  const watched = new Map<string, SandboxUsage>();
 
   const starting = new Set<NodeJS.Timeout>();
 
-  const measure = ({ container }: Sandbox, seen: Watched): MetricSample | undefined => {
+  const measure = ({ container }: Sandbox, seen: SandboxUsage): MetricSample | undefined => {
     const usage = tryUsage(container.cgroup);
     if (usage === undefined) return undefined;
     const at = now();
@@ -154,7 +154,7 @@ function tryUsage(cgroup: { usage(): Usage }): Usage | undefined {
 interface Measured {
   readonly at: number;
   readonly usage: Usage;
-  readonly seen: Pick<Watched, "at" | "cpuUs" | "disk">;
+  readonly seen: Pick<SandboxUsage, "at" | "cpuUs" | "disk">;
   readonly resources: Sandbox["container"]["resources"];
 }
 

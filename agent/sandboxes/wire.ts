@@ -1,4 +1,4 @@
-/** Constructs the live set with its containers and what watches it, then the starts and stops that change it. */
+/** Constructs the live set with its containers and what watches and removes them, then the starts and stops that change it. */
 
 import type { Origin, StartBody } from "../../shared/agent-api/routes.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
@@ -11,9 +11,10 @@ import type { Gate } from "../network/gate.ts";
 import type { Slots } from "../network/slots.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
 import type { Recovered } from "../recovery/apply.ts";
+import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 import type { Stores } from "../store/stores.ts";
-import type { Disposal } from "./disposal.ts";
-import { createExpiry } from "./expiry.ts";
+import { createDisposal } from "./disposal.ts";
+import { createExpiry, endExpired } from "./expiry.ts";
 import { type LaunchDeps, type Launched, type LaunchSpec, launch } from "./launch.ts";
 import { createLiveSet } from "./live-set.ts";
 import { startSandboxLogs } from "./logs.ts";
@@ -22,12 +23,11 @@ import type { Sandbox } from "./sandbox.ts";
 import { createSandboxes } from "./sandboxes.ts";
 import { createUsageSampling } from "./usage.ts";
 
-interface Base {
+interface SandboxSources {
   readonly stores: Stores;
   readonly found: Recovered;
   readonly slots: Slots;
-  readonly disposal: Disposal;
-  readonly gate: Pick<Gate, "open">;
+  readonly gate: Pick<Gate, "open" | "close">;
   readonly report: Report;
 }
 
@@ -44,16 +44,18 @@ interface Starts {
 }
 
 /** The live set holds the sandboxes that a former agent left running. Nothing starts or ends before `begin`. */
-export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: Base, teardown: Teardown) {
-  const { now, log } = deps;
-  const { stores, found, disposal, report } = base;
-  const source = startContainerSource(config, deps, base, teardown);
+export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: SandboxSources, teardown: Teardown) {
+  const { now, log, containers, annotations } = deps;
+  const { stores, found, slots, gate, report } = base;
+  const disposal = createDisposal({ containers, slots, gate, annotations, store: stores.containers, log });
+  teardown.add("removals", () => disposal.settled());
+  const source = startContainerSource(config, deps, { ...base, disposal }, teardown);
   const live = createLiveSet();
   for (const sandbox of found.sandboxes) live.add(sandbox);
   const { running } = live;
   const usage = createUsageSampling({ ...deps, store: stores.samples, everyMs: config.metricsEveryMs, running });
   const expiry = createExpiry({ lastContact: () => report.lastContact, graceMs: config.endGraceMs, running, now, log });
-  const launchDeps: LaunchDeps = { ...deps, ...base, ...source, store: stores.executions };
+  const launchDeps: LaunchDeps = { ...deps, ...base, ...source, disposal, store: stores.executions };
 
   const begin = (starts: Starts) => {
     const logs = startSandboxLogs({ ...deps, store: stores.logs, running });
@@ -90,7 +92,12 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: B
       now,
       log,
     });
-    return { sandboxes, logs };
+    /** Ends or pauses expired sandboxes when the orchestrator does not. */
+    const startExpiry = (taker: SnapshotTaker) => {
+      teardown.add("expiry", () => expiry.stop());
+      expiry.begin((executionId) => endExpired(executionId, { sandboxes, taker, log }));
+    };
+    return { sandboxes, logs, startExpiry };
   };
-  return { ...source, live, usage, expiry, launchDeps, begin };
+  return { ...source, live, usage, disposal, launchDeps, begin };
 }

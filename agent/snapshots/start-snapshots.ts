@@ -26,7 +26,7 @@ import { createRescue } from "./restore/rescue.ts";
 import { type ResumeDeps, resume } from "./restore/resume.ts";
 import { type StartCopyDeps, startCopy } from "./restore/start-copy.ts";
 import type { SnapshotFiles } from "./store/files.ts";
-import { createImages } from "./store/images.ts";
+import { createMemoryImages } from "./store/images.ts";
 import type { Origins } from "./store/manifest.ts";
 import { createSnapshots, type Snapshots } from "./store/snapshots.ts";
 import { type Admission, createAdmission } from "./take/admission.ts";
@@ -94,7 +94,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   for (const { container, snapshotId, ran } of found.frozen) frozen.add(snapshotId, container, ran);
 
   const work = (containerId: string) => deps.annotations.criuDirectory(containerId);
-  const images = createImages({ ...deps, work, lazyBytes: config.lazyPagesMb * MIB });
+  const images = createMemoryImages({ ...deps, work, lazyBytes: config.lazyPagesMb * MIB });
   images
     .adopt([...found.sandboxes, ...found.frozen].map(({ container }) => container.id))
     .catch((error: unknown) => log.warn({ err: error }, "could not look for page servers"));

@@ -5,7 +5,7 @@ import type { Seal } from "../../shared/program/seal.ts";
 import { controlContext, type Sqlite } from "./database.ts";
 
 /** The facts that a container needs to run again, besides an address. */
-export interface Disk {
+export interface SnapshotDisk {
   readonly containerId: string;
   readonly controlToken: string;
   readonly build: BuildReference;
@@ -29,7 +29,7 @@ export interface Snapshot {
   /** The project that owns it; undefined: stored by an agent that did not record projects. */
   readonly projectId: string | undefined;
   /** For a pause: the sandbox's own container. For a checkpoint: its source, which continues independently. */
-  readonly disk: Disk;
+  readonly disk: SnapshotDisk;
   /** Image of a checkpoint's disk; undefined for a pause. */
   readonly image: string | undefined;
   readonly memory: boolean;
@@ -143,7 +143,9 @@ export function snapshotStore(database: Sqlite, sealing: Seal): SnapshotStore {
 }
 
 function toSnapshot(row: Row, sealing: Seal): Snapshot {
-  const rest = JSON.parse(row.disk) as Omit<Disk, "containerId" | "upperDirectory"> & { upperDirectory?: string };
+  const rest = JSON.parse(row.disk) as Omit<SnapshotDisk, "containerId" | "upperDirectory"> & {
+    upperDirectory?: string;
+  };
   return {
     id: row.id,
     kind: row.kind,

@@ -47,13 +47,17 @@ export async function downloadFile(
   }
 }
 
-interface Opened {
+interface OpenedFile {
   readonly file: FileHandle;
   readonly path: string;
   readonly stats: BigIntStats;
 }
 
-async function send(request: IncomingMessage, response: ServerResponse, { file, path, stats }: Opened): Promise<void> {
+async function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { file, path, stats }: OpenedFile,
+): Promise<void> {
   const { headers } = request;
   const size = Number(stats.size);
   const encoding =

@@ -54,12 +54,12 @@ export async function writeFileFrom(
   }
 }
 
-interface Opened {
+interface OpenedTarget {
   readonly file: FileHandle;
   readonly created: boolean;
 }
 
-async function openTarget(path: string, owner: FileTarget["owner"]): Promise<Opened> {
+async function openTarget(path: string, owner: FileTarget["owner"]): Promise<OpenedTarget> {
   try {
     return await openOrMake(path);
   } catch (error) {
@@ -69,7 +69,7 @@ async function openTarget(path: string, owner: FileTarget["owner"]): Promise<Ope
   }
 }
 
-async function openOrMake(path: string): Promise<Opened> {
+async function openOrMake(path: string): Promise<OpenedTarget> {
   try {
     return { file: await open(path, CREATE, 0o644), created: true };
   } catch (error) {
@@ -80,7 +80,7 @@ async function openOrMake(path: string): Promise<Opened> {
 
 // Non-blocking, so that a pipe without a reader is refused instead of waited for. Without O_CREAT: in a sticky directory
 // the kernel refuses that to all but the file's owner, also to root (fs.protected_regular).
-async function openExisting(path: string): Promise<Opened> {
+async function openExisting(path: string): Promise<OpenedTarget> {
   try {
     return { file: await openFollowed(path, EXISTING), created: false };
   } catch (error) {

@@ -35,7 +35,7 @@ export class Entries {
 
   /** In order; files that do not exist are left out. */
   async getAll(paths: readonly string[]): Promise<Entry[]> {
-    const found: Found[] = [];
+    const found: FoundEntry[] = [];
     for (let from = 0; from < paths.length; from += SLICE) {
       const slice = paths.slice(from, from + SLICE);
       // The first look-up uses a thread, which may wait for a disk; its neighbours are then in the kernel's cache.
@@ -71,13 +71,13 @@ interface Names {
   readonly group: (gid: number) => string;
 }
 
-interface Found {
+interface FoundEntry {
   readonly path: string;
   readonly stats: BigIntStats;
   readonly link: Link | undefined;
 }
 
-function describe({ path, stats, link }: Found, attributes: Attributes, names: Names): Entry {
+function describe({ path, stats, link }: FoundEntry, attributes: Attributes, names: Names): Entry {
   const mode = Number(stats.mode);
   const seconds = floorDivide(stats.mtimeNs, NANOSECONDS);
   const entry: Entry = {

@@ -13,7 +13,7 @@ const ROOT = 0;
 const MOST_LINKS = 40;
 
 /** The access that the owner of the links must be allowed. */
-export type Access = "change" | "create" | "read";
+export type FileAccess = "change" | "create" | "read";
 
 /**
  * Root's own links may lead anywhere. Links of another user may lead to a file that this user owns; for `create` the user
@@ -21,7 +21,7 @@ export type Access = "change" | "create" | "read";
  * @param path absolute and normal, by which the file was opened
  * @throws {AppError} forbidden
  */
-export async function refuseForeign(file: FileHandle, path: string, access: Access): Promise<void> {
+export async function refuseForeign(file: FileHandle, path: string, access: FileAccess): Promise<void> {
   const real = await readlink(`/proc/self/fd/${file.fd}`);
   if (real === path || real === `${path} (deleted)`) return;
   const followed = await follow(path);

@@ -15,10 +15,10 @@ const DIRECTORY_MODE = 0o755;
 const MOST_ENTRIES = 100_000;
 const MOST_PATH_CHARACTERS = 8_000_000;
 
-type Owner = Pick<User, "uid" | "gid">;
+type OwnerIds = Pick<User, "uid" | "gid">;
 
 /** Makes a directory and its missing parents, owned by the user. @returns whether the directory itself was made */
-export async function makeDirectories(path: string, owner: Owner): Promise<boolean> {
+export async function makeDirectories(path: string, owner: OwnerIds): Promise<boolean> {
   try {
     await mkdir(path, DIRECTORY_MODE);
   } catch (error) {
@@ -34,7 +34,7 @@ export async function makeDirectories(path: string, owner: Owner): Promise<boole
 }
 
 // Uses a descriptor, because the name may lead to another directory by the time of the call.
-async function give(path: string, owner: Owner): Promise<void> {
+async function give(path: string, owner: OwnerIds): Promise<void> {
   const directory = await open(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
     await refuseForeign(directory, path, "create").catch(async (error: unknown) => {
@@ -48,7 +48,7 @@ async function give(path: string, owner: Owner): Promise<void> {
 }
 
 /** @throws {AppError} conflict when the directory is there already, bad_request when a file is in its place */
-export async function makeNewDirectory(path: string, owner: Owner): Promise<void> {
+export async function makeNewDirectory(path: string, owner: OwnerIds): Promise<void> {
   const made = await makeDirectories(path, owner).catch((error: unknown) => {
     throw fileError(error, path);
   });

@@ -76,7 +76,7 @@ export async function warmUp({ port, program, directory, controlToken }: WarmOpt
   await delay(SWEEP_MS);
 }
 
-interface Call {
+interface WarmUpCall {
   readonly agent: Agent;
   readonly port: number;
   readonly signal: AbortSignal;
@@ -87,7 +87,7 @@ interface Call {
   readonly controlToken: string | undefined;
 }
 
-function call({ agent, port, signal, method, url, contentType, body, controlToken }: Call): Promise<void> {
+function call({ agent, port, signal, method, url, contentType, body, controlToken }: WarmUpCall): Promise<void> {
   return new Promise((resolve) => {
     // As root, which every image has.
     const headers = {

@@ -1,4 +1,4 @@
-/** Constructs the platform API: authentication, keys, operators' routes, and the server with every folder's handlers. */
+/** Constructs the metrics, and later the platform API: authentication, keys, operators' routes, and the server with every folder's handlers. */
 
 import type { AddressInfo } from "node:net";
 import { addressList } from "../../shared/http/client-address.ts";
@@ -19,7 +19,7 @@ import { drains } from "./drain.ts";
 import { createHealthHandlers } from "./health.ts";
 import { createIdentity } from "./key-cache.ts";
 import { createKeyHandlers, createKeys, createTeamHandlers } from "./keys.ts";
-import type { Metrics } from "./prometheus.ts";
+import { createMetrics, type Metrics } from "./prometheus.ts";
 import { createRateLimiter, type Rate } from "./rate-limit.ts";
 import { type ApiHandlers, createApiServer } from "./server.ts";
 
@@ -28,22 +28,38 @@ const DRAIN_MS = 15_000;
 /** The API's share of the process's descriptors: the edge in the same process takes two for each request. */
 const API_SHARE = 1 / 8;
 
-interface StartApi {
+interface ApiSources {
   readonly store: Store;
+  readonly nodes: Nodes;
+}
+
+interface ApiParts {
   readonly schema: string;
   ping(): Promise<void>;
-  readonly nodes: Nodes;
   readonly ending: Pick<Ending, "kill">;
   readonly builds: Pick<BuildQueue, "cancelAll">;
   readonly cleaning: Pick<BuildCleaning, "collect">;
   readonly files: Omit<FileRoutesDeps, "auth">;
-  readonly metrics: Metrics;
   /** The handlers that other folders construct. */
   readonly handlers: Omit<ApiHandlers, "keys" | "teams" | "admin" | "nodes" | "health">;
 }
 
+export function createApi(base: Base, { store, nodes }: ApiSources) {
+  const metrics = createMetrics({
+    sandboxesByState: () => store.sandboxes.countByState(),
+    buildsByStatus: () => store.builds.countByStatus(),
+    nodes: () => nodes.list(),
+    now: base.now,
+  });
+  return { metrics, start: (parts: ApiParts) => startApi(base, { ...parts, store, nodes, metrics }) };
+}
+
+interface StartApiDeps extends ApiParts, ApiSources {
+  readonly metrics: Metrics;
+}
+
 /** Resolves with the API's URL when the API listens. */
-export async function startApi({ config, background, now, log, teardown }: Base, parts: StartApi): Promise<string> {
+async function startApi({ config, background, now, log, teardown }: Base, parts: StartApiDeps): Promise<string> {
   const { store, nodes, metrics } = parts;
   const identity = createIdentity({ keys: store.keys, background, now });
   const keys = createKeys({ keys: store.keys, identity });

@@ -26,9 +26,9 @@ export interface BuildsDeps {
   readonly limitMs: number;
 }
 
-type Served = Pick<Handlers<typeof buildApi, Project>, "startBuild" | "buildStatus" | "buildLogs">;
+type BuildHandlers = Pick<Handlers<typeof buildApi, Project>, "startBuild" | "buildStatus" | "buildLogs">;
 
-interface Ask {
+interface BuildDefinition {
   readonly fromImage?: string;
   readonly fromTemplate?: string;
   readonly fromImageRegistry?: RegistryAccess;
@@ -43,14 +43,14 @@ const DEFAULT_IMAGE = "e2bdev/base";
 /** Most entries of one reply. */
 const PAGE = 100;
 
-export function createBuildHandlers(deps: BuildsDeps): Served {
+export function createBuildHandlers(deps: BuildsDeps): BuildHandlers {
   const { store } = deps;
   const templates = { names: deps.names, templates: store.templates };
 
   /** The base of a build, without credentials: credentials never reach the database. */
   async function origin(
     caller: Project,
-    ask: Ask,
+    ask: BuildDefinition,
   ): Promise<{ readonly from: BuildBody["from"]; readonly parent: Build | undefined }> {
     const { fromImage, fromTemplate } = ask;
     if (fromTemplate === undefined) {
@@ -87,7 +87,7 @@ export function createBuildHandlers(deps: BuildsDeps): Served {
 
   return {
     async startBuild({ params, body: given }, { caller }) {
-      const ask: Ask = given;
+      const ask: BuildDefinition = given;
       const { template, build } = await ownBuild(templates, caller, params);
       if (build.status !== "waiting") throw notWaiting();
       const { from, parent } = await origin(caller, ask);

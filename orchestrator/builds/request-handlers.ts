@@ -30,9 +30,9 @@ export interface BuildRequestsDeps {
   readonly publicUrl: string | undefined;
 }
 
-type Served = Pick<Handlers<typeof buildApi, Project>, "requestBuild" | "requestBuildV2" | "buildFiles">;
+type BuildRequestHandlers = Pick<Handlers<typeof buildApi, Project>, "requestBuild" | "requestBuildV2" | "buildFiles">;
 
-export function createBuildRequestHandlers(deps: BuildRequestsDeps): Served {
+export function createBuildRequestHandlers(deps: BuildRequestsDeps): BuildRequestHandlers {
   const { store } = deps;
 
   async function request(caller: Project, body: TemplateAsk & { readonly teamID?: string }) {

@@ -22,7 +22,7 @@ export function filesOf(from: BuildBody["from"], steps: readonly BuildStep[]): s
   return [...new Set([...image, ...steps.flatMap((step) => (step.type === "COPY" ? [step.filesHash] : []))])];
 }
 
-interface Ask {
+interface StepReader {
   readonly args: readonly string[];
   readonly filesHash: string | undefined;
   readonly step: { readonly number: number; readonly force: boolean };
@@ -34,7 +34,7 @@ interface Ask {
 
 function readStep({ type, args = [], filesHash, force = false }: WireStep, number: number): BuildStep {
   const wrong = (reason: string) => new AppError("bad_request", `step ${number} (${type}): ${reason}`);
-  const ask: Ask = {
+  const ask: StepReader = {
     args,
     filesHash,
     step: { number, force },
@@ -55,7 +55,7 @@ function readStep({ type, args = [], filesHash, force = false }: WireStep, numbe
   return read(ask);
 }
 
-const readers: Readonly<Record<BuildStep["type"], (ask: Ask) => BuildStep>> = {
+const readers: Readonly<Record<BuildStep["type"], (ask: StepReader) => BuildStep>> = {
   RUN({ args: [command = "", user = ""], step, count, filled }) {
     count(1, 2);
     return { ...step, type: "RUN", command: filled("the command", command), ...(user === "" ? {} : { user }) };

@@ -17,7 +17,7 @@ import { openArchives } from "./uploads/archives.ts";
 const DAY_MS = 86_400_000;
 const MIB = 1024 * 1024;
 
-interface Used {
+interface StartBuildsDeps {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly pools: Pools;
@@ -25,7 +25,7 @@ interface Used {
   readonly metrics: Metrics;
 }
 
-export async function startBuilds(base: Base, { store, nodes, pools, names, metrics }: Used) {
+export async function startBuilds(base: Base, { store, nodes, pools, names, metrics }: StartBuildsDeps) {
   const { config, sealing, now, random, log, teardown } = base;
   const archives = openArchives(filesDirectory(config));
   // One process owns the uploads: those that were under way when it ended do not continue.

@@ -8,7 +8,7 @@ import { type ConnectionLimits, promote } from "../../shared/http/connection-lim
 import type { Log } from "../../shared/program/log.ts";
 import type { StreamError } from "../../shared/proxy/connect-envelope.ts";
 import { ENVD_PORT } from "../../shared/proxy/hop-contract.ts";
-import type { Client } from "../../shared/proxy/listening/client.ts";
+import type { ClientSide } from "../../shared/proxy/listening/client.ts";
 import { listen } from "../../shared/proxy/listening/listen.ts";
 import { announcesBody, headerValue } from "../../shared/proxy/raw-headers.ts";
 import type { Failure, ForwardPlan } from "../../shared/proxy/sending/forward-plan.ts";
@@ -82,7 +82,7 @@ export interface Edge {
 
 /** One request while the checks run. */
 interface Visit {
-  readonly client: Client;
+  readonly client: ClientSide;
   readonly visitor: Visitor;
 }
 
@@ -104,7 +104,7 @@ export async function startEdge(config: EdgeConfig, deps: EdgeDeps): Promise<Edg
   const forget = routes.onRemove((executionId, _sandboxId, reason) => forwarder.close(executionId, endingOf(reason)));
   log.info({ host: config.host, port: inbound.port }, "edge listening");
 
-  function handle(client: Client): void {
+  function handle(client: ClientSide): void {
     const visitor = readVisitor(client.request.url ?? "", client.request.rawHeaders);
     if (visitor === undefined) {
       refuse(client, { is: "text", status: 400, message: "Invalid request target" });

@@ -2,24 +2,24 @@
 
 import { STATUS_CODES } from "node:http";
 import { answerAndClose } from "../../shared/proxy/listening/answer.ts";
-import type { Client } from "../../shared/proxy/listening/client.ts";
+import type { ClientSide } from "../../shared/proxy/listening/client.ts";
 import { headerValue } from "../../shared/proxy/raw-headers.ts";
 import { type Answer, answerFor, preflightAnswer, type Refusal } from "./answers.ts";
 import { isPreflight, readerOf } from "./navigation.ts";
 
 /** Sends a refusal. A preflight gets a success instead, so that the browser goes on and can read the refusal. */
-export function refuse(client: Client, refusal: Refusal | Answer): void {
+export function refuse(client: ClientSide, refusal: Refusal | Answer): void {
   const { method, rawHeaders } = client.request;
   if (!isPreflight(method, rawHeaders)) send(client, refusal);
   else answer(client, preflightAnswer(headerValue(rawHeaders, "access-control-request-headers")));
 }
 
 /** Sends a refusal to every client, preflights included. */
-export function send(client: Client, refusal: Refusal | Answer): void {
+export function send(client: ClientSide, refusal: Refusal | Answer): void {
   answer(client, "is" in refusal ? answerFor(refusal, readerOf(client.request.rawHeaders)) : refusal);
 }
 
-function answer(client: Client, given: Answer): void {
+function answer(client: ClientSide, given: Answer): void {
   const reason = STATUS_CODES[given.status] ?? "";
   client.answer((response) => answerAndClose(client.request, response, { ...given, reason }));
 }

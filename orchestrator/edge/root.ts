@@ -7,7 +7,7 @@ import { headerValue } from "../../shared/proxy/raw-headers.ts";
 import { type Answer, htmlAnswer, jsonAnswer, textAnswer } from "./answers.ts";
 import { isNavigation } from "./navigation.ts";
 
-interface Asked {
+interface UnaddressedRequest {
   readonly method?: string | undefined;
   readonly rawHeaders: readonly string[];
 }
@@ -27,7 +27,10 @@ const ADVICE =
 /** User agents of programs that people use at a terminal. */
 const TERMINAL = /^(?:curl|wget|httpie)\//i;
 
-export function unaddressedAnswer({ method, rawHeaders }: Asked, { path, message, docsUrl }: Unaddressed): Answer {
+export function unaddressedAnswer(
+  { method, rawHeaders }: UnaddressedRequest,
+  { path, message, docsUrl }: Unaddressed,
+): Answer {
   const bare = (method === "GET" || method === "HEAD") && path === "/";
   if (!bare) return textAnswer(STATUS, message);
   if (isNavigation(rawHeaders)) {

@@ -4,7 +4,7 @@ import { readCidr } from "../../shared/policy/cidr.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressText, parseRange } from "../../shared/policy/ranges.ts";
 
-export type Destination =
+export type RuleDestination =
   /** `a.b.c.d/bits`, host bits cleared. */
   | { readonly is: "range"; readonly range: string }
   /** Accepted without effect: sandboxes have no IPv6. */
@@ -13,7 +13,7 @@ export type Destination =
   | { readonly is: "domain"; readonly domain: string };
 
 /** Undefined for an entry of neither form. */
-export function readDestination(text: string): Destination | undefined {
+export function readDestination(text: string): RuleDestination | undefined {
   const range = readRange(text);
   if (range !== undefined) return range;
   if (text === "*") return { is: "domain", domain: "*" };
@@ -29,12 +29,12 @@ export function readDomain(text: string): string | undefined {
   return wildcard ? `*.${name}` : name;
 }
 
-export function isUnspecified(destination: Destination): boolean {
+export function isUnspecified(destination: RuleDestination): boolean {
   if (destination.is === "ipv6") return destination.unspecified;
   return destination.is === "range" && destination.range === "0.0.0.0/32";
 }
 
-function readRange(text: string): Destination | undefined {
+function readRange(text: string): RuleDestination | undefined {
   const cidr = readCidr(text);
   if (cidr === undefined) return undefined;
   const { address, bits, family } = cidr;

@@ -8,7 +8,7 @@ import { addressNumber, alwaysDenied, contains, parseRange, type Range } from ".
 import { ConfigError } from "../../shared/program/config.ts";
 import { quoted, refuse } from "./refuse.ts";
 
-type Asked = NonNullable<NetworkOptions["egressProxy"]>;
+type ProxyOption = NonNullable<NetworkOptions["egressProxy"]>;
 export type Endpoint = Pick<EgressProxy, "host" | "port">;
 
 /** Most bytes of a user name or password: one byte holds its length (RFC 1929). */
@@ -23,7 +23,7 @@ const LOOPBACK = 127 * 2 ** 24 + 1;
  * @throws {AppError} bad_request
  */
 export function checkProxy(
-  { address, username, password }: Asked,
+  { address, username, password }: ProxyOption,
   { prefix, allowed }: { readonly prefix: string; readonly allowed: readonly Range[] },
 ): void {
   const field = (name: string) => `body field '${prefix}egressProxy.${name}'`;

@@ -8,13 +8,13 @@ import { createNetworkHandlers } from "./handlers.ts";
 import { readAllowed } from "./proxy.ts";
 import { createNetworkUpdating } from "./updating.ts";
 
-interface Used {
+interface CreateNetworkDeps {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly transitions: Transitions;
 }
 
-export function createNetwork({ config, sealing, now, random, log }: Base, used: Used) {
+export function createNetwork({ config, sealing, now, random, log }: Base, used: CreateNetworkDeps) {
   const { patienceMs, networkTimeoutMs } = config;
   const updating = createNetworkUpdating({ ...used, sealing, now, random, log, patienceMs, networkTimeoutMs });
   const proxyRanges = readAllowed(config.egressProxyAllow);

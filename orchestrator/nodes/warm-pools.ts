@@ -31,16 +31,16 @@ const LEAST_USES = 3;
 /** Most start times remembered for a build: enough for the largest possible pool. */
 const REMEMBERED = 256;
 
-interface Demand {
+interface PoolDemand {
   readonly build: Build;
   /** Times of recent starts, oldest first. */
   readonly starts: number[];
 }
 
 export function createPools(deps: PoolsDeps): Pools {
-  const demands = new Map<string, Demand>([[deps.base.id, { build: deps.base, starts: [] }]]);
+  const demands = new Map<string, PoolDemand>([[deps.base.id, { build: deps.base, starts: [] }]]);
 
-  function recent({ starts }: Demand): readonly number[] {
+  function recent({ starts }: PoolDemand): readonly number[] {
     const oldest = deps.now() - MEMORY_MS;
     while ((starts[0] ?? oldest) < oldest) starts.shift();
     return starts;

@@ -15,34 +15,47 @@ import { createPools, type Pools } from "./warm-pools.ts";
 
 const DAY_MS = 86_400_000;
 
-interface StartNodes {
+interface StartNodesDeps {
   readonly store: Store;
   /** The build of the base template. */
   readonly template: Build;
   readonly nodeToken: (nodeId: string) => string;
 }
 
-export async function startNodes(
-  { config, now, log, machineId, teardown }: Base,
-  { store, template, nodeToken }: StartNodes,
-) {
+export async function startNodes(base: Base, { store, template, nodeToken }: StartNodesDeps) {
+  const { config, now, log, machineId, teardown } = base;
   const { nodeTimeoutMs, poolSize, poolCeiling } = config;
   const nodes = await openNodes({ store: store.nodes, now, log, nodeToken, nodeTimeoutMs, machineId });
   teardown.add("node connections", () => nodes.stop());
-  return { nodes, pools: createPools({ base: template, baseSize: poolSize, ceiling: poolCeiling, now }) };
+  const pools = createPools({ base: template, baseSize: poolSize, ceiling: poolCeiling, now });
+  return {
+    nodes,
+    pools,
+    repairFormer: (parts: RepairedParts) => repairFormer(base, { ...parts, store, nodes }),
+    startRepairs: (parts: RepairSources) => startRepairs(base, { ...parts, store, nodes, pools }),
+  };
 }
 
-interface Repaired {
-  readonly store: Store;
-  readonly nodes: Nodes;
+interface RepairedParts {
   readonly sandboxes: Sandboxes;
   readonly networks: NetworkUpdating;
 }
 
+interface RepairSources extends RepairedParts {
+  readonly routes: RoutingTable;
+  readonly spawns: Spawns;
+  readonly metrics: Metrics;
+}
+
+interface NodeParts {
+  readonly store: Store;
+  readonly nodes: Nodes;
+}
+
 /** One process owns the database: work that was under way when it opened has been abandoned, and is finished now. */
-export async function repairFormer(
+async function repairFormer(
   { background, now, log }: Base,
-  { store, nodes, sandboxes, networks }: Repaired,
+  { store, nodes, sandboxes, networks }: RepairedParts & NodeParts,
 ): Promise<void> {
   await store.sandboxes.abandonAll();
   background.run("finish abandoned transitions", async () => {
@@ -51,15 +64,12 @@ export async function repairFormer(
   });
 }
 
-interface StartRepairs extends Repaired {
-  readonly routes: RoutingTable;
+interface StartRepairsDeps extends RepairSources, NodeParts {
   readonly pools: Pools;
-  readonly spawns: Spawns;
-  readonly metrics: Metrics;
 }
 
 /** Starts the periodic repairs; returns the handlers of the nodes' reports, which make the other repairs. */
-export function startRepairs({ config, now, log, teardown }: Base, parts: StartRepairs) {
+function startRepairs({ config, now, log, teardown }: Base, parts: StartRepairsDeps) {
   const { store, sandboxes } = parts;
   const housekeeping = startHousekeeping({
     ...sandboxes,

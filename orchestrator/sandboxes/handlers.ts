@@ -48,7 +48,7 @@ export interface SandboxesDeps extends ViewDeps, NetworkLimits {
   readonly maxSandboxes: (project: Project) => number;
 }
 
-type Served = Omit<Handlers<typeof sandboxApi, Project>, "metricsOfMany" | "metrics" | "logsV1" | "logs">;
+type SandboxHandlers = Omit<Handlers<typeof sandboxApi, Project>, "metricsOfMany" | "metrics" | "logsV1" | "logs">;
 
 const ENDED: readonly SandboxState[] = ["killing", "gone"];
 
@@ -56,7 +56,7 @@ const ENDED: readonly SandboxState[] = ["killing", "gone"];
 const DEFAULT_TIMEOUT_S = 300;
 const DEFAULT_TIMEOUT_V1_S = 15;
 
-export function createSandboxHandlers(deps: SandboxesDeps): Served {
+export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
   const { store } = deps;
 
   async function create(project: Project, body: CreateBody, defaultTimeoutSeconds: number, context: Context<Project>) {

@@ -24,12 +24,12 @@ export interface ObservationDeps {
   readonly log: Log;
 }
 
-type Served = Pick<Handlers<typeof sandboxApi, Project>, "metricsOfMany" | "metrics" | "logsV1" | "logs">;
+type ObservationHandlers = Pick<Handlers<typeof sandboxApi, Project>, "metricsOfMany" | "metrics" | "logsV1" | "logs">;
 
 const NODE_LIMIT = { timeoutMs: 10_000 } as const;
 const MAX_IDS = 100;
 
-export function createObservationHandlers({ store, nodes, log }: ObservationDeps): Served {
+export function createObservationHandlers({ store, nodes, log }: ObservationDeps): ObservationHandlers {
   return {
     async metricsOfMany({ query }, { caller }) {
       const ids = query.sandbox_ids.split(",").map((id) => checkedId(id.trim()));

@@ -27,7 +27,7 @@ import { createTransitions } from "./lifecycle/transitions.ts";
 import { createEventHandlers, createObservationHandlers } from "./observation.ts";
 import { createSandboxStateHandlers } from "./state-handlers.ts";
 
-interface Used {
+interface StartSandboxesDeps {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly routes: RoutingTable;
@@ -35,7 +35,7 @@ interface Used {
   readonly metrics: Metrics;
 }
 
-interface Served extends NetworkLimits {
+interface SandboxHandlersDeps extends NetworkLimits {
   readonly templates: TemplateNames;
   readonly pools: Pick<Pools, "used">;
   readonly spawns: Pick<Spawns, "count">;
@@ -45,7 +45,7 @@ interface Served extends NetworkLimits {
 
 export type Sandboxes = ReturnType<typeof startSandboxes>;
 
-export function startSandboxes(base: Base, used: Used) {
+export function startSandboxes(base: Base, used: StartSandboxesDeps) {
   const { config, teardown, ...common } = base;
   const { store, nodes, routes, metrics } = used;
   const { now, log } = common;
@@ -109,7 +109,7 @@ export function startSandboxes(base: Base, used: Used) {
     pausing,
     checkpointing,
     holding,
-    handlers: (served: Served) => ({
+    handlers: (served: SandboxHandlersDeps) => ({
       sandboxes: {
         ...createSandboxHandlers({ ...moving, ...served, launch, ending, lifetime, connecting }),
         ...createObservationHandlers({ store, nodes, log }),

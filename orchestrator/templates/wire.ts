@@ -13,7 +13,7 @@ import { createTemplateNames } from "./names.ts";
 import { createTagHandlers } from "./tags.ts";
 import { createSpawns } from "./usage.ts";
 
-interface Served {
+interface TemplateHandlersDeps {
   readonly checkpointing: Pick<Checkpointing, "discard">;
   readonly snapshots: SnapshotRemover;
   readonly pools: Pick<Pools, "gone">;
@@ -28,7 +28,7 @@ export function startTemplates({ teardown }: Base, store: Store) {
   return {
     names,
     spawns,
-    handlers: (served: Served) => ({
+    handlers: (served: TemplateHandlersDeps) => ({
       templates: createTemplateHandlers({ templates: store.templates, names }),
       templateChanges: createTemplateChangeHandlers({ ...served, store, names }),
       tags: createTagHandlers({ store, names }),

@@ -20,7 +20,7 @@ export interface Connection<C extends Contract> {
   close(): Promise<void>;
 }
 
-interface Given {
+interface AnyInput {
   readonly params?: Readonly<Record<string, unknown>>;
   readonly query?: Readonly<Record<string, unknown>>;
   readonly body?: unknown;
@@ -40,19 +40,23 @@ export function connect<const C extends Contract>(contract: C, options: ConnectO
   const call = Object.fromEntries(
     Object.entries(contract).map(([name, route]) => [
       name,
-      (given: Given, callOptions?: CallOptions) => request({ pool, route, options }, given, callOptions ?? {}),
+      (given: AnyInput, callOptions?: CallOptions) => request({ pool, route, options }, given, callOptions ?? {}),
     ]),
   ) as unknown as Client<C>;
   return { call, close: () => pool.destroy() };
 }
 
-interface Target {
+interface CallTarget {
   readonly pool: Pool;
   readonly route: Route;
   readonly options: ConnectOptions;
 }
 
-async function request({ pool, route, options }: Target, given: Given, callOptions: CallOptions): Promise<unknown> {
+async function request(
+  { pool, route, options }: CallTarget,
+  given: AnyInput,
+  callOptions: CallOptions,
+): Promise<unknown> {
   const limit = AbortSignal.timeout(callOptions.timeoutMs ?? options.timeoutMs ?? 30_000);
   const signal = callOptions.signal === undefined ? limit : anySignal(callOptions.signal, limit);
   let response: Dispatcher.ResponseData;
@@ -75,7 +79,7 @@ async function request({ pool, route, options }: Target, given: Given, callOptio
   return body;
 }
 
-function pathFor(route: Route, { params = {}, query = {} }: Given): string {
+function pathFor(route: Route, { params = {}, query = {} }: AnyInput): string {
   const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(text(params[name])));
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, text(value));

@@ -7,7 +7,7 @@ import type { KeyedMutex } from "../../../shared/program/keyed-mutex.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { BuildLog } from "../build-log.ts";
 import { type BuildContainer, rootScript } from "../steps/build-container.ts";
-import { type Context, contextOf } from "../steps/context.ts";
+import { contextOf, type StepContext } from "../steps/context.ts";
 import { RpcError } from "../steps/processes.ts";
 import { type BaseArchiveDeps, type Fetched, fetchArchive } from "./base-archive.ts";
 import { type ImageName, isBaseName, matchesAny, parseImageName } from "./image-name.ts";
@@ -38,11 +38,11 @@ export interface BaseDeps {
   readonly registries: string;
 }
 
-export interface Base {
+export interface BuildBase {
   readonly image: string;
   /** Key under which the layers above are cached. */
   readonly id: string;
-  readonly context: Context;
+  readonly context: StepContext;
   readonly settings: BuildSettings | undefined;
 }
 
@@ -52,7 +52,7 @@ interface BaseRequest {
   readonly force: boolean;
 }
 
-export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: AbortSignal): Promise<Base> {
+export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: AbortSignal): Promise<BuildBase> {
   const { from, buildId, force } = request;
   const { containers, log, baseImage } = deps;
   const say = (message: string) => log.write("info", `${PREFIX} ${message}`, BASE_STEP);

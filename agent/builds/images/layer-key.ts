@@ -2,13 +2,13 @@
 
 import { createHash } from "node:crypto";
 import type { BuildStep } from "../../../shared/agent-api/build-shapes.ts";
-import { type Context, contextAfter, resolveStep } from "../steps/context.ts";
+import { contextAfter, resolveStep, type StepContext } from "../steps/context.ts";
 
 /** A step with its variables substituted, its context before and after, and the key of its result. */
 export interface PlannedStep {
   readonly step: BuildStep;
-  readonly before: Context;
-  readonly after: Context;
+  readonly before: StepContext;
+  readonly after: StepContext;
   readonly key: string;
   /** This step or an earlier one must run again. */
   readonly forced: boolean;
@@ -19,7 +19,7 @@ export interface Definition {
   readonly templateId: string;
   /** Id of the image on which the first step runs. */
   readonly base: string;
-  readonly context: Context;
+  readonly context: StepContext;
   readonly steps: readonly BuildStep[];
   readonly force: boolean;
 }

@@ -3,17 +3,13 @@
  * way out. Docker's own message names paths of the host and types of its code, so it goes to the node's log only. Pure.
  */
 
-interface Reason {
-  readonly when: RegExp;
-  readonly reason: string;
-  readonly wayOut: string;
-}
+import type { FailureReason } from "./pull-failure.ts";
 
 const BUILD_AGAIN = "build the image again with another tool, or save it again";
 const NAME_SHOWN = 100;
 
 /** The first reason whose `when` matches Docker's message counts. */
-const REASONS: readonly Reason[] = [
+const REASONS: readonly FailureReason[] = [
   {
     when: /no space left|disk quota exceeded/i,
     reason: "the node's disk is full",
@@ -66,7 +62,7 @@ const REASONS: readonly Reason[] = [
   },
 ];
 
-const UNKNOWN: Pick<Reason, "reason" | "wayOut"> = {
+const UNKNOWN: Pick<FailureReason, "reason" | "wayOut"> = {
   reason: "Docker refused it",
   wayOut: "the node's operator finds Docker's message in the log of the agent",
 };

@@ -3,7 +3,8 @@
  * name the host's resolver, proxies and addresses, so they go to the node's log only. Pure.
  */
 
-interface Reason {
+/** A failure of Docker, by its words: the reason and the way out for the person who builds. */
+export interface FailureReason {
   readonly when: RegExp;
   readonly reason: string;
   readonly wayOut: string;
@@ -13,7 +14,7 @@ const CREDENTIALS = "give credentials with fromImage(image, { username, password
 const TRY_AGAIN = "try again later, or ask the node's operator whether the registry can be reached from there";
 
 /** The first reason whose `when` matches Docker's message counts. */
-const REASONS: readonly Reason[] = [
+const REASONS: readonly FailureReason[] = [
   {
     when: /no matching manifest|does not match the specified platform/i,
     reason: "the registry has it for other processors only",
@@ -72,7 +73,7 @@ const REASONS: readonly Reason[] = [
   },
 ];
 
-const UNKNOWN: Pick<Reason, "reason" | "wayOut"> = {
+const UNKNOWN: Pick<FailureReason, "reason" | "wayOut"> = {
   reason: "Docker refused it",
   wayOut: "the node's operator finds Docker's message in the log of the agent",
 };

@@ -7,7 +7,7 @@ export interface PullLog {
   readonly error: string | undefined;
 }
 
-interface Progress {
+interface PullProgress {
   readonly id?: string;
   readonly status?: string;
   readonly error?: string;
@@ -21,7 +21,7 @@ export function createPullLog(onProgress: (line: string) => void): PullLog {
   const layers = new Map<string, { current: number; total: number }>();
   const state = { rest: "", error: undefined as string | undefined, reported: 0, layers: 0 };
 
-  const note = ({ id, status, error, progressDetail }: Progress) => {
+  const note = ({ id, status, error, progressDetail }: PullProgress) => {
     if (error !== undefined) state.error = error.slice(0, 500);
     if (status === undefined) return;
     if (id === undefined || status.startsWith("Pulling from") || status.startsWith("Digest")) {
@@ -56,7 +56,7 @@ export function createPullLog(onProgress: (line: string) => void): PullLog {
       for (const line of lines) {
         if (line.trim() === "") continue;
         try {
-          note(JSON.parse(line) as Progress);
+          note(JSON.parse(line) as PullProgress);
         } catch {
           // Not a line of progress.
         }

@@ -12,8 +12,15 @@ import { type FindHole, refuseHoles } from "../../disk/holes.ts";
 import type { Gate } from "../../network/gate.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
-import type { Context } from "./context.ts";
-import { type Ended, type EnvdUser, type Output, type Processes, RpcError, type Running } from "./processes.ts";
+import type { StepContext } from "./context.ts";
+import {
+  type EnvdUser,
+  type ExitStatus,
+  type Output,
+  type Processes,
+  RpcError,
+  type RunningProgram,
+} from "./processes.ts";
 
 export interface BuildContainerDeps {
   readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
@@ -37,8 +44,8 @@ export interface BuildContainer {
   readonly container: LiveContainer;
   readonly at: EnvdUser;
   /** Runs a program to its end. @throws {RpcError} when it does not start */
-  run(script: Script, onOutput: Output, signal: AbortSignal): Promise<Ended>;
-  start(script: Script, onOutput: Output, signal: AbortSignal): Promise<Running>;
+  run(script: Script, onOutput: Output, signal: AbortSignal): Promise<ExitStatus>;
+  start(script: Script, onOutput: Output, signal: AbortSignal): Promise<RunningProgram>;
   /** Writes a file as root. */
   upload(path: string, content: Readable, signal: AbortSignal): Promise<void>;
   /** Commits the disk as an image of this name. All processes are frozen meanwhile. */
@@ -50,12 +57,12 @@ export interface BuildContainer {
 export interface Script {
   readonly cmd?: string;
   readonly args: readonly string[];
-  readonly context: Context;
+  readonly context: StepContext;
   readonly tag?: string;
 }
 
 /** Runs a command in a login shell, as comparable builders do. */
-export function loginShell(command: string, context: Context): Script {
+export function loginShell(command: string, context: StepContext): Script {
   return { args: ["-l", "-c", command], context };
 }
 

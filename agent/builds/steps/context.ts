@@ -4,7 +4,7 @@ import { posix } from "node:path";
 import type { BuildStep } from "../../../shared/agent-api/build-shapes.ts";
 import { substitute } from "./substitute.ts";
 
-export interface Context {
+export interface StepContext {
   readonly envs: Readonly<Record<string, string>>;
   readonly user: string;
   /** Absolute. */
@@ -17,15 +17,15 @@ const DEFAULT_WORKDIR = "/home/user";
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** The variables of an image, without those of the platform. */
-export function contextOf(env: readonly string[]): Context {
+export function contextOf(env: readonly string[]): StepContext {
   const pairs = env.map((pair) => pair.split(/=(.*)/s)).map(([name = "", value = ""]) => [name, value] as const);
   const envs = Object.fromEntries(pairs.filter(([name]) => name !== "" && !/^(SVC|E2B)_/.test(name)));
   return { envs, user: DEFAULT_USER, workdir: DEFAULT_WORKDIR };
 }
 
 /** The step with its variables substituted: what is run, logged and hashed. */
-export function resolveStep<S extends BuildStep>(step: S, context: Context): S;
-export function resolveStep(step: BuildStep, context: Context): BuildStep {
+export function resolveStep<S extends BuildStep>(step: S, context: StepContext): S;
+export function resolveStep(step: BuildStep, context: StepContext): BuildStep {
   const resolve = (text: string) => substitute(text, lookUpIn(context));
   switch (step.type) {
     case "RUN":
@@ -41,13 +41,13 @@ export function resolveStep(step: BuildStep, context: Context): BuildStep {
 }
 
 /** The context after the step, whose variables must be substituted. */
-export function contextAfter(step: BuildStep, context: Context): Context {
+export function contextAfter(step: BuildStep, context: StepContext): StepContext {
   switch (step.type) {
     case "RUN":
     case "COPY":
       return context;
     case "ENV":
-      return step.variables.reduce<Context>(
+      return step.variables.reduce<StepContext>(
         (before, [name, value]) => ({
           ...before,
           envs: { ...before.envs, [name]: substitute(value, lookUpIn(before)) },
@@ -62,7 +62,7 @@ export function contextAfter(step: BuildStep, context: Context): Context {
 }
 
 // An image without PATH gets the usual one.
-function lookUpIn({ envs, user }: Context): (name: string) => string | undefined {
+function lookUpIn({ envs, user }: StepContext): (name: string) => string | undefined {
   const always: Record<string, string> = {
     PATH: DEFAULT_PATH,
     USER: user,

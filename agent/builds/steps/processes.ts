@@ -36,7 +36,7 @@ interface Program {
 export type Output = (stream: "stdout" | "stderr", bytes: Buffer) => void;
 
 /** `status` as Go writes it: `exit status 1`, `signal: killed`. */
-export interface Ended {
+export interface ExitStatus {
   readonly exitCode: number;
   readonly status: string;
 }
@@ -52,13 +52,13 @@ export class RpcError extends Error {
   }
 }
 
-export interface Running {
-  readonly ended: Promise<Ended>;
+export interface RunningProgram {
+  readonly ended: Promise<ExitStatus>;
 }
 
 export interface Processes {
   /** Resolves once the program runs. The signal stops following its output, not the program. @throws {RpcError} */
-  start(at: EnvdUser, program: Program, more: { onOutput: Output; signal: AbortSignal }): Promise<Running>;
+  start(at: EnvdUser, program: Program, more: { onOutput: Output; signal: AbortSignal }): Promise<RunningProgram>;
   /** Writes a file as root. @throws {AppError} */
   upload(at: EnvdUser, path: string, content: Readable, signal: AbortSignal): Promise<void>;
 }
@@ -74,7 +74,7 @@ async function start(
   at: EnvdUser,
   { cmd, args, user, cwd, envs, tag }: Program,
   { onOutput, signal, port }: { onOutput: Output; signal: AbortSignal; port: number },
-): Promise<Running> {
+): Promise<RunningProgram> {
   const process = { cmd, args: [...args], cwd, envs: { ...envs } };
   const headers = {
     authorization: `Basic ${Buffer.from(`${user}:`).toString("base64")}`,
@@ -111,8 +111,8 @@ async function untilStarted(next: Next): Promise<void> {
   }
 }
 
-async function follow(next: Next, onOutput: Output): Promise<Ended> {
-  let end: Ended | undefined;
+async function follow(next: Next, onOutput: Output): Promise<ExitStatus> {
+  let end: ExitStatus | undefined;
   for (let event = await next(); event !== undefined; event = await next()) {
     if (event.case === "data") {
       const { output } = event.value;

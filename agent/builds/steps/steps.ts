@@ -11,9 +11,9 @@ import { ADD_USER_SCRIPT } from "../images/provision-script.ts";
 import { cleanArchive } from "./archive.ts";
 import { ARCHIVE_LIMITS, type ArchiveLimits, createArchiveCheck } from "./archive-rules.ts";
 import { type BuildContainer, loginShell, rootScript, type Script } from "./build-container.ts";
-import { type Context, describeStep } from "./context.ts";
+import { describeStep, type StepContext } from "./context.ts";
 import { COPY_SCRIPT, splitSource } from "./copy-script.ts";
-import { type Ended, RpcError } from "./processes.ts";
+import { type ExitStatus, RpcError } from "./processes.ts";
 
 export interface StepDeps {
   readonly log: BuildLog;
@@ -73,7 +73,7 @@ export async function doStep(
 /** Runs a command of the template's author and logs its output. @throws {AppError} with the wire contract's message */
 async function command(
   text: string,
-  context: Context,
+  context: StepContext,
   buildContainer: BuildContainer,
   { log, prefix, step, signal }: Pick<StepDeps, "log" | "signal"> & { readonly prefix: string; readonly step: string },
 ): Promise<void> {
@@ -115,7 +115,7 @@ async function script(
   { signal }: Pick<StepDeps, "signal">,
 ): Promise<void> {
   let text = "";
-  const ended: Ended = await buildContainer.run(
+  const ended: ExitStatus = await buildContainer.run(
     what,
     (_stream, bytes) => (text = (text + bytes.toString("utf8")).slice(-2_000)),
     signal,
@@ -127,7 +127,7 @@ async function script(
 
 async function copy(
   step: Extract<BuildStep, { type: "COPY" }>,
-  before: Context,
+  before: StepContext,
   buildContainer: BuildContainer,
   deps: StepDeps,
 ): Promise<void> {

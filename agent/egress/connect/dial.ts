@@ -31,7 +31,7 @@ export interface DialOptions {
 }
 
 /** Destination, sandbox and deadline of a connection. */
-interface Attempt extends DialOptions {
+interface DialAttempt extends DialOptions {
   /** Unix milliseconds */
   readonly until: number;
 }
@@ -73,7 +73,7 @@ async function lookUp(host: string, { names }: DialDeps): Promise<readonly strin
   return name === undefined ? [] : (await names.addresses(name)).addresses;
 }
 
-async function dialAddresses(addresses: readonly string[], options: Attempt): Promise<Socket> {
+async function dialAddresses(addresses: readonly string[], options: DialAttempt): Promise<Socket> {
   let failed: unknown = new Error("no address");
   for (const [index, address] of addresses.entries()) {
     const last = index === addresses.length - 1;
@@ -89,7 +89,7 @@ async function dialAddresses(addresses: readonly string[], options: Attempt): Pr
 }
 
 // Uses a timer and one listener: composite signals would be among the most expensive steps of a connection.
-function dialAddress(host: string, { port, signal, buffers, until }: Attempt): Promise<Socket> {
+function dialAddress(host: string, { port, signal, buffers, until }: DialAttempt): Promise<Socket> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason as Error);
     const intake = buffers === undefined ? undefined : openIntake(buffers);

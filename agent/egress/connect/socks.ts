@@ -9,7 +9,7 @@ import { addressNumber } from "../../../shared/policy/ranges.ts";
 const LIMIT_MS = 30_000;
 const MOST_CREDENTIAL_BYTES = 255;
 
-export interface Destination {
+export interface ConnectRequest {
   /** An IPv4 address, or a name in the spelling of `hostName`, which the proxy resolves. */
   readonly host: string;
   readonly port: number;
@@ -17,7 +17,7 @@ export interface Destination {
 }
 
 /** `socket` is connected to the proxy, and is the tunnel afterwards; destroyed when this rejects. */
-export async function tunnel(socket: Socket, proxy: EgressProxy, destination: Destination): Promise<Socket> {
+export async function tunnel(socket: Socket, proxy: EgressProxy, destination: ConnectRequest): Promise<Socket> {
   const { host, port, signal } = destination;
   const { username, password } = proxy;
   const abort = () => socket.destroy();

@@ -5,25 +5,25 @@ import { createSocket } from "node:dgram";
 import { connect } from "node:net";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import { answers, failure, withId } from "./message.ts";
-import type { Upstream } from "./upstreams.ts";
+import type { UpstreamResolver } from "./upstream-resolvers.ts";
 
 const UDP_LIMIT_MS = 2_500;
 const TCP_LIMIT_MS = 5_000;
 
-type Ask = (question: Buffer, id: number, upstream: Upstream, signal: AbortSignal) => Promise<Buffer>;
+type AskResolver = (question: Buffer, id: number, upstream: UpstreamResolver, signal: AbortSignal) => Promise<Buffer>;
 
 /** The answer under the question's own id; a failure when no resolver answered. */
-export const askUdp = (question: Buffer, upstreams: readonly Upstream[], signal: AbortSignal) =>
+export const askUdp = (question: Buffer, upstreams: readonly UpstreamResolver[], signal: AbortSignal) =>
   ask(question, upstreams, signal, { once: overUdp, limitMs: UDP_LIMIT_MS });
 
-export const askTcp = (question: Buffer, upstreams: readonly Upstream[], signal: AbortSignal) =>
+export const askTcp = (question: Buffer, upstreams: readonly UpstreamResolver[], signal: AbortSignal) =>
   ask(question, upstreams, signal, { once: overTcp, limitMs: TCP_LIMIT_MS });
 
 async function ask(
   question: Buffer,
-  upstreams: readonly Upstream[],
+  upstreams: readonly UpstreamResolver[],
   signal: AbortSignal,
-  { once, limitMs }: { once: Ask; limitMs: number },
+  { once, limitMs }: { once: AskResolver; limitMs: number },
 ): Promise<Buffer> {
   for (const upstream of upstreams) {
     const id = randomInt(0x10000);
@@ -38,7 +38,7 @@ async function ask(
   return failure(question);
 }
 
-const overUdp: Ask = (question, id, { host, port }, signal) =>
+const overUdp: AskResolver = (question, id, { host, port }, signal) =>
   new Promise((resolve, reject) => {
     const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
     const finish = (settle: () => void) => {
@@ -61,7 +61,7 @@ const overUdp: Ask = (question, id, { host, port }, signal) =>
     });
   });
 
-const overTcp: Ask = (question, id, { host, port }, signal) =>
+const overTcp: AskResolver = (question, id, { host, port }, signal) =>
   new Promise((resolve, reject) => {
     const socket = connect({ host, port, signal });
     let received = Buffer.alloc(0);

@@ -9,14 +9,14 @@ import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber } from "../../../shared/policy/ranges.ts";
 import { askTcp, askUdp } from "./ask.ts";
 import { ask, CODE } from "./question.ts";
-import type { Upstream } from "./upstreams.ts";
+import type { UpstreamResolver } from "./upstream-resolvers.ts";
 
 const LONGEST_MS = 60_000;
 const MOST_NAMES = 10_000;
 const MOST_ADDRESSES = 16;
 const LONGEST_CHAIN = 16;
 
-interface Answer {
+interface NameAnswer {
   /** A response code: one of `CODE` in question.ts, or another one of the resolver. */
   readonly code: number;
   /** IPv4, in the order of the answer. */
@@ -27,14 +27,16 @@ interface Answer {
 
 export interface Names {
   /** Never throws: an unreachable resolver is `CODE.failed`. */
-  addresses(name: string): Promise<Answer>;
+  addresses(name: string): Promise<NameAnswer>;
   /** The target of the name, if the name is an alias. */
-  alias(name: string): Promise<Answer & { readonly alias?: string }>;
+  alias(name: string): Promise<NameAnswer & { readonly alias?: string }>;
   stop(): void;
 }
 
-export function openNames(upstreams: () => Promise<readonly Upstream[]>, now = Date.now): Names {
-  const known = new LRUCache<string, { readonly until: number; readonly answer: Promise<Answer> }>({ max: MOST_NAMES });
+export function openNames(upstreams: () => Promise<readonly UpstreamResolver[]>, now = Date.now): Names {
+  const known = new LRUCache<string, { readonly until: number; readonly answer: Promise<NameAnswer> }>({
+    max: MOST_NAMES,
+  });
   const stopping = new AbortController();
 
   const asked = async (name: string, type: "A" | "CNAME"): Promise<Packet | undefined> => {
@@ -48,7 +50,7 @@ export function openNames(upstreams: () => Promise<readonly Upstream[]>, now = D
     }
   };
 
-  const look = async (name: string): Promise<Answer> => {
+  const look = async (name: string): Promise<NameAnswer> => {
     const packet = await asked(name, "A");
     const answer = packet === undefined ? { code: CODE.failed, addresses: [], ttl: 0 } : addressesIn(packet, name);
     // Failures are not cached.
@@ -78,7 +80,7 @@ export function openNames(upstreams: () => Promise<readonly Upstream[]>, now = D
 }
 
 /** Reads only the records that belong to the name, and ignores all others in the message. */
-function addressesIn(packet: Packet, name: string): Answer {
+function addressesIn(packet: Packet, name: string): NameAnswer {
   const records = packet.answers ?? [];
   const ttls: number[] = [];
   let owner: string | undefined = name;

@@ -13,7 +13,7 @@ import { isQuestion } from "./message.ts";
 import type { Names } from "./names.ts";
 import { type Asker, answer } from "./policy.ts";
 import { fit, readQuestion } from "./question.ts";
-import type { Upstream } from "./upstreams.ts";
+import type { UpstreamResolver } from "./upstream-resolvers.ts";
 
 /** Largest question over TCP; real ones are a few hundred bytes. */
 const LONGEST_QUESTION_BYTES = 4_096;
@@ -36,7 +36,7 @@ export interface DnsSockets {
 
 export interface DnsOptions {
   readonly listen: DnsSockets | { readonly address: string; readonly port: number };
-  readonly upstreams: () => Promise<readonly Upstream[]>;
+  readonly upstreams: () => Promise<readonly UpstreamResolver[]>;
   readonly names: Names;
   /** Undefined: no sandbox has this address, and the question is not answered. */
   readonly askerAt: (source: string) => Asker | undefined;

@@ -7,7 +7,7 @@ import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
 import { chmod, open, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
-import type { Authority } from "./certificates.ts";
+import type { CertificateWithKey } from "../messages.ts";
 
 const FILE = "egress-authority.pem";
 const DAY_MS = 86_400_000;
@@ -22,7 +22,7 @@ const BACKDATED_MS = DAY_MS;
  * holds the lock of the state directory.
  * @param now Unix milliseconds
  */
-export async function loadAuthority(stateDir: string, now: number): Promise<Authority> {
+export async function loadAuthority(stateDir: string, now: number): Promise<CertificateWithKey> {
   const path = join(stateDir, FILE);
   const present = await read(path);
   if (present !== undefined && lasts(present, now)) {
@@ -39,11 +39,11 @@ export async function loadAuthority(stateDir: string, now: number): Promise<Auth
 }
 
 /** `caBundle` for a sandbox under this policy. Empty: it trusts no authority of the node any more. */
-export function caFor(policy: Pick<EgressPolicy, "rules">, authority: Pick<Authority, "certificate">): string {
+export function caFor(policy: Pick<EgressPolicy, "rules">, authority: Pick<CertificateWithKey, "certificate">): string {
   return policy.rules.length === 0 ? "" : authority.certificate;
 }
 
-function lasts({ certificate, key }: Authority, now: number): boolean {
+function lasts({ certificate, key }: CertificateWithKey, now: number): boolean {
   try {
     const parsed = new X509Certificate(certificate);
     return parsed.checkPrivateKey(createPrivateKey(key)) && Date.parse(parsed.validTo) - now > RENEWED_BEFORE_MS;
@@ -52,7 +52,7 @@ function lasts({ certificate, key }: Authority, now: number): boolean {
   }
 }
 
-async function read(path: string): Promise<Authority | undefined> {
+async function read(path: string): Promise<CertificateWithKey | undefined> {
   let text: string;
   try {
     text = await readFile(path, "utf8");

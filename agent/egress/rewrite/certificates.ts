@@ -17,6 +17,7 @@ import {
   X509Certificate,
   X509CertificateGenerator,
 } from "@peculiar/x509";
+import type { CertificateWithKey } from "../messages.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 /** Limit of X.520 for a common name, in characters. */
@@ -24,26 +25,20 @@ const LONGEST_COMMON_NAME = 64;
 
 cryptoProvider.set(webcrypto);
 
-/** PEM, as in `Begin.authority`; a leaf is one, too. */
-export interface Authority {
-  readonly certificate: string;
-  readonly key: string;
-}
-
 /** From when until when, Unix milliseconds. */
 export interface Period {
   readonly from: number;
   readonly until: number;
 }
 
-/** An `Authority` whose certificate and key have been parsed; signs leaves. */
+/** An authority whose certificate and key have been parsed; signs leaves. */
 export interface Signer {
   readonly certificate: X509Certificate;
   readonly key: webcrypto.CryptoKey;
 }
 
 /** @param name becomes the common name unchanged, so it must not contain quotes, commas and the like */
-export async function makeAuthority(name: string, period: Period): Promise<Authority> {
+export async function makeAuthority(name: string, period: Period): Promise<CertificateWithKey> {
   const keys = await newKeys();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     ...signed(period),
@@ -58,7 +53,7 @@ export async function makeAuthority(name: string, period: Period): Promise<Autho
   return { certificate: pem(certificate), key: await privatePem(keys.privateKey) };
 }
 
-export async function readSigner({ certificate, key }: Authority): Promise<Signer> {
+export async function readSigner({ certificate, key }: CertificateWithKey): Promise<Signer> {
   const der = PemConverter.decodeFirst(key);
   return {
     certificate: new X509Certificate(certificate),
@@ -67,7 +62,7 @@ export async function readSigner({ certificate, key }: Authority): Promise<Signe
 }
 
 /** The certificate of a server of that name, with everything that strict verifiers (Python's, for one) require. */
-export async function makeLeaf(signer: Signer, hostname: string, period: Period): Promise<Authority> {
+export async function makeLeaf(signer: Signer, hostname: string, period: Period): Promise<CertificateWithKey> {
   const keys = await newKeys();
   const named = hostname.length <= LONGEST_COMMON_NAME;
   const extensions: Extension[] = [

@@ -2,7 +2,7 @@
 
 import { createSecureContext, type SecureContext } from "node:tls";
 import { LRUCache } from "lru-cache";
-import type { Authority } from "./certificates.ts";
+import type { CertificateWithKey } from "../messages.ts";
 import { makeLeaf, readSigner } from "./certificates.ts";
 
 const HOUR_MS = 3_600_000;
@@ -23,7 +23,7 @@ interface Kept {
 }
 
 /** @param now Unix milliseconds */
-export function createLeaves(authority: Authority, { now = Date.now, most = MOST } = {}): Leaves {
+export function createLeaves(authority: CertificateWithKey, { now = Date.now, most = MOST } = {}): Leaves {
   const signer = readSigner(authority);
   signer.catch(() => undefined);
   const kept = new LRUCache<string, Kept>({ max: most });
@@ -48,10 +48,10 @@ export function createLeaves(authority: Authority, { now = Date.now, most = MOST
   };
 }
 
-const known = new WeakMap<Authority, Leaves>();
+const known = new WeakMap<CertificateWithKey, Leaves>();
 
 /** The cache of this authority; the same for the same object. */
-export function leavesOf(authority: Authority): Leaves {
+export function leavesOf(authority: CertificateWithKey): Leaves {
   const leaves = known.get(authority) ?? createLeaves(authority);
   known.set(authority, leaves);
   return leaves;

@@ -5,7 +5,7 @@
 
 import { nameOnWire } from "../../../shared/policy/names.ts";
 
-export interface RequestHead {
+export interface ReceivedHead {
   readonly method: string;
   /** The target as the request line has it. */
   readonly url: string;
@@ -33,7 +33,7 @@ export class Refusal extends Error {
 }
 
 /** The path to ask for. @throws {Refusal} */
-export function checkHead(head: RequestHead, destination: Destination): string {
+export function checkHead(head: ReceivedHead, destination: Destination): string {
   const { method, url, httpVersion } = head;
   if (method === "CONNECT") throw new Refusal(400, "CONNECT is not possible here");
   const hosts = valuesOf(head.rawHeaders, "host");
@@ -125,7 +125,7 @@ export function without(rawHeaders: readonly string[], names: ReadonlySet<string
 
 /** The headers for the destination; rules override the client's headers of the same name. */
 export function outgoingHeaders(
-  head: RequestHead,
+  head: ReceivedHead,
   { hostname, port }: Destination,
   set: ReadonlyMap<string, string>,
 ): string[] {

@@ -5,16 +5,14 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { type SecureContext, TLSSocket } from "node:tls";
+import { TLSSocket } from "node:tls";
 import { nameOnWire } from "../../../shared/policy/names.ts";
+import type { Carried, CarriedResult, TransformOptions } from "../carried.ts";
 import { answerRaw } from "./answer.ts";
-import type { Authority } from "./certificates.ts";
 import { clientServer, IDLE_LIMIT_MS } from "./client-server.ts";
 import { exchange, type Rewriting } from "./exchange.ts";
 import { leavesOf } from "./leaves.ts";
-import type { Resolve } from "./placeholders.ts";
-import { type Destination, Refusal } from "./request-head.ts";
-import { systemTrust } from "./trust.ts";
+import { Refusal } from "./request-head.ts";
 import { isDeclined, upgrade, withoutUpgrade } from "./upgrade.ts";
 import { Upstream, UpstreamError, why } from "./upstream.ts";
 
@@ -26,49 +24,20 @@ const MOST_PIPELINED = 16;
 /** A client that has ended its side may be gone: it is kept while bytes flow to it. */
 const HALF_CLOSED_LIMIT_MS = 60_000;
 
-export interface TransformOptions extends Destination {
-  /** Headers of the rule; may be empty. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Bytes that were read from the socket already. */
-  readonly first: Buffer;
-  /** Opens a connection to the same destination, which the caller has checked. Called again after the last one closed. */
-  connect(): Promise<Socket>;
-  readonly resolve: Resolve;
-  /** The same object each time: it caches the leaf certificates. */
-  readonly authority: Authority;
-  /** Certificates that the destination may have. Default: those that the machine trusts. */
-  readonly trust?: SecureContext;
-}
-
-export interface Ended {
-  /** Bytes of the sandbox's connection, as sent and received. */
-  readonly sent: number;
-  readonly received: number;
-  /** The last failure in the words for the sandbox; never holds a value. */
-  readonly failed?: string;
-}
-
-export interface Transformed {
-  /** Never rejects. */
-  readonly closed: Promise<Ended>;
-  /** Ends both sides at once. */
-  destroy(): void;
-}
-
 /** Takes the socket over: paused or not yet read, errors included. */
-export function transform(socket: Socket, options: TransformOptions): Transformed {
+export function transform(socket: Socket, options: TransformOptions): Carried {
   const { hostname, port, tls, first } = options;
   const destination = { hostname, port, tls };
   const upstream = new Upstream({
     ...destination,
     connect: () => options.connect(),
-    trust: options.trust ?? systemTrust(),
+    trust: options.trust,
   });
   const state: { failed?: string } = {};
   const failed = (reason: string) => {
     state.failed = reason;
   };
-  const closed = new Promise<Ended>((resolve) => {
+  const closed = new Promise<CarriedResult>((resolve) => {
     const end = () => {
       upstream.destroy();
       resolve({ sent: socket.bytesRead, received: socket.bytesWritten, ...state });

@@ -36,6 +36,3 @@ export function openTrust(extra: string): () => SecureContext {
   const made: { trust?: SecureContext } = {};
   return () => (made.trust ??= makeTrust(extra));
 }
-
-/** The authorities of the machine. */
-export const systemTrust = openTrust("");

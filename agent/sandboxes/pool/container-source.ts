@@ -29,14 +29,19 @@ interface ContainerSourceDeps extends Omit<BootDeps, "slots" | "store" | "resolv
 /** Undefined: an ordinary container. */
 type MakePooled = (flavour: Flavour, signal: AbortSignal) => Promise<LiveContainer> | undefined;
 
-interface Base {
+interface ContainerSources {
   readonly stores: Pick<Stores, "containers">;
   readonly slots: Slots;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   readonly found: Pick<Recovered, "pooled">;
 }
 
-export function startContainerSource(config: Config, deps: ContainerSourceDeps, base: Base, teardown: Teardown) {
+export function startContainerSource(
+  config: Config,
+  deps: ContainerSourceDeps,
+  base: ContainerSources,
+  teardown: Teardown,
+) {
   const { plan, envd, runtime, machine, now, log } = deps;
   const { stores, slots, disposal, found } = base;
   const bootDeps = { ...deps, slots, store: stores.containers, resolver: plan.gateway };

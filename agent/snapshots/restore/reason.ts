@@ -5,7 +5,7 @@ const MAX_NAME_CHARACTERS = 100;
 /** Most characters of the log that patterns are tried on: a sandbox can influence it. */
 const MAX_READ_CHARACTERS = 8_192;
 
-interface Reason {
+interface CriuReason {
   readonly said: RegExp;
   readonly means: string;
   /** Finds the file's name in CRIU's text; the first match counts. */
@@ -15,7 +15,7 @@ interface Reason {
 const LINKED = /-> (.+?): /;
 
 /** CRIU's texts and their meaning. The first match counts. */
-const REASONS: readonly Reason[] = [
+const REASONS: readonly CriuReason[] = [
   { said: /No space|Disk quota/, means: "the node has no space left" },
   {
     said: /ghost|Can't link /,

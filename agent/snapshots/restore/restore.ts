@@ -12,12 +12,12 @@ import type { Containers } from "../../containers/containers.ts";
 import type { Envd } from "../../containers/envd.ts";
 import type { Slots } from "../../network/slots.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
-import type { Disk, Snapshot } from "../../store/snapshots.ts";
+import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import type { Stores } from "../../store/stores.ts";
 import type { Criu } from "../criu.ts";
 import { stopped } from "../frozen/evict.ts";
 import type { SnapshotFiles } from "../store/files.ts";
-import type { Images } from "../store/images.ts";
+import type { MemoryImages } from "../store/images.ts";
 import { explainRestore } from "./reason.ts";
 
 /**
@@ -34,7 +34,7 @@ export interface RestoreContainerDeps {
   readonly envd: Pick<Envd, "init" | "ready" | "resumeWatches">;
   readonly stores: Pick<Stores, "snapshots" | "executions" | "containers">;
   readonly files: SnapshotFiles;
-  readonly images: Images;
+  readonly images: MemoryImages;
   readonly criu: Pick<Criu, "endRestore" | "removeLinks">;
   /** Restores and cold starts at the same time; fewer for restores of one project. */
   readonly semaphore: Semaphore;
@@ -45,7 +45,7 @@ export interface RestoreContainerDeps {
 }
 
 export interface RestoreSpec {
-  readonly disk: Disk;
+  readonly disk: SnapshotDisk;
   /** The snapshot whose memory is restored. */
   readonly memoryOf: Snapshot | undefined;
   /** The project whose limit it counts against. */

@@ -16,7 +16,7 @@ const GROWING = /^pages-\d+\.img$/;
 /** Small files are read at once, without queueing behind large ones: there are fifty of a few kilobytes. */
 const SMALL_BYTES = 64 * 1024;
 
-interface Running {
+interface FollowedFile {
   readonly hash: Hash;
   offset: number;
   /** Offset up to which the data is flushed, or being flushed. */
@@ -32,17 +32,17 @@ export interface FollowedHashes {
 
 /** Hashes files while a dump is written, so that little is left to hash and to flush at its end. */
 export function followHashes(directory: string): FollowedHashes {
-  const running = new Map<string, Running>();
+  const running = new Map<string, FollowedFile>();
   const state = { over: false };
 
-  const begin = (name: string): Running => {
+  const begin = (name: string): FollowedFile => {
     const known = running.get(name) ?? { hash: createHash("sha256"), offset: 0, written: 0, writing: undefined };
     running.set(name, known);
     return known;
   };
 
   // Flushes in every step, not at the end of the data: a dump can be faster than the hashing all the time.
-  const writeAhead = (path: string, known: Running, offset: number) => {
+  const writeAhead = (path: string, known: FollowedFile, offset: number) => {
     if (known.writing !== undefined || offset - known.written < AHEAD_BYTES) return;
     known.written = offset;
     known.writing = writeOut(path)
@@ -52,7 +52,7 @@ export function followHashes(directory: string): FollowedHashes {
       });
   };
 
-  const catchUp = async (name: string): Promise<Running> => {
+  const catchUp = async (name: string): Promise<FollowedFile> => {
     const known = begin(name);
     const path = join(directory, name);
     known.offset = await feed(path, known.hash, {
@@ -96,7 +96,7 @@ export function followHashes(directory: string): FollowedHashes {
   };
 }
 
-function readWhole(path: string, known: Running): Running {
+function readWhole(path: string, known: FollowedFile): FollowedFile {
   const bytes = readFileSync(path);
   known.hash.update(bytes);
   known.offset = bytes.length;

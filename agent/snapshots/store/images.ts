@@ -7,7 +7,7 @@ import type { Criu, PageServer } from "../criu.ts";
 import type { SnapshotFiles } from "./files.ts";
 import { checkOrigins, type Origins } from "./manifest.ts";
 
-export interface ImagesDeps {
+export interface MemoryImagesDeps {
   readonly files: SnapshotFiles;
   readonly criu: Pick<Criu, "servePages" | "findPageServer">;
   readonly origins: () => Omit<Origins, "envd">;
@@ -31,7 +31,7 @@ interface OpenImages {
   abandon(): void;
 }
 
-export interface Images {
+export interface MemoryImages {
   /** @throws {AppError} snapshot_files_missing, snapshot_corrupt, snapshot_incompatible */
   open(snapshot: Pick<Snapshot, "id">, signal: AbortSignal): Promise<OpenImages>;
   /** Follows the page servers that an earlier agent process left running. */
@@ -40,7 +40,7 @@ export interface Images {
   complete(containerId: string): Promise<void>;
 }
 
-export function createImages({ files, criu, origins, lazyBytes, work, log }: ImagesDeps): Images {
+export function createMemoryImages({ files, criu, origins, lazyBytes, work, log }: MemoryImagesDeps): MemoryImages {
   const servers = new Map<string, Promise<boolean>>();
 
   const hold = (containerId: string, { done }: PageServer) => {

@@ -57,7 +57,7 @@ export function sum(amounts: readonly Amount[]): Amount {
   });
 }
 
-interface Asked {
+interface QuotaCheck {
   /** Estimated size of the new snapshot. */
   readonly expected: Amount;
   /** Stored amounts: of the whole node, and of the snapshot's project; undefined without a project. */
@@ -68,7 +68,7 @@ interface Asked {
 }
 
 /** The reason why the snapshot must not be taken, with the quota, what is stored and the way out. */
-export function quotaRefusal({ expected, stored, ofProject, settings, disks }: Asked): AppError | undefined {
+export function quotaRefusal({ expected, stored, ofProject, settings, disks }: QuotaCheck): AppError | undefined {
   const project = settings.projectSnapshotQuotaMb * MIB;
   if (ofProject !== undefined && project > 0 && all(ofProject) + all(expected) > project) {
     return new AppError(

@@ -10,12 +10,12 @@ import type { Snapshot, SnapshotStore } from "../../store/snapshots.ts";
 import { type Amount, nodeQuotas, type QuotaSettings, quotaRefusal, storedBy, sum } from "../store/quota.ts";
 import type { SnapshotRequest } from "./memory-to-disk.ts";
 
-type Disk = Pick<DiskReserve, "snapshotRefusal" | "storageRefusal" | "disks" | "seen">;
+type DiskRoom = Pick<DiskReserve, "snapshotRefusal" | "storageRefusal" | "disks" | "seen">;
 
 export interface AdmissionDeps {
   readonly settings: QuotaSettings;
   readonly snapshots: Pick<SnapshotStore, "all">;
-  readonly disk: Disk;
+  readonly disk: DiskRoom;
   /** Bytes of a sandbox's writable layer, as last measured; 0 when it was not. */
   readonly diskBytes: (executionId: string) => number;
   /** Measures a writable layer; undefined when that takes too long. */

@@ -7,7 +7,7 @@ import type { Teardown } from "../../../shared/program/teardown.ts";
 import { ENVD_VERSION } from "../../../shared/version.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
-import type { Disk, Sizes, Snapshot } from "../../store/snapshots.ts";
+import type { Sizes, Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
 import type { Criu } from "../criu.ts";
 import { noSpace, type SnapshotFiles } from "../store/files.ts";
@@ -28,7 +28,7 @@ export interface CheckpointMemoryDeps {
   readonly log: Log;
 }
 
-interface Kind extends SnapshotRequest {
+interface MemoryRequest extends SnapshotRequest {
   readonly kind: Snapshot["kind"];
   readonly image: string | undefined;
 }
@@ -42,7 +42,7 @@ interface Steps {
 /** The container is frozen and stays so unless a step thaws it. `teardown` gets the undo steps. */
 export async function checkpointMemory(
   sandbox: Sandbox,
-  request: Kind,
+  request: MemoryRequest,
   { teardown, deps, steps = {} }: { teardown: Teardown; deps: CheckpointMemoryDeps; steps?: Steps },
 ): Promise<Sizes> {
   try {
@@ -72,7 +72,7 @@ export async function checkpointMemory(
 
 function describe(
   sandbox: Sandbox,
-  request: Kind,
+  request: MemoryRequest,
   { files, deps }: { files: readonly StoredFile[]; deps: CheckpointMemoryDeps },
 ): Manifest {
   const { container, executionId, sandboxId } = sandbox;
@@ -97,7 +97,7 @@ function describe(
   };
 }
 
-export function diskOf(container: LiveContainer): Disk {
+export function diskOf(container: LiveContainer): SnapshotDisk {
   const { id, controlToken, build, resources, runtime, upperDirectory, createdAt } = container;
   return { containerId: id, controlToken, build, resources, runtime, upperDirectory, createdAt };
 }

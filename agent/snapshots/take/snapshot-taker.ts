@@ -20,7 +20,7 @@ export interface SnapshotTakerDeps {
   /** This node can store memory. */
   readonly capable: () => boolean;
   /** @throws {AppError} no_space */
-  readonly admit: (sandbox: Sandbox, request: SnapshotRequest, kind: Kind) => Promise<() => void>;
+  readonly admit: (sandbox: Sandbox, request: SnapshotRequest, kind: SnapshotKind) => Promise<() => void>;
   readonly onChange: () => void;
 }
 
@@ -31,13 +31,13 @@ export interface SnapshotTaker {
   drain(): Promise<void>;
 }
 
-type Kind = "pause" | "checkpoint";
+type SnapshotKind = "pause" | "checkpoint";
 
 export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
   const { sandboxes, snapshots, pause, checkpoint, capable, admit, onChange } = deps;
-  const under = new Map<string, { kind: Kind; snapshotId: string; done: Promise<TakenSnapshot> }>();
+  const under = new Map<string, { kind: SnapshotKind; snapshotId: string; done: Promise<TakenSnapshot> }>();
 
-  const earlier = (executionId: string, snapshotId: string, kind: Kind): TakenSnapshot | undefined => {
+  const earlier = (executionId: string, snapshotId: string, kind: SnapshotKind): TakenSnapshot | undefined => {
     const known = snapshots.get(snapshotId);
     if (known === undefined) return undefined;
     if (known.executionId !== executionId || known.kind !== kind || known.state === "taking")
@@ -45,7 +45,7 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
     return toTakenSnapshot(known);
   };
 
-  const take = async (kind: Kind, executionId: string, body: TakeSnapshotBody): Promise<TakenSnapshot> => {
+  const take = async (kind: SnapshotKind, executionId: string, body: TakeSnapshotBody): Promise<TakenSnapshot> => {
     const current = under.get(executionId);
     if (current !== undefined) {
       if (current.kind === kind && current.snapshotId === body.snapshotId) return current.done;

@@ -7,7 +7,7 @@ import { EventType } from "../../../shared/envd-rpc/gen/filesystem_pb.js";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { errnoOf } from "../../system/errno.ts";
 import { eventTypes } from "./event-types.ts";
-import type { Owner, RawEvent, WatchHub } from "./watch-hub.ts";
+import type { RawEvent, WatchHub, WatchOwner } from "./watch-hub.ts";
 import { In } from "./watch-mask.ts";
 
 export interface WatchEvent {
@@ -26,7 +26,7 @@ export interface WatchSink {
 const LONGEST_BACKLOG = 65_536;
 const ARM_AT_ONCE = 32;
 
-export class DirectoryWatch implements Owner {
+export class DirectoryWatch implements WatchOwner {
   readonly #hub: WatchHub;
   readonly #root: string;
   readonly #recursive: boolean;
@@ -158,7 +158,7 @@ export class DirectoryWatch implements Owner {
     }
   }
 
-  async #reportFound({ name, directory }: Found, reported: string[]): Promise<void> {
+  async #reportFound({ name, directory }: FoundChild, reported: string[]): Promise<void> {
     this.#foreseen.add(name);
     reported.push(name);
     this.#sink.event({ name, type: EventType.CREATE });
@@ -168,7 +168,7 @@ export class DirectoryWatch implements Owner {
     if (stats?.isFile() === true && stats.size > 0) this.#sink.event({ name, type: EventType.WRITE });
   }
 
-  async #look(directory: string): Promise<Found[]> {
+  async #look(directory: string): Promise<FoundChild[]> {
     const path = posix.join(this.#root, directory);
     const entries = await readdir(path, { withFileTypes: true }).catch((error: unknown): Dirent[] => {
       if (gone(error)) return [];
@@ -204,7 +204,7 @@ export interface WatchOptions {
   readonly recursive: boolean;
 }
 
-interface Found {
+interface FoundChild {
   readonly name: string;
   readonly directory: boolean;
 }

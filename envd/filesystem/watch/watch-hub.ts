@@ -13,7 +13,7 @@ export interface RawEvent {
 }
 
 /** One watched tree, as the hub sees it. */
-export interface Owner {
+export interface WatchOwner {
   notified(event: RawEvent): void;
   /** Its watches are lost, and some events with them. */
   failed(error: AppError): void;
@@ -29,8 +29,8 @@ interface Pause {
 export class WatchHub {
   readonly #system: System;
   /** Owners of each watch descriptor. `#sweep` removes descriptors without owners. */
-  readonly #owners = new Map<number, Set<Owner>>();
-  readonly #all = new Set<Owner>();
+  readonly #owners = new Map<number, Set<WatchOwner>>();
+  readonly #all = new Set<WatchOwner>();
   // Two owners may watch one directory and then share its descriptor: removal must not run beside addition.
   readonly #lock = new SharedLock();
   #pause: Pause | undefined;
@@ -44,11 +44,11 @@ export class WatchHub {
   }
 
   /** Must be called before the first `arm`; `leave` undoes it. */
-  join(owner: Owner): void {
+  join(owner: WatchOwner): void {
     this.#all.add(owner);
   }
 
-  async leave(owner: Owner): Promise<void> {
+  async leave(owner: WatchOwner): Promise<void> {
     this.#all.delete(owner);
     let idle = false;
     for (const owners of this.#owners.values()) idle = (owners.delete(owner) && owners.size === 0) || idle;
@@ -60,7 +60,7 @@ export class WatchHub {
    * @throws {AppError} not_found, bad_request when it is not a directory, resource_exhausted when the machine has no
    * watches left
    */
-  async arm(path: string, owner: Owner, options: { nested: boolean; armed: (wd: number) => void }): Promise<void> {
+  async arm(path: string, owner: WatchOwner, options: { nested: boolean; armed: (wd: number) => void }): Promise<void> {
     while (this.#pause !== undefined) await this.#pause.over;
     const mask = options.nested ? NESTED_MASK : ROOT_MASK;
     const armed = (wd: number) => {
@@ -76,7 +76,7 @@ export class WatchHub {
   }
 
   /** The owner no longer watches these directories. */
-  async disarm(wds: readonly number[], owner: Owner): Promise<void> {
+  async disarm(wds: readonly number[], owner: WatchOwner): Promise<void> {
     for (const wd of wds) this.#owners.get(wd)?.delete(owner);
     await this.#sweep();
   }

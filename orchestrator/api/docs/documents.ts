@@ -3,7 +3,7 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { publicApi } from "../../../shared/api/public.ts";
 import { toOpenApi } from "../../../shared/http/openapi.ts";
-import { docsPage, type Page, rootPage } from "./page.ts";
+import { type DocsPage, docsPage, rootPage } from "./page.ts";
 
 const ROOT = {
   message:
@@ -27,7 +27,7 @@ export function addDocuments(server: FastifyInstance): void {
   });
 }
 
-function sendPage(reply: FastifyReply, { html, contentSecurityPolicy }: Page): FastifyReply {
+function sendPage(reply: FastifyReply, { html, contentSecurityPolicy }: DocsPage): FastifyReply {
   return reply
     .headers({
       "content-security-policy": contentSecurityPolicy,

@@ -4,12 +4,12 @@ import { createHash } from "node:crypto";
 import type { OpenApi, Operation, Parameter } from "../../../shared/http/openapi.ts";
 import { answerOf, curlOf } from "./examples.ts";
 
-export interface Page {
+export interface DocsPage {
   readonly html: string;
   readonly contentSecurityPolicy: string;
 }
 
-export function docsPage(document: OpenApi): Page {
+export function docsPage(document: OpenApi): DocsPage {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   );
@@ -35,7 +35,7 @@ ${sections.join("\n")}</main></body></html>
 }
 
 /** The page at the API's bare address. Its links are relative, because a proxy may put a path in front. */
-export function rootPage({ info }: OpenApi): Page {
+export function rootPage({ info }: OpenApi): DocsPage {
   const html = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${escape(info.title)}</title><style>${STYLE}</style></head>

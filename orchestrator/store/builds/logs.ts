@@ -4,10 +4,10 @@ import type { Insertable } from "kysely";
 import type { BuildLogEntry } from "../../../shared/agent-api/build-shapes.ts";
 import type { BuildLogRow, Database, Session } from "../tables.ts";
 
-type Level = BuildLogEntry["level"];
+type BuildLogLevel = BuildLogEntry["level"];
 
 /** From the least to the most urgent. */
-const LEVELS: readonly Level[] = ["debug", "info", "warn", "error"];
+const LEVELS: readonly BuildLogLevel[] = ["debug", "info", "warn", "error"];
 
 /** Size at which a build's log ends, with an entry about the limit. */
 const MAX_ENTRIES = 20_000;
@@ -20,7 +20,7 @@ const CHUNK = 100;
 export function buildLogStore(db: Database) {
   return {
     /** Entries [offset, offset + limit) of those with that level or a more urgent one, oldest first. */
-    async from(buildId: string, offset: number, limit: number, level?: Level): Promise<BuildLogEntry[]> {
+    async from(buildId: string, offset: number, limit: number, level?: BuildLogLevel): Promise<BuildLogEntry[]> {
       const all = atLeast(db, buildId, level).orderBy("position").limit(limit);
       // Without a level the position is the offset.
       const rows = await (level === undefined ? all.where("position", ">=", offset) : all.offset(offset)).execute();
@@ -34,7 +34,7 @@ export function buildLogStore(db: Database) {
         readonly cursor?: number;
         readonly direction: "forward" | "backward";
         readonly limit: number;
-        readonly level?: Level;
+        readonly level?: BuildLogLevel;
       },
     ): Promise<BuildLogEntry[]> {
       const forward = range.direction === "forward";
@@ -49,7 +49,7 @@ export function buildLogStore(db: Database) {
   };
 }
 
-function atLeast(db: Database, buildId: string, level: Level | undefined) {
+function atLeast(db: Database, buildId: string, level: BuildLogLevel | undefined) {
   const query = db.selectFrom("build_logs").selectAll().where("build_id", "=", buildId);
   return level === undefined ? query : query.where("level", "in", LEVELS.slice(LEVELS.indexOf(level)));
 }
@@ -103,7 +103,7 @@ function fitting(
   return { rows, sum };
 }
 
-function toEntry(row: { at: number; level: Level; message: string; step: string | null }): BuildLogEntry {
+function toEntry(row: { at: number; level: BuildLogLevel; message: string; step: string | null }): BuildLogEntry {
   const { at, level, message, step } = row;
   return { at, level, message, ...(step === null ? {} : { step }) };
 }

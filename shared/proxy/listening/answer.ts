@@ -6,7 +6,7 @@ import { announcesBody, headerValue } from "../raw-headers.ts";
 /** How long an unwanted body is read, so that the answer arrives before the connection ends. */
 const LINGER_MS = 2_000;
 
-export interface Answer {
+export interface ProxyAnswer {
   readonly status: number;
   readonly reason: string;
   /** Name, value, name, value, … including `Content-Length` where there is a body. */
@@ -14,7 +14,7 @@ export interface Answer {
   readonly body: string;
 }
 
-export function answerAndClose(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+export function answerAndClose(request: IncomingMessage, response: ServerResponse, answer: ProxyAnswer): void {
   response.writeHead(answer.status, answer.reason, [...answer.headers, "Connection", "close"]);
   const { rawHeaders } = request;
   // A client that waits for 100 does not send its body.

@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-export interface Client {
+export interface ClientSide {
   readonly request: IncomingMessage;
   /** The connection is lost, or the client has its whole answer. */
   readonly gone: boolean;
@@ -29,4 +29,4 @@ export interface UpgradeRequest {
   takeOver(): void;
 }
 
-export type Handler = (client: Client) => void;
+export type ExchangeHandler = (client: ClientSide) => void;

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo, Socket } from "node:net";
 import { MAX_HEAD_BYTES } from "../limits.ts";
 import { announcesBody, headerValue } from "../raw-headers.ts";
-import type { Client, Handler } from "./client.ts";
+import type { ClientSide, ExchangeHandler } from "./client.ts";
 import { plainHead } from "./hand-back.ts";
 import { refuseMalformed } from "./malformed.ts";
 import { RequestQueue } from "./request-queue.ts";
@@ -20,7 +20,7 @@ const IDLE_TIMEOUT_MS = 620_000;
 const KEEP_ALIVE_PROBE_MS = 60_000;
 
 export interface ListenOptions {
-  readonly handle: Handler;
+  readonly handle: ExchangeHandler;
   /** Header lines (each ending in CRLF) of the answer to bytes that are not HTTP. */
   readonly refusalHeaders: string;
   /** Called for each new connection; false closes it at once. */
@@ -137,7 +137,7 @@ function isPlain({ method, rawHeaders }: IncomingMessage): boolean {
 /** Errors need no handling, because "close" follows and ends the exchange. */
 function ignore(): void {}
 
-class PlainClient implements Client {
+class PlainClient implements ClientSide {
   readonly request: IncomingMessage;
   readonly upgrade = undefined;
   readonly #response: ServerResponse;

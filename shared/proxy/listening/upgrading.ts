@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { headerValue } from "../raw-headers.ts";
-import type { Client, UpgradeRequest } from "./client.ts";
+import type { ClientSide, UpgradeRequest } from "./client.ts";
 
 /** Bytes that a client may send behind its request before the answer; more stay in the socket. */
 const MAX_EARLY_BYTES = 64 * 1024;
@@ -17,7 +17,7 @@ export interface UpgradingOptions {
   readonly answer: (write: (response: ServerResponse) => void) => void;
 }
 
-export function upgradingClient({ request, socket, early, answer }: UpgradingOptions): Client {
+export function upgradingClient({ request, socket, early, answer }: UpgradingOptions): ClientSide {
   const kept = early.length > 0 ? [early] : [];
   let keptBytes = early.length;
   const collect = (chunk: Buffer) => {

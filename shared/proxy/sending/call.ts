@@ -8,7 +8,7 @@ import type { DialledAgent, DialledArgs } from "./agents.ts";
 /** Repeating one of these, without a body, changes nothing (RFC 9110 §9.2.2). */
 const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
 
-export interface CallOptions {
+export interface OpenCallOptions {
   readonly agent: DialledAgent;
   readonly method: string | undefined;
   readonly path: string;
@@ -18,7 +18,7 @@ export interface CallOptions {
 }
 
 /** @throws for a head that Node's client refuses to write */
-export function openCall({ agent, method, path, headers, dialSignal }: CallOptions): ClientRequest {
+export function openCall({ agent, method, path, headers, dialSignal }: OpenCallOptions): ClientRequest {
   // Does not use Node's `signal`: an AbortSignal for each request is expensive, and Node does not pass it to the dialling.
   const args: DialledArgs = {
     agent,

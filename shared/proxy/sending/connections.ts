@@ -14,13 +14,13 @@ export interface UpstreamAgents {
   readonly single: DialledAgent;
 }
 
-interface Execution {
+interface ExecutionConnections {
   readonly agents: Map<string, UpstreamAgents>;
   readonly open: Set<Socket>;
 }
 
 export class Connections {
-  readonly #executions = new Map<string, Execution>();
+  readonly #executions = new Map<string, ExecutionConnections>();
   readonly #isActive: (executionId: string) => boolean;
 
   /** @param isActive whether a request of this execution is under way, which may be about to dial */
@@ -68,7 +68,7 @@ export class Connections {
     for (const executionId of this.#executions.keys()) this.close(executionId);
   }
 
-  #of(executionId: string): Execution {
+  #of(executionId: string): ExecutionConnections {
     let execution = this.#executions.get(executionId);
     if (execution === undefined) {
       execution = { agents: new Map(), open: new Set() };

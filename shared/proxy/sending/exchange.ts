@@ -3,7 +3,7 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { CONNECTION_LOST, errorFrame, type StreamError } from "../connect-envelope.ts";
-import type { Client } from "../listening/client.ts";
+import type { ClientSide } from "../listening/client.ts";
 import { type OutgoingHead, outgoingHead, UnforwardableError } from "../raw-headers.ts";
 import { DialError, type DialledAgent } from "./agents.ts";
 import { isRepeatable, openCall } from "./call.ts";
@@ -42,7 +42,7 @@ interface Answered {
 
 export class Exchange {
   readonly plan: ForwardPlan;
-  readonly #client: Client;
+  readonly #client: ClientSide;
   readonly #host: ExchangeHost;
   /** Ends the dialling. Undefined for most requests, which find an open connection. */
   #dialling: AbortController | undefined;
@@ -59,7 +59,7 @@ export class Exchange {
   #switched = false;
   #done = false;
 
-  constructor(host: ExchangeHost, plan: ForwardPlan, client: Client) {
+  constructor(host: ExchangeHost, plan: ForwardPlan, client: ClientSide) {
     this.#host = host;
     this.plan = plan;
     this.#client = client;

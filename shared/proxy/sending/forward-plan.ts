@@ -1,7 +1,7 @@
 /** What to do with one request: decided by the edge or the node proxy, carried out by an exchange. Types only. */
 
 import type { Socket } from "node:net";
-import type { Client } from "../listening/client.ts";
+import type { ClientSide } from "../listening/client.ts";
 import type { HeaderEdits } from "../raw-headers.ts";
 
 /** The server itself, or a proxy in front of it. When it cannot be dialled, the next one of the plan is tried. */
@@ -47,5 +47,5 @@ export interface ForwardPlan {
   /** Connect streams that are cut off end with an error frame; false leaves them cut for the hop before to see. */
   readonly framesErrors: boolean;
   /** Answers a request that got no response. */
-  refuse(client: Client, failure: Failure): void;
+  refuse(client: ClientSide, failure: Failure): void;
 }

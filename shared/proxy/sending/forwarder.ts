@@ -1,7 +1,7 @@
 /** Every exchange under way and every connection kept, by execution: begins them, counts them, ends them. */
 
 import type { StreamError } from "../connect-envelope.ts";
-import type { Client } from "../listening/client.ts";
+import type { ClientSide } from "../listening/client.ts";
 import { Connections } from "./connections.ts";
 import { Exchange, type ExchangeHost } from "./exchange.ts";
 import type { ForwardPlan } from "./forward-plan.ts";
@@ -34,7 +34,7 @@ export class Forwarder implements ExchangeHost {
     return total;
   }
 
-  forward(plan: ForwardPlan, client: Client): void {
+  forward(plan: ForwardPlan, client: ClientSide): void {
     const exchange = new Exchange(this, plan, client);
     let exchanges = this.#exchanges.get(plan.executionId);
     if (exchanges === undefined) {

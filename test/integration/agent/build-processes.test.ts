@@ -3,7 +3,7 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type Ended, envdProcesses, RpcError } from "../../../agent/builds/steps/processes.ts";
+import { type ExitStatus, envdProcesses, RpcError } from "../../../agent/builds/steps/processes.ts";
 import { listening } from "../../support/peers/listening.ts";
 import { type RunningEnvd, runEnvd } from "../envd/running-envd.ts";
 
@@ -25,7 +25,10 @@ const program = (script: string, more: { readonly user?: string; readonly cwd?: 
   ...more,
 });
 
-async function run(script: string, more = {}): Promise<Ended & { readonly stdout: string; readonly stderr: string }> {
+async function run(
+  script: string,
+  more = {},
+): Promise<ExitStatus & { readonly stdout: string; readonly stderr: string }> {
   const output = { stdout: [] as Buffer[], stderr: [] as Buffer[] };
   const { ended } = await envdProcesses(envd.port).start(AT, program(script, more), {
     onOutput: (stream, bytes) => output[stream].push(bytes),

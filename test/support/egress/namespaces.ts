@@ -5,7 +5,14 @@ import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Check, Forget, FromEgress, SandboxEgress, SetPolicy, ToEgress } from "../../../agent/egress/messages.ts";
+import type {
+  CheckFlow,
+  Forget,
+  FromEgress,
+  SandboxEgress,
+  SetPolicy,
+  ToEgress,
+} from "../../../agent/egress/messages.ts";
 import { egressCommand } from "../../../agent/egress-supervisor/program.ts";
 import { runCommand } from "../../../agent/host/command.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
@@ -46,7 +53,7 @@ export interface Bench {
   attemptDirectly(attempt: Attempt): Promise<Outcome>;
   ended(): boolean;
   /** Sends a message to the egress process and waits for its answer. */
-  ask(message: Omit<SetPolicy, "id"> | Omit<Forget, "id"> | Omit<Check, "id">): Promise<FromEgress>;
+  ask(message: Omit<SetPolicy, "id"> | Omit<Forget, "id"> | Omit<CheckFlow, "id">): Promise<FromEgress>;
   policy(policy: EgressPolicy): Promise<void>;
   say(message: ToEgress): void;
   /**

@@ -1,7 +1,7 @@
 /** Images of builds, and programs in their containers, on the machine in memory. */
 
 import { buffer } from "node:stream/consumers";
-import { type Ended, type Processes, RpcError } from "../../../agent/builds/steps/processes.ts";
+import { type ExitStatus, type Processes, RpcError } from "../../../agent/builds/steps/processes.ts";
 import type { Containers, FoundImage } from "../../../agent/containers/containers.ts";
 import { untarred } from "../images/untarred.ts";
 
@@ -89,7 +89,7 @@ export function fakeBuilds({ step, imageOf, at, inUse }: Part): FakeBuilds {
       ran.set(id, [...(ran.get(id) ?? []), text]);
       onOutput("stdout", Buffer.from(`ran ${text}\n`));
       const code = Number(/^exit (\d+)$/.exec(text)?.[1] ?? 0);
-      const ended: Ended = { exitCode: code, status: `exit status ${code}` };
+      const ended: ExitStatus = { exitCode: code, status: `exit status ${code}` };
       if (text !== "serve" && text !== "hang") return { ended: Promise.resolve(ended) };
       return {
         ended: new Promise((_resolve, reject) => {

@@ -5,9 +5,10 @@ import { createServer as createHttps } from "node:https";
 import { connect, createServer, type Socket } from "node:net";
 import { type SecureContext, connect as tlsConnect } from "node:tls";
 import { onTestFinished } from "vitest";
-import type { Authority } from "../../../agent/egress/rewrite/certificates.ts";
+import type { Carried, CarriedResult } from "../../../agent/egress/carried.ts";
+import type { CertificateWithKey } from "../../../agent/egress/messages.ts";
 import { makeAuthority, makeLeaf, readSigner } from "../../../agent/egress/rewrite/certificates.ts";
-import { type Ended, type Transformed, transform } from "../../../agent/egress/rewrite/transform.ts";
+import { transform } from "../../../agent/egress/rewrite/transform.ts";
 import { openTrust } from "../../../agent/egress/rewrite/trust.ts";
 import { listening } from "./listening.ts";
 
@@ -26,7 +27,11 @@ export interface Origin {
   readonly connections: () => number;
 }
 
-export async function leafOf(hostname: string, when = period(), authority = publicAuthority): Promise<Authority> {
+export async function leafOf(
+  hostname: string,
+  when = period(),
+  authority = publicAuthority,
+): Promise<CertificateWithKey> {
   return makeLeaf(await readSigner(authority), hostname, when);
 }
 
@@ -34,7 +39,7 @@ export async function leafOf(hostname: string, when = period(), authority = publ
 export async function startOrigin(
   hostname: string | undefined,
   answer: RequestListener,
-  leaf?: Authority,
+  leaf?: CertificateWithKey,
 ): Promise<Origin> {
   const own = leaf ?? (hostname === undefined ? undefined : await leafOf(hostname));
   const server = own === undefined ? createHttp(answer) : createHttps({ cert: own.certificate, key: own.key }, answer);
@@ -53,7 +58,7 @@ export async function startOrigin(
 export interface Listening {
   readonly port: number;
   /** The fate of each connection, in the order in which they ended. */
-  readonly ended: Ended[];
+  readonly ended: CarriedResult[];
   readonly asked: string[];
   /** The number of dials to the destination. */
   readonly dials: () => number;
@@ -76,9 +81,9 @@ export interface ListenOptions {
 /** Accepts connections as the egress process does: it reads the first bytes, then hands the connection over. */
 export async function listenTransformed(options: ListenOptions): Promise<Listening> {
   const { hostname, tls, to, headers = {}, secrets = {}, trust = publicTrust } = options;
-  const ended: Ended[] = [];
+  const ended: CarriedResult[] = [];
   const asked: string[] = [];
-  const open = new Set<Transformed>();
+  const open = new Set<Carried>();
   let dials = 0;
   let taken = 0;
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {

@@ -8,9 +8,12 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { makeAuthority } from "../../../../agent/egress/rewrite/certificates.ts";
 import { transform } from "../../../../agent/egress/rewrite/transform.ts";
+import { openTrust } from "../../../../agent/egress/rewrite/trust.ts";
 
 const [hostname = "", destination = ""] = process.argv.slice(2);
 const authority = await makeAuthority("test node", { from: Date.now() - 60_000, until: Date.now() + 3_600_000 });
+
+const trust = openTrust("");
 
 const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
   transform(socket, {
@@ -20,6 +23,7 @@ const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (sock
     headers: { "X-Rule": "1" },
     first: Buffer.alloc(0),
     authority,
+    trust: trust(),
     connect: dial,
     resolve: () => Promise.resolve(undefined),
   });

@@ -2,11 +2,11 @@
 
 import { expect, test } from "vitest";
 import { startCommand } from "../../../../agent/builds/start-command.ts";
-import type { Ended, Processes } from "../../../../agent/builds/steps/processes.ts";
+import type { ExitStatus, Processes } from "../../../../agent/builds/steps/processes.ts";
 import { createLog } from "../../../../shared/program/log.ts";
 
 const log = createLog({ component: "test", level: "silent" });
-const FOREVER = new Promise<Ended>(() => undefined);
+const FOREVER = new Promise<ExitStatus>(() => undefined);
 
 interface World {
   readonly ran: string[];

@@ -2,14 +2,14 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { isBaseName, matchesAny, parseImageName } from "../../../../agent/builds/images/image-name.ts";
 import { cachedSteps, type Definition, planSteps } from "../../../../agent/builds/images/layer-key.ts";
-import { type Context, contextAfter, contextOf, resolveStep } from "../../../../agent/builds/steps/context.ts";
+import { contextAfter, contextOf, resolveStep, type StepContext } from "../../../../agent/builds/steps/context.ts";
 import { substitute } from "../../../../agent/builds/steps/substitute.ts";
 import type { BuildStep } from "../../../../shared/agent-api/build-shapes.ts";
 
 const common = { number: 1, force: false };
 const env = (...variables: [string, string][]): BuildStep => ({ ...common, type: "ENV", variables });
 const run = (command: string): BuildStep => ({ ...common, type: "RUN", command });
-const after = (context: Context, ...steps: BuildStep[]) =>
+const after = (context: StepContext, ...steps: BuildStep[]) =>
   steps.reduce((before, step) => contextAfter(resolveStep(step, before), before), context);
 const start = contextOf(["PATH=/usr/bin", "LANG=C.UTF-8", "SVC_ENVD_CONTROL=secret"]);
 

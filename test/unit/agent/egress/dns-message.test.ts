@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { answers, failure, isQuestion, withId } from "../../../../agent/egress/dns/message.ts";
-import { parseResolvConf, parseUpstreams } from "../../../../agent/egress/dns/upstreams.ts";
+import { parseResolvConf, parseUpstreamResolvers } from "../../../../agent/egress/dns/upstream-resolvers.ts";
 
 const NAME = Buffer.from("\x07example\x03com\x00\x00\x01\x00\x01", "latin1");
 
@@ -55,14 +55,14 @@ test("the message of a failure has no question when the question's name does not
 });
 
 test("resolvers are addresses with or without a port", () => {
-  expect(parseUpstreams("192.0.2.1, 192.0.2.2:5353,[2001:db8::1]:54")).toEqual([
+  expect(parseUpstreamResolvers("192.0.2.1, 192.0.2.2:5353,[2001:db8::1]:54")).toEqual([
     { host: "192.0.2.1", port: 53 },
     { host: "192.0.2.2", port: 5353 },
     { host: "2001:db8::1", port: 54 },
   ]);
-  expect(parseUpstreams("")).toEqual([]);
+  expect(parseUpstreamResolvers("")).toEqual([]);
   for (const wrong of ["dns.example", "192.0.2.1:99999", "192.0.2.1:x", "[::1"]) {
-    expect(() => parseUpstreams(wrong)).toThrow(/not an address/);
+    expect(() => parseUpstreamResolvers(wrong)).toThrow(/not an address/);
   }
   expect(
     parseResolvConf("# nameserver 1.1.1.1\nnameserver 192.0.2.9\nsearch x\nnameserver fe80::1%eth0\nnameserver bad\n"),

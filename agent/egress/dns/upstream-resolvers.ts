@@ -3,7 +3,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { isIP } from "node:net";
 
-export interface Upstream {
+export interface UpstreamResolver {
   readonly host: string;
   readonly port: number;
 }
@@ -11,7 +11,7 @@ export interface Upstream {
 const DNS_PORT = 53;
 
 /** `host[:port],…` with IPv4 or [IPv6] literals. Throws on anything else. */
-export function parseUpstreams(text: string): Upstream[] {
+export function parseUpstreamResolvers(text: string): UpstreamResolver[] {
   return text
     .split(",")
     .map((part) => part.trim())
@@ -25,16 +25,19 @@ export function parseUpstreams(text: string): Upstream[] {
     });
 }
 
-export function parseResolvConf(text: string): Upstream[] {
+export function parseResolvConf(text: string): UpstreamResolver[] {
   const hosts = [...text.matchAll(/^\s*nameserver\s+(\S+)/gm)].map((match) => (match[1] ?? "").split("%", 1)[0] ?? "");
   return hosts.filter((host) => isIP(host) !== 0).map((host) => ({ host, port: DNS_PORT }));
 }
 
 /** The resolvers that `given` lists; if it is empty those of the file, which is read again when its time changes. */
-export function upstreams(given: string, path = "/etc/resolv.conf"): () => Promise<readonly Upstream[]> {
-  const fixed = parseUpstreams(given);
+export function upstreamResolvers(
+  given: string,
+  path = "/etc/resolv.conf",
+): () => Promise<readonly UpstreamResolver[]> {
+  const fixed = parseUpstreamResolvers(given);
   if (fixed.length > 0) return () => Promise.resolve(fixed);
-  const seen = { at: -1, list: [] as readonly Upstream[] };
+  const seen = { at: -1, list: [] as readonly UpstreamResolver[] };
   return async () => {
     try {
       const { mtimeMs } = await stat(path);

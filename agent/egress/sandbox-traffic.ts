@@ -12,14 +12,14 @@ import type { Shares } from "./shares.ts";
 const QUESTIONS_AT_ONCE = 400;
 const QUESTIONS_A_SECOND = 200;
 
-export interface SandboxDeps extends FlowDeps {
+export interface SandboxTrafficDeps extends FlowDeps {
   /** Counts connections by the sandbox's address. */
   readonly shares: Shares;
   readonly say: SayDecisions;
   readonly resolve: (placeholder: string) => Promise<string | undefined>;
 }
 
-export interface Sandbox extends Asker {
+export interface SandboxTraffic extends Asker {
   readonly executionId: string;
   /** In force when this returns; flows that may not continue as they are get cut. */
   replace(policy: EgressPolicy): void;
@@ -28,7 +28,10 @@ export interface Sandbox extends Asker {
   end(): void;
 }
 
-export function openSandbox({ address, executionId, policy: first }: SandboxEgress, deps: SandboxDeps): Sandbox {
+export function openSandboxTraffic(
+  { address, executionId, policy: first }: SandboxEgress,
+  deps: SandboxTrafficDeps,
+): SandboxTraffic {
   const flows = new Set<Flow>();
   const decisions = decisionBatches(deps.say);
   const questions = bucket(QUESTIONS_AT_ONCE, QUESTIONS_A_SECOND);

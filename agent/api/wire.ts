@@ -1,0 +1,86 @@
+/** Constructs the reports to the orchestrator, and later the metrics and the API, over the parts of the other folders. */
+
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { AgentConfig } from "../config.ts";
+import type { EngineWatch } from "../containers/engine-watch.ts";
+import type { AgentDeps } from "../deps.ts";
+import type { DiskReserve } from "../disk/reserve.ts";
+import type { EgressProcess } from "../egress-supervisor/process.ts";
+import type { Slots } from "../network/slots.ts";
+import type { NodeProxy } from "../proxy/node-proxy.ts";
+import type { Disposal } from "../sandboxes/disposal.ts";
+import type { LiveSet } from "../sandboxes/live-set.ts";
+import type { Pool } from "../sandboxes/pool/pool.ts";
+import type { Admission } from "../snapshots/take/admission.ts";
+import type { Stores } from "../store/stores.ts";
+import type { NodeIdentity } from "./heartbeat.ts";
+import { identify } from "./identity.ts";
+import { createInstruments, type Instruments } from "./prometheus.ts";
+import { createReport } from "./report.ts";
+import { type Api, type StartApiDeps, startApi } from "./start-api.ts";
+import { type StartReportDeps, startReport } from "./start-report.ts";
+
+interface MeasuredParts {
+  readonly live: Pick<LiveSet, "running" | "starting">;
+  readonly disk: Pick<DiskReserve, "isHeld" | "seen">;
+  readonly admission: Pick<Admission, "used">;
+  readonly pool: Pick<Pool, "load">;
+  readonly slots: Pick<Slots, "taken">;
+  readonly disposal: Pick<Disposal, "pending">;
+}
+
+interface ApiParts
+  extends Pick<StartApiDeps, "taker" | "builds" | "usage" | "logs" | "replaceEgress" | "instruments">,
+    Pick<StartReportDeps, "live" | "sandboxes" | "pool" | "snapshots" | "admission" | "disk"> {
+  readonly stores: Stores;
+  readonly egressProcess: EgressProcess;
+  readonly engine: Pick<EngineWatch, "connected">;
+  readonly proxy: Pick<NodeProxy, "url">;
+  readonly capabilities: NodeIdentity["capabilities"];
+}
+
+export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: Teardown) {
+  const { nodeId } = config;
+  const { now, log } = deps;
+  const report = createReport({ nodeId, everyMs: config.heartbeatEveryMs, now, log });
+
+  const measure = ({ live, disk, admission, pool, slots, disposal }: MeasuredParts): Instruments =>
+    createInstruments({
+      nodeId,
+      running: () => live.running().length,
+      starting: () => live.starting(),
+      held: () => live.running().filter(({ executionId }) => disk.isHeld(executionId)).length,
+      disks: () => disk.seen(),
+      stored: () => admission.used(),
+      pools: () => pool.load(),
+      slots: () => slots.taken,
+      pendingRemovals: () => disposal.pending,
+      orchestratorReached: () => report.reached,
+    });
+
+  /** Requests wait until `open`. */
+  const start = async (parts: ApiParts): Promise<Api> => {
+    const { stores, egressProcess, engine, proxy, capabilities } = parts;
+    const api = await startApi(
+      {
+        ...parts,
+        config,
+        egress: egressProcess,
+        samples: stores.samples,
+        networkLog: stores.networkLog,
+        checks: () => ({
+          engine: engine.connected ? undefined : "the Docker daemon does not answer",
+          "egress process": egressProcess.problem,
+          orchestrator: report.reached ? undefined : "the orchestrator does not answer",
+        }),
+        log,
+      },
+      teardown,
+    );
+    const identity = identify(config, deps, { apiUrl: api.url, proxyUrl: proxy.url, capabilities });
+    startReport({ ...deps, ...parts, config, report, identity }, teardown);
+    return api;
+  };
+
+  return { report, measure, start };
+}

@@ -1,0 +1,38 @@
+/** Constructs the builder, and what the templates of this node add to starts. */
+
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { NodeIdentity } from "../api/heartbeat.ts";
+import type { AgentConfig } from "../config.ts";
+import type { AgentDeps } from "../deps.ts";
+import type { DiskReserve } from "../disk/reserve.ts";
+import type { Recovered } from "../recovery/apply.ts";
+import type { Stores } from "../store/stores.ts";
+import { type StartBuildsDeps, startBuilds } from "./start-builds.ts";
+import { templateFiles } from "./steps/template-files.ts";
+import { createTemplateStarts, type TemplateStartsDeps } from "./template-starts.ts";
+
+interface BuildSources
+  extends Pick<StartBuildsDeps, "boot" | "disposal" | "gate" | "snapshots" | "admission" | "origins">,
+    Pick<TemplateStartsDeps, "launchDeps" | "makePooled" | "pool" | "copy"> {
+  readonly stores: Stores;
+  readonly found: Pick<Recovered, "cleared">;
+  readonly capabilities: NodeIdentity["capabilities"];
+  readonly disk: Pick<DiskReserve, "refusal">;
+}
+
+export function createBuildParts(config: AgentConfig, deps: AgentDeps, base: BuildSources, teardown: Teardown) {
+  const { capabilities, disk, found } = base;
+  const building = startBuilds(
+    {
+      ...deps,
+      ...base,
+      config,
+      capable: () => capabilities.memorySnapshots,
+      refusal: () => disk.refusal(),
+      templateFiles: templateFiles(config),
+      cleared: found.cleared,
+    },
+    teardown,
+  );
+  return { ...building, ...createTemplateStarts({ ...deps, ...base }) };
+}

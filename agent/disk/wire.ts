@@ -1,0 +1,86 @@
+/** Constructs the disk reserve, and connects it to what it holds: sandboxes are frozen, builds fail. */
+
+import { AppError } from "../../shared/http/errors.ts";
+import type { Log } from "../../shared/program/log.ts";
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { Report } from "../api/report.ts";
+import type { BuildParts } from "../builds/start-builds.ts";
+import type { AgentConfig } from "../config.ts";
+import type { Containers } from "../containers/containers.ts";
+import type { Recovered } from "../recovery/apply.ts";
+import type { Sandboxes } from "../sandboxes/sandboxes.ts";
+import type { UsageSampling } from "../sandboxes/usage.ts";
+import { type GrowerDeps, growerOf } from "./growers.ts";
+import { watchOwnFiles } from "./own-files.ts";
+import { createReserve } from "./reserve.ts";
+import type { ReadSpace } from "./space.ts";
+
+export interface DiskPartsDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> {
+  readonly containers: Pick<Containers, "facts">;
+  readonly readSpace: ReadSpace;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+interface DiskSources {
+  readonly found: Pick<Recovered, "sandboxes">;
+  readonly usage: Pick<UsageSampling, "latest">;
+  readonly report: Pick<Report, "soon">;
+}
+
+interface GrowingParts {
+  readonly sandboxes: Pick<Sandboxes, "running" | "end">;
+  readonly builds: BuildParts;
+}
+
+const FAILED = "the build was ended: the node's disk is short, and the build grew most";
+
+/** Until `watch` the reserve says that there is room. */
+export function createDiskParts(
+  config: Pick<AgentConfig, "diskReserveMb" | "stateDir">,
+  deps: DiskPartsDeps,
+  { found, usage, report }: DiskSources,
+  teardown: Teardown,
+) {
+  const { containers, log } = deps;
+  const disk = createReserve({
+    ...deps,
+    configuredMb: config.diskReserveMb,
+    dataRoot: () => dataRootOf(containers),
+    snapshots: config.stateDir,
+  });
+  for (const { executionId, container } of found.sandboxes) {
+    if (container.cgroup.frozen()) disk.adopt(executionId);
+  }
+
+  const watch = ({ sandboxes, builds }: GrowingParts): void => {
+    const growerDeps = { ...deps, lastUsed: (id: string) => usage.latest(id)?.diskUsed ?? 0 };
+    teardown.add("disk reserve", () => disk.stop());
+    disk.begin({
+      growers: () => [
+        ...sandboxes
+          .running()
+          .map(({ executionId, container }) =>
+            growerOf({ id: executionId, container, end: () => sandboxes.end(executionId, "disk_full") }, growerDeps),
+          ),
+        ...builds.buildContainers().map(({ buildId, container }) => {
+          // A frozen build is of no use, and a later build can make its result again.
+          const fail = () => builds.builds.fail(buildId, new AppError("no_space", FAILED));
+          return growerOf({ id: buildId, container, hold: fail, end: async () => fail() }, growerDeps);
+        }),
+      ],
+      onChange: () => report.soon(),
+    });
+    const files = watchOwnFiles({
+      dataRoot: () => dataRootOf(containers),
+      containers: () => [...sandboxes.running(), ...builds.buildContainers()].map(({ container }) => container.id),
+      log,
+    });
+    teardown.add("Docker's files", () => files.stop());
+  };
+  return { disk, watch };
+}
+
+async function dataRootOf(containers: Pick<Containers, "facts">): Promise<string> {
+  return (await containers.facts()).dataRoot;
+}

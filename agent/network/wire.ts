@@ -1,0 +1,58 @@
+/** Constructs the slots, the gate, the egress process and the log of decisions. Recovery has rebuilt the firewall before. */
+
+import type { Log } from "../../shared/program/log.ts";
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { AgentConfig } from "../config.ts";
+import type { EgressProcess, OnDecisions } from "../egress-supervisor/process.ts";
+import type { Recovered } from "../recovery/apply.ts";
+import type { Stores } from "../store/stores.ts";
+import type { Plan } from "./addresses.ts";
+import type { Firewall } from "./firewall.ts";
+import { createGate } from "./gate.ts";
+import { startKernelLog } from "./kernel-log.ts";
+import type { Links } from "./links.ts";
+import { createSlots } from "./slots.ts";
+
+/** After this time the agent serves without the egress process: readiness says so, and flows that need it are refused. */
+const BEGIN_LIMIT_MS = 5_000;
+
+export interface NetworkDeps {
+  readonly plan: Plan;
+  readonly links: Links;
+  readonly firewall: Firewall;
+  readonly egress: (onDecisions: OnDecisions) => EgressProcess;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+interface NetworkSources {
+  readonly stores: Pick<Stores, "networkLog">;
+  readonly found: Pick<Recovered, "sandboxes" | "frozen" | "pooled" | "leftoverSlots">;
+  /** Resolves when nothing uses the leftover slots. */
+  readonly cleared: Promise<void>;
+}
+
+export async function startNetwork(
+  config: Pick<AgentConfig, "slotsAhead">,
+  { plan, links, firewall, now, log, ...deps }: NetworkDeps,
+  { stores, found, cleared }: NetworkSources,
+  teardown: Teardown,
+) {
+  const slots = createSlots({ plan, links, firewall, log, ahead: config.slotsAhead });
+  teardown.add("slots", () => slots.stop());
+  const kept = [...[...found.sandboxes, ...found.frozen].map(({ container }) => container), ...found.pooled];
+  const used = kept.map(({ slot }) => slot.number);
+  slots.adopt(used, found.leftoverSlots, cleared);
+
+  const store = stores.networkLog;
+  const egressProcess = deps.egress((sandboxId, entries, suppressed) => store.add(sandboxId, entries, suppressed));
+  const gate = createGate({ firewall, egress: egressProcess, log });
+  for (const { container, executionId, sandboxId, egress: policy } of found.sandboxes) {
+    gate.adopt(container.slot, { executionId, sandboxId }, policy);
+  }
+  teardown.add("egress process", () => egressProcess.stop());
+  await egressProcess.begin(gate.guests(), BEGIN_LIMIT_MS);
+  const kernelLog = startKernelLog({ firewall, gate, store, now, log });
+  teardown.add("kernel decisions", () => kernelLog.stop());
+  return { slots, gate, egressProcess };
+}

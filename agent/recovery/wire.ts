@@ -1,0 +1,22 @@
+/** Constructs the recovery of what a former agent left, and later the janitor, which repairs the rest at intervals. */
+
+import type { Teardown } from "../../shared/program/teardown.ts";
+import type { AgentConfig } from "../config.ts";
+import type { AgentDeps } from "../deps.ts";
+import type { Stores } from "../store/stores.ts";
+import { recover } from "./apply.ts";
+import { type JanitorDeps, startJanitor } from "./janitor.ts";
+
+export async function startRecovery(config: AgentConfig, deps: AgentDeps, stores: Stores, teardown: Teardown) {
+  const { log } = deps;
+  const found = await recover({ ...deps, stores });
+  const cleared = found.cleared.catch((error: unknown) => log.warn({ err: error }, "could not remove leftovers"));
+  teardown.add("leftovers", () => cleared);
+
+  const janitor = (parts: Pick<JanitorDeps, "disposal" | "instruments">) => {
+    const started = startJanitor({ ...deps, ...parts, config, stores });
+    teardown.add("janitor", () => started.stop());
+    return started;
+  };
+  return { found, cleared, janitor };
+}

@@ -1,0 +1,27 @@
+/** Takes the state directory for this agent alone, and opens its database. */
+
+import { mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Seal } from "../../shared/program/seal.ts";
+import type { Teardown } from "../../shared/program/teardown.ts";
+import { lockState } from "./lock.ts";
+import { openStores, type Stores } from "./stores.ts";
+
+export interface OpenStateDeps {
+  readonly lockPath: string;
+  readonly databasePath: string;
+  readonly sealing: () => Seal;
+}
+
+/** @throws when another agent uses the state directory */
+export async function openState(
+  { lockPath, databasePath, sealing }: OpenStateDeps,
+  teardown: Teardown,
+): Promise<Stores> {
+  await mkdir(dirname(databasePath), { recursive: true, mode: 0o700 });
+  const lock = lockState(lockPath);
+  teardown.add("lock", () => lock.release());
+  const stores = openStores(databasePath, sealing());
+  teardown.add("store", () => stores.close());
+  return stores;
+}
