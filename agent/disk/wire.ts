@@ -64,7 +64,7 @@ export function createDiskParts(
             growerOf({ id: executionId, container, end: () => sandboxes.end(executionId, "disk_full") }, growerDeps),
           ),
         ...builds.buildContainers().map(({ buildId, container }) => {
-          // A frozen build is of no use, and a later build can make its result again.
+          // Fails a build instead of freezing it: a frozen build helps no user, and a later build can repeat its work.
           const fail = () => builds.builds.fail(buildId, new AppError("no_space", FAILED));
           return growerOf({ id: buildId, container, hold: fail, end: async () => fail() }, growerDeps);
         }),

@@ -73,9 +73,9 @@ function elementsOf(text: string, set: string): readonly SetElement[] {
 function since(lastReads: Map<string, LastRead>, key: string, { packets, leftSeconds }: SetElement): number {
   const before = lastReads.get(key);
   lastReads.set(key, { packets, leftSeconds });
-  const anew =
+  const startedAgain =
     before === undefined ||
     packets < before.packets ||
     (packets === before.packets && leftSeconds > before.leftSeconds);
-  return anew ? packets : packets - before.packets;
+  return startedAgain ? packets : packets - before.packets;
 }

@@ -24,7 +24,7 @@ export interface SandboxesDeps {
   readonly store: ExecutionStore;
   /** The node proxy: ends the streams of an execution. */
   readonly closeStreams: (executionId: string) => Promise<void>;
-  /** Reads the last log lines while the sandbox still runs; never throws, is quick. */
+  /** Reads the last log lines while the sandbox still runs. Never throws, and its time is limited. */
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
   /** Called when a sandbox has started or ended, or its end time has changed. */
   readonly onChange: () => void;

@@ -43,7 +43,7 @@ interface Starts {
   readonly instruments: Pick<Instruments, "exited">;
 }
 
-/** The live set holds the sandboxes that a former agent left running. Nothing starts or ends before `begin`. */
+/** The live set holds the sandboxes that an earlier agent process left running. Nothing starts or ends before `begin`. */
 export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: SandboxSources, teardown: Teardown) {
   const { now, log, containers, annotations } = deps;
   const { stores, found, slots, gate, report } = base;

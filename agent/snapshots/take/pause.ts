@@ -16,7 +16,7 @@ export interface PauseDeps extends CheckpointMemoryDeps {
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
   readonly gate: Pick<Gate, "open" | "hold" | "close">;
   readonly frozen: Pick<FrozenContainers, "add" | "drop">;
-  /** Reads the last log lines; never throws, is quick. */
+  /** Reads the last log lines. Never throws, and its time is limited. */
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
 }
 

@@ -63,7 +63,7 @@ export interface ResumingDeps {
 
 interface Done {
   readonly record: SandboxRecord;
-  /** The request that started it; undefined: it was running already. */
+  /** The request that started the execution; undefined when the sandbox was running already. */
   readonly by: ResumeAsk | undefined;
   /** The request asked for memory. */
   readonly memory: boolean;
