@@ -1,4 +1,4 @@
-/** What the agent uses of its machine: host.ts has the real one, tests pass another. */
+/** What the agent uses of its machine: host-deps.ts has the real one, tests pass another. */
 
 import type { Log } from "../shared/program/log.ts";
 import type { Seal } from "../shared/program/seal.ts";

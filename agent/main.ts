@@ -8,7 +8,7 @@ import { startAgent } from "./app.ts";
 import { describeBuildGarbage, findBuildGarbage } from "./builds/images/garbage.ts";
 import { AgentConfig, readAgentConfig } from "./config.ts";
 import type { AgentDeps } from "./deps.ts";
-import { hostDeps } from "./host/host.ts";
+import { hostDeps } from "./host-deps.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { describeGarbage, findGarbage } from "./snapshots/store/garbage.ts";
 import { openStores } from "./store/stores.ts";

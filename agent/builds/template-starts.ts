@@ -14,7 +14,7 @@ export interface TemplateStartsDeps extends Omit<PooledTemplatesDeps, keyof Laun
   readonly log: Log;
 }
 
-/** From now on the pool makes copies of templates with memory. */
+/** Lets the pool fill itself with containers that are restored from the stored memory of templates. */
 export function createTemplateStarts(deps: TemplateStartsDeps) {
   const templates = pooledTemplates({ ...deps.launchDeps, ...deps });
   deps.makePooled((flavour, signal) => templates.make(flavour, signal));

@@ -1,4 +1,4 @@
-/** Constructs the recovery of what a former agent left, and later the janitor, which repairs the rest at intervals. */
+/** Constructs the recovery of what an earlier agent process left, and later the janitor, which repairs the rest at intervals. */
 
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";

@@ -9,7 +9,7 @@ import { policyRules } from "./rules.ts";
 
 export interface NetworkWish {
   readonly network: NetworkOptions | undefined;
-  /** `allow_internet_access`; only false means anything: everything is denied, in place of `denyOut`. */
+  /** `allow_internet_access`. False denies every address, in place of `denyOut`; true and undefined change nothing. */
   readonly internet: boolean | undefined;
   /** The proxy's password in clear; the store keeps it sealed, beside the options. */
   readonly proxyPassword: string | undefined;

@@ -95,7 +95,7 @@ export function canBePooled({ kind, snapshotId, memory }: Pick<Build, "kind" | "
   return kind === "template" && (snapshotId === undefined || memory);
 }
 
-/** The most starts within any span of that length. `starts` ascending. */
+/** The largest number of starts within any `spanMs`. `starts` is in ascending order. */
 export function busiest(starts: readonly number[], spanMs: number): number {
   let most = 0;
   let first = 0;

@@ -67,6 +67,7 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
   const expiry = createExpiry({
     store: store.sandboxes,
     now,
+    random: common.random,
     log,
     everyMs: config.expiryEveryMs,
     concurrency: config.expiryConcurrency,

@@ -73,7 +73,7 @@ test("an uploaded OCI layout is an image like others, and is gone after the buil
   expect((await builtFrom(await uploaded(claiming))).state.reason).toMatchObject(refusal("other layers"));
   const config = Buffer.from(JSON.stringify({ ...(JSON.parse(saved.config.toString("utf8")) as object), created: 5 }));
   expect((await builtFrom(await uploaded(layoutOf({ ...saved, config })))).state.reason).toMatchObject(
-    refusal('its configuration has a time that is not written as RFC 3339 has it; set "created" to a time'),
+    refusal('its configuration has a time that is not in RFC 3339 format; set "created" to a time'),
   );
   const missing = layoutOf(saved);
   missing.files.delete([...missing.files.keys()].find((name) => name.startsWith("blobs/")) ?? "");
@@ -123,7 +123,7 @@ test("an image of a registry with a password is pulled with it, and without it r
     return { is: "image", image: name, access };
   };
   expect((await builtFrom({ is: "image", image: name })).state.reason).toMatchObject(
-    refusal("refused the credentials, or wants some"),
+    refusal("its registry requires credentials, or refused those given"),
   );
   const wrong = await builtFrom(from(false));
   expect(wrong.state.reason).toMatchObject(refusal(`the image ${name} cannot be pulled`));
@@ -132,7 +132,7 @@ test("an image of a registry with a password is pulled with it, and without it r
   expect(done.text).toContain("[builder 1/1] [stdout]: from-elsewhere");
   // A build without credentials is refused, also after the pull. No other test has images on this node now.
   expect((await builtFrom({ is: "image", image: name })).state.reason).toMatchObject(
-    refusal("refused the credentials, or wants some"),
+    refusal("its registry requires credentials, or refused those given"),
   );
   expect(await passing()).toEqual([]);
   for (const each of [wrong, done]) expect(JSON.stringify(each)).not.toContain(password);

@@ -12,7 +12,7 @@ const RUNTIME = "/opt/svc/bin/svc-runc";
 const RUNC_STATE = "/run/docker/runtime-runc/moby";
 const RUN_DIRECTORY = "/run/svc-rtest";
 // The program counts in memory and writes the count down: a count that goes on after a restore shows that memory came back.
-const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.05; done";
+const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count.new; mv /tmp/count.new /tmp/count; sleep 0.05; done";
 const IMAGE = "svc/test-busybox:latest";
 
 async function output(command: string, ...parameters: string[]): Promise<string> {

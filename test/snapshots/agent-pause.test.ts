@@ -15,7 +15,7 @@ import { background, command, createWatcher, watchedNames } from "../support/san
 const run = promisify(execFile);
 const SLOW = { timeout: 30_000, interval: 100 };
 // The program counts in memory and writes the count down.
-const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.05; done";
+const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count.new; mv /tmp/count.new /tmp/count; sleep 0.05; done";
 const HOLD = `python3 -c "
 import hashlib, os, time
 data = os.urandom(64 << 20)

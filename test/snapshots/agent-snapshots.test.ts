@@ -11,7 +11,7 @@ import { background, command } from "../support/sandbox/envd-commands.ts";
 
 const run = promisify(execFile);
 const SLOW = { timeout: 30_000, interval: 100 };
-const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count; sleep 0.05; done";
+const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count.new; mv /tmp/count.new /tmp/count; sleep 0.05; done";
 const count = async (address: string) => Number((await command(address, "cat /tmp/count")).output);
 const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -94,7 +94,7 @@ export function createLayerEntries(): LayerEntries {
     if (of === "all") {
       // At a global header Docker drops the headers of the next entry, and ignores a size. Other programs do neither.
       if (size !== undefined || state.described !== NOTHING)
-        fail(`programs read the global header '${shown(name)}' differently`);
+        fail(`the global header '${shown(name)}' is refused, because programs interpret it differently`);
       return undefined;
     }
     const named = state.described.named || found.has("path");
@@ -146,7 +146,7 @@ function text(field: Buffer): string {
   return field.toString("utf8", 0, end === -1 ? field.length : end);
 }
 
-/** Octal digits, or a number in base 256; undefined for what Docker does not read either. */
+/** Octal digits, or a number in base 256; undefined if the field is neither; Docker refuses it too. */
 function numberIn(field: Buffer): number | undefined {
   const [first = 0, ...others] = field;
   if ((first & 0x80) === 0) {

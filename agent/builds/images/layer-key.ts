@@ -43,7 +43,7 @@ export function baseKey(image: string, provisioning: string): string {
   return digest(["base", image, provisioning]);
 }
 
-/** Number of steps that are cached already, and the key of the last; 0 without any. */
+/** Number of leading steps whose result is cached; 0 if none. */
 export function cachedSteps(plan: readonly PlannedStep[], known: (key: string) => boolean): number {
   for (let count = plan.length; count > 0; count--) {
     const last = plan[count - 1];

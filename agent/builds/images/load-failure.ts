@@ -17,7 +17,7 @@ const REASONS: readonly FailureReason[] = [
   },
   {
     when: /parsing time|Time\.UnmarshalJSON/,
-    reason: "its configuration has a time that is not written as RFC 3339 has it",
+    reason: "its configuration has a time that is not in RFC 3339 format",
     wayOut: 'set "created" to a time like 2026-01-31T12:00:00Z, or leave it out',
   },
   {

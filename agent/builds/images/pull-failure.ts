@@ -17,7 +17,7 @@ const TRY_AGAIN = "try again later, or ask the node's operator whether the regis
 const REASONS: readonly FailureReason[] = [
   {
     when: /no matching manifest|does not match the specified platform/i,
-    reason: "the registry has it for other processors only",
+    reason: "the registry has this image only for other processor types",
     wayOut: "choose an image for linux/amd64",
   },
   {
@@ -32,7 +32,7 @@ const REASONS: readonly FailureReason[] = [
   },
   {
     when: /no basic auth credentials|unauthorized|authentication required|\b401\b/i,
-    reason: "its registry refused the credentials, or wants some",
+    reason: "its registry requires credentials, or refused those given",
     wayOut: CREDENTIALS,
   },
   { when: /denied|forbidden|\b403\b/i, reason: "its registry does not allow it", wayOut: CREDENTIALS },

@@ -2,6 +2,7 @@
 
 import type { Log } from "../../../shared/program/log.ts";
 import { type Loop, loop } from "../../../shared/program/loop.ts";
+import { backoffMs } from "../../nodes/retry.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { SandboxStore } from "../../store/sandboxes/sandboxes.ts";
 
@@ -19,6 +20,7 @@ export interface Expiry {
 export interface ExpiryDeps {
   readonly store: Pick<SandboxStore, "expired">;
   readonly now: () => number;
+  readonly random: () => number;
   readonly log: Log;
   readonly everyMs: number;
   readonly concurrency: number;
@@ -26,14 +28,14 @@ export interface ExpiryDeps {
   observe(lagSeconds: number): void;
 }
 
-const FIRST_WAIT_MS = 1_000;
-const LONGEST_WAIT_MS = 60_000;
+/** Waits between tries to end a sandbox. */
+const BACKOFF = { firstMs: 1_000, longestMs: 60_000 };
 
 export function createExpiry(deps: ExpiryDeps): Expiry {
   let rounds: Loop | undefined;
   const busy = new Map<string, Promise<void>>();
-  /** Sandboxes that could not be ended, with the time of the next try. */
-  const failed = new Map<string, { readonly waitMs: number; readonly until: number }>();
+  /** Sandboxes that could not be ended, with the number of failures and the time of the next try. */
+  const failed = new Map<string, { readonly failures: number; readonly until: number }>();
 
   async function end(record: SandboxRecord, expire: Expire): Promise<void> {
     try {
@@ -41,8 +43,9 @@ export function createExpiry(deps: ExpiryDeps): Expiry {
       await expire(record);
       failed.delete(record.id);
     } catch (error) {
-      const waitMs = Math.min(LONGEST_WAIT_MS, (failed.get(record.id)?.waitMs ?? FIRST_WAIT_MS / 2) * 2);
-      failed.set(record.id, { waitMs, until: deps.now() + waitMs });
+      const failures = failed.get(record.id)?.failures ?? 0;
+      const until = deps.now() + backoffMs(failures, BACKOFF, deps.random);
+      failed.set(record.id, { failures: failures + 1, until });
       deps.log.warn({ err: error, sandboxId: record.id }, "could not end an expired sandbox");
     } finally {
       busy.delete(record.id);
@@ -52,7 +55,7 @@ export function createExpiry(deps: ExpiryDeps): Expiry {
   async function round(expire: Expire): Promise<void> {
     const free = deps.concurrency - busy.size;
     if (free <= 0) return;
-    for (const [id, { until }] of failed) if (until + LONGEST_WAIT_MS < deps.now()) failed.delete(id);
+    for (const [id, { until }] of failed) if (until + BACKOFF.longestMs < deps.now()) failed.delete(id);
     // The result includes sandboxes under way or waiting for a retry: read that many more, so that others are found.
     for (const record of await deps.store.expired(deps.now(), deps.concurrency + failed.size)) {
       if (busy.size >= deps.concurrency) break;

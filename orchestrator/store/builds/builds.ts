@@ -228,8 +228,8 @@ export function buildStore(db: Database, now: () => number) {
     },
 
     /**
-     * building → ready, and its tags move to it. `former`: the builds that the tags named before. Undefined: the build
-     * had ended or was deleted.
+     * Moves the build to `ready` and its tags to it. `former`: the builds that the tags named before. Undefined: the
+     * build had ended or was deleted.
      */
     async finish(
       id: string,

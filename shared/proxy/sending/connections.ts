@@ -52,7 +52,7 @@ export class Connections {
     return found;
   }
 
-  /** No request of this execution is under way: its entry is deleted with its last connection. */
+  /** Deletes the entry of an execution without requests, unless one of its connections is still open. */
   settle(executionId: string): void {
     if (this.#executions.get(executionId)?.open.size === 0) this.#executions.delete(executionId);
   }

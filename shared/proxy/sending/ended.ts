@@ -1,6 +1,7 @@
+/** Waits for the end of a response: resolves when it has left, or its socket is gone; destroys it after `limitMs`. */
+
 import type { ServerResponse } from "node:http";
 
-/** Resolves when the response has left, or its socket is gone; destroys it after `limitMs`. */
 export function ended(response: ServerResponse, limitMs: number): Promise<void> {
   return new Promise((resolve) => {
     if (response.writableFinished || response.closed) {

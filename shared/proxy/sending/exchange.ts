@@ -235,7 +235,7 @@ export class Exchange {
   // --- endings
 
   #onError(call: ClientRequest, error: Error, { nextHop, outgoing }: Attempt): void {
-    // After the head of an answer, the end of that answer decides.
+    // Once the head of a response has arrived, only the end of that response decides how the exchange ends.
     if (this.#done || this.#response !== undefined) return;
     this.#body?.stop();
     if (error instanceof DialError) {

@@ -44,7 +44,7 @@ export interface ForwardPlan {
   readonly nextHops: readonly NextHop[];
   /** Lower-case names of response headers and trailers that stop here. */
   readonly keepsBack: (name: string) => boolean;
-  /** Connect streams that are cut off end with an error frame; false leaves them cut for the hop before to see. */
+  /** Connect streams that are cut off end with an error frame. False: they are only cut, and the previous hop adds it. */
   readonly framesErrors: boolean;
   /** Answers a request that got no response. */
   refuse(client: ClientSide, failure: Failure): void;

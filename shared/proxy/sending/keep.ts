@@ -1,3 +1,5 @@
+/** Decides how long the idle connection of a response is kept. Pure. */
+
 import type { IncomingMessage } from "node:http";
 import { headerValue } from "../raw-headers.ts";
 

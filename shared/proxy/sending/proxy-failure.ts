@@ -1,3 +1,5 @@
+/** Reads the failure that the node's proxy reports in a header of its answer. Pure. */
+
 import type { IncomingMessage } from "node:http";
 import { isProxyError, PROXY_ERROR_HEADER } from "../hop-contract.ts";
 import { headerValue } from "../raw-headers.ts";

@@ -6,7 +6,7 @@
 import { readFile } from "node:fs/promises";
 import { startAgent } from "../../../agent/app.ts";
 import { AgentConfig } from "../../../agent/config.ts";
-import { hostDeps } from "../../../agent/host/host.ts";
+import { hostDeps } from "../../../agent/host-deps.ts";
 import { readConfig } from "../../../shared/program/config.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { run } from "../../../shared/program/run.ts";

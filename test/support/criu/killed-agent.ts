@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { startAgent } from "../../../agent/app.ts";
 import { AgentConfig } from "../../../agent/config.ts";
-import { hostDeps } from "../../../agent/host/host.ts";
+import { hostDeps } from "../../../agent/host-deps.ts";
 import { readConfig } from "../../../shared/program/config.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { run } from "../../../shared/program/run.ts";

@@ -8,7 +8,7 @@ const unpacking = (what: string) => `Error processing tar file(exit status 1): $
 test.each([
   [
     'parsing time "\\"yesterday\\"" as "\\"2006-01-02T15:04:05Z07:00\\"": cannot parse "yesterday\\"" as "2006"',
-    "its configuration has a time that is not written as RFC 3339 has it",
+    "its configuration has a time that is not in RFC 3339 format",
   ],
   [
     "json: cannot unmarshal string into Go struct field Config.config.Env of type []string",

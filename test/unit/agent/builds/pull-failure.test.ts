@@ -17,8 +17,8 @@ test.each([
     "its registry does not answer",
   ],
   ['Get "https://10.0.0.7:5000/v2/": net/http: TLS handshake timeout', "its registry did not answer in time"],
-  ["no basic auth credentials", "its registry refused the credentials, or wants some"],
-  ["unauthorized: authentication required", "its registry refused the credentials, or wants some"],
+  ["no basic auth credentials", "its registry requires credentials, or refused those given"],
+  ["unauthorized: authentication required", "its registry requires credentials, or refused those given"],
   [
     "pull access denied for team/app, repository does not exist or may require 'docker login'",
     "its registry has no such image, or shows it only with credentials",
@@ -29,7 +29,7 @@ test.each([
   ["x509: certificate signed by unknown authority", "Docker does not trust the certificate of its registry"],
   [
     "no matching manifest for linux/amd64 in the manifest list entries",
-    "the registry has it for other processors only",
+    "the registry has this image only for other processor types",
   ],
   ["write /var/lib/docker/tmp/x: no space left on device", "the node's disk is full"],
   ["something that has never been seen on 10.0.0.2", "Docker refused it"],
