@@ -67,7 +67,7 @@ test.each([...STEPS, "pull", "dump", "commit"])(
     made.builds.start(buildId, body({ from: { is: "image", image: "a" } }));
     await expect.poll(() => deleting !== undefined, { interval: 5 }).toBe(true);
     await deleting;
-    expect(() => made.builds.state(buildId, 0, 1)).toThrow(/does not know/);
+    expect(() => made.builds.state(buildId, 0, 1)).toThrow(/has no build/);
     made.engine.fail(() => undefined);
     await expectNothingLeft(made);
   },
