@@ -181,6 +181,26 @@ describe("words of the contract", () => {
     expect(cluster.agent.starts.length).toBe(before);
   });
 
+  test("every wrong volume mount is named by its index, in one error, and the right ones are not", async () => {
+    const volumeMounts = [
+      { name: "v", path: "relative" },
+      { name: "v", path: "/right" },
+      { name: "v", path: "/a/../b" },
+      { name: "", path: "/c" },
+      { name: "no volume", path: "/d/" },
+      { name: "v", path: "/right" },
+      { name: "x".repeat(129), path: "" },
+    ];
+    const answer = await create({ volumeMounts });
+    const { message } = answer.body as { message: string };
+    expect([answer.status, message.match(/volumeMounts\.\d\.\w+/g)]).toEqual([
+      400,
+      ["0.path", "2.path", "3.name", "4.name", "4.path", "5.path", "6.name", "6.path"].map(
+        (at) => `volumeMounts.${at}`,
+      ),
+    ]);
+  });
+
   test("a null inside a list or a map is a value, and refused", async () => {
     for (const [body, field] of [
       [{ metadata: { a: null } }, "metadata"],
