@@ -30,7 +30,7 @@ export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> 
   const { store } = deps;
 
   async function project(reference: string): Promise<Project> {
-    if (!isUuid(reference) && !reference.startsWith("prj_")) {
+    if (!isUuid(reference) && !/^prj_/i.test(reference)) {
       throw new AppError("bad_request", "path field 'teamID' must be a UUID or a prj_ id");
     }
     const found = await store.projects.find(reference);

@@ -8,7 +8,7 @@ import type { Access, Route } from "../../shared/http/contract.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import type { Authenticate } from "../../shared/http/serve.ts";
 import { isApiKey, sameSecret } from "../../shared/ids.ts";
-import type { Project, ProjectStore } from "../store/projects.ts";
+import { isProject, type Project, type ProjectStore } from "../store/projects.ts";
 import type { Identity } from "./key-cache.ts";
 import type { Rate, RateLimiter } from "./rate-limit.ts";
 
@@ -95,7 +95,7 @@ export function createAuth(deps: AuthDeps): Auth {
     const owner = await deps.identity.owner(key);
     if (owner === undefined) throw new AppError("unauthorized", "Unknown or revoked API key");
     const asked = header(request, "x-team-id");
-    if (asked !== undefined && asked !== owner.project.id && asked !== owner.project.publicId) {
+    if (asked !== undefined && !isProject(owner.project, asked)) {
       throw new AppError("forbidden", "X-Team-ID names another project than the API key's");
     }
     return owner.project;

@@ -19,7 +19,7 @@ import type { SandboxFilter } from "../store/sandboxes/filter.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Resolved, TemplateNames } from "../templates/names.ts";
-import { parseTemplateReference } from "../templates/reference.ts";
+import { possibleTemplateReference } from "../templates/reference.ts";
 import type { Spawns } from "../templates/usage.ts";
 import type { Launch } from "./launch.ts";
 import type { ConnectAsk, Connecting } from "./lifecycle/connect.ts";
@@ -112,10 +112,10 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
       ...(query.startedAfter === undefined ? {} : { startedAfter: Date.parse(query.startedAfter) }),
     };
     if (query.template === undefined || query.template === "") return filter;
-    const reference = parseTemplateReference(query.template);
     if (query.template.includes(":")) throw new AppError("bad_request", "query field 'template' must not have a tag");
-    const template = await deps.templates.find(project, reference);
-    // An unknown template gives an empty list, not an error.
+    const reference = possibleTemplateReference(query.template);
+    const template = reference === undefined ? undefined : await deps.templates.find(project, reference);
+    // An unknown or impossible name gives an empty list, not an error (docs/protocol.md, References).
     return { ...filter, templateId: template?.id ?? "" };
   }
 

@@ -26,6 +26,9 @@ export interface Limits extends NetworkLimits {
   readonly maxHours: number;
 }
 
+/** Longest path that Linux takes. */
+const MAX_PATH = 4096;
+
 /** @throws {AppError} bad_request, or `not_implemented` that names the option. */
 export function readOptions(body: CreateBody, limits: Limits): SandboxOptions {
   const timeoutSeconds = body.timeout ?? limits.defaultTimeoutSeconds;
@@ -74,16 +77,27 @@ function checkLifecycle(body: CreateBody): void {
   }
 }
 
+/** Names every wrong entry by its index, so that a caller can correct all at once (docs/protocol.md, Requests). */
 function checkMounts(mounts: readonly { readonly name: string; readonly path: string }[]): void {
   const paths = new Set<string>();
-  for (const [index, { path }] of mounts.entries()) {
-    const at = `body field 'volumeMounts.${index}.path'`;
-    const parts = path.split("/").slice(1);
-    const clean = path.startsWith("/") && parts.every((part) => part !== "" && part !== "." && part !== "..");
-    if (!clean) throw new AppError("bad_request", `${at} must be an absolute, clean path`);
-    if (paths.has(path)) throw new AppError("bad_request", `${at} is used twice`);
+  const wrong = mounts.flatMap(({ name, path }, index) => {
+    const at = `'volumeMounts.${index}`;
+    const faults = isVolumeName(name) ? [] : [`${at}.name' must be 1 to 128 of a-z, A-Z, 0-9, _ and -`];
+    if (!isMountPath(path)) faults.push(`${at}.path' must be an absolute, clean path`);
+    else if (paths.has(path)) faults.push(`${at}.path' is used twice`);
     paths.add(path);
-  }
+    return faults;
+  });
+  if (wrong.length > 0) throw new AppError("bad_request", `body field ${wrong.join("; ")}`);
+}
+
+function isVolumeName(name: string): boolean {
+  return /^[a-zA-Z0-9_-]{1,128}$/.test(name);
+}
+
+function isMountPath(path: string): boolean {
+  const parts = path.split("/").slice(1);
+  return /^\/[^\0]*$/.test(path) && path.length <= MAX_PATH && parts.every((part) => !["", ".", ".."].includes(part));
 }
 
 // An option that changes what a sandbox may do, or how it lives, is never ignored silently.

@@ -11,7 +11,12 @@ import type { ListedSnapshot } from "../store/snapshots.ts";
 import type { Store } from "../store/store.ts";
 import type { Template } from "../store/templates.ts";
 import type { TemplateNames } from "../templates/names.ts";
-import { DEFAULT_TAG, parseTemplateReference, type TemplateReference } from "../templates/reference.ts";
+import {
+  DEFAULT_TAG,
+  parseTemplateReference,
+  possibleTemplateReference,
+  type TemplateReference,
+} from "../templates/reference.ts";
 import { ownNamespace } from "../templates/request.ts";
 
 export interface SnapshotsDeps {
@@ -57,11 +62,11 @@ export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof sna
     },
   };
 
-  /** Undefined: the project has no template or snapshot of that name. */
+  /** Undefined: the project has no snapshot of that name, or none can have it. */
   async function templateFilter(project: Project, text: string) {
-    const reference = parseTemplateReference(text);
-    const template = await ownSnapshot(project, reference);
-    if (template === undefined) return undefined;
+    const reference = possibleTemplateReference(text);
+    const template = reference === undefined ? undefined : await ownSnapshot(project, reference);
+    if (reference === undefined || template === undefined) return undefined;
     return { templateId: template.id, ...(text.includes(":") ? { tag: reference.tag } : {}) };
   }
 

@@ -53,17 +53,22 @@ export function projectStore(db: Database, now: () => number) {
       return (await db.selectFrom("projects").selectAll().orderBy("created_at").execute()).map(toProject);
     },
 
-    /** By UUID or `prj_` id. */
+    /** By UUID or `prj_` id, in any case. */
     async find(reference: string): Promise<Project | undefined> {
-      const column = reference.startsWith("prj_") ? "public_id" : "id";
-      const row = await db
-        .selectFrom("projects")
-        .selectAll()
-        .where(column, "=", reference.toLowerCase())
-        .executeTakeFirst();
+      const id = reference.toLowerCase();
+      const column = id.startsWith("prj_") ? "public_id" : "id";
+      const row = await db.selectFrom("projects").selectAll().where(column, "=", id).executeTakeFirst();
       return row === undefined ? undefined : toProject(row);
     },
   };
+}
+
+/**
+ * Whether the text is the project's UUID or `prj_` id. Upper and lower case are the same, as in every UUID
+ * (docs/protocol.md, Projects).
+ */
+export function isProject({ id, publicId }: Project, text: string): boolean {
+  return [id, publicId].includes(text.toLowerCase());
 }
 
 export function toProject(row: ProjectRow): Project {

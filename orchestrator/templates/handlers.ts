@@ -9,11 +9,11 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { type Place, page } from "../api/pagination.ts";
 import { iso } from "../sandboxes/view.ts";
-import type { Project } from "../store/projects.ts";
+import { isProject, type Project } from "../store/projects.ts";
 import type { Alias, Template, TemplateStore } from "../store/templates.ts";
 import { mayUse, type TemplateNames } from "./names.ts";
 import { noTemplate } from "./not-found.ts";
-import { DEFAULT_TAG, parseTemplateReference } from "./reference.ts";
+import { DEFAULT_TAG, parseTemplateReference, possibleTemplateReference } from "./reference.ts";
 
 export interface TemplatesDeps {
   readonly templates: TemplateStore;
@@ -66,9 +66,10 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
     },
 
     async findAlias({ params }, { caller }) {
-      const reference = parseTemplateReference(params.alias);
-      const template = await names.findAny(caller, reference);
-      if (template === undefined) throw noTemplate(params.alias);
+      // Also 404 for a name that no template can have: SDKs ask here whether a name exists (docs/protocol.md, References).
+      const reference = possibleTemplateReference(params.alias);
+      const template = reference === undefined ? undefined : await names.findAny(caller, reference);
+      if (reference === undefined || template === undefined) throw noTemplate(params.alias);
       if (!mayUse(caller, template)) {
         // A full name answers 403, which SDKs read as "the name is taken". An id is not a name and gets 404.
         if (reference.namespace === undefined) throw noTemplate(params.alias);
@@ -108,7 +109,7 @@ export function createTemplateHandlers({ templates, names }: TemplatesDeps): Han
 
 /** @throws {AppError} forbidden for a project that is not the caller's. */
 export function ownTeam(caller: Project, teamId: string | undefined, where: "query" | "body"): void {
-  if (teamId === undefined || teamId.toLowerCase() === caller.id || teamId === caller.publicId) return;
+  if (teamId === undefined || isProject(caller, teamId)) return;
   throw new AppError("forbidden", `${where} field 'teamID' names another project than the caller's`);
 }
 

@@ -1,7 +1,7 @@
 /** Makes the error for an unknown template, which explains how to list templates and how to make one. Pure. */
 
 import { AppError } from "../../shared/http/errors.ts";
-import { parseTemplateReference } from "./reference.ts";
+import { possibleTemplateReference } from "./reference.ts";
 
 /** The error has the same text for another project's template, so that it does not reveal which templates exist. */
 export function noTemplate(reference: string): AppError {
@@ -10,10 +10,11 @@ export function noTemplate(reference: string): AppError {
   return new AppError("template_not_found", make === undefined ? message : `${message}; ${make}`);
 }
 
-/** How to make the template; undefined when the reference names another namespace. */
+/** How to make the template; undefined when the reference names another namespace, or no template can have the name. */
 function creation(text: string): string | undefined {
-  const { namespace, name } = parseTemplateReference(text);
-  if (namespace !== undefined) return undefined;
+  const reference = possibleTemplateReference(text);
+  if (reference === undefined || reference.namespace !== undefined) return undefined;
+  const { name } = reference;
   const command = `'npx @e2b/cli template create ${name}' makes one from a Dockerfile`;
   return STARTERS.has(name) ? `'${name}' is not part of this platform: ${command}` : command;
 }

@@ -14,15 +14,31 @@ export const DEFAULT_TAG = "default";
 
 /** Trims and lower-cases the text. @throws {AppError} bad_request, which names the wrong part */
 export function parseTemplateReference(text: string): TemplateReference {
+  const read = readReference(text);
+  if (typeof read !== "string") return read;
+  throw new AppError("bad_request", `Invalid template reference '${text.slice(0, 128)}': ${read}`);
+}
+
+/**
+ * Undefined for text that no template can be called. Filters and the look-up of a name treat such text as the name of
+ * nothing (docs/protocol.md, References).
+ */
+export function possibleTemplateReference(text: string): TemplateReference | undefined {
+  const read = readReference(text);
+  return typeof read === "string" ? undefined : read;
+}
+
+/** The reference, or the reason why the text is none. */
+function readReference(text: string): TemplateReference | string {
   const clean = text.trim().toLowerCase();
   const [path = "", tag = DEFAULT_TAG, ...more] = clean.split(":");
   const parts = path.split("/");
-  if (more.length > 0 || parts.length > 2) throw invalid(text, "expected [namespace/]name[:tag]");
+  if (more.length > 0 || parts.length > 2) return "expected [namespace/]name[:tag]";
   const name = parts.at(-1) ?? "";
   const namespace = parts.length === 2 ? parts[0] : undefined;
-  if (!isName(name)) throw invalid(text, "a name consists of a-z, 0-9, - and _");
-  if (namespace !== undefined && !isName(namespace)) throw invalid(text, "a namespace consists of a-z, 0-9, - and _");
-  if (!isTag(tag)) throw invalid(text, TAG_RULE);
+  if (!isName(name)) return "a name consists of a-z, 0-9, - and _";
+  if (namespace !== undefined && !isName(namespace)) return "a namespace consists of a-z, 0-9, - and _";
+  if (!isTag(tag)) return TAG_RULE;
   return { namespace, name, tag };
 }
 
@@ -41,8 +57,4 @@ function isTag(text: string): boolean {
 
 function isName(text: string): boolean {
   return /^[a-z0-9_-]{1,128}$/.test(text);
-}
-
-function invalid(text: string, reason: string): AppError {
-  return new AppError("bad_request", `Invalid template reference '${text.slice(0, 128)}': ${reason}`);
 }

@@ -35,7 +35,7 @@ export interface TemplateRequest {
   readonly resources: { readonly cpuCount: number; readonly memoryMB: number; readonly diskSizeMB: number };
 }
 
-/** `slug`: the project's namespace, the only one that the project may write to. @throws {AppError} bad_request */
+/** `slug`: the project's namespace, the only one that the project may write to. @throws {AppError} bad_request, forbidden */
 export function readTemplateRequest(
   body: TemplateAsk,
   project: { readonly slug: string; readonly limits: TemplateLimits; readonly defaults: TemplateSizes },
@@ -63,13 +63,14 @@ function resources(body: TemplateAsk, limits: TemplateLimits, defaults: Template
   const { cpuCount = Math.min(defaults.cpuCount, limits.cpuCount) } = body;
   const { memoryMB = Math.min(defaults.memoryMB, limits.memoryMb) } = body;
   const { minFreeDiskMb = Math.min(defaults.freeDiskMb, limits.diskMb) } = body;
-  if (cpuCount > limits.cpuCount) throw new AppError("bad_request", `CPU count must be at most ${limits.cpuCount}`);
-  if (memoryMB > limits.memoryMb) {
-    throw new AppError("bad_request", `Memory can't be higher than ${limits.memoryMb} MiB`);
-  }
-  if (minFreeDiskMb > limits.diskMb) {
-    throw new AppError("bad_request", `Free disk can't be higher than ${limits.diskMb} MiB`);
-  }
+  if (cpuCount > limits.cpuCount) throw beyond(`CPU count must be at most ${limits.cpuCount}`, cpuCount);
+  if (memoryMB > limits.memoryMb) throw beyond(`Memory can't be higher than ${limits.memoryMb} MiB`, memoryMB);
+  if (minFreeDiskMb > limits.diskMb) throw beyond(`Free disk can't be higher than ${limits.diskMb} MiB`, minFreeDiskMb);
   // The limit of a container's disk counts what the sandbox writes, so it is the free space after the build.
   return { cpuCount, memoryMB, diskSizeMB: Math.max(minFreeDiskMb, defaults.diskMb) };
+}
+
+/** A size that is legal, but more than the project's plan has: 403, not 400 (docs/protocol.md, Template builds). */
+function beyond(limit: string, requested: number): AppError {
+  return new AppError("forbidden", `${limit}: the limit of this project; ${requested} was requested`);
 }

@@ -141,7 +141,7 @@ export const buildApi = contract({
     query: Type.Object({
       ...logQuery,
       limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 100 })),
-      source: Type.Optional(Type.Enum(["temporary", "persistent"])),
+      source: Type.Optional(Type.Enum(["temporary", "persistent"], { description: "Accepted and ignored" })),
     }),
     status: 200,
     reply: Type.Object({ logs: Type.Array(BuildEntry) }),
@@ -149,7 +149,14 @@ export const buildApi = contract({
   },
 });
 
-const removed = { tag: "Removed", access: "none", deprecated: true, status: 204, errors: [410] } as const;
+const removed = {
+  tag: "Removed",
+  access: "none",
+  deprecated: true,
+  removed: true,
+  status: 204,
+  errors: [410],
+} as const;
 
 /** Routes that were removed: they answer 410 to every caller. */
 export const removedApi = contract({

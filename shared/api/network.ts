@@ -18,6 +18,7 @@ const Rule = Type.Object({
         map(Type.String({ maxLength: 2048 }), {
           names: Type.String({ maxLength: 64, pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$" }),
           maxProperties: 20,
+          description: "Values without placeholders: this version has no secrets or identity tokens to fill them with",
         }),
       ),
     }),

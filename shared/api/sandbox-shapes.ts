@@ -18,10 +18,9 @@ const EnvVars = map(Type.String({ maxLength: 131_071, pattern: "^[^\\u0000]*$" }
   description: "Environment of every process of the sandbox",
 });
 
-const VolumeMount = Type.Object({
-  name: Type.String({ minLength: 1, maxLength: 128 }),
-  path: Type.String({ minLength: 1, maxLength: 4096 }),
-});
+const VolumeMount = Type.Object({ name: Type.String(), path: Type.String() });
+
+const ANSWERS_501 = "Not implemented by this version: any entry is answered with 501";
 
 const Iam = Type.Object({
   tokens: Type.Optional(
@@ -33,6 +32,7 @@ const Iam = Type.Object({
       {
         names: Type.String({ minLength: 1, maxLength: 128, pattern: "^[^{}\\u0000-\\u001f\\u007f]+$" }),
         maxProperties: 5,
+        description: ANSWERS_501,
       },
     ),
   ),
@@ -41,7 +41,7 @@ const Iam = Type.Object({
 export const CreateBody = Type.Object({
   templateID: TemplateReference,
   metadata: Type.Optional(Metadata),
-  mcp: Type.Optional(nullable(Type.Object({}))),
+  mcp: Type.Optional(nullable(Type.Object({}, { description: "Accepted and ignored: the SDK starts the gateway" }))),
   envVars: Type.Optional(EnvVars),
   timeout: Type.Optional(timeout),
   allow_internet_access: Type.Optional(Type.Boolean()),
@@ -52,7 +52,8 @@ export const CreateBody = Type.Object({
   autoResume: Type.Optional(Type.Object({ enabled: Type.Boolean() })),
   onTimeout: Type.Optional(Type.Enum(["kill", "pause"], { description: "The same as autoPause, as a word" })),
   onResume: Type.Optional(Type.Enum(["restore", "reboot"], { description: "What a later connect restores" })),
-  volumeMounts: Type.Optional(Type.Array(VolumeMount, { maxItems: 64 })),
+  // The handler checks names and paths, so that one error names every wrong entry.
+  volumeMounts: Type.Optional(Type.Array(VolumeMount, { maxItems: 64, description: ANSWERS_501 })),
   secure: Type.Optional(Type.Boolean({ description: "Accepted and ignored: every sandbox is secured" })),
 });
 export type CreateBody = Static<typeof CreateBody>;
@@ -113,6 +114,7 @@ export const SandboxMetric = Type.Object({
 });
 export type SandboxMetric = Static<typeof SandboxMetric>;
 
+/** The words of create, in both versions of connect (docs/protocol.md, Lifecycle). */
 const lifecycle = {
   onResume: Type.Optional(Type.Enum(["restore", "reboot"])),
   onTimeout: Type.Optional(Type.Enum(["kill", "pause"])),

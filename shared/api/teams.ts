@@ -47,7 +47,12 @@ export const teamApi = contract({
     access: "bearer",
     status: 200,
     reply: Type.Array(
-      Type.Object({ teamID: Type.String(), name: Type.String(), apiKey: Type.String(), isDefault: Type.Boolean() }),
+      Type.Object({
+        teamID: Type.String(),
+        name: Type.String(),
+        apiKey: Type.String({ description: "Always empty: only the answer to its creation shows a key" }),
+        isDefault: Type.Boolean(),
+      }),
     ),
     errors: [401],
   },

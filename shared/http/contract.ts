@@ -18,6 +18,8 @@ export interface Route {
   readonly deprecated?: boolean;
   /** Authenticates and validates, then answers 501. Set by `notImplemented`. */
   readonly notImplemented?: true;
+  /** Answers 410 to every caller. */
+  readonly removed?: true;
   readonly params?: TSchema;
   readonly query?: TSchema;
   readonly body?: TSchema;

@@ -1,4 +1,7 @@
-/** Makes an OpenAPI 3.1 document from contracts. TypeBox schemas are JSON Schema already, so nothing is converted. Pure. */
+/**
+ * Makes an OpenAPI 3.1 document from contracts. TypeBox schemas are JSON Schema already, so nothing is converted. Lists for
+ * each route only answers that it gives: a route without a success is one that does not work. Pure.
+ */
 
 import type { TSchema } from "typebox";
 import { VERSION } from "../version.ts";
@@ -51,7 +54,7 @@ const descriptions: Readonly<Record<number, string>> = {
   204: "Success, no body",
   400: "Bad request: the message names the field",
   401: "Missing, malformed or unknown credentials",
-  403: "Forbidden",
+  403: "Forbidden: another project's, or beyond the project's limits; the message has the reason",
   404: "Not found, or not the caller's",
   409: "Conflict with the present state",
   410: "Removed",
@@ -60,6 +63,7 @@ const descriptions: Readonly<Record<number, string>> = {
   501: "Not implemented by this version",
   503: "Service busy or no capacity",
   504: "Timed out",
+  507: "No disk space, or a quota is used up",
 };
 
 const security: Readonly<Record<Access, Operation["security"]>> = {
@@ -88,7 +92,8 @@ export function toOpenApi(contract: Contract): OpenApi {
     info: {
       title: "Sandbox platform API",
       version: VERSION,
-      description: "Sandboxes for AI agents. Unknown properties of request bodies are ignored.",
+      description:
+        "Sandboxes for AI agents. Unknown properties of request bodies are ignored; null for an optional field means absent.",
     },
     paths,
     components: {
@@ -104,13 +109,9 @@ export function toOpenApi(contract: Contract): OpenApi {
 }
 
 function operation(name: string, route: Route): Operation {
-  const success = [route.status, ...(route.alsoStatus ?? [])];
-  const errors = new Set([
-    ...(route.errors ?? []),
-    ...(route.access === "none" ? [] : [429]),
-    500,
-    ...(route.notImplemented === true ? [501] : []),
-  ]);
+  const isServed = route.notImplemented !== true && route.removed !== true;
+  const success = isServed ? [route.status, ...(route.alsoStatus ?? [])] : [];
+  const errors = new Set([...commonErrors(route), ...(route.notImplemented === true ? [501] : (route.errors ?? []))]);
   return {
     operationId: name,
     summary: route.summary,
@@ -127,6 +128,18 @@ function operation(name: string, route: Route): Operation {
       ...[...errors].sort((a, b) => a - b).map((status) => [status, failure(status)] as const),
     ]),
   };
+}
+
+/** What a route may answer before its handler runs; a route that is only announced answers nothing else but 501. */
+function commonErrors({ access, params, query, body }: Route): number[] {
+  const namesProject = access === "project" || access === "team";
+  const hasInput = [params, query, body].some((schema) => schema !== undefined);
+  return [
+    ...(namesProject || hasInput ? [400] : []),
+    ...(access === "none" ? [] : [401, 429]),
+    ...(namesProject ? [403] : []),
+    500,
+  ];
 }
 
 function succeeded(status: number, route: Route) {

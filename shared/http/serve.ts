@@ -3,6 +3,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { TSchema } from "typebox";
 import type { Access, Context, Contract, Handlers, Input, Route } from "./contract.ts";
+import { withoutNullFields } from "./null-fields.ts";
 import { REQUEST_ID, showedCredentials } from "./server.ts";
 import { fromUrl } from "./url-values.ts";
 import { type Check, check } from "./validate.ts";
@@ -80,7 +81,7 @@ function addRoute<Caller>(
 function reader(route: Route): (request: FastifyRequest) => Input<Route> {
   const params = optionalCheck(route.params, "path");
   const query = optionalCheck(route.query, "query");
-  const body = optionalCheck(route.body, "body");
+  const body = bodyCheck(route);
   return (request) => {
     const given = {
       params: params?.parse(request.params),
@@ -93,6 +94,16 @@ function reader(route: Route): (request: FastifyRequest) => Input<Route> {
 
 function optionalCheck(schema: TSchema | undefined, where: string): Check<TSchema> | undefined {
   return schema === undefined ? undefined : check(schema, where);
+}
+
+/**
+ * Clients may send null for an optional field, which means absent (docs/protocol.md, Requests). The platform's own programs
+ * do not, so their bodies are taken as they are.
+ */
+function bodyCheck({ body: schema, access }: Route): Pick<Check<TSchema>, "parse"> | undefined {
+  if (schema === undefined || access === "node") return optionalCheck(schema, "body");
+  const exact = check(schema, "body");
+  return { parse: (given) => exact.parse(exact.passes(given) ? given : withoutNullFields(schema, given)) };
 }
 
 /** Aborted when the caller disconnects. Watches the reply: the request's own `close` fires once its body has been read. */

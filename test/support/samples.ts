@@ -80,6 +80,14 @@ export function bad(schema: Schema, prefix = ""): Bad[] {
   });
 }
 
+/** Lists the optional fields of an object and of the objects inside it, as dotted paths. */
+export function optional({ properties = {}, required = [] }: Schema, prefix = ""): string[] {
+  return Object.entries(properties).flatMap(([name, property]) => [
+    ...(required.includes(name) ? [] : [`${prefix}${name}`]),
+    ...optional(property, `${prefix}${name}.`),
+  ]);
+}
+
 type Refused = readonly [what: string, keyword: string, value: unknown];
 
 function refused(schema: Schema): readonly Refused[] {

@@ -66,6 +66,24 @@ test.each(guarded.filter(([, { access }]) => access === "project"))(
   },
 );
 
+test.each(["teamId", "projectId"] as const)("the %s of X-Team-ID and of paths is read in any case", async (kind) => {
+  for (const id of [
+    cluster[kind].toUpperCase(),
+    `${cluster[kind].slice(0, 2).toUpperCase()}${cluster[kind].slice(2)}`,
+  ]) {
+    const list = (ask: Ask) => cluster.ask("GET", "/v2/sandboxes", ask);
+    expect((await list({ headers: { "x-team-id": id } })).status, id).toBe(200);
+    expect((await list({ key: null, headers: { ...admin, "x-team-id": id } })).status, id).toBe(200);
+    const bearer = { authorization: `Bearer ${ADMIN_TOKEN}`, "x-team-id": id };
+    expect((await cluster.ask("GET", "/api-keys", { key: null, headers: bearer })).status, id).toBe(200);
+    const kill = `/admin/teams/${id}/sandboxes/kill`;
+    expect((await cluster.ask("POST", kill, { key: null, headers: admin })).status, id).toBe(200);
+  }
+  const { [kind]: stranger } = await cluster.addProject(`Stranger ${kind}`);
+  const refused = await cluster.ask("GET", "/v2/sandboxes", { headers: { "x-team-id": stranger.toUpperCase() } });
+  expect(refused.status).toBe(403);
+});
+
 test.each(guarded.filter(([, { access }]) => access !== "project"))(
   "%s does not take an API key",
   async (_name, route) => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Route } from "../../../shared/http/contract.ts";
 import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
-import { bad, good, pathOf, type Schema, withField } from "../../support/samples.ts";
+import { bad, good, optional, pathOf, type Schema, withField } from "../../support/samples.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -42,6 +42,29 @@ describe("bodies", () => {
     for (const body of ["[]", '"text"', "5", "{", "\u0000"]) {
       const answer = await cluster.ask(route.method, pathOf(route), { ...credentials(route), body });
       expect(answer.status, body).toBe(400);
+    }
+  });
+
+  test.each(table)("%s takes null for an optional field as absent", async (_name, route) => {
+    const schema = route.body as Schema;
+    const answers = async (body: unknown) => {
+      const { status, body: answer } = await cluster.ask(route.method, pathOf(route), { ...credentials(route), body });
+      return [status, status < 400 ? undefined : (answer as { message: string }).message];
+    };
+    for (const field of optional(schema)) {
+      const absent = await answers(withField(good(schema), field, undefined));
+      expect(await answers(withField(good(schema), field, null)), field).toEqual(absent);
+    }
+  });
+
+  test.each(table)("%s refuses null for a required field by name", async (_name, route) => {
+    for (const field of (route.body as Schema).required ?? []) {
+      const body = withField(good(route.body as Schema), field, null);
+      const answer = await cluster.ask(route.method, pathOf(route), { ...credentials(route), body });
+      expect([answer.status, (answer.body as { message: string }).message]).toEqual([
+        400,
+        expect.stringContaining(field.replace(/^timeout$/, "imeout")),
+      ]);
     }
   });
 
@@ -156,6 +179,60 @@ describe("words of the contract", () => {
     expect(answer.status).toBe(400);
     expect((answer.body as { message: string }).message).toContain(words);
     expect(cluster.agent.starts.length).toBe(before);
+  });
+
+  test("every wrong volume mount is named by its index, in one error, and the right ones are not", async () => {
+    const volumeMounts = [
+      { name: "v", path: "relative" },
+      { name: "v", path: "/right" },
+      { name: "v", path: "/a/../b" },
+      { name: "", path: "/c" },
+      { name: "no volume", path: "/d/" },
+      { name: "v", path: "/right" },
+      { name: "x".repeat(129), path: "" },
+    ];
+    const answer = await create({ volumeMounts });
+    const { message } = answer.body as { message: string };
+    expect([answer.status, message.match(/volumeMounts\.\d\.\w+/g)]).toEqual([
+      400,
+      ["0.path", "2.path", "3.name", "4.name", "4.path", "5.path", "6.name", "6.path"].map(
+        (at) => `volumeMounts.${at}`,
+      ),
+    ]);
+  });
+
+  test("a null inside a list or a map is a value, and refused", async () => {
+    for (const [body, field] of [
+      [{ metadata: { a: null } }, "metadata"],
+      [{ envVars: { A: null } }, "envVars"],
+      [{ network: { allowOut: [null] } }, "allowOut"],
+      [{ volumeMounts: [null] }, "volumeMounts"],
+      [{ autoResume: { enabled: null } }, "enabled"],
+    ] as const) {
+      const answer = await create(body);
+      expect([answer.status, (answer.body as { message: string }).message]).toEqual([
+        400,
+        expect.stringContaining(field),
+      ]);
+    }
+  });
+
+  test("a null in an optional field is absent at any depth: in lists, in maps and beside other faults", async () => {
+    const rules = { "example.com": [{ transform: null }], "a.example": [{ transform: { headers: null } }] };
+    const network = { allowOut: null, rules, egressProxy: null, httpsPorts: null };
+    const made = await create({ network, metadata: null, timeout: null, onTimeout: null, volumeMounts: null });
+    expect(made.status, made.text).toBe(201);
+    const { sandboxID } = made.body as { sandboxID: string };
+    const read = (await cluster.ask("GET", `/sandboxes/${sandboxID}`)).body as { network: object; lifecycle: object };
+    expect(read.network).toEqual({
+      egressProxy: null,
+      rules: { "example.com": [{}], "a.example": [{ transform: {} }] },
+    });
+    expect(read.lifecycle).toEqual({ autoResume: false, onTimeout: "kill" });
+    expect((await create({ network: null, onTimeout: "explode" })).body).toMatchObject({
+      code: 400,
+      message: expect.stringContaining("onTimeout") as string,
+    });
   });
 
   test.each([

@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { publicApi } from "../../../shared/api/public.ts";
 import type { Route } from "../../../shared/http/contract.ts";
 import { VERSION } from "../../../shared/version.ts";
-import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Ask, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { bad, good, pathOf, type Schema, withField } from "../../support/samples.ts";
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -99,4 +100,63 @@ test("exactly the routes that are marked as not implemented answer 501", async (
     const { status } = await cluster.ask("GET", path);
     expect([path, status === 501]).toEqual([path, methods["get"]["x-not-implemented"] === true]);
   }
+});
+
+describe("the API description", () => {
+  type Responses = Readonly<Record<string, unknown>>;
+  interface Described {
+    readonly responses: Responses;
+    readonly "x-not-implemented"?: true;
+    readonly requestBody?: { content: { "application/json": { schema: Schema } } };
+  }
+  const operation = async (route: Route): Promise<Described> => {
+    const { paths } = (await cluster.ask("GET", "/openapi.json")).body as {
+      paths: Record<string, Record<string, Described>>;
+    };
+    const found = paths[route.path]?.[route.method.toLowerCase()];
+    if (found === undefined) throw new Error(`${route.method} ${route.path} is not described`);
+    return found;
+  };
+  const statuses = ({ responses }: Described) => Object.keys(responses).map(Number);
+
+  test.each(routes)("lists every answer that %s gives to right, wrong and unknown requests", async (_name, route) => {
+    const query = new URLSearchParams(good(route.query ?? { type: "object" }) as Record<string, string>);
+    const path = `${pathOf(route)}?${query.toString()}`;
+    const operator = { "x-admin-token": ADMIN_TOKEN, authorization: `Bearer ${ADMIN_TOKEN}` };
+    const right =
+      route.access === "project" ? {} : { key: null, headers: { ...operator, "x-team-id": cluster.teamId } };
+    const body = route.body === undefined ? {} : { body: good(route.body) };
+    const wrong = bad(route.body ?? {}).slice(0, 1);
+    const asks: Ask[] = [
+      { ...right, ...body },
+      ...wrong.map(({ field, value }) => ({ ...right, body: withField(body.body, field, value) })),
+      { ...body, key: null },
+      { ...body, headers: { "x-team-id": "prj_other" } },
+      { ...body, key: null, headers: operator },
+      { ...body, key: null, headers: { ...operator, "x-team-id": "prj_other" } },
+    ];
+    const seen = new Set<number>();
+    for (const ask of asks) seen.add((await cluster.ask(route.method, path, ask)).status);
+    expect(statuses(await operation(route))).toEqual(expect.arrayContaining([...seen]));
+  });
+
+  test.each(routes)("shows no success of %s unless it has one", async (_name, route) => {
+    const described = await operation(route);
+    const works = statuses(described).some((status) => status < 300);
+    expect([works, described["x-not-implemented"] === true]).toEqual([
+      route.notImplemented !== true && route.removed !== true,
+      route.notImplemented === true,
+    ]);
+    if (!works) expect(statuses(described)).toContain(route.removed === true ? 410 : 501);
+  });
+
+  test.each(["/sandboxes", "/v2/sandboxes"])("says of POST %s which options answer 501", async (path) => {
+    const route = Object.values<Route>(publicApi).find((each) => each.method === "POST" && each.path === path) as Route;
+    const { responses, requestBody } = await operation(route);
+    expect(responses).toHaveProperty("501");
+    const properties = requestBody?.content["application/json"].schema.properties ?? {};
+    for (const option of [properties["volumeMounts"], properties["iam"]?.properties?.["tokens"]]) {
+      expect(option).toMatchObject({ description: expect.stringContaining("501") as string });
+    }
+  });
 });

@@ -217,13 +217,35 @@ describe("what may not be", () => {
   test("requests beyond the limits or outside the namespace", async () => {
     const ask = (body: object) => cluster.ask("POST", "/v3/templates", { body });
     expect(messageOf(await ask({}))).toBe("Name is required");
-    expect((await ask({ name: "app", cpuCount: 33 })).body).toMatchObject({
-      code: 400,
-      message: "CPU count must be at most 32",
+    for (const [beyond, words] of [
+      [{ cpuCount: 33 }, "CPU count must be at most 32: the limit of this project; 33 was requested"],
+      [{ memoryMB: 65_537 }, "Memory can't be higher than 65536 MiB: the limit of this project; 65537 was requested"],
+      [{ minFreeDiskMb: 102_401 }, "Free disk can't be higher than 102400 MiB: the limit of this project"],
+    ] as const) {
+      for (const path of ["/v3/templates", "/v2/templates"]) {
+        const answer = await cluster.ask("POST", path, { body: { name: "app", ...beyond } });
+        expect(answer.body).toMatchObject({
+          code: 403,
+          error_code: "forbidden",
+          message: expect.stringContaining(words) as string,
+        });
+      }
+    }
+    // What no project may have is wrong, not forbidden.
+    for (const wrong of [{ cpuCount: 0 }, { memoryMB: 127 }, { minFreeDiskMb: -1 }]) {
+      expect((await ask({ name: "app", ...wrong })).status).toBe(400);
+    }
+    // A project's own limit counts, also when the platform's is higher.
+    await cluster.database.query("update projects set max_cpu = 2 where id = ?", cluster.teamId);
+    await cluster.restart();
+    expect((await ask({ name: "app", cpuCount: 3 })).body).toMatchObject({
+      code: 403,
+      message: expect.stringContaining("at most 2") as string,
     });
     expect((await ask({ name: "other/app" })).status).toBe(400);
     expect((await ask({ name: "app", teamID: "prj_somebodyelse" })).status).toBe(403);
     expect((await ask({ name: "app", teamID: cluster.projectId })).status).toBe(202);
+    expect((await ask({ name: "app", teamID: cluster.projectId.toUpperCase() })).status).toBe(202);
     // A project may use the platform's own template name: the name becomes one of the project's.
     expect(await request({ name: "base" })).toMatchObject({ names: ["test-project/base"] });
   });

@@ -111,6 +111,15 @@ describe("filters", () => {
     expect((await cluster.ask("GET", "/v2/sandboxes?template=base:v1")).status).toBe(400);
   });
 
+  test.each(["No Such Name!", "a/b/c", "ünï", " ", "x".repeat(200), "../base", "a\u0000b"])(
+    "template=%j, which no template can be called, is an empty list with its counts",
+    async (text) => {
+      const answer = await cluster.ask("GET", `/v2/sandboxes?template=${encodeURIComponent(text)}`);
+      expect([answer.status, answer.body, answer.headers.get("x-total-count")], answer.text).toEqual([200, [], "0"]);
+      expect(answer.headers.get("x-next-token")).toBeNull();
+    },
+  );
+
   test("startedAfter includes a sandbox that started at exactly that time", async () => {
     const { items } = await pages("order=asc&limit=100");
     const at = items[10]?.startedAt ?? "";
@@ -138,4 +147,10 @@ test("a killed sandbox in the middle does not disturb the pages around it", asyn
   await cluster.ask("DELETE", `/sandboxes/${last}`);
   const second = await cluster.ask("GET", `/v2/sandboxes?limit=100&order=asc&nextToken=${token}`);
   expect((second.body as Listed[]).length).toBe(20);
+  // Also in the other order, and when the whole page before is gone.
+  const newest = await cluster.ask("GET", "/v2/sandboxes?limit=2&order=desc");
+  const after = `limit=100&order=desc&nextToken=${newest.headers.get("x-next-token") ?? ""}`;
+  const rest = await cluster.ask("GET", `/v2/sandboxes?${after}`);
+  for (const { sandboxID } of newest.body as Listed[]) await cluster.ask("DELETE", `/sandboxes/${sandboxID}`);
+  expect((await cluster.ask("GET", `/v2/sandboxes?${after}`)).body).toEqual(rest.body);
 });

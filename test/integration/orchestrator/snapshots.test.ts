@@ -69,6 +69,9 @@ describe("snapshots", () => {
     expect(await name("no-such")).toEqual([]);
     expect(await name("other-team/first")).toEqual([]);
     expect(await name("base")).toEqual([]);
+    for (const impossible of ["No Such Name!", "a/b/c", "first:", "first:v1:v2", "ünï", " "]) {
+      expect(await name(impossible), impossible).toEqual([]);
+    }
     expect(await listed(`?sandboxID=${two.sandboxID}`)).toEqual([snapshotID]);
     expect(await listed(`?sandboxID=${two.sandboxID}&name=first`)).toEqual([]);
     const page = await cluster.ask("GET", "/snapshots?limit=2");

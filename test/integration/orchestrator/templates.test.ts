@@ -87,6 +87,18 @@ describe("names", () => {
     expect(await alias("app", other.key)).toBe(200);
   });
 
+  test.each(["No Such Name!", "a/b/c", "app:", ":app", "app:v1:v2", "ünï", " ", "x".repeat(200), "a\u0000b"])(
+    "%j, which no template can be called, does not exist either",
+    async (text) => {
+      const answer = await cluster.ask("GET", `/templates/aliases/${name(text)}`);
+      expect(answer.body, answer.text).toMatchObject({
+        code: 404,
+        error_code: "template_not_found",
+        message: expect.stringContaining(`template '${text}' not found`) as string,
+      });
+    },
+  );
+
   test("of snapshots cannot be taken by templates", async () => {
     const { sandboxID } = (await create("base")).body as { sandboxID: string };
     await cluster.ask("POST", `/sandboxes/${sandboxID}/snapshots`, { body: { name: "snap" } });
@@ -126,6 +138,22 @@ test("the next page is found also when the template at the end of the page befor
   expect([second.status, aliases(second)], second.text).toEqual([200, ["two"]]);
 });
 
+test("the next page of builds is found also when the build at the end of the page before is deleted", async () => {
+  const oldest = await built("app");
+  await cluster.ask("POST", "/templates/tags", { body: { target: "app", tags: ["keep"] } });
+  const [unneeded, newest] = [await built("app"), await built("app")];
+  const page = (query: string) => cluster.ask("GET", `/templates/app?${query}`);
+  const ids = (answer: { readonly body: unknown }) =>
+    (answer.body as { builds: { buildID: string }[] }).builds.map(({ buildID }) => buildID);
+  const first = await page("limit=2");
+  expect(ids(first)).toEqual([newest.buildID, unneeded.buildID]);
+  const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
+  await cluster.ask("POST", "/admin/builds/collect", { ...admin, body: { dryRun: false, keepHours: 0 } });
+  expect(ids(await page("limit=9"))).toEqual([newest.buildID, oldest.buildID]);
+  const second = await page(`limit=2&nextToken=${first.headers.get("x-next-token") ?? ""}`);
+  expect([second.status, ids(second), second.headers.get("x-next-token")]).toEqual([200, [oldest.buildID], null]);
+});
+
 test("lists: the newest first, a page at a time, with the state of the last build", async () => {
   await built("one");
   await request({ name: "two" });
@@ -145,6 +173,8 @@ test("lists: the newest first, a page at a time, with the state of the last buil
   }
   expect([...seen].sort()).toEqual(["base", "four", "one", "three", "two"]);
   expect((await cluster.ask("GET", `/templates?teamID=${cluster.projectId}`)).status).toBe(200);
+  expect((await cluster.ask("GET", `/templates?teamID=${cluster.projectId.toUpperCase()}`)).status).toBe(200);
+  expect((await cluster.ask("GET", `/v2/templates?teamID=${cluster.teamId.toUpperCase()}`)).status).toBe(200);
   expect((await cluster.ask("GET", `/templates?teamID=${other.projectId}`)).status).toBe(403);
   expect((await cluster.ask("GET", "/templates/one")).body).toMatchObject({
     names: ["test-project/one"],

@@ -25,8 +25,9 @@ describe.each(operations)("$method $path", ({ path, method, operation }) => {
 
   test("has an example answer that its own schema accepts", () => {
     const answer = answerOf(operation);
-    expect(answer !== undefined).toBe(route?.reply !== undefined);
-    if (route?.reply !== undefined) check(route.reply, "reply").parse(answer);
+    // A route that is only announced has no answer to show.
+    expect(answer !== undefined).toBe(route?.reply !== undefined && route.notImplemented !== true);
+    if (route?.reply !== undefined && answer !== undefined) check(route.reply, "reply").parse(answer);
   });
 });
 

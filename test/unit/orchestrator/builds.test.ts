@@ -66,7 +66,9 @@ describe("sizes", () => {
     [{ memoryMB: 4097 }, "Memory can't be higher than 4096 MiB"],
     [{ minFreeDiskMb: 20_001 }, "Free disk can't be higher than 20000 MiB"],
   ])("%j is too much", (body, words) => {
-    expect(() => read({ name: "app", ...body })).toThrow(words);
+    const refused = () => read({ name: "app", ...body });
+    expect(refused).toThrow(words);
+    expect(refused).toThrow(expect.objectContaining({ status: 403 }) as Error);
   });
 });
 

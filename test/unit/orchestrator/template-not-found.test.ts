@@ -19,3 +19,12 @@ test("the error for a template that SDKs request by default says that the platfo
     "'code-interpreter-v1' is not part of this platform: 'npx @e2b/cli template create code-interpreter-v1' makes one",
   );
 });
+
+test.each(["No Name!", "a/b/c", "a:", ""])(
+  "the error for '%s', which no template can be called, offers nothing to make",
+  (text) => {
+    expect(noTemplate(text).message).toBe(
+      `template '${text}' not found: list templates with 'npx @e2b/cli template list' or GET /templates`,
+    );
+  },
+);

@@ -1,0 +1,47 @@
+/** Removes the nulls of optional fields from a request body, where null means absent. Pure. */
+
+import type { TSchema } from "typebox";
+
+/** The keywords of a JSON Schema that lead to the fields of a body. */
+interface BodySchema {
+  readonly type?: unknown;
+  readonly anyOf?: readonly BodySchema[];
+  readonly items?: BodySchema;
+  readonly properties?: Readonly<Record<string, BodySchema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: BodySchema | boolean;
+}
+
+/**
+ * A copy of `body` without the nulls of optional fields, at any depth. Leaves the nulls of required fields, of list items
+ * and of map entries: those are values, and a schema that does not allow null refuses them.
+ */
+export function withoutNullFields(schema: TSchema, body: unknown): unknown {
+  return cleaned(schema, body);
+}
+
+function cleaned(schema: BodySchema, value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (schema.anyOf !== undefined) {
+    const [only, ...others] = schema.anyOf.filter(({ type }) => type !== "null");
+    // Of several shapes, the check of the schema finds the one that was meant.
+    return only === undefined || others.length > 0 ? value : cleaned(only, value);
+  }
+  if (Array.isArray(value)) {
+    const { items } = schema;
+    return items === undefined ? value : value.map((item) => cleaned(items, item));
+  }
+  const { properties = {}, required = [], additionalProperties } = schema;
+  const entries = Object.entries(value).flatMap(([name, given]: [string, unknown]) => {
+    if (Object.hasOwn(properties, name)) {
+      if (given === null && !required.includes(name) && !allowsNull(properties[name])) return [];
+      return [[name, cleaned(properties[name] ?? {}, given)] as const];
+    }
+    return [[name, typeof additionalProperties === "object" ? cleaned(additionalProperties, given) : given] as const];
+  });
+  return Object.fromEntries(entries);
+}
+
+function allowsNull({ type, anyOf = [] }: BodySchema = {}): boolean {
+  return type === "null" || anyOf.some(allowsNull);
+}
