@@ -62,15 +62,15 @@ class Reader {
     this.#held = before;
   }
 
-  /** The bytes before the mark; takes the mark itself, too. */
-  async *until(mark: Buffer): AsyncGenerator<Pieces> {
+  /** The bytes before the boundary; takes the boundary itself, too. */
+  async *until(boundary: Buffer): AsyncGenerator<Pieces> {
     let ready: Buffer[] = [];
     for (;;) {
-      const at = this.#held.indexOf(mark);
-      // The end of what is held may be the beginning of the mark.
-      const safe = at >= 0 ? at : this.#held.length - partialMark(this.#held, mark);
+      const at = this.#held.indexOf(boundary);
+      // The end of what is held may be the beginning of the boundary.
+      const safe = at >= 0 ? at : this.#held.length - partialBoundary(this.#held, boundary);
       if (safe > 0) ready.push(this.#held.subarray(0, safe));
-      this.#held = this.#held.subarray(at >= 0 ? at + mark.length : safe);
+      this.#held = this.#held.subarray(at >= 0 ? at + boundary.length : safe);
       if (ready.length > 0 && (at >= 0 || this.#pieces.length === 0)) {
         yield ready;
         ready = [];
@@ -98,12 +98,12 @@ class Reader {
     return (await this.#upTo(HEADER_END)).toString("utf8");
   }
 
-  async #upTo(mark: Buffer): Promise<Buffer> {
+  async #upTo(end: Buffer): Promise<Buffer> {
     for (;;) {
-      const at = this.#held.indexOf(mark);
+      const at = this.#held.indexOf(end);
       if (at >= 0) {
         const found = this.#held.subarray(0, at);
-        this.#held = this.#held.subarray(at + mark.length);
+        this.#held = this.#held.subarray(at + end.length);
         return found;
       }
       if (this.#held.length > LARGEST_HEADER_BYTES) throw malformed("the headers of a part are too long");
@@ -125,10 +125,10 @@ class Reader {
   }
 }
 
-/** How many bytes at the end could be the start of the mark. */
-function partialMark(bytes: Buffer, mark: Buffer): number {
-  for (let length = Math.min(bytes.length, mark.length - 1); length > 0; length -= 1)
-    if (bytes.subarray(bytes.length - length).equals(mark.subarray(0, length))) return length;
+/** How many bytes at the end could be the start of the boundary. */
+function partialBoundary(bytes: Buffer, boundary: Buffer): number {
+  for (let length = Math.min(bytes.length, boundary.length - 1); length > 0; length -= 1)
+    if (bytes.subarray(bytes.length - length).equals(boundary.subarray(0, length))) return length;
   return 0;
 }
 
