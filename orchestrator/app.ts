@@ -57,7 +57,11 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const place = config.databaseUrl ?? config.database;
   const { store, template, schema, ping } = await openStore({ place, baseTemplate, sealing, now }, teardown);
   const tokenTo = (nodeId: string) => nodeToken(config.nodeKey, nodeId, "to node");
-  const { nodes, pools, repairFormer, startRepairs } = await startNodes(base, { store, template, nodeToken: tokenTo });
+  const { nodes, pools, finishAbandonedWork, startRepairs } = await startNodes(base, {
+    store,
+    template,
+    nodeToken: tokenTo,
+  });
   teardown.add("background work", () => background.settled());
   const api = createApi(base, { store, nodes });
   const { metrics } = api;
@@ -70,7 +74,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const { checkpointing, ending, transitions, autoResuming } = sandboxes;
   const network = createNetwork(base, { store, nodes, transitions });
   const repaired = { sandboxes, networks: network.updating };
-  await repairFormer(repaired);
+  await finishAbandonedWork(repaired);
   const edge = await openEdge(base, { routes, autoResuming, nodeToken: tokenTo });
 
   const templates = startTemplates(base, store);

@@ -1,7 +1,7 @@
 /** Runs a template's start command in each sandbox that boots, where the template has no stored memory. */
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { StartBody } from "../../shared/agent-api/routes.ts";
+import type { StartRequest } from "../../shared/agent-api/routes.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Launched } from "../sandboxes/launch.ts";
@@ -29,7 +29,7 @@ export interface StartCommandDeps {
  * Resolves when the command runs and the ready command, if there is one, succeeds. A failure is logged and does not
  * fail the start of the sandbox.
  */
-export type StartCommand = (body: StartBody, launched: Launched, signal: AbortSignal) => Promise<void>;
+export type StartCommand = (body: StartRequest, launched: Launched, signal: AbortSignal) => Promise<void>;
 
 export function startCommand({ store, processes, log, readyLimitMs }: StartCommandDeps): StartCommand {
   return async ({ build, sandboxId, envs, accessToken }, { container, restored }, signal) => {

@@ -5,7 +5,7 @@ import type { NodeIdentity } from "../api/heartbeat.ts";
 import type { AgentConfig } from "../config.ts";
 import type { AgentDeps } from "../deps.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
-import type { Recovered } from "../recovery/apply.ts";
+import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Stores } from "../store/stores.ts";
 import { type StartBuildsDeps, startBuilds } from "./start-builds.ts";
 import { templateFiles } from "./steps/template-files.ts";
@@ -15,7 +15,7 @@ interface BuildSources
   extends Pick<StartBuildsDeps, "boot" | "disposal" | "gate" | "snapshots" | "admission" | "origins">,
     Pick<TemplateStartsDeps, "launchDeps" | "makePooled" | "pool" | "copy"> {
   readonly stores: Stores;
-  readonly found: Pick<Recovered, "cleared">;
+  readonly found: Pick<RecoveryResult, "cleared">;
   readonly capabilities: NodeIdentity["capabilities"];
   readonly disk: Pick<DiskReserve, "refusal">;
 }

@@ -7,7 +7,7 @@ import type { Report } from "../api/report.ts";
 import type { BuildParts } from "../builds/start-builds.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
-import type { Recovered } from "../recovery/apply.ts";
+import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
 import { type GrowerDeps, growerOf } from "./growers.ts";
@@ -23,7 +23,7 @@ export interface DiskPartsDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> 
 }
 
 interface DiskSources {
-  readonly found: Pick<Recovered, "sandboxes">;
+  readonly found: Pick<RecoveryResult, "sandboxes">;
   readonly usage: Pick<UsageSampling, "latest">;
   readonly report: Pick<Report, "soon">;
 }

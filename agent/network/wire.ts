@@ -4,7 +4,7 @@ import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { EgressProcess, OnDecisions } from "../egress-supervisor/process.ts";
-import type { Recovered } from "../recovery/apply.ts";
+import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Stores } from "../store/stores.ts";
 import type { Plan } from "./addresses.ts";
 import type { Firewall } from "./firewall.ts";
@@ -27,7 +27,7 @@ export interface NetworkDeps {
 
 interface NetworkSources {
   readonly stores: Pick<Stores, "networkLog">;
-  readonly found: Pick<Recovered, "sandboxes" | "frozen" | "pooled" | "leftoverSlots">;
+  readonly found: Pick<RecoveryResult, "sandboxes" | "frozen" | "pooled" | "leftoverSlots">;
   /** Resolves when nothing uses the leftover slots. */
   readonly cleared: Promise<void>;
 }

@@ -34,7 +34,7 @@ export interface RecoveryDeps {
   readonly log: Log;
 }
 
-export interface Recovered {
+export interface RecoveryResult {
   readonly sandboxes: readonly Sandbox[];
   readonly pooled: readonly LiveContainer[];
   /** Frozen containers of paused sandboxes. */
@@ -50,7 +50,7 @@ export interface Recovered {
   readonly cleared: Promise<void>;
 }
 
-export async function recover(deps: RecoveryDeps): Promise<Recovered> {
+export async function recover(deps: RecoveryDeps): Promise<RecoveryResult> {
   const { plan, containers, links, firewall, annotations, stores, now, log } = deps;
   const goOn = await interruptedSnapshots(deps);
   await interruptedResumes(deps);
@@ -65,7 +65,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
     }),
   );
 
-  const [found, slots, marked, runtime] = await Promise.all([
+  const [found, slots, annotated, runtime] = await Promise.all([
     containers.list(),
     links.list(),
     annotations.list(),
@@ -77,7 +77,7 @@ export async function recover(deps: RecoveryDeps): Promise<Recovered> {
     executions,
     found,
     slots,
-    annotations: marked,
+    annotations: annotated,
     runtime: runtime.directory,
     paused: new Map(
       stores.snapshots

@@ -21,7 +21,7 @@ const SWEEP_EVERY_MS = 120_000;
 const OWNERLESS_MS = 40_000;
 
 export interface JanitorDeps {
-  readonly config: Pick<AgentConfig, "firewallCheckMs" | "metricsKeepHours" | "logsKeepHours">;
+  readonly config: Pick<AgentConfig, "firewallCheckMs" | "usageKeepHours" | "logsKeepHours">;
   readonly firewall: Pick<Firewall, "repair" | "watch">;
   readonly disposal: Pick<Disposal, "retry">;
   readonly stores: Pick<Stores, "samples" | "logs" | "networkLog" | "executions" | "containers" | "snapshots">;
@@ -48,7 +48,7 @@ export function startJanitor(deps: JanitorDeps) {
     loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, () => removeGarbage(deps)),
     loop({ name: "removals", everyMs: RETRY_REMOVALS_MS, log }, () => disposal.retry()),
     loop({ name: "prune", everyMs: PRUNE_EVERY_MS, log }, () => {
-      stores.samples.prune(now() - config.metricsKeepHours * HOUR_MS);
+      stores.samples.prune(now() - config.usageKeepHours * HOUR_MS);
       stores.logs.prune(now() - config.logsKeepHours * HOUR_MS);
       stores.networkLog.prune(now() - config.logsKeepHours * HOUR_MS);
       stores.executions.prune(now() - REMEMBER_MS);

@@ -1,6 +1,6 @@
 /** Turns a container into a sandbox: records it, thaws it, sets its identity, opens its network. A failure leaves nothing. */
 
-import type { StartBody, Started } from "../../shared/agent-api/routes.ts";
+import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
@@ -14,7 +14,7 @@ import type { Provision, Provisioned } from "./pool/provision.ts";
 
 export interface LaunchSpec {
   readonly executionId: string;
-  readonly body: StartBody;
+  readonly body: StartRequest;
 }
 
 export interface Launched {
@@ -116,7 +116,7 @@ export async function claim(
 }
 
 /** @param caBundle from `caFor`; absent: the sandbox's trust is left as it is */
-export function toInit(executionId: string, body: StartBody, now: number, caBundle?: string) {
+export function toInit(executionId: string, body: StartRequest, now: number, caBundle?: string) {
   const { sandboxId, build, envs, accessToken, defaultUser, defaultWorkdir } = body;
   return {
     accessToken,

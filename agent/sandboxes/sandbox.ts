@@ -1,6 +1,6 @@
 /** A sandbox that runs on this node, made from its start request, and the answer to that request. */
 
-import type { StartBody, Started } from "../../shared/agent-api/routes.ts";
+import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { ENVD_VERSION } from "../../shared/version.ts";
 import type { OnTimeout } from "../store/executions.ts";
@@ -22,7 +22,9 @@ export interface Sandbox {
   readonly onTimeout: OnTimeout;
 }
 
-export function identity(body: StartBody): Pick<Sandbox, "sandboxId" | "projectId" | "egress" | "endAt" | "onTimeout"> {
+export function identity(
+  body: StartRequest,
+): Pick<Sandbox, "sandboxId" | "projectId" | "egress" | "endAt" | "onTimeout"> {
   const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
   return {
     sandboxId,

@@ -3,7 +3,7 @@
  * during a start wins; nothing is routable before it is ready or after its stop has begun.
  */
 
-import type { ExitReport, StartBody, Started } from "../../shared/agent-api/routes.ts";
+import type { ExitReport, Started, StartRequest } from "../../shared/agent-api/routes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
@@ -49,7 +49,7 @@ interface EgressChange<T> {
 }
 
 export interface Sandboxes {
-  start(executionId: string, body: StartBody): Promise<Started>;
+  start(executionId: string, body: StartRequest): Promise<Started>;
   /** Removes the route, ends streams and processes; resolves when all are dead. An unknown id is remembered as stopped. */
   stop(executionId: string): Promise<void>;
   setEndAt(executionId: string, endAt: number): void;
@@ -82,7 +82,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
   const changes = createKeyedMutex();
   const changed = (executionId: string) => changes(executionId, () => Promise.resolve());
 
-  const admit = (executionId: string, { sandboxId, origin }: StartBody) => {
+  const admit = (executionId: string, { sandboxId, origin }: StartRequest) => {
     if (state.draining) throw new AppError("unavailable", "the node is shutting down");
     if (store.wasStopped(executionId)) throw new AppError("conflict", "this execution was stopped");
     if (entries.size >= deps.maxSandboxes)
@@ -97,7 +97,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     }
   };
 
-  const begin = (executionId: string, body: StartBody): Promise<Started> => {
+  const begin = (executionId: string, body: StartRequest): Promise<Started> => {
     admit(executionId, body);
     const cancel = new AbortController();
     const signal = anySignal(cancel.signal, AbortSignal.timeout(deps.startLimitMs));

@@ -1,6 +1,6 @@
 /** Constructs the live set with its containers and what watches and removes them, then the starts and stops that change it. */
 
-import type { Origin, StartBody } from "../../shared/agent-api/routes.ts";
+import type { Origin, StartRequest } from "../../shared/agent-api/routes.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { Instruments } from "../api/prometheus.ts";
 import type { Report } from "../api/report.ts";
@@ -10,7 +10,7 @@ import type { DiskReserve } from "../disk/reserve.ts";
 import type { Gate } from "../network/gate.ts";
 import type { Slots } from "../network/slots.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
-import type { Recovered } from "../recovery/apply.ts";
+import type { RecoveryResult } from "../recovery/apply.ts";
 import type { SnapshotTaker } from "../snapshots/take/snapshot-taker.ts";
 import type { Stores } from "../store/stores.ts";
 import { createDisposal } from "./disposal.ts";
@@ -25,7 +25,7 @@ import { createUsageSampling } from "./usage.ts";
 
 interface SandboxSources {
   readonly stores: Stores;
-  readonly found: Recovered;
+  readonly found: RecoveryResult;
   readonly slots: Slots;
   readonly gate: Pick<Gate, "open" | "close">;
   readonly report: Report;
@@ -36,7 +36,7 @@ interface Starts {
   readonly fromPooledTemplate: (spec: LaunchSpec, signal: AbortSignal) => Promise<Launched | undefined>;
   readonly fromSnapshot: (spec: LaunchSpec, origin: Origin, signal: AbortSignal) => Promise<Launched>;
   /** Runs what the template starts in a sandbox. */
-  readonly startCommand: (body: StartBody, launched: Launched, signal: AbortSignal) => Promise<void>;
+  readonly startCommand: (body: StartRequest, launched: Launched, signal: AbortSignal) => Promise<void>;
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
   readonly proxy: Pick<NodeProxy, "close">;
   readonly disk: Pick<DiskReserve, "refusal">;
@@ -53,7 +53,7 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
   const live = createLiveSet();
   for (const sandbox of found.sandboxes) live.add(sandbox);
   const { running } = live;
-  const usage = createUsageSampling({ ...deps, store: stores.samples, everyMs: config.metricsEveryMs, running });
+  const usage = createUsageSampling({ ...deps, store: stores.samples, everyMs: config.usageEveryMs, running });
   const expiry = createExpiry({ lastContact: () => report.lastContact, graceMs: config.endGraceMs, running, now, log });
   const launchDeps: LaunchDeps = { ...deps, ...base, ...source, disposal, store: stores.executions };
 

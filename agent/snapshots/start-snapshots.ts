@@ -10,7 +10,7 @@ import type { Containers } from "../containers/containers.ts";
 import type { FindHole } from "../disk/holes.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
 import type { Machine } from "../host/machine.ts";
-import type { Recovered } from "../recovery/apply.ts";
+import type { RecoveryResult } from "../recovery/apply.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
 import type { Launched, LaunchSpec } from "../sandboxes/launch.ts";
 import type { Flavour, LiveContainer } from "../sandboxes/live-container.ts";
@@ -51,7 +51,7 @@ export interface StartSnapshotsDeps extends Given {
   readonly annotations: Annotations;
   readonly machine: Pick<Machine, "freeMemory">;
   readonly origins: () => Omit<Origins, "envd">;
-  readonly found: Recovered;
+  readonly found: RecoveryResult;
   /** Bytes of a sandbox's writable layer, as last measured. */
   readonly diskBytes: (executionId: string) => number;
   readonly diskUsage: (directory: string) => Promise<number | undefined>;

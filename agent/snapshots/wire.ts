@@ -19,7 +19,7 @@ interface SnapshotSources
   readonly report: Pick<Report, "soon">;
 }
 
-interface TakerSources {
+interface SnapshotBeginSources {
   readonly sandboxes: Sandboxes;
   readonly logs: Pick<SandboxLogs, "last">;
 }
@@ -39,7 +39,7 @@ export function createSnapshotParts(config: AgentConfig, deps: AgentDeps, base: 
     },
     teardown,
   );
-  const begin = ({ sandboxes, logs }: TakerSources): SnapshotTaker =>
+  const begin = ({ sandboxes, logs }: SnapshotBeginSources): SnapshotTaker =>
     parts.taker({
       sandboxes,
       capable: () => capabilities.memorySnapshots,

@@ -98,12 +98,12 @@ class Reader {
     return (await this.#upTo(HEADER_END)).toString("utf8");
   }
 
-  async #upTo(boundary: Buffer): Promise<Buffer> {
+  async #upTo(end: Buffer): Promise<Buffer> {
     for (;;) {
-      const at = this.#held.indexOf(boundary);
+      const at = this.#held.indexOf(end);
       if (at >= 0) {
         const found = this.#held.subarray(0, at);
-        this.#held = this.#held.subarray(at + boundary.length);
+        this.#held = this.#held.subarray(at + end.length);
         return found;
       }
       if (this.#held.length > LARGEST_HEADER_BYTES) throw malformed("the headers of a part are too long");

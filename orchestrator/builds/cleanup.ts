@@ -72,12 +72,12 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
     await archives.sweepUnfinished(now() - UPLOAD_LEFT_MS);
     if (builds.length + removed.length > 0) {
       deps.log.info({ builds: builds.length, archives: removed.length }, "deleted unused builds and archives");
-      telling.wake();
+      removing.wake();
     }
     return { builds, archives: removed };
   }
 
-  async function tell(nodeId: string, buildId: string): Promise<void> {
+  async function removeOnNode(nodeId: string, buildId: string): Promise<void> {
     try {
       await deps.nodes.agent(nodeId).deleteBuild({ params: { buildId } }, { timeoutMs: deps.stopTimeoutMs });
       await store.buildLeftovers.removed(buildId);
@@ -89,18 +89,18 @@ export function startBuildCleaning(deps: BuildCleaningDeps): BuildCleaning {
     }
   }
 
-  const telling = loop({ name: "build cleaning", everyMs: deps.everyMs, log: deps.log }, async () => {
+  const removing = loop({ name: "build cleaning", everyMs: deps.everyMs, log: deps.log }, async () => {
     const there = deps.nodes
       .list()
       .filter(({ status }) => status !== "unhealthy" && status !== "connecting")
       .map(({ id }) => id);
     const removals = await store.buildLeftovers.removals(there, BATCH);
-    await Promise.all(removals.map(({ nodeId, buildId }) => tell(nodeId, buildId)));
+    await Promise.all(removals.map(({ nodeId, buildId }) => removeOnNode(nodeId, buildId)));
     if (now() - collectedAt < COLLECT_EVERY_MS) return;
     collectedAt = now();
     await store.buildLeftovers.forgetRemovals(now() - deps.historyMs);
     await collect({ dryRun: false });
   });
 
-  return { collect, soon: () => telling.wake(), stop: () => telling.stop() };
+  return { collect, soon: () => removing.wake(), stop: () => removing.stop() };
 }

@@ -93,7 +93,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     const { id } = record;
     let replaced: EgressReplaced;
     try {
-      replaced = await callAgain(() => tell(record, wish), { ...limits, now: deps.now, random: deps.random });
+      replaced = await callAgain(() => sendPolicy(record, wish), { ...limits, now: deps.now, random: deps.random });
     } catch (reason) {
       // The node's state is unknown: the change stays recorded, and housekeeping repeats the request.
       if (isError(reason, "node_unreachable")) throw reason;
@@ -106,7 +106,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     }
     const { network, internet, proxyPassword } = wish;
     const sealedProxyPassword = sealPassword(sealing, proxyPassword, id);
-    const changed = await store.changeNetwork(record, { network, internet, sealedProxyPassword }, toldOf(wish));
+    const changed = await store.changeNetwork(record, { network, internet, sealedProxyPassword }, eventFields(wish));
     if (changed === undefined) throw new AppError("conflict", `Sandbox "${id}" is changing state`);
     return replaced;
   }
@@ -117,7 +117,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     try {
       if (!(await store.networks.replaceChange(record, seal(id, { executionId })))) return;
       const proxyPassword = openPassword(sealing, record.sealedProxyPassword, id);
-      await tell(record, { ...record, proxyPassword });
+      await sendPolicy(record, { ...record, proxyPassword });
       await store.networks.replaceChange(record, null);
     } catch (error) {
       if (isError(error, "not_found")) await store.networks.replaceChange(record, null);
@@ -125,7 +125,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
     }
   }
 
-  function tell({ nodeId, executionId }: SandboxRecord, wish: NetworkWish): Promise<EgressReplaced> {
+  function sendPolicy({ nodeId, executionId }: SandboxRecord, wish: NetworkWish): Promise<EgressReplaced> {
     return deps.nodes
       .agent(nodeId)
       .replaceEgress({ params: { executionId }, body: toPolicy(wish) }, { timeoutMs: deps.networkTimeoutMs });
@@ -210,7 +210,7 @@ function merged(before: NetworkOptions | undefined, egress: NewEgress["network"]
 }
 
 /** The change as the event shows it: destinations, never header values. */
-function toldOf({ network = {}, internet }: NetworkWish): Readonly<Record<string, unknown>> {
+function eventFields({ network = {}, internet }: NetworkWish): Readonly<Record<string, unknown>> {
   const { allowOut = [], denyOut = [], rules = {}, egressProxy } = network;
   return {
     network: {

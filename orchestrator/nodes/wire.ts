@@ -31,7 +31,7 @@ export async function startNodes(base: Base, { store, template, nodeToken }: Sta
   return {
     nodes,
     pools,
-    repairFormer: (parts: RepairedParts) => repairFormer(base, { ...parts, store, nodes }),
+    finishAbandonedWork: (parts: RepairedParts) => finishAbandonedWork(base, { ...parts, store, nodes }),
     startRepairs: (parts: RepairSources) => startRepairs(base, { ...parts, store, nodes, pools }),
   };
 }
@@ -53,7 +53,7 @@ interface NodeParts {
 }
 
 /** One process owns the database: work that was under way when it opened has been abandoned, and is finished now. */
-async function repairFormer(
+async function finishAbandonedWork(
   { background, now, log }: Base,
   { store, nodes, sandboxes, networks }: RepairedParts & NodeParts,
 ): Promise<void> {

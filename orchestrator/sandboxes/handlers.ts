@@ -29,7 +29,7 @@ import type { Lifetime } from "./lifecycle/timeout.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./lists.ts";
 import { checkedId, notFound } from "./not-found.ts";
 import { checkTimeout, readOptions } from "./options.ts";
-import { startBody } from "./start-request.ts";
+import { startRequest } from "./start-request.ts";
 import { toDetail, toListed, toSandbox, type ViewDeps } from "./view.ts";
 
 export interface SandboxesDeps extends ViewDeps, NetworkLimits {
@@ -82,7 +82,7 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     };
     const record = await deps.launch({
       sandbox,
-      start: startBody(sandbox, { seed: deps.seed, envs, proxyPassword, build, ...originOf(build) }),
+      start: startRequest(sandbox, { seed: deps.seed, envs, proxyPassword, build, ...originOf(build) }),
       limit: deps.maxSandboxes(project),
       ...(build.nodeId === undefined ? {} : { nodeId: build.nodeId }),
     });

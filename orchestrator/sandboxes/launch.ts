@@ -1,7 +1,7 @@
 /** Starts a new sandbox: record first, then a node, then the move to running. A failure leaves nothing behind. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { StartBody, Started } from "../../shared/agent-api/routes.ts";
+import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
 import { AppError, type ErrorCode, isError } from "../../shared/http/errors.ts";
 import { newExecutionId } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
@@ -17,7 +17,7 @@ import type { Store } from "../store/store.ts";
 interface LaunchRequest {
   readonly sandbox: Omit<NewSandbox, "executionId" | "nodeId" | "startedAt" | "endAt" | "deadlineAt">;
   /** The start request without the end, which is set when a node is asked. */
-  readonly start: Omit<StartBody, "endAt">;
+  readonly start: Omit<StartRequest, "endAt">;
   /** Most sandboxes of the project. */
   readonly limit: number;
   /** The only node that has the snapshot to start from. */

@@ -1,6 +1,6 @@
 /** Makes the request by which a node resumes or forks a sandbox, from the record with the options of the create. Pure. */
 
-import type { Origin, StartBody } from "../../shared/agent-api/routes.ts";
+import type { Origin, StartRequest } from "../../shared/agent-api/routes.ts";
 import { envdToken } from "../../shared/ids.ts";
 import { toPolicy } from "../network/policy.ts";
 import type { Build } from "../store/builds/record.ts";
@@ -32,10 +32,10 @@ export interface StartFacts {
 }
 
 /** The request without the end, which is set when the node is asked. */
-export function startBody(
+export function startRequest(
   sandbox: Lasting,
   { seed, envs, proxyPassword, build, origin }: StartFacts,
-): Omit<StartBody, "endAt"> {
+): Omit<StartRequest, "endAt"> {
   return {
     sandboxId: sandbox.id,
     build: { templateId: sandbox.templateId, buildId: sandbox.buildId, image: build?.image ?? "" },

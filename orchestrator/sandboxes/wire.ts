@@ -1,4 +1,4 @@
-/** Constructs the parts that create, pause, resume, copy, expire and kill sandboxes, and their handlers. */
+/** Constructs the parts that create, pause, resume, snapshot, fork, expire and kill sandboxes, and their handlers. */
 
 import type { Metrics } from "../api/prometheus.ts";
 import type { Base } from "../app-parts.ts";

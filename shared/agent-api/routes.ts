@@ -10,7 +10,7 @@ import { BuildBody, BuildState } from "./build-shapes.ts";
 import { NetworkCheck, NetworkLog } from "./network-shapes.ts";
 import { Heartbeat, HeartbeatReply } from "./node-shapes.ts";
 import { LogEntry } from "./sandbox-log.ts";
-import { EgressReplaced, ExitReport, MetricSample, StartBody, Started } from "./sandbox-shapes.ts";
+import { EgressReplaced, ExitReport, MetricSample, Started, StartRequest } from "./sandbox-shapes.ts";
 import { closed, SnapshotId, time } from "./shapes.ts";
 import { TakenSnapshot, TakeSnapshotBody } from "./snapshot-shapes.ts";
 
@@ -33,7 +33,7 @@ export const agentApi = contract({
     tag: "Executions",
     access: "node",
     params: byExecution,
-    body: StartBody,
+    body: StartRequest,
     status: 200,
     reply: Started,
   },

@@ -17,7 +17,7 @@ export const Origin = Type.Object(
 );
 export type Origin = Static<typeof Origin>;
 
-export const StartBody = Type.Object(
+export const StartRequest = Type.Object(
   {
     sandboxId: Type.String({ pattern: "^[a-z0-9]{1,64}$" }),
     build: BuildReference,
@@ -39,7 +39,7 @@ export const StartBody = Type.Object(
   },
   closed,
 );
-export type StartBody = Static<typeof StartBody>;
+export type StartRequest = Static<typeof StartRequest>;
 
 export const Started = Type.Object(
   {

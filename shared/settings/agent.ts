@@ -111,7 +111,7 @@ export const AgentConfig = Type.Object({
     default: 300,
     minimum: 0,
     maximum: 86_400,
-    description: "How long a paused sandbox stays frozen in memory, beside its copy on the disk",
+    description: "How long a paused sandbox stays frozen in memory, beside its snapshot on the disk",
   }),
   frozenReservedMb: Type.Integer({
     default: 1024,
@@ -168,12 +168,12 @@ export const AgentConfig = Type.Object({
   }),
   endGraceMs: ms(30_000, "How long after its end time the agent ends a sandbox while the orchestrator does not answer"),
   heartbeatEveryMs: ms(5_000, "Time between two reports to the orchestrator"),
-  metricsEveryMs: ms(5_000, "Time between two samples of each sandbox"),
-  metricsKeepHours: Type.Integer({
+  usageEveryMs: ms(5_000, "Time between two usage samples of each sandbox"),
+  usageKeepHours: Type.Integer({
     default: 6,
     minimum: 1,
     maximum: 720,
-    description: "How long samples are kept, hours",
+    description: "How long usage samples are kept, hours",
   }),
   logsKeepHours: Type.Integer({
     default: 24,

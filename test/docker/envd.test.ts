@@ -31,12 +31,12 @@ async function docker(...parameters: string[]): Promise<string> {
   return stdout.trim();
 }
 
-interface Sandbox extends Clients {
+interface EnvdContainer extends Clients {
   readonly id: string;
   readonly url: string;
 }
 
-async function start(image: string, ...options: string[]): Promise<Sandbox> {
+async function start(image: string, ...options: string[]): Promise<EnvdContainer> {
   const launch = JSON.parse(readFileSync(join(RUNTIME, "envd/launch.json"), "utf8")) as { args: string[] };
   const limits = [
     "--cap-drop",
@@ -61,18 +61,18 @@ async function start(image: string, ...options: string[]): Promise<Sandbox> {
   return { id, url, ...clientsOf(url) };
 }
 
-const sh = (sandbox: Sandbox, script: string, user = "root", shell = "/bin/sh") =>
+const sh = (sandbox: EnvdContainer, script: string, user = "root", shell = "/bin/sh") =>
   toEnd(sandbox.process.start({ process: { cmd: shell, args: ["-c", script], envs: {} }, stdin: false }, as(user)));
-const post = async (sandbox: Sandbox, path: string, body: object = {}) =>
+const post = async (sandbox: EnvdContainer, path: string, body: object = {}) =>
   (await fetch(`${sandbox.url}${path}`, { method: "POST", headers: CONTROL, body: JSON.stringify(body) })).status;
 
 /** The process ids on the host of the container's main processes, without the init. */
-async function hostPids(sandbox: Sandbox): Promise<string[]> {
+async function hostPids(sandbox: EnvdContainer): Promise<string[]> {
   const [, ...pids] = (await docker("top", sandbox.id, "-eo", "pid")).split("\n");
   return pids.map((pid) => pid.trim());
 }
 
-async function privateDirtyKib(sandbox: Sandbox): Promise<number> {
+async function privateDirtyKib(sandbox: EnvdContainer): Promise<number> {
   let total = 0;
   for (const pid of await hostPids(sandbox))
     total += Number(/^Private_Dirty:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1]);

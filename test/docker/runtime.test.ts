@@ -57,7 +57,7 @@ async function makeContainer(options: ContainerOptions = {}): Promise<string> {
   return id;
 }
 
-async function mark(id: string, annotations: { netns?: string; restore?: string }): Promise<void> {
+async function annotate(id: string, annotations: { netns?: string; restore?: string }): Promise<void> {
   const directory = join(RUN_DIRECTORY, "containers", id);
   await mkdir(directory, { recursive: true });
   if (annotations.netns !== undefined) await writeFile(join(directory, "netns"), `${annotations.netns}\n`);
@@ -100,7 +100,7 @@ describe("the svc runtime", () => {
   test("puts an annotated container into the named network namespace", async () => {
     const namespace = await makeNamespace("svc-rtest-1", 1);
     const id = await makeContainer();
-    await mark(id, { netns: namespace.path });
+    await annotate(id, { netns: namespace.path });
     await docker("start", id);
     expect(await docker("exec", id, "ip", "address", "show", "eth0")).toContain(`${namespace.address}/30`);
   });
@@ -108,7 +108,7 @@ describe("the svc runtime", () => {
   test("leaves the namespace alone when the container goes", async () => {
     const namespace = await makeNamespace("svc-rtest-2", 2);
     const id = await makeContainer();
-    await mark(id, { netns: namespace.path });
+    await annotate(id, { netns: namespace.path });
     await docker("start", id);
     await docker("rm", "-f", id);
     expect(await output("ip", "-n", "svc-rtest-2", "address", "show", "eth0")).toContain(namespace.address);
@@ -132,21 +132,21 @@ describe("the svc runtime", () => {
   ])("refuses to start when $because", async ({ netns, network, says }) => {
     const real = netns === "svc-rtest-3" ? (await makeNamespace(netns, 3)).path : netns;
     const id = await makeContainer({ network });
-    await mark(id, { netns: real });
+    await annotate(id, { netns: real });
     await expect(docker("start", id)).rejects.toThrow(says);
   });
 
   test("starts the same container again out of its memory image", async () => {
     const namespace = await makeNamespace("svc-rtest-4", 4);
     const id = await makeContainer();
-    await mark(id, { netns: namespace.path });
+    await annotate(id, { netns: namespace.path });
     await docker("start", id);
     await expect.poll(() => countIn(id)).toBeGreaterThan(5);
     const images = await checkpoint(id);
     const before = await countIn(id);
     await docker("kill", id);
     await docker("wait", id);
-    await mark(id, { restore: images });
+    await annotate(id, { restore: images });
     await docker("start", id);
     await expect.poll(() => countIn(id)).toBeGreaterThan(before);
     expect(await docker("exec", id, "ip", "address", "show", "eth0")).toContain(namespace.address);
@@ -162,14 +162,14 @@ describe("the svc runtime", () => {
     const first = await makeNamespace("svc-rtest-5", 5);
     const second = await makeNamespace("svc-rtest-6", 6);
     const id = await makeContainer();
-    await mark(id, { netns: first.path });
+    await annotate(id, { netns: first.path });
     await docker("start", id);
     await expect.poll(() => countIn(id)).toBeGreaterThan(5);
     const images = await checkpoint(id);
     const layer = await docker("commit", "--pause=false", id);
     onTestFinished(async () => void (await docker("image", "rm", "-f", layer)));
     const fork = await makeContainer({ image: layer });
-    await mark(fork, { netns: second.path, restore: images });
+    await annotate(fork, { netns: second.path, restore: images });
     await docker("start", fork);
     const reached = await countIn(fork);
     expect(reached).toBeGreaterThan(5);
@@ -184,7 +184,7 @@ describe("the svc runtime", () => {
   test("keeps user and limits of a process that is not root's", async () => {
     const namespace = await makeNamespace("svc-rtest-8", 8);
     const id = await makeContainer({ more: ["--user", "1000:1000", "--ulimit", "nofile=1234:2345"] });
-    await mark(id, { netns: namespace.path });
+    await annotate(id, { netns: namespace.path });
     await docker("start", id);
     await expect.poll(() => countIn(id)).toBeGreaterThan(5);
     const about = () =>
@@ -196,7 +196,7 @@ describe("the svc runtime", () => {
     const reached = await countIn(id);
     await docker("kill", id);
     await docker("wait", id);
-    await mark(id, { restore: images });
+    await annotate(id, { restore: images });
     await docker("start", id);
     await expect.poll(() => countIn(id)).toBeGreaterThan(reached);
     expect(await about()).toBe(before);
@@ -209,14 +209,14 @@ describe("the svc runtime", () => {
     const command = "echo asleep > /tmp/state; usleep 6000000; echo woken > /tmp/state; sleep 100";
     const id = await makeContainer({ command });
     const state = () => docker("exec", id, "cat", "/tmp/state");
-    await mark(id, { netns: namespace.path });
+    await annotate(id, { netns: namespace.path });
     await docker("start", id);
     await expect.poll(state).toBe("asleep");
     const images = await checkpoint(id);
     expect(await state()).toBe("asleep");
     await docker("kill", id);
     await docker("wait", id);
-    await mark(id, { restore: images });
+    await annotate(id, { restore: images });
     await docker("start", id);
     expect(await state()).toBe("asleep");
     await expect.poll(state).toBe("woken");
@@ -227,7 +227,7 @@ describe("the svc runtime", () => {
     const namespace = await makeNamespace("svc-rtest-10", 10);
     const id = await makeContainer({ command: `sleep 1000 & kill -STOP $!; ${COUNTER}` });
     const stopped = () => docker("exec", id, "sh", "-c", "cat /proc/[0-9]*/stat | grep -c ') T '");
-    await mark(id, { netns: namespace.path });
+    await annotate(id, { netns: namespace.path });
     await docker("start", id);
     await expect.poll(() => countIn(id)).toBeGreaterThan(5);
     expect(await stopped()).toBe("1");
@@ -235,7 +235,7 @@ describe("the svc runtime", () => {
     expect(await stopped()).toBe("1");
     await docker("kill", id);
     await docker("wait", id);
-    await mark(id, { restore: images });
+    await annotate(id, { restore: images });
     await docker("start", id);
     expect(await stopped()).toBe("1");
   });
@@ -245,7 +245,7 @@ describe("the svc runtime", () => {
     const empty = await mkdtemp(join(tmpdir(), "svc-checkpoint-"));
     onTestFinished(() => rm(empty, { recursive: true }));
     const id = await makeContainer();
-    await mark(id, { netns: namespace.path, restore: empty });
+    await annotate(id, { netns: namespace.path, restore: empty });
     await expect(docker("start", id)).rejects.toThrow("there are no CRIU images");
   });
 });

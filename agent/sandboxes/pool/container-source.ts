@@ -10,7 +10,7 @@ import type { Envd } from "../../containers/envd.ts";
 import type { Machine } from "../../host/machine.ts";
 import type { Plan } from "../../network/addresses.ts";
 import type { Slots } from "../../network/slots.ts";
-import type { Recovered } from "../../recovery/apply.ts";
+import type { RecoveryResult } from "../../recovery/apply.ts";
 import type { Stores } from "../../store/stores.ts";
 import type { Disposal } from "../disposal.ts";
 import type { Flavour, LiveContainer } from "../live-container.ts";
@@ -33,7 +33,7 @@ interface ContainerSources {
   readonly stores: Pick<Stores, "containers">;
   readonly slots: Slots;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
-  readonly found: Pick<Recovered, "pooled">;
+  readonly found: Pick<RecoveryResult, "pooled">;
 }
 
 export function startContainerSource(

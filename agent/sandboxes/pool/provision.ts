@@ -1,6 +1,6 @@
 /** Gets a container for a start: from the pool if one fits, else by a boot, whichever is ready first. */
 
-import type { StartBody } from "../../../shared/agent-api/routes.ts";
+import type { StartRequest } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Semaphore } from "../../../shared/program/semaphore.ts";
@@ -24,10 +24,10 @@ export interface ProvisionDeps {
   readonly queueMs: number;
 }
 
-export type Provision = (body: StartBody, signal: AbortSignal) => Promise<Provisioned>;
+export type Provision = (body: StartRequest, signal: AbortSignal) => Promise<Provisioned>;
 
 export function createProvision({ pool, boot, runtime, semaphore, queueMs }: ProvisionDeps): Provision {
-  const cold = async (body: StartBody, flavour: Flavour, signal: AbortSignal): Promise<Provisioned> => {
+  const cold = async (body: StartRequest, flavour: Flavour, signal: AbortSignal): Promise<Provisioned> => {
     const over = new AbortController();
     const limit = AbortSignal.timeout(queueMs);
     const queue = anySignal(signal, limit, over.signal);

@@ -1,6 +1,6 @@
 /** Sets the identity of a restored container (token, clock, network policy) and opens its network. */
 
-import type { StartBody } from "../../../shared/agent-api/routes.ts";
+import type { StartRequest } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import type { CaFor, Envd } from "../../containers/envd.ts";
@@ -20,7 +20,7 @@ export interface ReinitialiseDeps {
 
 /** Adds the row of an execution that does not run yet, so that a crash from here on leaves a row. */
 export function intend(
-  { executionId, body }: { readonly executionId: string; readonly body: StartBody },
+  { executionId, body }: { readonly executionId: string; readonly body: StartRequest },
   containerId: string,
   { stores, now }: Pick<ReinitialiseDeps, "stores" | "now">,
   teardown: Teardown,
@@ -43,7 +43,7 @@ export function intend(
 
 interface ReinitialiseSpec {
   readonly executionId: string;
-  readonly body: StartBody;
+  readonly body: StartRequest;
   readonly container: LiveContainer;
   /** Whether envd has to resume watches, which were closed before the dump. */
   readonly watches: boolean;

@@ -1,6 +1,6 @@
 /** Resumes a paused sandbox in its own container: by a thaw, from its memory, or from its disk. A failure leaves it paused. */
 
-import type { Origin, StartBody } from "../../../shared/agent-api/routes.ts";
+import type { Origin, StartRequest } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { KeyedMutex } from "../../../shared/program/keyed-mutex.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
@@ -20,7 +20,7 @@ export interface ResumeDeps extends RestoreContainerDeps, ReinitialiseDeps {
 
 interface Resuming {
   readonly executionId: string;
-  readonly body: StartBody;
+  readonly body: StartRequest;
   readonly snapshot: Snapshot;
 }
 
@@ -42,7 +42,7 @@ export function resume(
   });
 }
 
-function find(origin: Origin, body: StartBody, { stores }: Pick<ResumeDeps, "stores">): Snapshot {
+function find(origin: Origin, body: StartRequest, { stores }: Pick<ResumeDeps, "stores">): Snapshot {
   const snapshot = stores.snapshots.get(origin.snapshotId);
   if (snapshot === undefined || snapshot.kind !== "pause" || snapshot.state === "taking")
     throw new AppError("snapshot_files_missing", `this node does not have snapshot ${origin.snapshotId}`);

@@ -88,10 +88,10 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       },
     );
     if (record === undefined) throw new AppError("conflict", `Sandbox "${id}" is changing state`);
-    return copy(record, pendingSnapshot.id, target);
+    return takeSnapshot(record, pendingSnapshot.id, target);
   }
 
-  async function copy(
+  async function takeSnapshot(
     record: SandboxRecord,
     snapshotId: string,
     target: { readonly id: string; readonly tag: string } | undefined,
@@ -120,7 +120,8 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
         { id: snapshotId, image: taken.image, memory: taken.memory },
         target?.tag,
       );
-      if (finished === undefined) throw new AppError("conflict", `Sandbox "${id}" ended while it was being copied`);
+      if (finished === undefined)
+        throw new AppError("conflict", `Sandbox "${id}" ended while its snapshot was being taken`);
       if (former !== undefined) await supersede(former);
       deps.expiresAt(finished.record.endAt);
       return { source: finished.record, build: finished.build };

@@ -1,4 +1,4 @@
-/** Forks a running sandbox: N copies start from one checkpoint. The answer has a sandbox or an error for each. */
+/** Forks a running sandbox: N sandboxes start from one checkpoint. The answer has a sandbox or an error for each. */
 
 import { AppError } from "../../../shared/http/errors.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
@@ -8,13 +8,13 @@ import type { Project } from "../../store/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
 import type { Launch } from "../launch.ts";
-import { startBody } from "../start-request.ts";
+import { startRequest } from "../start-request.ts";
 import type { Checkpoint, Checkpointing } from "./checkpoint.ts";
 
 type Fork = { readonly record: SandboxRecord } | { readonly error: AppError };
 
 export interface Forking {
-  /** In the order of the request; resolves when every copy has started or failed. Throws when none could be tried. */
+  /** In the order of the request; resolves when every new sandbox has started or failed. Throws when none could be tried. */
   fork(project: Project, id: string, ask: { readonly count: number; readonly seconds: number }): Promise<Fork[]>;
 }
 
@@ -60,7 +60,7 @@ export function createForking(deps: ForkingDeps): Forking {
         createdAt: deps.now(),
         sealedEnvs: deps.sealing.close(envs, id),
       };
-      const start = startBody(sandbox, {
+      const start = startRequest(sandbox, {
         seed: deps.seed,
         proxyPassword,
         envs: JSON.parse(envs) as Record<string, string>,
@@ -100,7 +100,7 @@ export function createForking(deps: ForkingDeps): Forking {
         await Promise.all(Array.from({ length: Math.min(count, deps.concurrency) }, worker));
         return forks;
       } finally {
-        // The node keeps the checkpoint for as long as a copy needs it.
+        // The node keeps the checkpoint for as long as a fork needs it.
         await deps.checkpointing.discard(checkpoint.build);
       }
     },

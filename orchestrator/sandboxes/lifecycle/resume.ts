@@ -19,7 +19,7 @@ import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
 import { notFound } from "../not-found.ts";
-import { startBody } from "../start-request.ts";
+import { startRequest } from "../start-request.ts";
 import { isResuming } from "./paused.ts";
 import type { Transitions } from "./transitions.ts";
 
@@ -157,7 +157,7 @@ export function createResuming(deps: ResumingDeps): Resuming {
     const { snapshotId, repeated } = resumption;
     const { id, executionId, nodeId } = record;
     const sealed = await store.sandboxes.envs(id);
-    const body = startBody(record, {
+    const body = startRequest(record, {
       seed: deps.seed,
       envs: sealed === undefined ? {} : (JSON.parse(deps.sealing.open(sealed, id)) as Record<string, string>),
       proxyPassword: openPassword(deps.sealing, record.sealedProxyPassword, id),

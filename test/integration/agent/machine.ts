@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect } from "vitest";
 import { recover } from "../../../agent/recovery/apply.ts";
 import { openStores } from "../../../agent/store/stores.ts";
-import type { StartBody } from "../../../shared/agent-api/routes.ts";
+import type { StartRequest } from "../../../shared/agent-api/routes.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { agentParts, type Parts, type PartsOptions, startBody } from "../../support/fakes/agent-parts.ts";
+import { agentParts, type Parts, type PartsOptions, startRequest } from "../../support/fakes/agent-parts.ts";
 import { type FakeEngine, fakeEngine } from "../../support/fakes/fake-engine.ts";
 import { testSeal } from "../../support/store/test-seal.ts";
 
@@ -17,7 +17,7 @@ const log = createLog({ component: "test", level: "silent" });
 
 export interface Running {
   readonly executionId: string;
-  readonly body: StartBody;
+  readonly body: StartRequest;
 }
 
 export interface Machine {
@@ -25,7 +25,7 @@ export interface Machine {
   /** The parts of the current agent; a test may replace them with another agent's. */
   parts: Parts;
   readonly databasePath: string;
-  readonly running: (more?: Partial<StartBody>) => Promise<Running>;
+  readonly running: (more?: Partial<StartRequest>) => Promise<Running>;
   /** Expects a container that runs: thawed, on the network, with its inotify watches. */
   readonly expectRunning: () => void;
   readonly failAt: (step: string) => void;
@@ -37,7 +37,7 @@ export interface Machine {
 
 export const snapshotRequest = (snapshotId = randomUUID()) => ({ snapshotId, memory: true });
 
-export const again = ({ body }: Running, snapshotId: string, memory = true): StartBody => ({
+export const again = ({ body }: Running, snapshotId: string, memory = true): StartRequest => ({
   ...body,
   origin: { is: "paused", snapshotId, memory },
 });
@@ -69,7 +69,7 @@ export function machineForEach(): Machine {
     },
     async running(more = {}) {
       const executionId = randomUUID();
-      const body = startBody(more);
+      const body = startRequest(more);
       await parts.sandboxes.start(executionId, body);
       return { executionId, body };
     },

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { afterEach, expect, test } from "vitest";
-import { agentParts, build, type Parts, resources, startBody } from "../../support/fakes/agent-parts.ts";
+import { agentParts, build, type Parts, resources, startRequest } from "../../support/fakes/agent-parts.ts";
 import { type FakeEngine, fakeEngine } from "../../support/fakes/fake-engine.ts";
 
 const started: Parts[] = [];
@@ -17,7 +17,7 @@ async function setup(): Promise<{ engine: FakeEngine; parts: Parts; copy: () => 
   const parts = agentParts(engine);
   started.push(parts);
   const [executionId, snapshotId] = [randomUUID(), randomUUID()];
-  await parts.sandboxes.start(executionId, startBody());
+  await parts.sandboxes.start(executionId, startRequest());
   await parts.taker.checkpoint(executionId, { snapshotId, memory: true });
   await parts.sandboxes.stop(executionId);
   await parts.settled();

@@ -10,7 +10,7 @@ import { recover } from "../../../agent/recovery/apply.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { CLOSED } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { agentParts, build, resources, startBody } from "../../support/fakes/agent-parts.ts";
+import { agentParts, build, resources, startRequest } from "../../support/fakes/agent-parts.ts";
 import { type FakeEngine, fakeEngine } from "../../support/fakes/fake-engine.ts";
 import { testSeal } from "../../support/store/test-seal.ts";
 
@@ -59,7 +59,7 @@ test.each(COLD)("an agent killed at %s of a cold start leaves nothing for the ne
   const engine = fakeEngine();
   const parts = agentParts(engine, { databasePath: databasePath() });
   const vanished = vanishAt(engine, step);
-  void parts.sandboxes.start(randomUUID(), startBody()).catch(() => undefined);
+  void parts.sandboxes.start(randomUUID(), startRequest()).catch(() => undefined);
   await vanished;
   const { found, stores } = await takeOver(engine);
   expect(found.sandboxes).toEqual([]);
@@ -81,7 +81,7 @@ test.each(["init", "open"])("an agent killed at %s of a warm claim does not leav
   const [pooled] = engine.containers.keys();
   await parts.pool.stop();
   const vanished = vanishAt(engine, step);
-  void parts.sandboxes.start(randomUUID(), startBody()).catch(() => undefined);
+  void parts.sandboxes.start(randomUUID(), startRequest()).catch(() => undefined);
   await vanished;
   const { found, stores } = await takeOver(engine);
   expect(found).toMatchObject({ sandboxes: [], pooled: [] });
@@ -97,8 +97,8 @@ test("a restarted agent restores the firewall rules first, then takes over runni
   await expect.poll(() => parts.pool.load()[0]?.ready).toBe(2);
   const open = randomUUID();
   const closed = randomUUID();
-  await parts.sandboxes.start(open, startBody());
-  await parts.sandboxes.start(closed, startBody({ egress: CLOSED }));
+  await parts.sandboxes.start(open, startRequest());
+  await parts.sandboxes.start(closed, startRequest({ egress: CLOSED }));
   await expect.poll(() => parts.pool.load()[0]?.ready).toBe(2);
   await parts.pool.stop();
   const rules = [...engine.firewall.values()];
@@ -118,7 +118,7 @@ test("after a reboot every sandbox is reported as ended and nothing of it is lef
   const engine = fakeEngine();
   const parts = agentParts(engine, { databasePath: databasePath() });
   const id = randomUUID();
-  await parts.sandboxes.start(id, startBody());
+  await parts.sandboxes.start(id, startRequest());
   const [container] = engine.containers.keys();
   engine.die(container ?? "", { code: 255 });
   const { found, stores } = await takeOver(engine);

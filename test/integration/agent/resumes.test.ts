@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { agentParts, startBody } from "../../support/fakes/agent-parts.ts";
+import { agentParts, startRequest } from "../../support/fakes/agent-parts.ts";
 import { again, machineForEach, type Running, snapshotRequest } from "./machine.ts";
 
 const here = machineForEach();
@@ -165,11 +165,11 @@ describe("restores that hang", () => {
     });
     const hostile = Array.from({ length: 10 }, () => randomUUID());
     const copies = hostile.map((id) =>
-      here.parts.sandboxes.start(id, startBody({ origin, projectId: "hostile" })).catch(() => undefined),
+      here.parts.sandboxes.start(id, startRequest({ origin, projectId: "hostile" })).catch(() => undefined),
     );
     await expect.poll(() => hung.count, { timeout: 20_000 }).toBeGreaterThanOrEqual(3);
     here.engine.fail(() => undefined);
-    const other = await here.parts.sandboxes.start(randomUUID(), startBody({ origin, projectId: "other" }));
+    const other = await here.parts.sandboxes.start(randomUUID(), startRequest({ origin, projectId: "other" }));
     expect([other.restored, hung.count]).toEqual(["memory", 3]);
     await Promise.all(hostile.map((id) => here.parts.sandboxes.stop(id)));
     await Promise.all(copies);
@@ -181,12 +181,12 @@ describe("restores that hang", () => {
     const origin = await stored();
     const before = here.engine.containers.size;
     here.engine.fail((name) => (name === step ? new Promise(() => undefined) : undefined));
-    await expect(here.parts.sandboxes.start(randomUUID(), startBody({ origin, projectId: "p" }))).rejects.toMatchObject(
-      {
-        code: "sandbox_create_failed",
-        message: "the sandbox's memory could not be restored: the restore did not end within its limit of 200 ms",
-      },
-    );
+    await expect(
+      here.parts.sandboxes.start(randomUUID(), startRequest({ origin, projectId: "p" })),
+    ).rejects.toMatchObject({
+      code: "sandbox_create_failed",
+      message: "the sandbox's memory could not be restored: the restore did not end within its limit of 200 ms",
+    });
     here.engine.fail(() => undefined);
     expect(here.engine.containers.size).toBe(before);
   });

@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { AppError } from "../../../shared/http/errors.ts";
-import { agentParts, startBody } from "../../support/fakes/agent-parts.ts";
+import { agentParts, startRequest } from "../../support/fakes/agent-parts.ts";
 import { again, machineForEach, type Running, snapshotRequest } from "./machine.ts";
 
 const here = machineForEach();
@@ -141,11 +141,11 @@ describe("a checkpoint", () => {
       const { snapshotId } = await here.parts.taker.checkpoint(executionId, snapshotRequest());
       failAt(step);
       const origin = { is: "snapshot" as const, snapshotId, memory: true };
-      await expect(here.parts.sandboxes.start(randomUUID(), startBody({ origin }))).rejects.toThrow();
+      await expect(here.parts.sandboxes.start(randomUUID(), startRequest({ origin }))).rejects.toThrow();
       here.engine.fail(() => undefined);
       expect(here.engine.containers.size).toBe(1);
       expect(here.parts.stores.executions.all()).toHaveLength(1);
-      const copy = await here.parts.sandboxes.start(randomUUID(), startBody({ origin }));
+      const copy = await here.parts.sandboxes.start(randomUUID(), startRequest({ origin }));
       expect(copy.restored).toBe("memory");
       const made = [...here.engine.containers.values()].at(-1);
       // The copy has a control token of its own, and its container has the same token for a cold start.

@@ -16,8 +16,8 @@ import {
   type Heartbeat,
   nodeApi,
   type PoolTarget,
-  type StartBody,
   type Started,
+  type StartRequest,
 } from "../../../shared/agent-api/routes.ts";
 import { type Connection, connect } from "../../../shared/http/client.ts";
 import { serve } from "../../../shared/http/serve.ts";
@@ -54,8 +54,8 @@ export interface RealAgent {
   setPools(pools: PoolTarget[]): void;
   /** Decides whether the orchestrator answers or is away. */
   setOrchestrator(answers: boolean): void;
-  start(more?: Partial<StartBody>): Promise<Started>;
-  startAs(executionId: string, more?: Partial<StartBody>): Promise<Started>;
+  start(more?: Partial<StartRequest>): Promise<Started>;
+  startAs(executionId: string, more?: Partial<StartRequest>): Promise<Started>;
   stop(executionId: string): Promise<void>;
   /** Drops all frozen containers: a restarted agent keeps none. */
   drop(): Promise<void>;
@@ -128,7 +128,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     // No packet may leave the machine, so the agent's resolver is a port on which nothing listens.
     SVC_DNS_UPSTREAM: "127.0.0.1:9",
     SVC_HEARTBEAT_EVERY_MS: "500",
-    SVC_METRICS_EVERY_MS: "500",
+    SVC_USAGE_EVERY_MS: "500",
     ...settings,
   };
   const url = `http://127.0.0.1:${port}`;
@@ -166,7 +166,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     await gone;
   };
 
-  const startAs = (executionId: string, more: Partial<StartBody> = {}) =>
+  const startAs = (executionId: string, more: Partial<StartRequest> = {}) =>
     connection.call.startExecution({
       params: { executionId },
       body: {

@@ -138,14 +138,17 @@ async function startWatcher(program: string, canaries: readonly string[]) {
   createInterface({ input: child.stdout }).on("line", (line) => lines.push(line));
   await until(() => lines.length > 0, { what: "the watch of the canaries", timeoutMs: 20_000 });
   const [watching = ""] = lines.splice(0);
-  let annotations = 0;
+  let markers = 0;
   let told = 0;
-  // Events come in order: once the watcher has reported our own mark, it has reported everything before it.
+  // Events come in order: once the watcher has reported our own marker file, it has reported everything before it.
   const since = async (count: number): Promise<readonly string[]> => {
-    const mark = join(canaries[0] ?? "", `mark-${++annotations}`);
-    await writeFile(mark, "");
-    await until(() => lines.some((line) => line.startsWith(`${mark} `)), { what: "the mark", timeoutMs: 20_000 });
-    return lines.slice(count).filter((line) => !line.includes("/mark-") && !WALKERS.test(line));
+    const marker = join(canaries[0] ?? "", `marker-${++markers}`);
+    await writeFile(marker, "");
+    await until(() => lines.some((line) => line.startsWith(`${marker} `)), {
+      what: "the marker file",
+      timeoutMs: 20_000,
+    });
+    return lines.slice(count).filter((line) => !line.includes("/marker-") && !WALKERS.test(line));
   };
   return {
     watching,

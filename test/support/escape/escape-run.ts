@@ -11,7 +11,7 @@ import { containerConfig } from "./escape-config.ts";
 import { type EscapeHost, type Layers, mountOverlay } from "./escape-host.ts";
 
 const run = promisify(execFile);
-const MARKS = "/run/svc-escape/containers";
+const ANNOTATIONS = "/run/svc-escape/containers";
 const LIMIT_MS = 20_000;
 
 export interface Outcome {
@@ -24,7 +24,7 @@ export interface Outcome {
   readonly touched: readonly string[];
 }
 
-interface Sandbox {
+interface RuncSandbox {
   readonly id: string;
   /** Returns a path in the sandbox's own directory: `bundle`, `upper`, `merged`, … */
   at(name: string): string;
@@ -58,8 +58,8 @@ export async function escapeRun(host: EscapeHost, seed: number, layers: Layers, 
     }
     const fork = await make("fork", source.at("upper"));
     try {
-      await mkdir(join(MARKS, fork.id), { recursive: true });
-      await symlink(images, join(MARKS, fork.id, "restore"));
+      await mkdir(join(ANNOTATIONS, fork.id), { recursive: true });
+      await symlink(images, join(ANNOTATIONS, fork.id, "restore"));
       const restored = await fork.runc("create", "--bundle", fork.at("bundle"), fork.id);
       if (restored.code !== 0)
         return { did, ended: "restore refused", reason: restored.said, touched: await host.touched() };
@@ -81,7 +81,7 @@ const exists = (path: string) =>
     () => false,
   );
 
-async function mustRun(sandbox: Sandbox, ...parameters: string[]): Promise<void> {
+async function mustRun(sandbox: RuncSandbox, ...parameters: string[]): Promise<void> {
   const { code, said } = await sandbox.runc(...parameters);
   if (code !== 0) throw new Error(`runc ${parameters[0]} ended with ${code}: ${said}`);
 }
@@ -104,7 +104,7 @@ interface Wish {
   readonly upper: string | undefined;
 }
 
-async function makeSandbox(host: EscapeHost, runtime: string, wish: Wish): Promise<Sandbox> {
+async function makeSandbox(host: EscapeHost, runtime: string, wish: Wish): Promise<RuncSandbox> {
   const id = `svc-escape-${wish.name}-${process.pid}`;
   const at = (name: string) => join(host.work, id, name);
   for (const name of ["lower/etc", "lower/tmp", "upper", "overlay", "merged", "bundle", "images", "work", "state"])
@@ -141,10 +141,10 @@ async function makeSandbox(host: EscapeHost, runtime: string, wish: Wish): Promi
     async remove() {
       await runc("delete", "--force", id);
       await run("umount", ["-l", at("merged")]);
-      await rm(join(MARKS, id), { recursive: true, force: true });
+      await rm(join(ANNOTATIONS, id), { recursive: true, force: true });
       // The last sandbox removes the directories; while another one has files there, they are not empty.
-      await rmdir(MARKS)
-        .then(() => rmdir(dirname(MARKS)))
+      await rmdir(ANNOTATIONS)
+        .then(() => rmdir(dirname(ANNOTATIONS)))
         .catch(() => undefined);
       await rm(join(host.work, id), { recursive: true, force: true });
     },

@@ -35,7 +35,7 @@ export async function roundsHost(layers: Layers): Promise<RoundsHost> {
     // A pause writes to the disk at once, and its resume reads from there.
     SVC_FROZEN_SECONDS: "0",
     // The agent measures the neighbour's disk only for the first sample.
-    SVC_METRICS_EVERY_MS: "3600000",
+    SVC_USAGE_EVERY_MS: "3600000",
   };
   const closing: (() => Promise<unknown>)[] = [];
   const close = async () => {

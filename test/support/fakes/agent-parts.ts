@@ -4,7 +4,7 @@ import { onTestFinished } from "vitest";
 import { boot } from "../../../agent/containers/boot.ts";
 import { createGate, type Gate } from "../../../agent/network/gate.ts";
 import { createSlots } from "../../../agent/network/slots.ts";
-import type { Recovered } from "../../../agent/recovery/apply.ts";
+import type { RecoveryResult } from "../../../agent/recovery/apply.ts";
 import { createDisposal } from "../../../agent/sandboxes/disposal.ts";
 import { launch } from "../../../agent/sandboxes/launch.ts";
 import { createLiveSet } from "../../../agent/sandboxes/live-set.ts";
@@ -15,7 +15,7 @@ import { type SnapshotParts, startSnapshots } from "../../../agent/snapshots/sta
 import type { Snapshots } from "../../../agent/snapshots/store/snapshots.ts";
 import type { SnapshotTaker } from "../../../agent/snapshots/take/snapshot-taker.ts";
 import { openStores, type Stores } from "../../../agent/store/stores.ts";
-import type { PoolTarget, StartBody } from "../../../shared/agent-api/routes.ts";
+import type { PoolTarget, StartRequest } from "../../../shared/agent-api/routes.ts";
 import { newSandboxId } from "../../../shared/ids.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
@@ -30,7 +30,7 @@ const log = createLog({ component: "test", level: "silent" });
 export const build = { templateId: "base", buildId: "b1", image: "svc/base" };
 export const resources = { cpuCount: 2, memoryMB: 512, diskSizeMB: 1024 };
 
-export function startBody(more: Partial<StartBody> = {}): StartBody {
+export function startRequest(more: Partial<StartRequest> = {}): StartRequest {
   return {
     sandboxId: newSandboxId(),
     build,
@@ -74,7 +74,7 @@ export interface PartsOptions {
   readonly disk?: Partial<typeof roomyDisk>;
   readonly limits?: { readonly startLimitMs: number };
   /** The result of the recovery from the previous agent. */
-  readonly before?: Recovered;
+  readonly before?: RecoveryResult;
 }
 
 function settingsOf({ frozenSeconds = 3_600, projectSnapshotQuotaMb = 0 }: PartsOptions) {

@@ -37,9 +37,12 @@ export interface FakeBuildsDeps {
   files(templateId: string, hash: string): Promise<Buffer>;
 }
 
-type Served = Pick<Handlers<typeof agentApi, unknown>, "startBuild" | "buildState" | "deleteBuild">;
+type FakeBuildHandlers = Pick<Handlers<typeof agentApi, unknown>, "startBuild" | "buildState" | "deleteBuild">;
 
-export function createFakeBuilds(deps: FakeBuildsDeps): { readonly state: FakeBuilds; readonly handlers: Served } {
+export function createFakeBuilds(deps: FakeBuildsDeps): {
+  readonly state: FakeBuilds;
+  readonly handlers: FakeBuildHandlers;
+} {
   const states = new Map<string, Pick<BuildState, "status" | "reason" | "result">>();
 
   function made(buildId: string, body: BuildBody): FakeBuild {

@@ -9,7 +9,7 @@ import type {
   NetworkLog,
   NodeFacts,
   PoolTarget,
-  StartBody,
+  StartRequest,
   StoredSnapshot,
 } from "../../../shared/agent-api/routes.ts";
 import type { LogEntry } from "../../../shared/agent-api/sandbox-log.ts";
@@ -19,7 +19,7 @@ import type { Standing } from "./fake-heartbeat.ts";
 
 export interface Started extends Standing {
   readonly executionId: string;
-  readonly body: StartBody;
+  readonly body: StartRequest;
   /** The policy of the start request, or the one that has replaced it since. */
   egress: EgressPolicy;
   endAt: number;

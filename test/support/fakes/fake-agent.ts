@@ -7,7 +7,7 @@ import {
   type MetricSample,
   nodeApi,
   type PoolTarget,
-  type StartBody,
+  type StartRequest,
   type StoredSnapshot,
 } from "../../../shared/agent-api/routes.ts";
 import { connect } from "../../../shared/http/client.ts";
@@ -58,7 +58,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
   }
 
   /** Returns what a start restores; throws as a node does. */
-  function restored({ origin }: StartBody): "nothing" | "memory" | "disk" {
+  function restored({ origin }: StartRequest): "nothing" | "memory" | "disk" {
     if (origin === undefined) return "nothing";
     const stored = snapshots.get(origin.snapshotId);
     if (stored === undefined) throw new AppError("snapshot_files_missing", "the files of the snapshot are missing");

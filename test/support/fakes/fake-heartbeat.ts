@@ -4,7 +4,7 @@ import type {
   Heartbeat,
   LiveExecution,
   NodeFacts,
-  StartBody,
+  StartRequest,
   StoredSnapshot,
 } from "../../../shared/agent-api/routes.ts";
 
@@ -18,7 +18,7 @@ export interface Standing {
 
 interface Live extends Standing {
   readonly executionId: string;
-  readonly body: StartBody;
+  readonly body: StartRequest;
   readonly startedAt: number;
   readonly endAt: number;
 }

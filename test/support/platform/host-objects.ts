@@ -89,7 +89,7 @@ export async function findProblems(platform: Platform): Promise<readonly string[
   const pinned = (await setElements(network, "pinned")).join("\n");
   for (const container of containers.filter((one) => one.state === "running")) {
     const slot = await slotOf(platform, container);
-    if (slot === undefined) problems.push(`${container.name} has no mark of its namespace`);
+    if (slot === undefined) problems.push(`${container.name} has no netns annotation`);
     else {
       if (!namespaces.has(slot)) problems.push(`${container.name} names the namespace ${slot}, which does not exist`);
       if (!links.has(slot)) problems.push(`${container.name} has no link ${slot}`);
@@ -97,8 +97,8 @@ export async function findProblems(platform: Platform): Promise<readonly string[
     }
   }
   const ids = new Set(containers.map((one) => one.id));
-  for (const mark of await list(`${platform.paths.run}/containers`)) {
-    if (!ids.has(mark)) problems.push(`a mark of a container that does not exist: ${mark}`);
+  for (const id of await list(`${platform.paths.run}/containers`)) {
+    if (!ids.has(id)) problems.push(`annotations of a container that does not exist: ${id}`);
   }
   return problems;
 }

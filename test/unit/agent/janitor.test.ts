@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createSweep } from "../../../agent/recovery/janitor.ts";
 import { openStores } from "../../../agent/store/stores.ts";
 import { createLog } from "../../../shared/program/log.ts";
-import { agentParts, startBody } from "../../support/fakes/agent-parts.ts";
+import { agentParts, startRequest } from "../../support/fakes/agent-parts.ts";
 import { fakeEngine } from "../../support/fakes/fake-engine.ts";
 import { testSeal } from "../../support/store/test-seal.ts";
 
@@ -11,7 +11,7 @@ const log = createLog({ component: "test", level: "silent" });
 test("a container without an owner is removed when it is older than any start takes, others are left alone", async () => {
   const engine = fakeEngine();
   const parts = agentParts(engine);
-  await parts.sandboxes.start("6f1f8f0e-0000-4000-8000-000000000001", startBody());
+  await parts.sandboxes.start("6f1f8f0e-0000-4000-8000-000000000001", startRequest());
   const { containers } = engine.deps();
   const [mine] = engine.containers.values();
   if (mine === undefined) throw new Error("nothing was started");
@@ -31,7 +31,7 @@ test("a container without an owner is removed when it is older than any start ta
 test("a container that got its owner between two rounds stays", async () => {
   const engine = fakeEngine();
   const parts = agentParts(engine);
-  await parts.sandboxes.start("6f1f8f0e-0000-4000-8000-000000000002", startBody());
+  await parts.sandboxes.start("6f1f8f0e-0000-4000-8000-000000000002", startRequest());
   const nobody = openStores(":memory:", testSeal);
   const owners = { current: nobody };
   const stores = {

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import { build, liveParts, resources, startBody } from "../../support/fakes/agent-parts.ts";
+import { build, liveParts, resources, startRequest } from "../../support/fakes/agent-parts.ts";
 import { gateway } from "../../support/runner/promises.ts";
 
 const target = (size: number) => [{ build, resources, size }];
@@ -12,7 +12,7 @@ test("the pool keeps frozen, closed containers, and a claim thaws one and sets i
   await expect.poll(() => parts.pool.load()).toEqual([{ buildId: "b1", wanted: 2, ready: 2 }]);
   expect([...engine.containers.values()].map(({ frozen }) => frozen)).toEqual([true, true]);
   expect([...engine.firewall.values()].map(({ open }) => open)).toEqual([false, false]);
-  const body = startBody({ envs: { A: "1" } });
+  const body = startRequest({ envs: { A: "1" } });
   const answer = await parts.sandboxes.start(randomUUID(), body);
   expect(answer.warm).toBe(true);
   const mine = [...engine.containers.values()].find(({ init }) => init !== undefined);
@@ -22,7 +22,9 @@ test("the pool keeps frozen, closed containers, and a claim thaws one and sets i
 test("two claims at once never get the same container", async () => {
   const { parts } = liveParts({ targets: target(3) });
   await expect.poll(() => parts.pool.load()[0]?.ready).toBe(3);
-  const answers = await Promise.all(Array.from({ length: 6 }, () => parts.sandboxes.start(randomUUID(), startBody())));
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, () => parts.sandboxes.start(randomUUID(), startRequest())),
+  );
   expect(new Set(answers.map(({ address }) => address)).size).toBe(6);
 });
 
@@ -37,7 +39,7 @@ test("a pooled container that does not thaw is removed, and the start still succ
     throw new Error("it hangs");
   });
   const id = randomUUID();
-  await parts.sandboxes.start(id, startBody());
+  await parts.sandboxes.start(id, startRequest());
   expect(parts.sandboxes.get(id)?.container.id).not.toBe(pooled);
   await parts.settled();
   expect(engine.containers.has(pooled ?? "")).toBe(false);
@@ -47,7 +49,7 @@ test("a sandbox's container never goes back to the pool", async () => {
   const { engine, parts } = liveParts({ targets: target(1) });
   await expect.poll(() => parts.pool.load()[0]?.ready).toBe(1);
   const id = randomUUID();
-  await parts.sandboxes.start(id, startBody());
+  await parts.sandboxes.start(id, startRequest());
   const used = parts.sandboxes.get(id)?.container.id ?? "";
   await parts.sandboxes.stop(id);
   await expect.poll(() => parts.pool.load()[0]?.ready).toBe(1);
@@ -61,9 +63,9 @@ test("a cold start that waits takes a pooled container that becomes ready first"
   const gate = gateway();
   let creates = 0;
   engine.fail((step) => (step === "create" && ++creates === 1 ? gate.promise : undefined));
-  const first = parts.sandboxes.start(randomUUID(), startBody());
+  const first = parts.sandboxes.start(randomUUID(), startRequest());
   await expect.poll(() => creates).toBe(1);
-  const second = parts.sandboxes.start(randomUUID(), startBody());
+  const second = parts.sandboxes.start(randomUUID(), startRequest());
   parts.pool.setTargets(target(1));
   expect((await second).warm).toBe(true);
   gate.resolve();

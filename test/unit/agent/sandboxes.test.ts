@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { CLOSED, OPEN } from "../../../shared/policy/egress-policy.ts";
-import { liveParts, type Parts, startBody } from "../../support/fakes/agent-parts.ts";
+import { liveParts, type Parts, startRequest } from "../../support/fakes/agent-parts.ts";
 import type { FakeEngine } from "../../support/fakes/fake-engine.ts";
 import { gateway } from "../../support/runner/promises.ts";
 
@@ -28,7 +28,7 @@ test.each(COLD_STEPS)("a cold start that fails at %s leaves nothing behind", asy
     if (step === failing) throw new Error(`planned failure of ${step}`);
   });
   const id = randomUUID();
-  await expect(parts.sandboxes.start(id, startBody())).rejects.toThrow();
+  await expect(parts.sandboxes.start(id, startRequest())).rejects.toThrow();
   await parts.settled();
   await expect.poll(() => engine.slots.size).toBe(0);
   nothingLeft(engine, parts);
@@ -38,7 +38,7 @@ test.each(COLD_STEPS)("a cold start that fails at %s leaves nothing behind", asy
 test.each(COLD_STEPS)("a stop while the start is at %s wins and leaves nothing behind", async (during) => {
   const { engine, parts } = liveParts();
   const id = randomUUID();
-  const body = startBody();
+  const body = startRequest();
   let stopping: Promise<void> | undefined;
   engine.fail((step) => {
     if (step === during) stopping ??= parts.sandboxes.stop(id);
@@ -54,7 +54,7 @@ test.each(COLD_STEPS)("a stop while the start is at %s wins and leaves nothing b
 
 test("the address is pinned before the container starts and opened only for its owner", async () => {
   const { engine, parts } = liveParts();
-  await parts.sandboxes.start(randomUUID(), startBody());
+  await parts.sandboxes.start(randomUUID(), startRequest());
   const order = engine.steps.filter((step) => ["pin", "start", "init", "open"].includes(step));
   expect(order.indexOf("pin")).toBeLessThan(order.indexOf("start"));
   expect(order.indexOf("start")).toBeLessThan(order.indexOf("open"));
@@ -64,7 +64,7 @@ test("the address is pinned before the container starts and opened only for its 
 test("the policy is with the kernel and the egress process before the network opens", async () => {
   const { engine, parts } = liveParts();
   const egress = { ...CLOSED, allowDomains: ["example.com"] };
-  const body = startBody({ egress });
+  const body = startRequest({ egress });
   const executionId = randomUUID();
   await parts.sandboxes.start(executionId, body);
   expect(engine.steps.indexOf("set")).toBeLessThan(engine.steps.indexOf("open"));
@@ -79,7 +79,7 @@ describe("another policy", () => {
   const started = async () => {
     const { engine, parts } = liveParts();
     const executionId = randomUUID();
-    await parts.sandboxes.start(executionId, startBody());
+    await parts.sandboxes.start(executionId, startRequest());
     const replace = () =>
       parts.sandboxes.changeEgress(executionId, to, {
         enforce: ({ executionId, sandboxId, container, egress: from }) =>
@@ -188,7 +188,7 @@ describe("another policy", () => {
 test("the same execution started twice is one container and one answer", async () => {
   const { engine, parts } = liveParts();
   const id = randomUUID();
-  const body = startBody();
+  const body = startRequest();
   const [first, second] = await Promise.all([parts.sandboxes.start(id, body), parts.sandboxes.start(id, body)]);
   const third = await parts.sandboxes.start(id, body);
   expect(second).toEqual(first);
@@ -199,16 +199,16 @@ test("the same execution started twice is one container and one answer", async (
 test("an execution id cannot be used for another sandbox, nor a sandbox run twice", async () => {
   const { parts } = liveParts();
   const id = randomUUID();
-  const body = startBody();
+  const body = startRequest();
   await parts.sandboxes.start(id, body);
-  await expect(parts.sandboxes.start(id, startBody())).rejects.toMatchObject({ code: "conflict" });
+  await expect(parts.sandboxes.start(id, startRequest())).rejects.toMatchObject({ code: "conflict" });
   await expect(parts.sandboxes.start(randomUUID(), body)).rejects.toMatchObject({ code: "conflict" });
 });
 
 test("a stopped execution is unroutable at once, its streams end before its processes, and it never comes back", async () => {
   const { engine, parts } = liveParts();
   const id = randomUUID();
-  const body = startBody();
+  const body = startRequest();
   await parts.sandboxes.start(id, body);
   const stopped = parts.sandboxes.stop(id);
   expect(parts.sandboxes.route(body.sandboxId)).toBeUndefined();
@@ -225,13 +225,13 @@ test("a stop of an unknown execution succeeds, and a later start of it is refuse
   const { parts } = liveParts();
   const id = randomUUID();
   await parts.sandboxes.stop(id);
-  await expect(parts.sandboxes.start(id, startBody())).rejects.toMatchObject({ code: "conflict" });
+  await expect(parts.sandboxes.start(id, startRequest())).rejects.toMatchObject({ code: "conflict" });
 });
 
 test("two stops of one execution send one signal", async () => {
   const { engine, parts } = liveParts();
   const id = randomUUID();
-  await parts.sandboxes.start(id, startBody());
+  await parts.sandboxes.start(id, startRequest());
   await Promise.all([parts.sandboxes.stop(id), parts.sandboxes.stop(id)]);
   expect(engine.steps.filter((step) => step === "signal")).toHaveLength(1);
 });
@@ -239,7 +239,7 @@ test("two stops of one execution send one signal", async () => {
 test("a container that the signal does not kill is killed through Docker", async () => {
   const { engine, parts } = liveParts();
   const id = randomUUID();
-  await parts.sandboxes.start(id, startBody());
+  await parts.sandboxes.start(id, startRequest());
   engine.fail((step) => {
     if (step === "signal") throw new Error("it hangs");
   });
@@ -251,7 +251,7 @@ test("a container that the signal does not kill is killed through Docker", async
 test("a removal that fails is kept for later and does not hold up the stop", async () => {
   const { engine, parts } = liveParts();
   const id = randomUUID();
-  await parts.sandboxes.start(id, startBody());
+  await parts.sandboxes.start(id, startRequest());
   engine.fail((step) => {
     if (step === "remove") throw new Error("Docker does not answer");
   });
@@ -264,7 +264,7 @@ test("a removal that fails is kept for later and does not hold up the stop", asy
 test("a sandbox whose process exits is recorded with its reason and removed", async () => {
   const { engine, parts } = liveParts();
   const id = randomUUID();
-  const body = startBody();
+  const body = startRequest();
   await parts.sandboxes.start(id, body);
   const [container] = engine.containers.values();
   engine.die(container?.id ?? "", { code: 3 });
@@ -279,16 +279,16 @@ test("a sandbox whose process exits is recorded with its reason and removed", as
 
 test("the node refuses sandboxes beyond its limit", async () => {
   const { parts } = liveParts({ maxSandboxes: 1 });
-  await parts.sandboxes.start(randomUUID(), startBody());
-  await expect(parts.sandboxes.start(randomUUID(), startBody())).rejects.toMatchObject({ code: "node_busy" });
+  await parts.sandboxes.start(randomUUID(), startRequest());
+  await expect(parts.sandboxes.start(randomUUID(), startRequest())).rejects.toMatchObject({ code: "node_busy" });
 });
 
 test("a start that waits too long for a permit is refused as busy", async () => {
   const { engine, parts } = liveParts({ coldAtOnce: 1, queueMs: 30 });
   const gate = gateway();
   engine.fail((step) => (step === "create" ? gate.promise : undefined));
-  const first = parts.sandboxes.start(randomUUID(), startBody());
-  await expect(parts.sandboxes.start(randomUUID(), startBody())).rejects.toMatchObject({ code: "node_busy" });
+  const first = parts.sandboxes.start(randomUUID(), startRequest());
+  await expect(parts.sandboxes.start(randomUUID(), startRequest())).rejects.toMatchObject({ code: "node_busy" });
   gate.resolve();
   await first;
 });

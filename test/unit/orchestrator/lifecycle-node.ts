@@ -1,6 +1,6 @@
 /** A node with the containers and snapshots of one sandbox. It may refuse calls, and its answers may be lost. */
 
-import type { StartBody, StoredSnapshot } from "../../../shared/agent-api/routes.ts";
+import type { StartRequest, StoredSnapshot } from "../../../shared/agent-api/routes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { EgressPolicy } from "../../../shared/policy/egress-policy.ts";
 
@@ -49,7 +49,7 @@ export function lifecycleNode(step: () => Promise<void>) {
   }
 
   const agent = {
-    startExecution: ({ params, body }: { params: { executionId: string }; body: StartBody }) =>
+    startExecution: ({ params, body }: { params: { executionId: string }; body: StartRequest }) =>
       called(
         () => {
           const { executionId } = params;
