@@ -17,7 +17,7 @@ const TABLE: Readonly<Record<string, string>> = {
   "API with foreign ids, tokens and signatures": `
 ids and names of another project, on every route | answered as what does not exist | integration/orchestrator/foreign.test.ts
 a sandbox of another project, by the SDK | answered as what does not exist | conformance/api-keys.test.ts | it gets 404 for another project's sandbox
-a private template of another project | answered as what does not exist | conformance/template-sharing.test.ts | as another project sees it
+a private template of another project | answered as what does not exist | conformance/template-sharing.test.ts | another project can use a template only while it is public
 a key that was deleted, in a hundred calls at once | refused | integration/orchestrator/access.test.ts | a key in use in a hundred calls
 an API key on the operator's routes | refused | integration/orchestrator/access.test.ts | does not take an API key
 metrics without a token, on loopback too | refused | integration/orchestrator/access.test.ts | metrics are for operators

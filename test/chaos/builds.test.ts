@@ -32,7 +32,7 @@ test.each([
   ["a step", () => Template().fromTemplate("base").runCmd("true").runCmd("echo reached; sleep 600"), /reached/],
   ["waiting for the start command", () => server("sleep 600"), /Waiting for template to be ready/],
 ])(
-  "killed in %s",
+  "an agent that is killed during %s fails the build and leaves nothing, and the next build works",
   async (_moment, definition, reached) => {
     const name = fresh("killed");
     const info = await Template.buildInBackground(definition(), name, SIZE);

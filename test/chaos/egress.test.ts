@@ -129,7 +129,7 @@ describe("the first packets", () => {
   };
 
   test.each(KINDS.filter(({ name }) => name !== "proxy").map((kind) => [kind.name, kind] as const))(
-    "after resumes, from frozen memory and from the disk, and in forks: %s",
+    "after resumes from frozen memory and from the disk, and in forks, reach nothing forbidden: %s",
     async (_, kind) => {
       const [forbidden, allowed] = fresh();
       const sandbox = await ownSandbox({ timeoutMs: 300_000, network: kind.network(forbidden, allowed) });
@@ -151,7 +151,7 @@ describe("the first packets", () => {
     120_000,
   );
 
-  test("of a sandbox whose snapshot had an open policy: only addresses that its own policy allows", async () => {
+  test("of a sandbox whose snapshot had an open policy reach only addresses that its own policy allows", async () => {
     const [forbidden, allowed] = fresh();
     const source = await ownSandbox();
     await startFlood(source, forbidden, allowed);
@@ -173,7 +173,7 @@ describe("the first packets", () => {
     expect(await arrivedAt(internet, forbidden)).toBe(before);
   });
 
-  test("of sandboxes out of the warm pool, one after the other in the same slots", async () => {
+  test("of sandboxes out of the warm pool, one after the other in the same slots, reach nothing forbidden", async () => {
     const [forbidden, allowed] = fresh();
     for (let round = 0; round < 8; round++) {
       // The sandbox before had no restrictions, and used a slot that one of the next sandboxes gets.

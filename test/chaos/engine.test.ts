@@ -15,7 +15,7 @@ const platform = openPlatform();
 const allowed = process.env.SVC_TEST_KILL_ENGINE === "1";
 
 test.skipIf(!allowed)(
-  "dockerd is killed (only with SVC_TEST_KILL_ENGINE=1: it can take every container of the machine)",
+  "sandboxes are kept or reported as gone when dockerd is killed (only with SVC_TEST_KILL_ENGINE=1: it can take every container of the machine)",
   async () => {
     await untilReady(platform);
     const sandbox = await Sandbox.create({ timeoutMs: 600_000 });

@@ -67,13 +67,13 @@ const cases = [
   ...at("criu", ["resume"], [0, 30]),
 ];
 
-test.each(cases)("$victim killed in a $during, after $after", (one) => survives(one), 300_000);
+test.each(cases)("a sandbox survives $victim killed in a $during, after $after", (one) => survives(one), 300_000);
 
 // Killing the Docker daemon can take every container of the machine with it; see engine.test.ts.
 test
   .skipIf(process.env.SVC_TEST_KILL_ENGINE !== "1")
   .each([...at("dockerd", every, [5, 100]), ...at("dockerd", ["fork"], [250])])(
-  "$victim killed in a $during, after $after (only with SVC_TEST_KILL_ENGINE=1)",
+  "a sandbox survives $victim killed in a $during, after $after (only with SVC_TEST_KILL_ENGINE=1)",
   (one) => survives(one),
   300_000,
 );

@@ -35,7 +35,7 @@ describe("a project of its own", () => {
     }
   });
 
-  test("the files of `up`: the key with the prefix that E2B's clients check, the operator's token apart, both private", () => {
+  test("the files of `up` are private, and hold the key with the prefix that E2B's clients check apart from the operator's token", () => {
     const suffix = platform.instance === "" ? "" : `-${platform.instance}`;
     const [users, operators] = [`${checkout}.svc${suffix}/env`, `${checkout}.svc${suffix}/admin.env`];
     expect(process.env.E2B_API_KEY).toMatch(/^e2b_[0-9a-f]{40}$/);

@@ -95,7 +95,7 @@ describe("a paused sandbox stays paused", () => {
     expect((await visit(platform, sandbox, { port: 49_983, path: "/health", headers })).status).toBe(204);
   });
 
-  test("behind private traffic without its token", async () => {
+  test("for private traffic without the traffic token", async () => {
     const sandbox = await pausedSandbox({ network: { allowPublicTraffic: false } });
     expect((await visit(platform, sandbox, { port: PORT })).status).toBe(403);
     expect(await stateOf(sandbox)).toBe("paused");
@@ -103,7 +103,7 @@ describe("a paused sandbox stays paused", () => {
     expect((await visit(platform, sandbox, { port: PORT, headers })).text).toBe("awake");
   });
 
-  test("for ever, once it was killed", async () => {
+  test("and is not found once it was killed", async () => {
     const sandbox = await pausedSandbox();
     await sandbox.kill();
     expect((await visit(platform, sandbox, { port: PORT })).status).toBe(502);

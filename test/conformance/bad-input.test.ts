@@ -97,25 +97,28 @@ describe("operations on a sandbox", () => {
     ["POST", "/pause", { memory: "yes" }, "memory"],
     ["PUT", "/network", { denyOut: ["example.com"] }, "example.com"],
     ["POST", "/snapshots", { name: "Not A Name!" }, "name"],
-  ])("%s %s with %j", async (method, path, body, field) => {
+  ])("%s %s with %j is refused", async (method, path, body, field) => {
     const reply = await api(platform, method, `/sandboxes/${sandbox().sandboxId}${path}`, { body });
     expect([reply.status, (reply.json as { code: number }).code]).toEqual([400, 400]);
     expect((reply.json as { message: string }).message).toContain(field);
   });
 
-  test.each([0, -5, "5", 1.5])("connect with the time-out %j", async (timeout) => {
+  test.each([0, -5, "5", 1.5])("connect with the time-out %j is refused", async (timeout) => {
     const reply = await api(platform, "POST", `/v2/sandboxes/${sandbox().sandboxId}/connect`, { body: { timeout } });
     expect(reply.status).toBe(400);
     expect((reply.json as { message: string }).message).toContain("imeout");
   });
 
-  test.each(["Not-Valid!", "UPPER", "a%2Fb", "%00", "..%2F..%2Fhealth"])("the id %s", async (id) => {
-    const reply = await api(platform, "GET", `/sandboxes/${id}`);
-    expect([400, 404]).toContain(reply.status);
-    expect(reply.json).toMatchObject({ code: reply.status });
-  });
+  test.each(["Not-Valid!", "UPPER", "a%2Fb", "%00", "..%2F..%2Fhealth"])(
+    "the malformed id %s is refused",
+    async (id) => {
+      const reply = await api(platform, "GET", `/sandboxes/${id}`);
+      expect([400, 404]).toContain(reply.status);
+      expect(reply.json).toMatchObject({ code: reply.status });
+    },
+  );
 
-  test.each(["start=x", "end=-1", "start=1e99"])("metrics ?%s", async (query) => {
+  test.each(["start=x", "end=-1", "start=1e99"])("metrics with ?%s are refused", async (query) => {
     const reply = await api(platform, "GET", `/sandboxes/${sandbox().sandboxId}/metrics?${query}`);
     expect(reply.status).toBe(400);
   });

@@ -15,7 +15,7 @@ const { eight, one } = ADDRESS;
 
 listResults();
 
-test("9 SNI spoofing and fronting: another address behind an allowed name, another Host, encrypted hello", async () => {
+test("9 SNI spoofing and fronting: an allowed name leads to its own server only, whatever the address, Host or encrypted hello", async () => {
   const before = await arrived(COUNTED.fronting);
   const rules = { "front.example": [{ transform: { headers: { "x-rule": "front" } } }] };
   const sandbox = await sandboxWith({ allowOut: ["front.example", "google.example"], denyOut: NOTHING, rules });
@@ -32,7 +32,7 @@ test("9 SNI spoofing and fronting: another address behind an allowed name, anoth
   expect(stdout.toLowerCase()).not.toContain(Buffer.from("not a real configuration").toString("hex"));
 });
 
-test("10 no name, or none that counts: TLS without SNI, on another port, a server that speaks first", async () => {
+test("10 no name, or none that counts: TLS without SNI, TLS on another port and servers that speak first are not reached", async () => {
   const sandbox = await sandboxWith(GOOGLE);
   const before = await arrived(ADDRESS.google, { port: PORT.tls });
   const tls = (args: string) =>
@@ -52,7 +52,7 @@ except OSError: print("no")`;
   expect(await arrived(ADDRESS.google, { port: 22 })).toBe(0);
 });
 
-test("11 hellos in pieces, huge, garbage, or never: a budget of bytes and time, undecided is denied", async () => {
+test("11 hellos in pieces, huge, garbage, or never: a hello in single bytes is read, and whatever stays undecided is denied", async () => {
   const sandbox = await sandboxWith(GOOGLE);
   const program = (name: string) => `import socket, ssl, time
 c = ssl.create_default_context(); c.check_hostname = False; c.verify_mode = ssl.CERT_NONE
@@ -75,7 +75,7 @@ print(outcome(h, 1, 0), outcome(h[:5] + b"\\xff" * 70000, 4096, 0), outcome(b"\\
   expect(await arrived(COUNTED.hellos)).toBe(0);
 });
 
-test("12 HTTP tricks: absolute form, two Hosts, CONNECT, smuggling, a second request for another host", async () => {
+test("12 HTTP tricks: absolute form, two Hosts, CONNECT, smuggling and a second request reach no other host", async () => {
   const rules = { "api.example": [{ transform: { headers: { authorization: "of-a-secret" } } }] };
   const sandbox = await sandboxWith({ allowOut: ["echo.example", "api.example"], denyOut: NOTHING, rules });
   const before = await arrived(ADDRESS.plain);
@@ -108,7 +108,7 @@ print("done")`;
   expect(withSecret.filter(({ url, method }) => url !== "/" || method !== "GET")).toEqual([]);
 });
 
-test("13 redirects: from an allowed host to a denied one", async () => {
+test("13 redirects: a redirect from an allowed host to a denied one does not reach it", async () => {
   const sandbox = await sandboxWith({ allowOut: ["echo.example"], denyOut: NOTHING });
   const { stdout } = await sandbox.commands.run(
     "curl -skL -m 5 -o /dev/null 'https://echo.example/redirect?to=https://plain.example/' && echo followed || echo stopped",
@@ -143,7 +143,7 @@ print("done")`;
   expect(await arrived(COUNTED.socksNames)).toBe(0);
 });
 
-test("15 wildcards: neither the apex nor a name that only ends alike", async () => {
+test("15 wildcards: a wildcard allows neither its apex nor a name that only ends alike", async () => {
   const sandbox = await sandboxWith({ allowOut: ["*.google.example"], denyOut: NOTHING });
   expect(await reach(sandbox, "google.example", "badgoogle.example", "www.google.example")).toEqual({
     "google.example": "blocked",

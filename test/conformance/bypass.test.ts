@@ -35,7 +35,7 @@ const ODD = [
 
 listResults();
 
-test("1 DNS tunnelling: TXT and wildcard names, another resolver by UDP, TCP, TLS and HTTPS", async () => {
+test("1 DNS tunnelling: TXT questions, unlisted names and other resolvers by UDP, TCP, TLS and HTTPS get no answer", async () => {
   const watch = await internet.watch();
   const before = await arrived(otherDns);
   for (const sandbox of [await sandboxWith(GOOGLE), await sandboxWith()]) {
@@ -56,7 +56,7 @@ test("1 DNS tunnelling: TXT and wildcard names, another resolver by UDP, TCP, TL
   expect(await arrived(otherDns)).toBe(before);
 });
 
-test("2 IPv6: mapped, 6to4, NAT64, Teredo and native forms of a denied address", async () => {
+test("2 IPv6: no mapped, 6to4, NAT64, Teredo or native form of a denied address reaches it", async () => {
   const sandbox = await sandboxWith({ denyOut: [one] });
   const before = await arrived(one);
   const forms = [`::ffff:${one}`, `2002:${words}::1`, `64:ff9b::${one}`, `2001:0:${words}::1`, "2001:db8::20"];
@@ -67,7 +67,7 @@ test("2 IPv6: mapped, 6to4, NAT64, Teredo and native forms of a denied address",
   expect(await arrived(one)).toBe(before);
 });
 
-test("3 DNS rebinding: a zone that alternates public, link-local and private", async () => {
+test("3 DNS rebinding: a name that alternates between public, link-local and private addresses leads only to the public one", async () => {
   const private_ = await arrived("10.255.255.1");
   const linkLocal = await arrived("169.254.200.1");
   const names = ["rebind.test", "metadata.test", "private.test", "mixed.test", "inside.test"];
@@ -81,7 +81,7 @@ test("3 DNS rebinding: a zone that alternates public, link-local and private", a
   expect([await arrived("10.255.255.1"), await arrived("169.254.200.1")]).toEqual([private_, linkLocal]);
 });
 
-test("4 metadata and link-local: every cloud's address, all traffic allowed", async () => {
+test("4 metadata and link-local: no cloud's metadata address is reached, even with all traffic allowed", async () => {
   const addresses = ["169.254.169.254", "168.63.129.16", "100.100.100.200", "169.254.200.1", "192.0.0.192"];
   for (const network of [{ allowOut: [ALL_TRAFFIC, ...addresses] }, { ...GOOGLE, allowOut: ["*", ...addresses] }]) {
     const sandbox = await sandboxWith({ ...network, denyOut: NOTHING });
@@ -91,7 +91,7 @@ test("4 metadata and link-local: every cloud's address, all traffic allowed", as
   for (const address of addresses) expect(await internet.packets("passed", { address })).toBe(0);
 });
 
-test("5 the host's own addresses: gateway, public address, by number and by an allowed name", async () => {
+test("5 the host's own addresses: the gateway and the public address are reached neither by number nor by an allowed name", async () => {
   const heard: string[] = [];
   const servers: Server[] = [];
   for (const port of [80, 443, 8080]) {
@@ -125,7 +125,7 @@ test("5 the host's own addresses: gateway, public address, by number and by an a
   }
 });
 
-test("6 odd spellings: octal, hexadecimal, one number, trailing dot, upper case", async () => {
+test("6 odd spellings: no octal, hexadecimal or other spelling of a denied address or name reaches it", async () => {
   const sandbox = await sandboxWith({ denyOut: [one] });
   const before = await arrived(one);
   const urls = ODD.map((spelling) => `http://${spelling}/`);
@@ -146,7 +146,7 @@ test("6 odd spellings: octal, hexadecimal, one number, trailing dot, upper case"
   }
 });
 
-test("7 raw sockets and ICMP: ping, raw, packet sockets, also as root", async () => {
+test("7 raw sockets and ICMP: neither ping nor raw nor packet sockets send anything, not even for root", async () => {
   const sandbox = await sandboxWith();
   const before = await arrived(COUNTED.rawSockets);
   const program = `import socket
@@ -164,7 +164,7 @@ print("done")`;
   expect(await arrived(COUNTED.rawSockets)).toBe(before);
 });
 
-test("8 UDP, QUIC, SCTP, DCCP, UDP-Lite: not with names allowed, not to what is denied", async () => {
+test("8 UDP, QUIC, SCTP, DCCP, UDP-Lite: none leaves with names allowed or to a denied address, and an open sandbox sends only UDP", async () => {
   const program = `import socket
 for proto in (17, 132, 33, 136):
   for port in (443, 7, 53, 853, 5300):
@@ -185,7 +185,7 @@ print("done")`;
   expect(await arrived(COUNTED.openProtocols, { port: 7, protocol: "udp" })).toBeGreaterThan(0);
 });
 
-test("16 races: the first packets of sandboxes that were just claimed (all of it: chaos/egress)", async () => {
+test("16 races: the first packets of sandboxes that were just claimed reach nothing forbidden (more in chaos/egress)", async () => {
   const flood = `python3 -c "
 import socket
 for i in range(300):
@@ -199,7 +199,7 @@ for i in range(300):
   expect(await arrived(COUNTED.races)).toBe(0);
 });
 
-test("17 inbound reflection: another sandbox by the platform's edge, internal routes through it", async () => {
+test("17 inbound reflection: the platform's edge leads neither to another sandbox nor to internal routes", async () => {
   const [first, second] = [await sandboxWith(), await ownSandbox()];
   const gateway = (await first.commands.run("ip route show default | awk '{print $3}'")).stdout.trim();
   const edge = new URL(platform.sandboxUrl).port;
@@ -215,7 +215,7 @@ test("17 inbound reflection: another sandbox by the platform's edge, internal ro
   }
 });
 
-test("21 Docker's ways to the host: host.docker.internal, 127.0.0.11, the bridge", async () => {
+test("21 Docker's ways to the host: host.docker.internal, 127.0.0.11 and the bridge are not reached", async () => {
   const sandbox = await ownSandbox();
   const names = [
     "host.docker.internal",
@@ -230,7 +230,7 @@ test("21 Docker's ways to the host: host.docker.internal, 127.0.0.11, the bridge
   expect(stdout.trim()).toBe(`nameserver ${gateway}`);
 });
 
-test("22 multicast and broadcast: mDNS, LLMNR, SSDP, DHCP", async () => {
+test("22 multicast and broadcast: packets of mDNS, LLMNR, SSDP and DHCP reach no other sandbox", async () => {
   const neighbour = await ownSandbox();
   const listen = `import socket, struct
 s = socket.socket(2, 2); s.setsockopt(1, 2, 1); s.bind(("", 5353)); s.settimeout(4)

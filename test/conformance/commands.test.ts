@@ -130,7 +130,7 @@ describe("who, where, with what", () => {
     expect(lines(stdout)).toEqual(["root", "[]"]);
   });
 
-  test("the working directory: absolute, relative to home, home itself", async () => {
+  test("the working directory may be absolute, relative to home, or home itself", async () => {
     expect((await sandbox().commands.run("pwd", { cwd: "/tmp" })).stdout).toBe("/tmp\n");
     await sandbox().files.makeDir("deep/er");
     expect((await sandbox().commands.run("pwd", { cwd: "deep/er" })).stdout).toBe("/home/user/deep/er\n");

@@ -16,7 +16,7 @@ describe("list", () => {
     );
   });
 
-  test("one level by default, in the order of names, without the directory itself", async () => {
+  test("one level is listed by default, in the order of names, without the directory itself", async () => {
     const entries = await sandbox().files.list("tree");
     expect(entries.map((entry) => entry.name)).toEqual([".hidden", "a", "b", "c.txt", "link"]);
     expect(entries.map((entry) => entry.path)).toContain("/home/user/tree/c.txt");
@@ -87,7 +87,7 @@ describe("list", () => {
 });
 
 describe("getInfo", () => {
-  test("a file: size, mode, owner and time", async () => {
+  test("a file has its size, mode, owner and time", async () => {
     await sandbox().files.write("info.txt", "12345");
     const info = await sandbox().files.getInfo("info.txt");
     expect(info).toMatchObject({

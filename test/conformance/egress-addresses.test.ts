@@ -1,4 +1,7 @@
-/** `allowOut` and `denyOut` with addresses, as clients of the SDK expect them, on the test internet. */
+/**
+ * `allowOut` and `denyOut` with addresses, as clients of the SDK expect them, on the test internet. The comment above a test
+ * is the name of the public test that it follows.
+ */
 
 import { ALL_TRAFFIC } from "e2b";
 import { describe, expect, test } from "vitest";
@@ -13,54 +16,64 @@ const internet = openInternet();
 const { eight, eightFour, nine, one, oneTwo } = ADDRESS;
 
 describe("egress by address", () => {
-  test("TestEgressFirewallAllowSpecificIP", async () => {
+  // TestEgressFirewallAllowSpecificIP
+  test("with one address allowed, that address is reached and another is not", async () => {
     const sandbox = await sandboxWith({ allowOut: [eight], denyOut: NOTHING });
     expect(await reach(sandbox, eight, one)).toEqual({ [eight]: "ok", [one]: "blocked" });
   });
 
-  test("TestEgressFirewallBlockSpecificIP", async () => {
+  // TestEgressFirewallBlockSpecificIP
+  test("with one address denied, that address is not reached and another is", async () => {
     const sandbox = await sandboxWith({ denyOut: [one] });
     expect(await reach(sandbox, one, eight)).toEqual({ [one]: "blocked", [eight]: "ok" });
   });
 
-  test("TestEgressFirewallAllowCIDRRange", async () => {
+  // TestEgressFirewallAllowCIDRRange
+  test("with one range allowed, an address in it is reached and another is not", async () => {
     const sandbox = await sandboxWith({ allowOut: [NETWORKS.second], denyOut: NOTHING });
     expect(await reach(sandbox, one, eight)).toEqual({ [one]: "ok", [eight]: "blocked" });
   });
 
-  test("TestEgressFirewallBlockCIDRRange", async () => {
+  // TestEgressFirewallBlockCIDRRange
+  test("with one range denied, no address in it is reached and another is", async () => {
     const sandbox = await sandboxWith({ denyOut: [NETWORKS.second] });
     expect(await reach(sandbox, one, oneTwo, eight)).toEqual({ [one]: "blocked", [oneTwo]: "blocked", [eight]: "ok" });
   });
 
-  test("TestEgressFirewallAllowAndBlockCombination", async () => {
+  // TestEgressFirewallAllowAndBlockCombination
+  test("an allowed address in a denied range is reached, and other addresses of the denied ranges are not", async () => {
     const sandbox = await sandboxWith({ allowOut: [eight], denyOut: [NETWORKS.first, NETWORKS.second] });
     expect(await reach(sandbox, eight, nine, one)).toEqual({ [eight]: "ok", [nine]: "blocked", [one]: "blocked" });
   });
 
-  test("TestEgressFirewallPersistsAfterResume", async () => {
+  // TestEgressFirewallPersistsAfterResume
+  test("the rules for addresses are the same after pause and resume", async () => {
     const sandbox = await sandboxWith({ allowOut: [eight], denyOut: NOTHING });
     const expected = { [eight]: "ok", [one]: "blocked" };
     expect(await reach(sandbox, eight, one)).toEqual(expected);
     expect(await reach(await pauseAndResume(sandbox), eight, one)).toEqual(expected);
   });
 
-  test("TestEgressFirewallEmptyConfig", async () => {
+  // TestEgressFirewallEmptyConfig
+  test("with empty network options every address is reached", async () => {
     const sandbox = await sandboxWith({});
     expect(await reach(sandbox, eight, one)).toEqual({ [eight]: "ok", [one]: "ok" });
   });
 
-  test("TestEgressFirewallAllowAll", async () => {
+  // TestEgressFirewallAllowAll
+  test("with all traffic allowed and all denied every address is reached", async () => {
     const sandbox = await sandboxWith({ allowOut: [ALL_TRAFFIC], denyOut: NOTHING });
     expect(await reach(sandbox, eight, one)).toEqual({ [eight]: "ok", [one]: "ok" });
   });
 
-  test("TestEgressFirewallAllowOverridesBlock", async () => {
+  // TestEgressFirewallAllowOverridesBlock
+  test("an address that is both allowed and denied is reached", async () => {
     const sandbox = await sandboxWith({ allowOut: [eight], denyOut: [eight] });
     expect(await reach(sandbox, eight)).toEqual({ [eight]: "ok" });
   });
 
-  test("TestEgressFirewallMultipleAllowedIPs", async () => {
+  // TestEgressFirewallMultipleAllowedIPs
+  test("with three addresses allowed, each of them is reached and a fourth is not", async () => {
     const sandbox = await sandboxWith({ allowOut: [eight, one, eightFour], denyOut: NOTHING });
     expect(await reach(sandbox, eight, one, eightFour, nine)).toEqual({
       [eight]: "ok",
@@ -70,12 +83,14 @@ describe("egress by address", () => {
     });
   });
 
-  test("TestEgressFirewallWithInternetAccessFalse", async () => {
+  // TestEgressFirewallWithInternetAccessFalse
+  test("without internet access an allowed address is still reached, and another is not", async () => {
     const sandbox = await ownSandbox({ allowInternetAccess: false, network: { allowOut: [eight] } });
     expect(await reach(sandbox, eight, one)).toEqual({ [eight]: "ok", [one]: "blocked" });
   });
 
-  test("TestEgressFirewallPrivateIPRangesAlwaysBlocked", async () => {
+  // TestEgressFirewallPrivateIPRangesAlwaysBlocked
+  test("private and link-local addresses are never reached, even when their ranges are allowed", async () => {
     const before = await Promise.all(FORBIDDEN.map((address) => internet.packets("border", { address })));
     const sandbox = await sandboxWith({
       allowOut: ["10.0.0.0/8", "192.168.0.0/16", "172.16.0.0/12", "169.254.0.0/16"],
@@ -90,39 +105,51 @@ describe("egress by address", () => {
     }
   });
 
-  test("TestEgressFirewallAllowAllDuplicate", async () => {
+  // TestEgressFirewallAllowAllDuplicate
+  test("with all traffic allowed twice every address is reached", async () => {
     const sandbox = await sandboxWith({ allowOut: [ALL_TRAFFIC, ALL_TRAFFIC], denyOut: NOTHING });
     expect(await reach(sandbox, eight, one)).toEqual({ [eight]: "ok", [one]: "ok" });
   });
 
-  test("TestEgressFirewallRegularIPThenAllowAll", async () => {
+  // TestEgressFirewallRegularIPThenAllowAll
+  test("with an address and then all traffic allowed every address is reached", async () => {
     const sandbox = await sandboxWith({ allowOut: [eight, ALL_TRAFFIC], denyOut: NOTHING });
     expect(await reach(sandbox, eight, one)).toEqual({ [eight]: "ok", [one]: "ok" });
   });
 
-  test("TestEgressFirewallUDPAllowedIP", async () => {
+  // TestEgressFirewallUDPAllowedIP
+  test("over UDP an allowed address is reached, and no packet leaves for another", async () => {
     const sandbox = await sandboxWith({ allowOut: [eight], denyOut: NOTHING });
     expect([await resolvesAt(sandbox, eight), await resolvesAt(sandbox, one)]).toEqual([true, false]);
     expect(await internet.packets("border", { address: one, port: 5300, protocol: "udp" })).toBe(0);
   });
 
-  test("TestEgressFirewallUDPAllowedCIDR", async () => {
+  // TestEgressFirewallUDPAllowedCIDR
+  test("over UDP an address in an allowed range is reached, and no packet leaves for another", async () => {
     const sandbox = await sandboxWith({ allowOut: [NETWORKS.first], denyOut: NOTHING });
     expect([await resolvesAt(sandbox, eight), await resolvesAt(sandbox, oneTwo)]).toEqual([true, false]);
     expect(await internet.packets("border", { address: oneTwo, port: 5300, protocol: "udp" })).toBe(0);
   });
 });
 
-describe("allow_internet_access", () => {
-  test.each([true, false])("TestInternetAccess: %s", async (allowInternetAccess) => {
-    const sandbox = await ownSandbox({ allowInternetAccess });
-    const expected = allowInternetAccess ? "ok" : "blocked";
-    expect(await reach(sandbox, eight, "google.example")).toEqual({ [eight]: expected, "google.example": expected });
-  });
+describe("allowInternetAccess", () => {
+  // TestInternetAccess
+  test.each([true, false])(
+    "with allowInternetAccess %s an address and a name are reached only if it is true",
+    async (allowInternetAccess) => {
+      const sandbox = await ownSandbox({ allowInternetAccess });
+      const expected = allowInternetAccess ? "ok" : "blocked";
+      expect(await reach(sandbox, eight, "google.example")).toEqual({ [eight]: expected, "google.example": expected });
+    },
+  );
 
-  test.each([true, false])("TestInternetAccessResumedSbx: %s", async (allowInternetAccess) => {
-    const sandbox = await pauseAndResume(await ownSandbox({ allowInternetAccess }));
-    const expected = allowInternetAccess ? "ok" : "blocked";
-    expect(await reach(sandbox, eight, "google.example")).toEqual({ [eight]: expected, "google.example": expected });
-  });
+  // TestInternetAccessResumedSbx
+  test.each([true, false])(
+    "with allowInternetAccess %s an address and a name are reached after a resume only if it is true",
+    async (allowInternetAccess) => {
+      const sandbox = await pauseAndResume(await ownSandbox({ allowInternetAccess }));
+      const expected = allowInternetAccess ? "ok" : "blocked";
+      expect(await reach(sandbox, eight, "google.example")).toEqual({ [eight]: expected, "google.example": expected });
+    },
+  );
 });

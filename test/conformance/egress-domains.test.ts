@@ -1,4 +1,7 @@
-/** Domains in `allowOut`, and the traffic that must go on working beside them. */
+/**
+ * Domains in `allowOut`, and the traffic that must go on working beside them. The comment above a test is the name of the
+ * public test that it follows.
+ */
 
 import { ALL_TRAFFIC, type SandboxNetworkOpts } from "e2b";
 import { describe, expect, test } from "vitest";
@@ -21,7 +24,8 @@ const internet = openInternet();
 const { eightFour, one } = ADDRESS;
 
 describe("egress by name", () => {
-  test("TestEgressFirewallAllowDomainThroughBlockedInternet", async () => {
+  // TestEgressFirewallAllowDomainThroughBlockedInternet
+  test("with all else denied an allowed name is reached, and another is not", async () => {
     const sandbox = await sandboxWith({ allowOut: ["google.example"], denyOut: NOTHING });
     expect(await reach(sandbox, "google.example", "cloudflare.example")).toEqual({
       "google.example": "ok",
@@ -29,7 +33,8 @@ describe("egress by name", () => {
     });
   });
 
-  test("TestEgressFirewallAllowWildcardDomainThroughBlockedInternet", async () => {
+  // TestEgressFirewallAllowWildcardDomainThroughBlockedInternet
+  test("an allowed wildcard matches names of any depth below it, neither its apex nor a name that only ends alike", async () => {
     const sandbox = await sandboxWith({ allowOut: ["*.google.example"], denyOut: NOTHING });
     expect(
       await reach(sandbox, "www.google.example", "maps.google.example", "a.b.deep.google.example", "google.example"),
@@ -45,7 +50,8 @@ describe("egress by name", () => {
     });
   });
 
-  test("TestEgressFirewallExactDomainMatchVsSubdomain", async () => {
+  // TestEgressFirewallExactDomainMatchVsSubdomain
+  test("an allowed name does not allow the names below it", async () => {
     const sandbox = await sandboxWith({ allowOut: ["google.example"], denyOut: NOTHING });
     expect(await reach(sandbox, "google.example", "www.google.example")).toEqual({
       "google.example": "ok",
@@ -53,7 +59,8 @@ describe("egress by name", () => {
     });
   });
 
-  test("TestEgressFirewallAllowAllDomainsWildcard", async () => {
+  // TestEgressFirewallAllowAllDomainsWildcard
+  test("with the wildcard * allowed every name is reached", async () => {
     const sandbox = await sandboxWith({ allowOut: ["*"], denyOut: NOTHING });
     expect(await reach(sandbox, "google.example", "cloudflare.example", "echo.example")).toEqual({
       "google.example": "ok",
@@ -62,7 +69,8 @@ describe("egress by name", () => {
     });
   });
 
-  test("TestEgressFirewallDomainCaseInsensitive", async () => {
+  // TestEgressFirewallDomainCaseInsensitive
+  test("an allowed name is reached in any mix of upper and lower case", async () => {
     const sandbox = await sandboxWith({ allowOut: ["Google.EXAMPLE"], denyOut: NOTHING });
     expect(await reach(sandbox, "google.example", "GOOGLE.example", "cloudflare.example")).toEqual({
       "google.example": "ok",
@@ -71,7 +79,8 @@ describe("egress by name", () => {
     });
   });
 
-  test("TestEgressFirewallAllowDomainAndIP", async () => {
+  // TestEgressFirewallAllowDomainAndIP
+  test("with a name and an address allowed both are reached, and others are not", async () => {
     const sandbox = await sandboxWith({ allowOut: ["google.example", one], denyOut: NOTHING });
     expect(await reach(sandbox, "google.example", one, "cloudflare.example", eightFour)).toEqual({
       "google.example": "ok",
@@ -81,12 +90,14 @@ describe("egress by name", () => {
     });
   });
 
-  test("TestEgressFirewallHTTPSByIPNoHostname", async () => {
+  // TestEgressFirewallHTTPSByIPNoHostname
+  test("with only a name allowed, HTTPS to another address without a name is refused", async () => {
     const sandbox = await sandboxWith({ allowOut: ["cloudflare.example"], denyOut: NOTHING });
     expect(await reach(sandbox, "cloudflare.example", one)).toEqual({ "cloudflare.example": "ok", [one]: "blocked" });
   });
 
-  test("TestEgressFirewallDomainPersistsAfterResume", async () => {
+  // TestEgressFirewallDomainPersistsAfterResume
+  test("the rules for names are the same after pause and resume", async () => {
     const sandbox = await sandboxWith({ allowOut: ["google.example"], denyOut: NOTHING });
     const expected = { "google.example": "ok", "cloudflare.example": "blocked", [one]: "blocked" };
     const names = Object.keys(expected);
@@ -94,7 +105,8 @@ describe("egress by name", () => {
     expect(await reach(await pauseAndResume(sandbox), ...names)).toEqual(expected);
   });
 
-  test("TestEgressFirewallHTTPDomainFiltering", async () => {
+  // TestEgressFirewallHTTPDomainFiltering
+  test("over plain HTTP the Host header decides, and only on port 80", async () => {
     const sandbox = await sandboxWith({ allowOut: ["echo.example"], denyOut: NOTHING });
     expect(await reached(sandbox, "http://echo.example/", "http://plain.example/")).toEqual(["ok", "blocked"]);
     // The Host header itself decides, and not the name from which the client got the address.
@@ -105,7 +117,8 @@ describe("egress by name", () => {
     expect(await reached(sandbox, `http://echo.example:${PORT.http}/`)).toEqual(["blocked"]);
   });
 
-  test("TestEgressFirewallDNSSpoofingNeutralized", async () => {
+  // TestEgressFirewallDNSSpoofingNeutralized
+  test("a false address for an allowed name in /etc/hosts is ignored: the connection goes to the name's real address", async () => {
     const sandbox = await sandboxWith({ allowOut: ["google.example"], denyOut: NOTHING });
     const before = await internet.packets("border", { address: COUNTED.spoofedName });
     await sandbox.commands.run(`echo '${COUNTED.spoofedName} google.example' >> /etc/hosts`, { user: "root" });
@@ -121,24 +134,28 @@ describe("egress by name", () => {
 describe("protocols that pass untouched", () => {
   const welcome = "SSH-2.0-TestInternet_1.0\nPermission denied (publickey). You said 6 bytes";
 
-  test("TestNoNetworkConfig_SSHWorks", async () => {
+  // TestNoNetworkConfig_SSHWorks
+  test("SSH works without network options", async () => {
     expect(await greeting(await sandboxWith())).toBe(welcome);
   });
 
-  test("TestWithNetworkConfig_SSHWorks", async () => {
+  // TestWithNetworkConfig_SSHWorks
+  test("SSH works with all traffic allowed", async () => {
     expect(await greeting(await sandboxWith({ allowOut: [ALL_TRAFFIC], denyOut: NOTHING }))).toBe(welcome);
   });
 
-  test("TestWithNetworkConfig_SSHWorks, with domains beside an address", async () => {
+  // TestWithNetworkConfig_SSHWorks
+  test("SSH works to an allowed address beside allowed names", async () => {
     const sandbox = await sandboxWith({ allowOut: ["google.example", ADDRESS.ssh], denyOut: NOTHING });
     expect(await greeting(sandbox, ADDRESS.ssh)).toBe(welcome);
   });
 
+  // TestGPGKeyserverWorks
   test.each<readonly [string, SandboxNetworkOpts | undefined]>([
     ["without a config", undefined],
     ["with everything allowed", { allowOut: [ALL_TRAFFIC], denyOut: NOTHING }],
     ["with domains beside an address", { allowOut: ["google.example", ADDRESS.keys], denyOut: NOTHING }],
-  ])("TestGPGKeyserverWorks: half-closed connections, %s", async (_, network) => {
+  ])("a half-closed connection still gets its answer, %s", async (_, network) => {
     const watch = await internet.watch();
     const sandbox = await sandboxWith(network);
     expect(await halfClose(sandbox, ADDRESS.keys)).toBe("received 5\nbye");

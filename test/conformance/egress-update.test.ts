@@ -1,5 +1,6 @@
 /**
  * `PUT /sandboxes/{id}/network`: the accepted options, the replacement of all options at once, and the effect on open flows.
+ * The comment above a test is the name of the public test that it follows.
  */
 
 import { ALL_TRAFFIC, type SandboxNetworkUpdate } from "e2b";
@@ -16,20 +17,23 @@ const { eight, nine, one, oneTwo } = ADDRESS;
 const NEEDS_BLOCK_ALL =
   "When specifying allowed domains in allow out, you must include 'ALL_TRAFFIC' in deny out to block all other traffic.";
 
-describe("TestUpdateNetworkConfig", () => {
+// TestUpdateNetworkConfig
+describe("PUT /sandboxes/{id}/network", () => {
   const sandbox = sharedSandbox();
   const put = (body: unknown, key?: string | null) => putNetwork(platform, sandbox().sandboxId, body, key);
 
-  test("not_found", async () => {
+  // not_found
+  test("an update of a missing sandbox is answered with 404", async () => {
     expect((await putNetwork(platform, "i0000000000000000000", {})).status).toBe(404);
   });
 
-  test("unauthorized", async () => {
+  // unauthorized
+  test("an update without a key or with a wrong one is answered with 401", async () => {
     expect((await put({}, null)).status).toBe(401);
     expect((await put({}, "svc_00000000000000000000000000000000")).status).toBe(401);
   });
 
-  test("not running: 409", async () => {
+  test("an update of a paused sandbox is answered with 409", async () => {
     const paused = await ownSandbox();
     await paused.pause();
     expect((await putNetwork(platform, paused.sandboxId, {})).status).toBe(409);
@@ -101,7 +105,8 @@ describe("TestUpdateNetworkConfig", () => {
     }
   });
 
-  test("pause_resume_preserves_rules", async () => {
+  // pause_resume_preserves_rules
+  test("updated rules are the same after pause and resume", async () => {
     const own = await ownSandbox();
     await own.updateNetwork({ allowOut: [eight, "google.example"], denyOut: NOTHING });
     const expected = { [eight]: "ok", "google.example": "ok", [one]: "blocked", "cloudflare.example": "blocked" };
@@ -109,7 +114,8 @@ describe("TestUpdateNetworkConfig", () => {
     expect((await own.getInfo()).network).toMatchObject({ allowOut: [eight, "google.example"], denyOut: NOTHING });
   });
 
-  test("pause_resume_preserves_allow_internet_access_false", async () => {
+  // pause_resume_preserves_allow_internet_access_false
+  test("an update to allowInternetAccess false is the same after pause and resume", async () => {
     const own = await ownSandbox();
     await own.updateNetwork({ allowInternetAccess: false });
     expect(await reach(await pauseAndResume(own), eight, "google.example")).toEqual({
@@ -160,7 +166,7 @@ describe("an update of a running sandbox", () => {
     expect(await reach(sandbox, one, oneTwo, eight)).toEqual({ [one]: "blocked", [oneTwo]: "ok", [eight]: "ok" });
   });
 
-  test("many at once end with one of them whole", async () => {
+  test("is applied whole when several come at once: one of them wins", async () => {
     const sandbox = await sandboxWith();
     const each = [eight, nine, one, oneTwo];
     await Promise.all(each.map((address) => sandbox.updateNetwork({ allowOut: [address], denyOut: NOTHING })));

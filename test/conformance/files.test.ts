@@ -53,7 +53,7 @@ describe("read and write", () => {
     expect(await sandbox().files.read("/tmp/again")).toBe("short");
   });
 
-  test("many files in one call, in order, with the directories they need", async () => {
+  test("many files are written in one call, in order, with the directories they need", async () => {
     const names = Array.from({ length: 40 }, (_, index) => `many/${index % 4}/file ${index}.txt`);
     const written = await sandbox().files.write(names.map((path, index) => ({ path, data: `content ${index}` })));
     expect(written.map((info) => info.path)).toEqual(names.map((path) => `/home/user/${path}`));
@@ -69,7 +69,7 @@ describe("read and write", () => {
     "new\nline",
     "-dash",
     "semi;colon",
-  ])("a file named %j", async (name) => {
+  ])("a file named %j is written and read back", async (name) => {
     const written = await sandbox().files.write(`names/${name}`, name);
     expect(written.path).toBe(`/home/user/names/${name}`);
     expect(await sandbox().files.read(`names/${name}`)).toBe(name);
@@ -217,7 +217,7 @@ describe("compression and metadata", () => {
 });
 
 describe("a hundred megabytes", () => {
-  test("up and down with equal hashes, streamed and in one piece", async () => {
+  test("go up and come down with equal hashes, streamed and in one piece", async () => {
     const bytes = new Uint8Array(randomBytes(100 << 20));
     const hash = sha(bytes);
     await sandbox().files.write("/tmp/big", new Blob([bytes]).stream(), { requestTimeoutMs: 120_000 });

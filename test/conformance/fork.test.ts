@@ -100,14 +100,17 @@ test("a fork can be forked, and a fork can be paused and resumed", async () => {
   await expect.poll(() => counter.read(second)).toBeGreaterThan(count);
 });
 
-describe("refused", () => {
+describe("refused forks", () => {
   const fork = (id: string, body: object) => api(platform, "POST", `/sandboxes/${id}/fork`, { body });
 
-  test.each([{ count: 0 }, { count: 101 }, { count: "2" }, { timeout: 0 }, { timeout: -5 }])("%j", async (body) => {
-    const source = await ownSandbox();
-    const reply = await fork(source.sandboxId, body);
-    expect([reply.status, (reply.json as { code: number }).code]).toEqual([400, 400]);
-  });
+  test.each([{ count: 0 }, { count: 101 }, { count: "2" }, { timeout: 0 }, { timeout: -5 }])(
+    "a fork with %j is refused",
+    async (body) => {
+      const source = await ownSandbox();
+      const reply = await fork(source.sandboxId, body);
+      expect([reply.status, (reply.json as { code: number }).code]).toEqual([400, 400]);
+    },
+  );
 
   test("a paused sandbox, and one that does not exist, cannot be forked", async () => {
     const source = await ownSandbox();

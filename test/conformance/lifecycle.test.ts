@@ -198,7 +198,7 @@ describe("connect and time-outs", () => {
 });
 
 describe("kill", () => {
-  test("true once, false from then on, and nothing answers any more", async () => {
+  test("kill returns true once and false from then on, and nothing answers any more", async () => {
     const sandbox = await Sandbox.create({ timeoutMs: 60_000 });
     expect(await sandbox.isRunning()).toBe(true);
     expect(await sandbox.kill()).toBe(true);

@@ -13,7 +13,7 @@ const header = (name: string, value: string) => ({
   rules: { "a.com": [{ transform: { headers: { [name]: value } } }] },
 });
 
-describe("refused", () => {
+describe("refused network options", () => {
   const sandbox = sharedSandbox();
 
   test.each<[string, SandboxNetworkUpdate, string]>([
@@ -51,7 +51,7 @@ describe("refused", () => {
       { egressProxy: { address: "p.example:1", username: "ü".repeat(128) } },
       "255 bytes",
     ],
-  ])("%s", async (_name, network, words) => {
+  ])("%s: create and update refuse it and give the reason", async (_name, network, words) => {
     for (const ask of [() => Sandbox.create({ network }), () => sandbox().updateNetwork(network)]) {
       const error = await refusal(ask());
       expect(error.message).toMatch(/^400: /);
@@ -59,14 +59,14 @@ describe("refused", () => {
     }
   });
 
-  test("an update of a missing sandbox, and one without a key", async () => {
+  test("an update of a missing sandbox, or without a key, is refused", async () => {
     await expect(Sandbox.updateNetwork("inosuchsandbox", {})).rejects.toThrow("Sandbox inosuchsandbox not found");
     const path = `/sandboxes/${sandbox().sandboxId}/network`;
     expect((await api(platform, "PUT", path, { body: {}, key: null })).status).toBe(401);
     expect((await api(platform, "PUT", "/sandboxes/inosuchsandbox/network", { body: {} })).status).toBe(404);
   });
 
-  test("an update of a paused sandbox", async () => {
+  test("an update and a check of a paused sandbox are refused with 409", async () => {
     const own = await ownSandbox();
     await own.pause();
     expect((await api(platform, "PUT", `/sandboxes/${own.sandboxId}/network`, { body: {} })).status).toBe(409);
@@ -81,13 +81,13 @@ describe("refused", () => {
     "?host=127.1&port=443",
     "?host=a.com&port=0",
     "?host=::1&port=1",
-  ])("a check of '%s'", async (query) => {
+  ])("a check of '%s' is refused", async (query) => {
     const reply = await api(platform, "GET", `/sandboxes/${sandbox().sandboxId}/network/check${query}`);
     expect(reply.status).toBe(400);
   });
 });
 
-describe("accepted and read back as written", () => {
+describe("accepted network options", () => {
   const headers = { Authorization: "Bearer of the test" };
 
   test.each<[string, SandboxNetworkOpts, object]>([
@@ -109,7 +109,7 @@ describe("accepted and read back as written", () => {
       { egressProxy: { address: "proxy.example:1080", username: "me", password: "secret" } },
       { egressProxy: { address: "proxy.example:1080", username: "me" } },
     ],
-  ])("%s", async (_name, network, shown) => {
+  ])("%s: create accepts it, and getInfo shows it as written", async (_name, network, shown) => {
     const sandbox = await ownSandbox({ network });
     const info = await sandbox.getInfo();
     expect(info.network).toMatchObject(shown);

@@ -93,7 +93,7 @@ describe("pause and connect", () => {
     expect(Math.abs(inside - Date.now())).toBeLessThan(1_000);
   });
 
-  test("several times over, the same processes", async () => {
+  test("the same processes continue after each of several pauses", async () => {
     const sandbox = await ownSandbox();
     const counter = await startCounter(sandbox);
     const process = await identityOf(sandbox, counter.pid);
@@ -225,7 +225,7 @@ describe("auto-pause", () => {
     await expect.poll(() => counter.read()).toBeGreaterThan(count);
   });
 
-  test("without memory if the options say so", async () => {
+  test("keeps only the disk if the options say so", async () => {
     const lifecycle = { onTimeout: { action: "pause", keepMemory: false } } as const;
     const sandbox = await ownSandbox({ timeoutMs: 6_000, lifecycle });
     await sandbox.files.write("kept.txt", "on disk");

@@ -154,7 +154,7 @@ describe("what the edge answers itself", () => {
   const routing = (port: number) => ({ "e2b-sandbox-id": sandbox().sandboxId, "e2b-sandbox-port": String(port) });
   const notFound = (id: string) => ({ sandboxId: id, message: "The sandbox was not found", code: 502 });
 
-  test("a closed port of a live sandbox", async () => {
+  test("a closed port of a live sandbox answers 502 and names the port", async () => {
     const reply = await readReply(await send(platform, sandbox().sandboxId, "/", { port: 8099 }));
     expect([reply.status, reply.headers.get("content-type"), reply.json]).toEqual([
       502,
@@ -163,7 +163,7 @@ describe("what the edge answers itself", () => {
     ]);
   });
 
-  test("a sandbox that never was, and one that was killed", async () => {
+  test("a sandbox that never was, and one that was killed, are answered with 502 and their id", async () => {
     const never = `i${"0".repeat(19)}`;
     const reply = await readReply(await send(platform, never, "/", { port: 8000 }));
     expect([reply.status, reply.json]).toEqual([502, notFound(never)]);

@@ -185,7 +185,7 @@ describe("the process RPCs, as any Connect client sends them", () => {
     await handle.kill();
   });
 
-  test("unary calls with a deadline, as the other SDK sends them, and snake_case names", async () => {
+  test("a unary call with a deadline, as the other SDK sends it, is answered", async () => {
     const target = await targetOf(platform, sandbox().sandboxId);
     const headers = { "connect-timeout-ms": "60000" };
     const stat = await unary(platform, target, "filesystem.Filesystem/Stat", { message: { path: "/etc" }, headers });

@@ -136,7 +136,7 @@ describe("raw requests to /files", () => {
     expect((await get("range.txt", { "if-modified-since": since })).status).toBe(304);
   });
 
-  test("encodings: gzip when preferred, plain when not, refused when impossible", async () => {
+  test("a download is gzip when preferred, plain when not, and refused when neither is acceptable", async () => {
     await sandbox().files.write("enc.txt", "e".repeat(10_000));
     const packed = await get("enc.txt", { "accept-encoding": "gzip" });
     expect(packed.headers.get("content-encoding")).toBe("gzip");
@@ -156,7 +156,7 @@ describe("raw requests to /files", () => {
     expect((await get("void.txt")).headers.get("content-length")).toBe("0");
   });
 
-  test("uploads: octets, compressed octets, and what is refused", async () => {
+  test("an upload may be octets or compressed octets; other encodings, types and a missing path are refused", async () => {
     expect((await post("/files?path=o.bin", "raw", { "content-type": "application/octet-stream" })).json).toEqual([
       { name: "o.bin", path: "/home/user/o.bin", type: "file" },
     ]);

@@ -98,8 +98,8 @@ test("a snapshot can be deleted once, and not while sandboxes that were made fro
   expect(await refusal(Sandbox.create(snapshotId))).toHaveProperty("statusCode", 404);
 });
 
-describe("refused", () => {
-  test.each(["a/b/c", "no-such-team/snap", "snap:a:b", "sn ap", "snap:"])("the name '%s'", async (name) => {
+describe("refused snapshots", () => {
+  test.each(["a/b/c", "no-such-team/snap", "snap:a:b", "sn ap", "snap:"])("the name '%s' is refused", async (name) => {
     const source = await ownSandbox();
     expect(await refusal(source.createSnapshot({ name }))).toHaveProperty("statusCode", 400);
   });

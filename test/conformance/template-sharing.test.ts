@@ -34,7 +34,7 @@ async function listed(templateId: string): Promise<boolean[]> {
   return lists.map(({ json }) => (json as Shown[]).some(({ templateID }) => templateID === templateId));
 }
 
-test("private, public and private again, as another project sees it", async () => {
+test("another project can use a template only while it is public, and can never change it", async () => {
   const name = fresh("shared");
   const { templateId, buildId } = await buildTemplate(
     platform,

@@ -9,7 +9,7 @@ import { refusal, sharedSandbox } from "../support/sandbox/sdk.ts";
 const platform = openPlatform();
 const sandbox = sharedSandbox();
 
-describe("streamed", () => {
+describe("a streamed watch", () => {
   test("a new file by upload is create, chmod, write and nothing else", async () => {
     const heard = await watch("w-upload");
     await sandbox().files.write("w-upload/new.txt", "content");
@@ -120,8 +120,8 @@ describe("streamed", () => {
   });
 });
 
-describe("polled", () => {
-  test("create, get (which drains) and remove", async () => {
+describe("a polled watch", () => {
+  test("is created, returns each event once, and is removed", async () => {
     await sandbox().files.makeDir("w-poll");
     const target = await targetOf(platform, sandbox().sandboxId);
     const call = (method: string, message: unknown) =>

@@ -89,7 +89,7 @@ async function start(image: string) {
   };
 }
 
-test("curl, git, Python, requests, wget, OpenSSL and Node in the base image, from the rule's coming to its going", async () => {
+test("curl, git, Python, requests, wget, OpenSSL and Node in the base image trust the authority from the rule's coming to its going", async () => {
   const now = Date.now();
   const period = { from: now - 3_600_000, until: now + 3_600_000 };
   const authority = await makeAuthority("svc egress test", period);

@@ -163,7 +163,7 @@ describe("in an image without bash and glibc", () => {
   });
 });
 
-describe("in an image with nothing in it", () => {
+describe("envd in an empty image", () => {
   test("envd runs, initialises, keeps files; root is there without any user database", async () => {
     const sandbox = await start(EMPTY_IMAGE);
     expect(await post(sandbox, "/warm")).toBe(204);
@@ -186,7 +186,7 @@ describe("in an image with nothing in it", () => {
   });
 });
 
-describe("short of everything", () => {
+describe("envd without processes, memory or disk space to spare", () => {
   test("without room for another process a start is refused as exhausted, and works again later", async () => {
     const sandbox = await start("svc/base:latest", "--pids-limit", "40");
     await expect.poll(async () => (await sh(sandbox, "true")).end?.exitCode).toBe(0);

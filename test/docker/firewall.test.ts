@@ -62,7 +62,7 @@ describe("the firewall", () => {
       { [ALLOWED]: true, [OTHER]: false },
     ],
     ["private stays denied", ranges(["10.0.0.0/8"], []), { [ALLOWED]: true }],
-  ])("%s: TCP and UDP", async (_name, policy, expected) => {
+  ])("%s: TCP and UDP reach what the policy allows, and nothing else", async (_name, policy, expected) => {
     await open(2, policy);
     for (const [address, yes] of Object.entries(expected)) {
       expect(await reach(2, "tcp", address)).toBe(yes ? "hello" : "refused");

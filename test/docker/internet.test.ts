@@ -108,7 +108,7 @@ test("connections may be half-closed by the client or by the server", async () =
   await expect.poll(() => watch.all("half-closed")).toMatchObject([{ receivedAfter: 1000 }]);
 });
 
-test("SOCKS by name and by address, with and without a password, killed and back", async () => {
+test("SOCKS connects by name and by address, with and without a password, and again after it was killed", async () => {
   const watch = await internet.watch();
   const open = { host: ADDRESS.socks, port: SOCKS_PORT, type: 5 } as const;
   const locked = { host: ADDRESS.socksWithPassword, port: SOCKS_PORT, type: 5 } as const;

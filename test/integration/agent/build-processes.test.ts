@@ -119,7 +119,7 @@ const stream =
 const END = Buffer.from("{}");
 const broke = { name: "RpcError", code: "unavailable", message: "the connection to the build's container broke" };
 
-describe("a server that is no envd", () => {
+describe("a server that is not envd", () => {
   test.each<[string, RequestListener]>([
     ["ends before the program starts", stream(envelope(2, 2, END))],
     ["ends before the program does", stream(STARTED, EMPTY, envelope(2, 2, END))],
@@ -139,7 +139,7 @@ describe("a server that is no envd", () => {
     expect(failure).toMatchObject(broke);
   });
 
-  test("with an error of its own is quoted, within a bound", async () => {
+  test("the error of a server that is not envd is passed on, cut to 1 000 characters", async () => {
     const error = JSON.stringify({ error: { code: "not_found", message: "x".repeat(5_000) } });
     const failure = await against(stream(envelope(2, error.length, Buffer.from(error))));
     expect(failure).toMatchObject({ name: "RpcError", code: "not_found", message: "x".repeat(1_000) });

@@ -46,14 +46,14 @@ afterAll(async () => {
 const url = (path = "/") => `http://127.0.0.1:${door.port}${path}`;
 
 describe("finding the sandbox", () => {
-  test.each(["svc", "e2b"])("by %s headers, envd's port when none is given", async (family) => {
+  test.each(["svc", "e2b"])("works by %s headers, with envd's port when none is given", async (family) => {
     const response = await fetch(url("/health"), { headers: { [`${family}-sandbox-id`]: route.sandboxId } });
     const seen = (await response.json()) as Record<string, string>;
     expect(seen["host"]).toBe(`127.0.0.1:${door.port}`);
     expect(Object.keys(seen).filter((name) => name.includes("sandbox"))).toEqual([]);
   });
 
-  test.each(["localhost:3002", "sbx.example.com", "other.domain"])("by host name under %s", async (domain) => {
+  test.each(["localhost:3002", "sbx.example.com", "other.domain"])("works by host name under %s", async (domain) => {
     const backend = await echoing(route.address);
     const host = `${backend.port}-${route.sandboxId}.${domain}`;
     const answer = await ask(door.port, `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);

@@ -247,7 +247,7 @@ describe("without a node's token", () => {
       ["a wrong one", { signature: "v1_x" }, undefined, "invalid signature"],
       ["one for another path", { path: "/etc/shadow" }, undefined, "invalid signature"],
       ["an expired one", {}, "1799999999", "signature is already expired"],
-    ])("%s: 401", async (_, change, expiration, message) => {
+    ])("with %s is answered with 401 and the reason", async (_, change, expiration, message) => {
       expect(await call(signed(change, "read", expiration))).toMatchObject({
         status: 401,
         body: { code: 401, message },

@@ -24,7 +24,7 @@ const list = async (path: string, depth = 0) =>
 const owner = (path: string) => [lstatSync(path).uid, lstatSync(path).gid];
 
 describe("stat", () => {
-  test("a file", async () => {
+  test("a file has its size, mode, owner and time", async () => {
     const path = join(dir, "f.txt");
     writeFileSync(path, "13 characters", { mode: 0o644 });
     utimesSync(path, 1_700_000_000.5, 1_700_000_000.5);

@@ -44,7 +44,7 @@ describe("requests that make no sense", () => {
     ["/process.Process/List", "text/html", "{}", 415],
     ["/process.Process/Nothing", "application/json", "{}", 404],
     ["/filesystem.Filesystem/Stat", "application/json", `{"path":${"[".repeat(10_000)}`, 400],
-  ])("%s with %s %j: %i", async (path, contentType, body, status) => {
+  ])("%s with %s %j is answered with %i", async (path, contentType, body, status) => {
     expect((await post(path, contentType, body)).status).toBe(status);
   });
 

@@ -162,7 +162,7 @@ describe("no sandbox is resumed", () => {
     expect(right).toEqual({ status: 200, text: "inside /health" });
   });
 
-  test("behind private traffic without its token", async () => {
+  test("for private traffic without the traffic token", async () => {
     const { sandboxID, trafficAccessToken } = await paused({ network: { allowPublicTraffic: false } });
     expect((await visit(sandboxID)).status).toBe(403);
     expect((await visit(sandboxID, { headers: { "e2b-traffic-access-token": "wrong" } })).status).toBe(403);
@@ -172,7 +172,7 @@ describe("no sandbox is resumed", () => {
     expect((await visit(sandboxID, { headers })).status).toBe(200);
   });
 
-  test("when the node fails: the contract's 502 and nothing about why", async () => {
+  test("when the node fails: the visitor gets the contract's 502 without the cause", async () => {
     const { sandboxID } = await paused();
     cluster.agent.onStart = () => {
       throw new AppError("snapshot_corrupt", "a secret place is damaged");
@@ -181,7 +181,7 @@ describe("no sandbox is resumed", () => {
     expect((await read(sandboxID)).state).toBe("paused");
   });
 
-  test("beyond the project's limit: 429", async () => {
+  test("beyond the project's limit: the visitor gets 429", async () => {
     const { sandboxID } = await paused();
     await cluster.restart({ maxProjectSandboxes: 1 });
     await cluster.agent.beat();
@@ -189,7 +189,7 @@ describe("no sandbox is resumed", () => {
     expect((await visit(sandboxID)).status).toBe(429);
   });
 
-  test("in time: 409, and the resume continues", async () => {
+  test("within the time limit: the visitor gets 409, and the resume continues", async () => {
     const { sandboxID } = await paused();
     await cluster.restart({ autoResumeTimeoutMs: 100 });
     await cluster.agent.beat();

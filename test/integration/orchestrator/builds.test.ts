@@ -186,7 +186,7 @@ test("a snapshot of a sandbox of a template keeps the template's variables", asy
   expect(cluster.agent.starts.at(-1)?.body.envs).toEqual({ A: "1", NEW: "3" });
 });
 
-describe("what may not be", () => {
+describe("refused builds and templates", () => {
   test.each([
     [{ fromImage: "a", fromTemplate: "base" }, 400, "exclude each other"],
     [{ fromTemplate: "nosuch" }, 404, "template 'nosuch' not found"],
@@ -206,7 +206,7 @@ describe("what may not be", () => {
       "step 2 (COPY)",
     ],
     [{ steps: [{ type: "COPY", args: ["a", "b"], filesHash: "a".repeat(64) }] }, 400, "have not been uploaded"],
-  ])("%j", async (body, code, words) => {
+  ])("a build of %j is refused, and its owner may correct it", async (body, code, words) => {
     const requested = await request({ name: "app" });
     const answer = await start(requested, body);
     expect([answer.status, messageOf(answer)]).toEqual([code, expect.stringContaining(words)]);
@@ -214,7 +214,7 @@ describe("what may not be", () => {
     expect(await status(requested)).toMatchObject({ status: "waiting" });
   });
 
-  test("requests beyond the limits or outside the namespace", async () => {
+  test("a template beyond the limits or outside the project's namespace is refused", async () => {
     const ask = (body: object) => cluster.ask("POST", "/v3/templates", { body });
     expect(messageOf(await ask({}))).toBe("Name is required");
     for (const [beyond, words] of [

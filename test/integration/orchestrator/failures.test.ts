@@ -21,7 +21,7 @@ describe("one node", () => {
   });
   afterEach(() => cluster.stop());
 
-  test("a node that fails: 500 sandbox_create_failed naming the reason", async () => {
+  test("a create on a node that fails is answered with 500 sandbox_create_failed and the reason", async () => {
     cluster.agent.onStart = () => {
       throw new AppError("sandbox_create_failed", "envd did not answer in time");
     };
@@ -34,7 +34,7 @@ describe("one node", () => {
     await nothingRuns(cluster.agents);
   });
 
-  test("a node that hangs: 504 placement_timeout, and its late start is refused", async () => {
+  test("a create on a node that hangs is answered with 504 placement_timeout, and its late start is refused", async () => {
     let late: () => void = () => undefined;
     cluster.agent.onStart = async (_start, run) => {
       late = run;
@@ -56,7 +56,7 @@ describe("one node", () => {
     await nothingRuns(cluster.agents);
   });
 
-  test("a node that stays busy: 503 cluster_at_capacity", async () => {
+  test("a create on a node that stays busy is answered with 503 cluster_at_capacity", async () => {
     cluster.agent.onStart = () => {
       throw new AppError("node_busy", "busy");
     };
@@ -76,7 +76,7 @@ describe("one node", () => {
     expect(cluster.agent.live.size).toBe(1);
   });
 
-  test("a killed node process: 500 naming the node, and its report later is cleaned up", async () => {
+  test("a create on a node whose process is gone is answered with 500 and the node's id, and leaves no sandbox", async () => {
     await cluster.agent.stop();
     const answer = await create();
     expect(answer.body).toMatchObject({ code: 500, error_code: "sandbox_create_failed" });

@@ -50,7 +50,7 @@ test.each([
   [29, "desc"],
   [30, "asc"],
   [100, "desc"],
-])("pages of %i, %s: everything once, in order, no token on the last page", async (limit, order) => {
+])("pages of %i, %s, hold each sandbox once and in order, and the last page has no token", async (limit, order) => {
   const { items, tokens } = await pages(`limit=${limit}&order=${order}`);
   expect(items.map(({ sandboxID }) => sandboxID).sort()).toEqual([...ids].sort());
   const sorted = items.toSorted(

@@ -54,7 +54,7 @@ test("create answers with everything a client needs, and the node runs the reque
   });
 });
 
-test("times to live when none is given: 300 s on v2, 15 s on v1", async () => {
+test("a sandbox that is created without a timeout lives 300 s on v2 and 15 s on v1", async () => {
   expect(Math.round(secondsLeft(await read((await create()).sandboxID)))).toBe(300);
   expect(Math.round(secondsLeft(await read((await create({}, "")).sandboxID)))).toBe(15);
 });

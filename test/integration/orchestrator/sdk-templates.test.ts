@@ -21,7 +21,7 @@ afterAll(async () => {
 
 const options = () => ({ apiKey: cluster.key, apiUrl: cluster.url, sandboxUrl: cluster.edgeUrl });
 
-test("every kind of step, files, logs, and a sandbox of it", async () => {
+test("a template with every kind of step builds, logs and starts a sandbox", async () => {
   const template = Template({ fileContextPath: folder })
     .fromImage("debian:12")
     .copy("hello.txt", "/app/", { forceUpload: true, user: "root", mode: 0o755 })
@@ -61,7 +61,7 @@ test("every kind of step, files, logs, and a sandbox of it", async () => {
   await sandbox.kill();
 });
 
-test("a Dockerfile, a second build, and files that are there already", async () => {
+test("a second build of a Dockerfile keeps the template and skips files that are there already", async () => {
   const dockerfile = "FROM debian:12\nRUN echo hello\nCOPY hello.txt /hello.txt\nENV A=1\n";
   const template = () => Template({ fileContextPath: folder }).fromDockerfile(dockerfile);
   const first = await Template.build(template(), "sdk-docker", options());
@@ -103,7 +103,7 @@ test("a step that fails is a BuildError that points to the line of that step", a
   cluster.agent.onBuild = (_build, run) => run();
 });
 
-test("exists, tags, and what is refused", async () => {
+test("Template.exists, assignTags, getTags and removeTags work, and wrong tags, sizes and names are refused", async () => {
   const { templateId, buildId } = await Template.build(Template().fromBaseImage(), "sdk-tags", options());
   expect(await Template.exists("sdk-tags", options())).toBe(true);
   expect(await Template.exists("base", options())).toBe(true);

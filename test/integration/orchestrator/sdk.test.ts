@@ -12,7 +12,7 @@ afterAll(() => cluster.stop());
 
 const options = () => ({ apiKey: cluster.key, apiUrl: cluster.url, sandboxUrl: cluster.edgeUrl });
 
-test("create, getInfo, setTimeout, connect, list, kill", async () => {
+test("create, getInfo, setTimeout, connect, list and kill work", async () => {
   const sandbox = await Sandbox.create("base", { ...options(), metadata: { user: "a b&c=d" }, timeoutMs: 60_000 });
   const info = await sandbox.getInfo();
   expect(info).toMatchObject({

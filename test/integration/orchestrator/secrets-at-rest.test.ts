@@ -57,7 +57,7 @@ async function nowhere(name: string): Promise<void> {
   }
 }
 
-test("of a sandbox through create, update, snapshot, fork, pause, resume and kill", async () => {
+test("a sandbox's secrets are stored and logged nowhere through create, update, snapshot, fork, pause, resume and kill", async () => {
   const created = await ask("POST", "/v2/sandboxes", {
     templateID: "base",
     network: network("create"),
@@ -97,7 +97,7 @@ test("of a sandbox through create, update, snapshot, fork, pause, resume and kil
   for (const name of ["create", "update"]) await nowhere(name);
 });
 
-test("of a body that is refused", async () => {
+test("secrets of a refused body are stored, logged and repeated nowhere", async () => {
   const { password, header } = secretsOf("wrong");
   for (const wrong of [
     { ...network("wrong"), denyOut: ["nonsense!"] },
@@ -111,7 +111,7 @@ test("of a body that is refused", async () => {
   await nowhere("wrong");
 });
 
-test("of a build: the credentials of its registry", async () => {
+test("the registry's credentials of a build are stored and logged nowhere", async () => {
   const app = await request({ name: "app" });
   const access = { type: "registry", username: "u", password: secretsOf("build").password };
   expect((await start(app, { fromImage: "a/b", fromImageRegistry: access })).status).toBe(202);
@@ -119,7 +119,7 @@ test("of a build: the credentials of its registry", async () => {
   await nowhere("build");
 });
 
-test("that a version before has written in the clear are sealed at the next start, and leave the file", async () => {
+test("secrets that a version before has written in the clear are sealed at the next start, and leave the file", async () => {
   await cluster.stop();
   cluster = await startCluster({ ...OPTIONS, log, onSqlite: true });
   const created = await ask("POST", "/v2/sandboxes", { templateID: "base", network: { denyOut: [ALL] } });

@@ -20,7 +20,7 @@ const sources: InstrumentSources = {
   orchestratorReached: () => true,
 };
 
-test("held sandboxes, free and reserved bytes of each disk, and what is stored of the quota", async () => {
+test("/metrics has held sandboxes, free and reserved bytes of each disk, and the quota's use", async () => {
   const text = await createInstruments(sources).text();
   expect(text.split("\n").filter((line) => /^svc_(sandboxes_held|disk|snapshot)/.test(line))).toEqual([
     "svc_sandboxes_held 2",

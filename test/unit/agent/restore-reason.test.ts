@@ -35,7 +35,9 @@ test.each([
 test.each([
   ["Something\twith \u001b[31mcolours", /^CRIU says: Something\?with \?\[31mcolours$/],
   ["CRIU ended in the middle of it", /ended before it was through/],
-])("%j", (reason, words) => expect(explainRestore(said(reason))).toMatch(words));
+])("any other reason, such as %j, is explained too", (reason, words) =>
+  expect(explainRestore(said(reason))).toMatch(words),
+);
 
 test("text that svc-runc did not write is not passed on", () => {
   expect(explainRestore(new Error("connect ENOENT /var/run/docker.sock"))).toBe("Docker could not start it");

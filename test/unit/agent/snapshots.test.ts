@@ -105,7 +105,7 @@ describe("why a dump failed", () => {
       "CRIU ended and did not say why",
       false,
     ],
-  ])("%s", (log, reason, noSpace) => {
+  ])("%s is explained as: %s", (log, reason, noSpace) => {
     expect(explainDump(log)).toEqual({ reason, noSpace });
   });
 });

@@ -113,7 +113,7 @@ test.each([
   ["an old script", { "User-Agent": chrome, "X-Requested-With": "XMLHttpRequest" }, false],
   ["Node", { "User-Agent": "node", Accept: "*/*" }, false],
   ["a client that names no format", {}, false],
-])("%s: page %s", (_name, given, expected) => {
+])("%s gets a page: %s", (_name, given, expected) => {
   expect(isNavigation(Object.entries(given).flat())).toBe(expected);
 });
 

@@ -37,7 +37,7 @@ describe("on a sandbox's own host", () => {
     ["049983-iabc.localhost", sandbox("iabc", 49_983)],
     ["0-iabc.localhost", sandbox("iabc", 0)],
     ["99999-iabc.localhost", sandbox("iabc", 99_999)],
-  ])("%s", (host, expected) => {
+  ])("%s names the sandbox and the port", (host, expected) => {
     expect(at(host)).toEqual(expected);
   });
 

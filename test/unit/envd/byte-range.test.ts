@@ -37,7 +37,7 @@ describe("conditional requests", () => {
     [{ ifMatch: '"abc"' }, "send"],
     [{ ifUnmodifiedSince: earlier }, "failed"],
     [{ ifUnmodifiedSince: same }, "send"],
-  ])("%j: %s", (conditions, expected) => {
+  ])("%j has the result '%s'", (conditions, expected) => {
     expect(checkConditions(conditions, version)).toBe(expected);
   });
 

@@ -24,7 +24,7 @@ describe("the encoding of a download", () => {
     ["gzip, deflate", MIDDLE, "gzip"],
     ["gzip, deflate, br", SMALL, "identity"],
     ["gzip, deflate, br", LARGE, "identity"],
-  ])("%j for %i bytes: %s", (header, size, expected) => {
+  ])("%j for %i bytes gives %s", (header, size, expected) => {
     expect(negotiateEncoding(header, size)).toBe(expected);
   });
 

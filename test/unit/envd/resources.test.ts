@@ -10,28 +10,28 @@ import { childLimits } from "../../../envd/runtime/own-limits.ts";
 
 const MEMINFO = "MemTotal:        1000 kB\nMemFree: 100 kB\nMemAvailable: 600 kB\nCached: 300 kB\n";
 
-describe("memory", () => {
-  test("of a control group, version 2", () => {
+describe("the memory of a container", () => {
+  test("is read from a control group of version 2", () => {
     const files = { limit: "524288\n", usage: "300000\n", stat: "anon 1\nfile 100000\n", meminfo: MEMINFO };
     expect(readMemory(files)).toEqual({ totalBytes: 524_288, usedBytes: 200_000, cacheBytes: 100_000 });
   });
 
-  test("of version 1, whose cache has another name", () => {
+  test("is read from a control group of version 1, whose cache has another name", () => {
     const files = { limit: "524288", usage: "300000", stat: "cache 1\ntotal_cache 50000\n", meminfo: MEMINFO };
     expect(readMemory(files)).toMatchObject({ usedBytes: 250_000, cacheBytes: 50_000 });
   });
 
-  test.each(["max\n", "9223372036854771712"])("without a limit (%j) the machine's", (limit) => {
+  test.each(["max\n", "9223372036854771712"])("without a limit (%j) is the machine's", (limit) => {
     expect(readMemory({ limit, usage: "5000", stat: "", meminfo: MEMINFO }).totalBytes).toBe(1_024_000);
   });
 
-  test("without a control group", () => {
+  test("without a control group is read from the machine", () => {
     const files = { limit: "", usage: "", stat: "", meminfo: MEMINFO };
     expect(readMemory(files)).toEqual({ totalBytes: 1_024_000, usedBytes: 409_600, cacheBytes: 307_200 });
   });
 });
 
-describe("cpu", () => {
+describe("the processors of a container", () => {
   test.each([
     ["200000 100000\n", "", "", 2],
     ["max 100000\n", "", "", 4],
@@ -39,11 +39,11 @@ describe("cpu", () => {
     ["", "-1\n", "100000\n", 4],
     ["", "", "", 4],
     ["900000 100000", "", "", 4],
-  ])("allowed by %j, %j of %j: %d", (max, quota, period, expected) => {
+  ])("are limited by %j, or by %j of %j, to %d", (max, quota, period, expected) => {
     expect(readCpuCount(max, quota, period, 4)).toBe(expected);
   });
 
-  test("time used, from either version, else the machine's", () => {
+  test("have a used time that is read from either version of control groups, or from the machine", () => {
     expect(readCpuTime("usage_usec 5000\nuser_usec 1\n", "")).toBe(5_000_000);
     expect(readCpuTime("nr_periods 1\n", "77\n")).toBe(77);
     expect(readCpuTime("", "")).toBeUndefined();

@@ -11,7 +11,7 @@ function session(passwd = `${BASE}user:x:1000:1000::/home/user:/bin/sh\nann:x:5:
 }
 
 describe("whose request it is", () => {
-  test("the named user, the configured user, `user`, or root, in this order", () => {
+  test("a request is the named user's, else the configured user's, else `user`'s, else root's", () => {
     const named = session();
     expect(named.user("ann").name).toBe("ann");
     expect(named.user(undefined).name).toBe("user");

@@ -12,7 +12,7 @@ const withMemory = { id: "s", memory: true };
 const withoutMemory = { id: "s", memory: false };
 const none = { autoResume: true, snapshot: undefined, pendingSnapshot: undefined, resumption: undefined };
 
-describe("policy", () => {
+describe("the policy of auto-resume", () => {
   test.each<[boolean, SandboxState, object]>([
     [true, "paused", { snapshot: withMemory }],
     [false, "paused", { snapshot: withoutMemory }],
@@ -26,12 +26,12 @@ describe("policy", () => {
     [false, "starting", {}],
     [false, "killing", { snapshot: withMemory }],
     [false, "gone", { snapshot: withMemory }],
-  ])("%s: %s with %j", (expected, state, over) => {
+  ])("answers %s for a sandbox that is %s with %j", (expected, state, over) => {
     expect(mayAutoResume({ ...none, state, ...over })).toBe(expected);
   });
 });
 
-describe("tokens", () => {
+describe("the tokens of a visitor", () => {
   const open = { id, network: undefined };
   const closed = { id, network: { allowPublicTraffic: false } };
   const path = "/a b";
@@ -58,7 +58,7 @@ describe("tokens", () => {
     ["envd's port, with a signed URL", true, [open, 49_983], { signed: signed(envdToken(seed, id)) }],
     ["envd's port, with a wrongly signed URL", false, [open, 49_983], { signed: signed("x") }],
     ["another port, with a signed URL", false, [closed, 80], { signed: signed(envdToken(seed, id)) }],
-  ])("%s: %s", (_what, allowed, [record, port], tokens) => {
+  ])("%s: the visitor is let in: %s", (_what, allowed, [record, port], tokens) => {
     expect(denial(record, { port, tokens, seed }) === undefined).toBe(allowed);
   });
 });

@@ -27,7 +27,7 @@ describe("names and tags", () => {
     [{ name: "app:default", tags: [] }, "app", ["default"]],
     [{ alias: "old" }, "old", ["default"]],
     [{ name: "new", alias: "old" }, "new", ["default"]],
-  ])("%j", (body, name, tags) => {
+  ])("%j is read as the name %s with the tags %j", (body, name, tags) => {
     expect(read(body)).toMatchObject({ name, tags });
   });
 
@@ -57,7 +57,7 @@ describe("sizes", () => {
       { cpuCount: 4, memoryMB: 4096, minFreeDiskMb: 20_000 },
       { cpuCount: 4, memoryMB: 4096, diskSizeMB: 20_000 },
     ],
-  ])("%j", (body, resources) => {
+  ])("%j is read as %j", (body, resources) => {
     expect(read({ name: "app", ...body }).resources).toEqual(resources);
   });
 
@@ -168,7 +168,7 @@ describe("archives", () => {
     ["compressed text", gzipSync(Buffer.from("hello ".repeat(200))), undefined],
     ["broken gzip", Buffer.from([0x1f, 0x8b, 1, 2, 3]), undefined],
     ["a tar with a wrong sum", Buffer.concat([Buffer.from("x"), tar.subarray(1)]), undefined],
-  ])("%s", (_what, bytes, kind) => {
+  ])("the kind of an upload that is %s is read from its bytes", (_what, bytes, kind) => {
     expect(archiveKind(bytes)).toBe(kind);
   });
 });

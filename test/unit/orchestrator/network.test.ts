@@ -74,7 +74,7 @@ describe("the policy of", () => {
       { proxy: { host: "proxy.example.com", port: 1080, username: "u", password: "p" } },
     ],
     ["no proxy", { egressProxy: null }, {}],
-  ])("%s", (_name, network, expected) => {
+  ])("%s follows from the options", (_name, network, expected) => {
     expect(policy(network)).toEqual({ ...OPEN, ...expected });
   });
 

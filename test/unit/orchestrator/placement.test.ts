@@ -64,7 +64,7 @@ describe("why there is no node", () => {
       demand(),
       { is: "none", reason: "no node is large enough for 2 cores" },
     ],
-  ])("%s", (_name, nodes, wanted, expected) => {
+  ])("%s: no node is chosen, and the result says why", (_name, nodes, wanted, expected) => {
     expect(choose(nodes, wanted, policy, first)).toEqual(expected);
   });
 });

@@ -15,7 +15,7 @@ describe("template references", () => {
     [" Base ", { namespace: undefined, name: "base", tag: "default" }],
     ["base:default", { namespace: undefined, name: "base", tag: "default" }],
     ["team/my_app-2:v1.0", { namespace: "team", name: "my_app-2", tag: "v1.0" }],
-  ])("%s", (text, expected) => {
+  ])("'%s' is read as %j", (text, expected) => {
     expect(parseTemplateReference(text)).toEqual(expected);
   });
 

@@ -24,13 +24,16 @@ const TABLE: readonly Row[] = [
 ];
 
 describe.each(TABLE)("a node that answers %s", (code, expected) => {
-  test.each(Object.entries(expected) as [Situation, "repeat" | "refused"][])("%s: %s", (situation, verdict) => {
-    const judged = judge(new AppError(code, "text"), {
-      unsure: situation === "after a lost answer",
-      whenBusy: situation === "first, busy is waited for" ? "wait" : "refuse",
-    });
-    expect(judged.repeat ? "repeat" : "refused").toBe(verdict);
-  });
+  test.each(Object.entries(expected) as [Situation, "repeat" | "refused"][])(
+    "%s: the verdict on the call is %s",
+    (situation, verdict) => {
+      const judged = judge(new AppError(code, "text"), {
+        unsure: situation === "after a lost answer",
+        whenBusy: situation === "first, busy is waited for" ? "wait" : "refuse",
+      });
+      expect(judged.repeat ? "repeat" : "refused").toBe(verdict);
+    },
+  );
 });
 
 /** A node that gives these answers in order and repeats the last one; each call takes a second of the clock. */

@@ -37,7 +37,7 @@ describe("checks name the field", () => {
     [{ a: 1, map: { "a\nb": 5 } }, "body field 'map.a\nb' must be string"],
     [{ a: 1, kind: "z" }, "body field 'kind' must be one of x, y"],
     [null, "body must be object"],
-  ])("%j", (value, message) => {
+  ])("%j is refused: %s", (value, message) => {
     expect(() => parse(value)).toThrow(new AppError("bad_request", message));
   });
 

@@ -33,7 +33,7 @@ test.each([
   ["backticks", "`id`", "`id`"],
   ["a command", "$(id)", "$(id)"],
   ["a lone dollar", "5$ $1 $$", "5$ $1 $$"],
-])("ENV with %s", (_name, value, expected) => {
+])("ENV with %s sets the expected value", (_name, value, expected) => {
   expect(after(start, env(["BASE", "/opt"], ["X", value])).envs["X"]).toBe(expected);
 });
 

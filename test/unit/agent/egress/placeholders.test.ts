@@ -17,7 +17,7 @@ describe("values of rules", () => {
     ["$${e2b.secrets.A}}", "$one}"],
     ["${HOME} ${e2bx.secrets.A} $e2b.secrets.A", "${HOME} ${e2bx.secrets.A} $e2b.secrets.A"],
     ["${e2b.identity.tokens.my token (1)}", "three"],
-  ])("%s", async (template, value) => {
+  ])("%j becomes %j", async (template, value) => {
     const resolve = known({ "e2b.secrets.A": "one", "e2b.identity.tokens.T": "two", ...spaced });
     expect([...(await resolveHeaders({ X: template }, resolve))]).toEqual([["X", value]]);
   });

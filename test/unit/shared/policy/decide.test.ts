@@ -108,7 +108,9 @@ const cases: [string, ConnectionRequest, EgressPolicy, object][] = [
 ];
 
 describe("decide", () => {
-  test.each(cases)("%s", (_, flow, policy, expected) => expect(decide(flow, policy)).toMatchObject(expected));
+  test.each(cases)("%s: the flow gets its verdict", (_, flow, policy, expected) =>
+    expect(decide(flow, policy)).toMatchObject(expected),
+  );
 
   test.each([
     ["a rule on another port", tcp(A, 8443, "a.test"), open({ rules: [rule("a.test")] })],
@@ -202,7 +204,9 @@ describe("names that may be resolved", () => {
     ["the apex of a wildcard", names, "wild.test", "deny"],
     ["below an exact one", names, "www.allowed.test", "deny"],
     ["a rule is no permission", closed({ rules: [rule("a.test")] }), "a.test", "deny"],
-  ])("%s", (_, policy, name, verdict) => expect(decideName(name, policy).verdict).toBe(verdict));
+  ])("%s: the name gets its verdict", (_, policy, name, verdict) =>
+    expect(decideName(name, policy).verdict).toBe(verdict),
+  );
 
   test("only an entry that denies everything restricts them", () => {
     expect(onlyListedNames(open({ denyRanges: ["0.0.0.0/1", "128.0.0.0/2"] }))).toBe(false);

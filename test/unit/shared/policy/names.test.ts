@@ -19,7 +19,7 @@ describe("a host name has one spelling", () => {
     ["3com.com", "3com.com"],
     ["1.2.3.4.example", "1.2.3.4.example"],
     ["a".repeat(63), "a".repeat(63)],
-  ])("%s", (text, name) => expect(hostName(text)).toBe(name));
+  ])("%s is spelled %s", (text, name) => expect(hostName(text)).toBe(name));
 });
 
 describe("not host names", () => {
@@ -70,7 +70,7 @@ describe("not host names", () => {
     "::1",
     "::ffff:127.0.0.1",
     "\ud800.example.com",
-  ])("%j", (text) => expect(hostName(text)).toBeUndefined());
+  ])("%j is refused", (text) => expect(hostName(text)).toBeUndefined());
 });
 
 test("every accepted host name consists of labels, and is its own spelling", () => {
