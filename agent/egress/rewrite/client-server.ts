@@ -1,6 +1,7 @@
 /** The HTTP server that reads the requests of one intercepted connection, as strictly as the rewriter needs it. */
 
 import { createServer, type Server } from "node:http";
+import type { Socket } from "node:net";
 import { MAX_HEAD_BYTES } from "./exchange.ts";
 
 /** Limit between an answer and the end of the next head. */
@@ -16,7 +17,40 @@ export function clientServer(): Server {
   });
   // No limit: Node would leave out further headers, and every header must be checked.
   server.maxHeadersCount = 0;
-  // A client that has ended its sending side still wants its answer.
-  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   return server;
+}
+
+/** The end of a client's sending side, which the server learns of late. */
+export interface ClientEnd {
+  /** Call when an answer has been sent: the server learns of the end if nothing is being answered any more. */
+  answered(): void;
+  /** Call when another program part reads the socket from now on. */
+  release(): void;
+}
+
+/**
+ * Lets the server read the requests of the socket. Node's server ends a connection as soon as the client has ended its
+ * sending side. Such a client still wants the answers to its whole requests: while `answering` is true, the server does not
+ * learn of the end.
+ */
+export function readRequests(server: Server, socket: Socket, answering: () => boolean): ClientEnd {
+  const others = new Set(socket.listeners("end"));
+  server.emit("connection", socket);
+  const serverEnds = socket.listeners("end").filter((listener) => !others.has(listener)) as (() => void)[];
+  let ended = false;
+  const tell = () => {
+    if (!ended || answering()) return;
+    ended = false;
+    for (const listener of serverEnds) listener.call(socket);
+  };
+  const onEnd = () => {
+    ended = true;
+    tell();
+  };
+  for (const listener of serverEnds) socket.off("end", listener);
+  socket.once("end", onEnd);
+  return {
+    answered: tell,
+    release: () => void socket.off("end", onEnd),
+  };
 }

@@ -5,17 +5,19 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { TLSSocket } from "node:tls";
+import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { nameOnWire } from "../../../shared/policy/names.ts";
 import type { Carried, CarriedResult, TransformOptions } from "../carried.ts";
 import { answerRaw } from "./answer.ts";
-import { clientServer, IDLE_LIMIT_MS } from "./client-server.ts";
+import { clientServer, IDLE_LIMIT_MS, readRequests } from "./client-server.ts";
 import { exchange, type Rewriting } from "./exchange.ts";
 import { leavesOf } from "./leaves.ts";
 import { Refusal } from "./request-head.ts";
 import { isDeclined, upgrade, withoutUpgrade } from "./upgrade.ts";
 import { Upstream, UpstreamError, why } from "./upstream.ts";
 
+/** OpenSSL's reasons when it has no certificate for a client, which sent no name. */
+const NO_CERTIFICATE = new Set(["ERR_SSL_NO_SUITABLE_SIGNATURE_ALGORITHM", "ERR_SSL_NO_SHARED_CIPHER"]);
 const HANDSHAKE_LIMIT_MS = 10_000;
 /** Limit from the connection's beginning to the end of its first head. */
 const FIRST_HEAD_LIMIT_MS = 30_000;
@@ -85,38 +87,36 @@ function limitHalfClosed(socket: Socket): void {
 async function terminate(socket: Socket, { hostname, authority }: TransformOptions): Promise<TLSSocket> {
   const secureContext = await leavesOf(authority).get(hostname);
   return new Promise((resolve, reject) => {
-    const secure = new TLSSocket(socket, {
-      isServer: true,
-      secureContext,
+    const server = createTlsServer({
+      handshakeTimeout: HANDSHAKE_LIMIT_MS,
       // HTTP/2 is negotiated down; the handshake fails for a client that speaks nothing else.
       ALPNProtocols: ["http/1.1"],
+      // The server has no certificate besides this one: a client that sends no name cannot complete the handshake.
       SNICallback: (name, done) => {
         if (nameOnWire(name) === hostname) done(null, secureContext);
         else done(new UpstreamError("another name than the connection's"));
       },
     });
-    const fail = (error: Error) => {
-      clearTimeout(timer);
+    server.once("tlsClientError", (error, secure) => {
       secure.destroy();
-      reject(error);
-    };
-    const timer = setTimeout(() => fail(new UpstreamError("took too long")), HANDSHAKE_LIMIT_MS);
-    secure.on("error", fail);
-    // Until the handshake has ended Node emits errors under this name.
-    secure.on("_tlsError", fail);
-    secure.once("close", () => fail(new UpstreamError("closed")));
-    secure.once("secure", () => {
-      clearTimeout(timer);
-      secure.off("_tlsError", fail);
-      if (nameOnWire((secure as { servername?: unknown }).servername?.toString() ?? "") === hostname) resolve(secure);
-      else fail(new UpstreamError("without the name of the connection"));
+      socket.destroy();
+      const nameless = NO_CERTIFICATE.has((error as NodeJS.ErrnoException).code ?? "");
+      reject(nameless ? new UpstreamError("without the name of the connection") : error);
     });
+    socket.once("close", () => reject(new UpstreamError("closed")));
+    server.once("secureConnection", (secure) => {
+      // The sandbox's resets are not worth a message.
+      secure.on("error", () => undefined);
+      resolve(secure);
+    });
+    server.emit("connection", socket);
   });
 }
 
 /** One HTTP server per connection, so that its state belongs to one client. */
 function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) => void): void {
-  let waiting = 0;
+  /** The requests that are not answered. */
+  const waiting = new Set<IncomingMessage>();
   let turn = Promise.resolve();
   let clock: NodeJS.Timeout | undefined;
   const wait = (limitMs: number) => {
@@ -127,8 +127,8 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
   const server = clientServer();
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     clearTimeout(clock);
-    waiting += 1;
-    if (waiting > MOST_PIPELINED) {
+    waiting.add(request);
+    if (waiting.size > MOST_PIPELINED) {
       socket.destroy();
       return;
     }
@@ -136,19 +136,23 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
       // Requests behind one that ended the connection are dropped.
       if (socket.writableEnded || socket.destroyed) return;
       await exchange(request, response, rewriting, failed);
-      waiting -= 1;
-      if (waiting === 0 && !socket.destroyed) wait(IDLE_LIMIT_MS);
+      waiting.delete(request);
+      if (waiting.size > 0 || socket.destroyed) return;
+      wait(IDLE_LIMIT_MS);
+      end.answered();
     });
   };
   server.on("request", onRequest);
   server.on("checkContinue", onRequest);
   server.on("connect", (_request, client: Socket) => {
     clearTimeout(clock);
+    end.release();
     answerRaw(client, new Refusal(400, "CONNECT is not possible here"));
   });
   server.on("upgrade", (request, client: Socket, head: Buffer) => {
     clearTimeout(clock);
-    if (waiting > 0) return void client.destroy();
+    end.release();
+    if (waiting.size > 0) return void client.destroy();
     if (isDeclined(request)) {
       client.unshift(Buffer.concat([withoutUpgrade(request), head]));
       serve(client, rewriting, failed);
@@ -158,7 +162,7 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
   });
   server.on("clientError", (error: NodeJS.ErrnoException, client) => {
     // When this event arrives, every answer that was due has been sent.
-    if (waiting > 0) setImmediate(() => (client as Socket).destroySoon());
+    if (waiting.size > 0) setImmediate(() => (client as Socket).destroySoon());
     else if (error.code === "ECONNRESET" || !client.writable) client.destroy();
     else if (error.code === "HPE_HEADER_OVERFLOW")
       answerRaw(client, new Refusal(431, "the head of the request is too long"));
@@ -168,7 +172,9 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
   socket.once("close", () => clearTimeout(clock));
   if (socket.destroyed) return;
   wait(FIRST_HEAD_LIMIT_MS);
-  server.emit("connection", socket);
+  // A request whose rest cannot come any more is given up at once.
+  const answering = () => waiting.size > 0 && [...waiting].every((request) => request.complete);
+  const end = readRequests(server, socket, answering);
   // The socket may be paused. Bytes that were put back are read before new ones.
   socket.resume();
 }

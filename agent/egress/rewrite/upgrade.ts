@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { answerRaw, refusalOf } from "./answer.ts";
-import { clientServer } from "./client-server.ts";
+import { clientServer, readRequests } from "./client-server.ts";
 import { headText, prepare, type Rewriting, relayAnswer, send } from "./exchange.ts";
 import { Refusal, tokens, valuesOf, without } from "./request-head.ts";
 
@@ -106,14 +106,16 @@ async function switchOver(
  * already. An HTTP server reads the head again, without the upgrade, and makes the response.
  */
 function answerRefused(request: IncomingMessage, socket: Socket, answer: IncomingMessage): void {
-  const server = clientServer().on("request", (again, response) => {
+  const server = clientServer();
+  server.on("request", (again, response) => {
     response.sendDate = false;
     response.on("error", () => undefined);
     socket.once("close", () => response.destroy());
     relayAnswer(again, answer, response);
   });
   socket.unshift(withoutUpgrade(request, ["close"]));
-  server.emit("connection", socket);
+  // The connection ends with this answer.
+  readRequests(server, socket, () => true);
   socket.resume();
 }
 

@@ -126,7 +126,7 @@ test("a destination that answers without TLS, without HTTP or not at all gives 5
 });
 
 test("a handshake for another name, without a name, or for HTTP/2 only ends", async () => {
-  const { port, dials } = await behind();
+  const { port, dials, ended } = await behind();
   const offer = async (options: object) => {
     const socket = tlsConnect({ socket: await dial(port), ca: nodeAuthority.certificate, ...options });
     return new Promise<string>((resolve) => {
@@ -143,4 +143,11 @@ test("a handshake for another name, without a name, or for HTTP/2 only ends", as
   expect(await offer({ servername: HOST, ALPNProtocols: ["h2"] })).toBe("refused");
   expect(await offer({ servername: HOST, ALPNProtocols: ["h2", "http/1.1"] })).toBe("served");
   expect(dials()).toBe(2);
+  await expect
+    .poll(() => ended.flatMap(({ failed }) => (failed === undefined ? [] : [failed])))
+    .toEqual([
+      "the TLS handshake of the sandbox failed: another name than the connection's",
+      "the TLS handshake of the sandbox failed: without the name of the connection",
+      "the TLS handshake of the sandbox failed: ERR_SSL_NO_APPLICATION_PROTOCOL",
+    ]);
 });
