@@ -10,7 +10,7 @@ export interface SharedRoom {
   readonly total: number;
   /** Most permits that one sandbox may hold. */
   readonly most: number;
-  /** A sandbox that holds fewer permits always gets another one, as long as any is free. */
+  /** A sandbox that holds fewer permits than this always gets another one while the total has one. */
   readonly few: number;
   /** Part of the total that is reserved for sandboxes with fewer than `few`. */
   readonly reserved: number;

@@ -24,7 +24,7 @@ export function clientServer(): Server {
 export interface ClientEnd {
   /** Call when an answer has been sent: the server learns of the end if nothing is being answered any more. */
   answered(): void;
-  /** Call when another program part reads the socket from now on. */
+  /** Call when the server no longer reads the socket. */
   release(): void;
 }
 
@@ -38,19 +38,19 @@ export function readRequests(server: Server, socket: Socket, answering: () => bo
   server.emit("connection", socket);
   const serverEnds = socket.listeners("end").filter((listener) => !others.has(listener)) as (() => void)[];
   let ended = false;
-  const tell = () => {
+  const passEnd = () => {
     if (!ended || answering()) return;
     ended = false;
     for (const listener of serverEnds) listener.call(socket);
   };
   const onEnd = () => {
     ended = true;
-    tell();
+    passEnd();
   };
   for (const listener of serverEnds) socket.off("end", listener);
   socket.once("end", onEnd);
   return {
-    answered: tell,
+    answered: passEnd,
     release: () => void socket.off("end", onEnd),
   };
 }
