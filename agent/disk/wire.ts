@@ -46,7 +46,7 @@ export function createDiskParts(
   const disk = createReserve({
     ...deps,
     configuredMb: config.diskReserveMb,
-    dataRoot: () => dataRootOf(containers),
+    dataRoot: async () => (await containers.facts()).writableRoot,
     snapshots: config.stateDir,
   });
   for (const { executionId, container } of found.sandboxes) {

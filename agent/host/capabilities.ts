@@ -18,9 +18,7 @@ export async function probe(
     detail: {
       criu: memory.criu,
       memorySnapshots: memory.detail,
-      diskLimit: engine.diskLimit
-        ? "enforced by the storage driver"
-        : "reported only: the storage driver cannot limit a writable layer",
+      diskLimit: engine.diskDetail,
       cgroup: existsSync("/sys/fs/cgroup/cgroup.controllers") ? "v2" : "v1",
       engine: engine.version,
       storageDriver: engine.storageDriver,

@@ -20,7 +20,7 @@ import { planRecovery } from "./plan.ts";
 
 export interface RecoveryDeps {
   readonly plan: Plan;
-  readonly containers: Pick<Containers, "rename" | "list" | "remove" | "inspect" | "kill" | "removeImage">;
+  readonly containers: Pick<Containers, "rename" | "list" | "remove" | "inspect" | "kill" | "removeImage" | "thawDisk">;
   readonly openCgroup: OpenCgroup;
   readonly links: Links;
   readonly firewall: Pick<Firewall, "rebuild">;

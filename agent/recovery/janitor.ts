@@ -25,7 +25,7 @@ export interface JanitorDeps {
   readonly firewall: Pick<Firewall, "repair" | "watch">;
   readonly disposal: Pick<Disposal, "retry">;
   readonly stores: Pick<Stores, "samples" | "logs" | "networkLog" | "executions" | "containers" | "snapshots">;
-  readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage">;
+  readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage" | "removeOrphans">;
   readonly files: SnapshotFiles;
   readonly instruments: Pick<Instruments, "firewallRepaired">;
   readonly now: () => number;
@@ -45,7 +45,10 @@ export function startJanitor(deps: JanitorDeps) {
   const rounds = [
     repairs,
     sweep,
-    loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, () => removeGarbage(deps)),
+    loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, async () => {
+      await removeGarbage(deps);
+      await deps.containers.removeOrphans();
+    }),
     loop({ name: "removals", everyMs: RETRY_REMOVALS_MS, log }, () => disposal.retry()),
     loop({ name: "prune", everyMs: PRUNE_EVERY_MS, log }, () => {
       stores.samples.prune(now() - config.usageKeepHours * HOUR_MS);

@@ -170,6 +170,11 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       });
       listeners.delete(onEvent);
     },
+    hasOwnDisk: () => false,
+    copyAhead: () => Promise.resolve(),
+    keep: () => Promise.resolve(),
+    thawDisk: () => Promise.resolve(),
+    removeOrphans: () => Promise.resolve(),
     ...stored.images,
     ...built.images,
     facts: () => Promise.resolve(fakeFacts),

@@ -19,7 +19,9 @@ export const fakeFacts = {
   diskLimit: false,
   seccomp: true,
   runcVersion: "0",
+  diskDetail: "reported only",
   dataRoot: "/layers",
+  writableRoot: "/layers",
 };
 
 const plenty = { device: 1, freeBytes: 2 ** 40, totalBytes: 2 ** 41, freeInodes: 2 ** 30, totalInodes: 2 ** 31 };
