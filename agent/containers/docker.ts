@@ -120,6 +120,7 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
     copyAhead: () => Promise.resolve(),
     keep: () => Promise.resolve(),
     thawDisk: () => Promise.resolve(),
+    unmountDisk: () => Promise.resolve(),
     removeOrphans: () => Promise.resolve(),
     ...dockerImages(docker, unlimited, options.nodeId),
     ...dockerBuilds(docker, unlimited, options.nodeId),

@@ -56,6 +56,8 @@ export interface Disks {
   make(disk: Disk): Promise<void>;
   /** Mounts the disk, as after a reboot. Nothing to do when it is mounted. @throws {AppError} snapshot_corrupt */
   mount(containerId: string): Promise<void>;
+  /** Unmounts the disk of a container that does not run. */
+  unmount(containerId: string): Promise<void>;
   /** Unmounts and deletes the disk. An unknown container counts as success. */
   remove(containerId: string): Promise<void>;
   use(containerId: string): DiskUse | undefined;
@@ -175,6 +177,7 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
       }),
 
     mount: (containerId) => mutex(containerId, () => attach(image(containerId), mountPoint(containerId))),
+    unmount: (containerId) => mutex(containerId, () => detach(mountPoint(containerId))),
     remove,
 
     use(containerId) {

@@ -14,7 +14,24 @@ const ROUNDS = 3;
 const SUPERBLOCK = 1024;
 /** Of ext4's superblock: blocks that the file system takes for itself. */
 const OVERHEAD = 0x248;
-const OPTIONS = ['-q', '-F', '-b', String(BLOCK), '-i', '16384', '-I', '256', '-m', '0', '-J', 'size=16', '-E', 'lazy_itable_init=1,lazy_journal_init=1,nodiscard', '-O', '^resize_inode,64bit,metadata_csum'];
+const OPTIONS = [
+  "-q",
+  "-F",
+  "-b",
+  String(BLOCK),
+  "-i",
+  "16384",
+  "-I",
+  "256",
+  "-m",
+  "0",
+  "-J",
+  "size=16",
+  "-E",
+  "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
+  "-O",
+  "^resize_inode,64bit,metadata_csum",
+];
 
 /** Resolves to the path of an empty image whose file system shows `sizeMb` MiB to programs. */
 export function formatted(directory: string, run: RunCommand): (sizeMb: number) => Promise<string> {

@@ -86,6 +86,7 @@ export function withDisks({ engine, disks, repository, log }: WithDisksDeps): Co
 
     async commit(id, image, snapshotId) {
       if (!disks.has(id)) return engine.commit(id, image, snapshotId);
+      await disks.mount(id);
       await engine.tagImageOf(id, below(snapshotId));
       await disks.store(id, snapshotId);
     },
@@ -96,6 +97,14 @@ export function withDisks({ engine, disks, repository, log }: WithDisksDeps): Co
     },
 
     thawDisk: (id) => disks.thaw(id),
+
+    async unmountDisk(id) {
+      if (!disks.has(id)) return;
+      // It stays mounted while a program of the host is in it, which costs little.
+      await disks
+        .unmount(id)
+        .catch((error: unknown) => log.debug({ err: error, containerId: id }, "could not unmount a disk"));
+    },
 
     async facts() {
       const facts = await engine.facts();

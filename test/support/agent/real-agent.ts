@@ -6,7 +6,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -221,6 +221,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
       await connection.close();
       await orchestrator.close();
       await removeAll();
+      await unmountBelow(directory);
       await rm(directory, { recursive: true, force: true });
     },
   };
@@ -271,6 +272,16 @@ export async function containers(): Promise<{ name: string; state: string }[]> {
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => ({ name: line.split(" ")[0] ?? "", state: line.split(" ")[1] ?? "" }));
+}
+
+/** Unmounts the disks of containers that an agent which was killed has left. */
+async function unmountBelow(directory: string): Promise<void> {
+  const places = (await readFile("/proc/mounts", "utf8")).split("\n").map((line) => line.split(" ")[1] ?? "");
+  for (const place of places
+    .filter((one) => one.startsWith(`${directory}/`))
+    .sort()
+    .reverse())
+    await run("umount", [place]);
 }
 
 /** Removes everything that this agent may have left on the host. */

@@ -174,6 +174,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     copyAhead: () => Promise.resolve(),
     keep: () => Promise.resolve(),
     thawDisk: () => Promise.resolve(),
+    unmountDisk: () => Promise.resolve(),
     removeOrphans: () => Promise.resolve(),
     ...stored.images,
     ...built.images,
