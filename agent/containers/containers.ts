@@ -105,8 +105,6 @@ export interface Containers {
   keep(image: string): Promise<void>;
   /** Lets programs write to a container's disk again after a commit that was cut. */
   thawDisk(id: string): Promise<void>;
-  /** Unmounts the disk of a container that does not run; its next start mounts it. Never throws. */
-  unmountDisk(id: string): Promise<void>;
   /** Removes disks of containers that the engine does not have any more. */
   removeOrphans(): Promise<void>;
   /** Number of layers in an image. */

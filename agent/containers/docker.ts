@@ -11,6 +11,7 @@ import type { ContainerEvent, Containers } from "./containers.ts";
 import { dockerBuilds } from "./docker-builds.ts";
 import { orUndefined, statusOf } from "./docker-errors.ts";
 import { dockerImages, type ImageNames } from "./docker-images.ts";
+import { NO_OWN_DISKS } from "./no-own-disks.ts";
 import { containerOptions, type NodeOptions } from "./options.ts";
 
 /** The slowest call, a start on a loaded machine, takes a few seconds. */
@@ -115,13 +116,7 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
       }
     },
 
-    // Docker's own layers need none of these.
-    hasOwnDisk: () => false,
-    copyAhead: () => Promise.resolve(),
-    keep: () => Promise.resolve(),
-    thawDisk: () => Promise.resolve(),
-    unmountDisk: () => Promise.resolve(),
-    removeOrphans: () => Promise.resolve(),
+    ...NO_OWN_DISKS,
     ...dockerImages(docker, unlimited, options.nodeId),
     ...dockerBuilds(docker, unlimited, options.nodeId),
     facts,

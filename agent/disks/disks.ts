@@ -24,7 +24,7 @@ const PROBE_MB = 64;
 /** `nodev` and `nosuid` hold for the host, which must take neither from a sandbox's files; overlayfs does not pass them on. */
 const MOUNT_OPTIONS = "noatime,discard,nodev,nosuid,errors=remount-ro";
 
-export interface Disk {
+interface Disk {
   readonly containerId: string;
   /** Docker's directory of the container's writable layer. */
   readonly layer: string;
@@ -38,7 +38,7 @@ export interface DiskUse {
   readonly usedInodes: number;
 }
 
-export interface StoredDisk {
+interface StoredDisk {
   readonly id: string;
   /** Unix milliseconds. */
   readonly changedAt: number;
@@ -54,10 +54,8 @@ export interface Disks {
   layer(containerId: string): string;
   /** Makes the disk of a container that has never run, and puts its layer on it. */
   make(disk: Disk): Promise<void>;
-  /** Mounts the disk, as after a reboot. Nothing to do when it is mounted. @throws {AppError} snapshot_corrupt */
+  /** Mounts the disk, as after a reboot. Nothing to do when it is mounted, or gone. @throws {AppError} snapshot_corrupt */
   mount(containerId: string): Promise<void>;
-  /** Unmounts the disk of a container that does not run. */
-  unmount(containerId: string): Promise<void>;
   /** Unmounts and deletes the disk. An unknown container counts as success. */
   remove(containerId: string): Promise<void>;
   use(containerId: string): DiskUse | undefined;
@@ -176,8 +174,13 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
         await symlink(own, ofDocker);
       }),
 
-    mount: (containerId) => mutex(containerId, () => attach(image(containerId), mountPoint(containerId))),
-    unmount: (containerId) => mutex(containerId, () => detach(mountPoint(containerId))),
+    async mount(containerId) {
+      if (existsSync(layer(containerId))) return;
+      await mutex(containerId, async () => {
+        // A removal may have been first.
+        if (existsSync(image(containerId))) await attach(image(containerId), mountPoint(containerId));
+      });
+    },
     remove,
 
     use(containerId) {

@@ -67,8 +67,11 @@ export function withDisks({ engine, disks, repository, log }: WithDisksDeps): Co
     },
 
     async inspect(id) {
+      if (!disks.has(id)) return engine.inspect(id);
+      // Docker describes no container whose layer it cannot see.
+      await disks.mount(id);
       const found = await engine.inspect(id);
-      if (found === undefined || !disks.has(id)) return found;
+      if (found === undefined) return found;
       return { ...found, upperDirectory: `${disks.layer(id)}/diff` };
     },
 
@@ -97,14 +100,6 @@ export function withDisks({ engine, disks, repository, log }: WithDisksDeps): Co
     },
 
     thawDisk: (id) => disks.thaw(id),
-
-    async unmountDisk(id) {
-      if (!disks.has(id)) return;
-      // It stays mounted while a program of the host is in it, which costs little.
-      await disks
-        .unmount(id)
-        .catch((error: unknown) => log.debug({ err: error, containerId: id }, "could not unmount a disk"));
-    },
 
     async facts() {
       const facts = await engine.facts();

@@ -13,7 +13,7 @@ const STOPPED_LIMIT_MS = 15_000;
 const POLL_MS = 10;
 
 export interface EvictionDeps {
-  readonly containers: Pick<Containers, "inspect" | "kill" | "unmountDisk">;
+  readonly containers: Pick<Containers, "inspect" | "kill">;
   readonly disposal: Pick<Disposal, "kill">;
   readonly slots: Pick<Slots, "give">;
   readonly annotations: Pick<Annotations, "remove">;
@@ -28,7 +28,6 @@ export function createEviction({ containers, disposal, slots, annotations, store
     for (const pid of processes(container)) tryKill(pid);
     await disposal.kill(container);
     await stopped(container.id, containers);
-    await containers.unmountDisk(container.id);
     await annotations.remove(container.id);
     store.remove(container.id);
     // Last, because the namespace is free only when the last process in it has ended.

@@ -65,6 +65,8 @@ export interface RealAgent {
   readonly pid: number;
   /** The directory of the agent's snapshots. */
   readonly snapshots: string;
+  /** The directory of the sandboxes' disks. */
+  readonly disks: string;
   close(): Promise<void>;
 }
 
@@ -121,6 +123,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     SVC_NODE_TOKEN: NODE_TOKEN,
     SVC_ORCHESTRATOR_TOKEN: ORCHESTRATOR_TOKEN,
     SVC_STATE_DIR: join(directory, "state"),
+    SVC_DISKS_DIR: join(directory, "disks"),
     SVC_RUN_DIR: RUN_DIR,
     SVC_NETWORK_NAME: NETWORK,
     SVC_SUBNET: SUBNET,
@@ -213,6 +216,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     crash: () => end("SIGKILL"),
     launch,
     snapshots: join(directory, "state", "snapshots"),
+    disks: join(directory, "disks"),
     get pid() {
       return state.child?.pid ?? 0;
     },
