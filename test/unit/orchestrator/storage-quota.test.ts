@@ -181,12 +181,12 @@ describe("the stored bytes of a project", () => {
     );
   }, 60_000);
 
-  test("stay within the quota in a burst of pauses", async () => {
+  test("fill the quota exactly, and no further, in a burst of pauses", async () => {
     const { opened, store, project, run } = await openWorld();
     onTestFinished(() => opened.close());
     const ids = Array.from({ length: 8 }, (_, index) => `i${index}`);
     for (const id of ids) await run(id);
-    const room = { bytes: 30, quotaBytes: QUOTA };
+    const room = { bytes: 25, quotaBytes: QUOTA };
     const moved = await Promise.all(
       ids.map((id) =>
         store.move({
@@ -197,7 +197,7 @@ describe("the stored bytes of a project", () => {
         }),
       ),
     );
-    expect(moved.filter((record) => record !== undefined)).toHaveLength(3);
-    expect(await store.storage.projectBytes(project.id)).toBe(90);
+    expect(moved.filter((record) => record !== undefined)).toHaveLength(4);
+    expect(await store.storage.projectBytes(project.id)).toBe(100);
   });
 });
