@@ -13,6 +13,7 @@ import type { LiveSet } from "../sandboxes/live-set.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import type { Stores } from "../store/stores.ts";
+import { listGarbage } from "./garbage.ts";
 import type { NodeIdentity } from "./heartbeat.ts";
 import { identify } from "./identity.ts";
 import { createInstruments, type Instruments } from "./prometheus.ts";
@@ -68,6 +69,7 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
         egress: egressProcess,
         samples: stores.samples,
         networkLog: stores.networkLog,
+        listGarbage: () => listGarbage({ ...deps, stores, nodeId, budgetBytes: config.buildCacheMb * 1024 ** 2 }),
         checks: () => ({
           engine: engine.connected ? undefined : "the Docker daemon does not answer",
           "egress process": egressProcess.problem,

@@ -119,6 +119,24 @@ export const OrchestratorConfig = Type.Object({
     maximum: 3650,
     description: "How long ended sandboxes are kept, days",
   }),
+  projectStoredQuotaMb: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 1_073_741_824,
+    description: "Snapshots and paused sandboxes of a project on all nodes, MiB; 0: no quota beside those of the nodes",
+  }),
+  pausedKeepHours: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 87_600,
+    description: "Age from its pause at which a paused sandbox is deleted, hours; 0: never",
+  }),
+  snapshotKeepHours: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 87_600,
+    description: "Time without use after which a snapshot is deleted, hours; 0: never",
+  }),
 
   rateLimitCreatePerSecond: Type.Integer({
     default: 100,

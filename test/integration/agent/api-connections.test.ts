@@ -52,6 +52,7 @@ beforeAll(async () => {
       taker: unused,
       snapshots: unused,
       builds: unused,
+      listGarbage: unused,
       samples: unused,
       logs: unused,
       networkLog: unused,

@@ -2,6 +2,7 @@
 
 import type {
   ExitReport,
+  Garbage,
   Heartbeat,
   HeartbeatReply,
   MetricSample,
@@ -59,6 +60,10 @@ export interface FakeAgent extends FakeBuilds {
   onPause: (request: SnapshotRequest, take: () => void) => Promise<void> | void;
   onCheckpoint: (request: SnapshotRequest, take: () => void) => Promise<void> | void;
   onRemove: (snapshotId: string) => Promise<void> | void;
+  /** Answers what the node could remove. */
+  onGarbage: () => Promise<Garbage> | Garbage;
+  /** The sizes of the snapshots that are taken from now on. */
+  sizes: { readonly memoryBytes: number; readonly diskBytes: number };
   /** Replaces the work of a new policy; call `set` for the usual work. */
   onEgress: (policy: EgressPolicy, set: () => void) => Promise<void> | void;
   trust: "applied" | "not applied";
