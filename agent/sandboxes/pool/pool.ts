@@ -46,6 +46,7 @@ export interface Pool {
   lost(containerId: string): boolean;
   /** Containers that should run. */
   ids(): string[];
+  containers(): readonly LiveContainer[];
   load(): NodeLoad["pools"];
   stop(): Promise<void>;
 }
@@ -57,6 +58,8 @@ export function createPool(deps: PoolDeps): Pool {
   /** Flavours that could not be started, by key; the others are filled all the same. */
   const failing = new Map<string, { readonly count: number; readonly retryAt: number }>();
   const state = { targets: [] as readonly PoolTarget[] };
+
+  const containers = () => [...ready.values()].flat();
 
   const put = (container: LiveContainer) => {
     const key = flavourKey(container);
@@ -178,12 +181,13 @@ export function createPool(deps: PoolDeps): Pool {
       }
       return false;
     },
-    ids: () => [...ready.values()].flat().map(({ id }) => id),
+    ids: () => containers().map(({ id }) => id),
+    containers,
     load() {
       return state.targets.map(({ build, size }) => ({
         buildId: build.buildId,
         wanted: size,
-        ready: [...ready.values()].flat().filter((entry) => entry.build.buildId === build.buildId).length,
+        ready: containers().filter((entry) => entry.build.buildId === build.buildId).length,
       }));
     },
     stop: () => refill.stop(),
