@@ -12,7 +12,8 @@ const BURST = 100;
 /** The default of SVC_POOL_CEILING: after a burst the pool holds this many containers. */
 const POOL_CEILING = "8";
 /** The reasons for which placement refuses a sandbox on a full node (orchestrator/nodes/placement.ts). */
-const NO_ROOM = /no node has the CPU and memory left|at its limit of \d+ sandboxes/;
+const NO_ROOM =
+  /no node has the CPU(?:, memory and disk| and memory) left|at its limit of \d+ sandboxes|no node can promise \d+ MiB more of its disk/;
 
 export async function burst({ platform, quick, say }: Bench): Promise<readonly Row[]> {
   const wanted = quick ? 6 : BURST;
