@@ -79,7 +79,7 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
     instruments,
   });
   const taker = storing.begin({ sandboxes, logs });
-  watch({ sandboxes, live, pool, builds: building });
+  watch({ sandboxes, live, pool, frozen, disposal, builds: building });
 
   const replaceEgress = createReplaceEgress({ ...deps, gate });
   const parts = {

@@ -8,12 +8,15 @@ import type { BuildParts } from "../builds/start-builds.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
+import type { Disposal } from "../sandboxes/disposal.ts";
 import type { LiveSet } from "../sandboxes/live-set.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
+import type { FrozenContainers } from "../snapshots/frozen/frozen.ts";
 import type { Stores } from "../store/stores.ts";
 import { createDiskAccount, type PromisedDisk } from "./account.ts";
+import type { DropSources } from "./dropping.ts";
 import { type GrowerDeps, growerOf } from "./growers.ts";
 import { watchOwnFiles } from "./own-files.ts";
 import { createReserve } from "./reserve.ts";
@@ -35,7 +38,9 @@ interface DiskSources {
 
 interface GrowingParts {
   readonly live: Pick<LiveSet, "running" | "leaving">;
-  readonly pool: Pick<Pool, "containers">;
+  readonly pool: Pick<Pool, "containers" | "drop" | "setFilling">;
+  readonly frozen: Pick<FrozenContainers, "kept" | "dropStored">;
+  readonly disposal: Pick<Disposal, "settled">;
   readonly sandboxes: Pick<Sandboxes, "running" | "end">;
   readonly builds: BuildParts;
 }
@@ -97,6 +102,11 @@ export function createDiskParts(
         }),
       ],
       onChange: () => report.soon(),
+      remakable: remakableOf(parts),
+      onPressure: (pressure) => {
+        parts.pool.setFilling(pressure === "none");
+        report.soon();
+      },
     });
     const files = watchOwnFiles({
       dataRoot: () => dataRootOf(containers),
@@ -106,6 +116,19 @@ export function createDiskParts(
     teardown.add("Docker's files", () => files.stop());
   };
   return { disk, account, watch };
+}
+
+function remakableOf({ pool, frozen, builds, disposal }: GrowingParts): DropSources {
+  const drops = {
+    pool: (id: string) => pool.drop(id),
+    frozen: (id: string) => frozen.dropStored(id),
+    layers: (id: string) => builds.cache.drop(id),
+  };
+  return {
+    there: () => ({ pool: pool.containers(), frozen: frozen.kept(), layers: builds.cache.layers() }),
+    drop: (of, id) => drops[of](id),
+    settled: () => disposal.settled(),
+  };
 }
 
 async function dataRootOf(containers: Pick<Containers, "facts">): Promise<string> {
