@@ -15,7 +15,7 @@ export interface PromisedDisk {
 }
 
 /** A container counts once, also when it is listed twice, as that of a sandbox that has just been paused. Pure. */
-export function sumOfDisks(disks: Iterable<PromisedDisk>): Pick<SandboxDisk, "promisedBytes" | "usedBytes"> {
+function sumOfDisks(disks: Iterable<PromisedDisk>): Pick<SandboxDisk, "promisedBytes" | "usedBytes"> {
   const sum = { promisedBytes: 0, usedBytes: 0 };
   const counted = new Set<string>();
   for (const { containerId, resources, usedBytes } of disks) {

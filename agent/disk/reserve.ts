@@ -61,7 +61,7 @@ interface HeldSources {
 }
 
 /** `settling`: there is room again, but not yet for long enough to make again what was dropped. */
-export type Pressure = "short" | "settling" | "none";
+type Pressure = "short" | "settling" | "none";
 
 export interface DiskReserve {
   /** Why no sandbox or build can begin now; undefined while there is room. */

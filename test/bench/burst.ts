@@ -80,5 +80,5 @@ function budgets({ p50, p99 }: Summary, succeeded: number): Budget[] {
 function noteOf({ samples, errors }: Outcome, count: number, wanted: number): string {
   const success = `${samples.length} of ${count} succeeded${errors[0] === undefined ? "" : `, the first failure: ${errors[0]}`}`;
   if (count === wanted) return success;
-  return `${success}; the node has room for ${count} of ${wanted} (SVC_NODE_CPU_OVERCOMMIT, SVC_NODE_MEMORY_OVERCOMMIT, SVC_MAX_SANDBOXES)`;
+  return `${success}; the node has room for ${count} of ${wanted} (SVC_NODE_CPU_OVERCOMMIT, SVC_NODE_MEMORY_OVERCOMMIT, SVC_NODE_DISK_OVERCOMMIT, SVC_MAX_SANDBOXES)`;
 }
