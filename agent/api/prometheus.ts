@@ -1,8 +1,9 @@
 /** Prometheus metrics of the agent: base units, few labels, never a sandbox id. */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { NodeLoad } from "../../shared/agent-api/routes.ts";
+import type { NodeLoad, SandboxDisk } from "../../shared/agent-api/routes.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
+import type { DiskAccount } from "../disk/account.ts";
 import type { DiskReserve, WatchedDisk } from "../disk/reserve.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 
@@ -15,6 +16,7 @@ export interface InstrumentSources {
   /** Running sandboxes that the agent holds because the disk is short. */
   readonly held: () => number;
   readonly disks: DiskReserve["seen"];
+  readonly sandboxDisk: DiskAccount["load"];
   readonly stored: Admission["used"];
   readonly pools: () => NodeLoad["pools"];
   readonly slots: () => number;
@@ -63,6 +65,17 @@ export function createInstruments(sources: InstrumentSources): Instruments {
     });
   ofDisks("svc_disk_free_bytes", "Free bytes of the disk, as seen last", ({ space }) => space.freeBytes);
   ofDisks("svc_disk_reserve_bytes", "Bytes of the disk that sandboxes must leave free", ({ reserve }) => reserve.bytes);
+  const ofSandboxDisk = (name: string, help: string, read: (disk: SandboxDisk) => number) =>
+    gauge(name, help, ["disk"], (one) => {
+      const account = sources.sandboxDisk();
+      if (account !== undefined) one.set({ disk: "sandboxes" }, read(account));
+    });
+  ofSandboxDisk(
+    "svc_disk_promised_bytes",
+    "Disk sizes of running and paused sandboxes, builds and the warm pool",
+    ({ promisedBytes }) => promisedBytes,
+  );
+  ofSandboxDisk("svc_disk_used_bytes", "Bytes that these use, as last measured", ({ usedBytes }) => usedBytes);
   gauge("svc_snapshot_stored_bytes", "Memory and disks of snapshots and paused sandboxes", [], (one) =>
     one.set(sources.stored().storedBytes),
   );

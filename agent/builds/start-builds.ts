@@ -20,7 +20,7 @@ import { build, buildImage, release } from "./build.ts";
 import { type TakeBuildSnapshotDeps, takeBuildSnapshot } from "./build-snapshot.ts";
 import { type Builds, createBuilds, failInterrupted } from "./builds.ts";
 import { pulledName } from "./images/base.ts";
-import { removeBuildGarbage } from "./images/garbage.ts";
+import { cachedLayers, dropLayer, removeBuildGarbage } from "./images/garbage.ts";
 import { createLayers } from "./images/layers.ts";
 import type { Login } from "./images/registry-login.ts";
 import { type BuildContainer, openBuildContainer } from "./steps/build-container.ts";
@@ -63,6 +63,11 @@ export interface BuildParts {
   readonly builds: Builds;
   /** Containers in which builds run now. */
   buildContainers(): readonly { readonly buildId: string; readonly container: LiveContainer }[];
+  readonly cache: {
+    /** Cached layers, least recently used first. `inUse`: a build under way may need it. */
+    layers(): readonly { readonly id: string; readonly inUse: boolean }[];
+    drop(key: string): Promise<void>;
+  };
 }
 
 export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildParts {
@@ -140,5 +145,9 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
   return {
     builds,
     buildContainers: () => [...buildContainers].map(([container, buildId]) => ({ container, buildId })),
+    cache: {
+      layers: () => cachedLayers(stores),
+      drop: (key) => dropLayer(key, { containers, stores }),
+    },
   };
 }

@@ -93,7 +93,11 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
   const launch = createLaunch({
     ...common,
     ...used,
-    placement: { cpuOvercommit: config.nodeCpuOvercommit, memoryOvercommit: config.nodeMemoryOvercommit },
+    placement: {
+      cpuOvercommit: config.nodeCpuOvercommit,
+      memoryOvercommit: config.nodeMemoryOvercommit,
+      diskOvercommit: config.nodeDiskOvercommit,
+    },
     startTimeoutMs: config.startTimeoutMs,
     placementTimeoutMs: config.placementTimeoutMs,
     end,

@@ -138,7 +138,7 @@ export const AgentConfig = Type.Object({
       minimum: 0,
       maximum: 1_073_741_824,
       description:
-        "Disk space that sandboxes and snapshots leave free, MiB; 0: no reserve. Default: the lesser of 2048 and a twentieth of the disk",
+        "Disk space that sandboxes and snapshots leave free, MiB; 0: no reserve. Default: a tenth of the disk",
     }),
   ),
   snapshotQuotaMb: Type.Optional(

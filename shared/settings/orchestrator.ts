@@ -210,6 +210,13 @@ export const OrchestratorConfig = Type.Object({
     maximum: 64,
     description: "Promised memory per real byte; sandboxes rarely use their limit",
   }),
+  nodeDiskOvercommit: Type.Number({
+    default: 50,
+    minimum: 1,
+    maximum: 1000,
+    description:
+      "Promised disk per byte that a node's sandboxes use or that is free above its reserve; a size is a ceiling, not a reservation",
+  }),
   egressProxyAllow: Type.String({
     default: "",
     maxLength: 4096,

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { BuildState } from "../../shared/agent-api/build-shapes.ts";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { isError } from "../../shared/http/errors.ts";
-import { ORCHESTRATOR_TOKEN, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { BASE, ORCHESTRATOR_TOKEN, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 import { background, command } from "../support/sandbox/envd-commands.ts";
 
 const SLOW = { timeout: 60_000, interval: 100 };
@@ -219,6 +219,20 @@ describe("a disk that is short", () => {
     await expect.poll(held, SLOW).toEqual([]);
     expect((await command(greedy.address, "pkill dd; echo works")).output).toBe("works");
     await Promise.all([agent.stop(quiet.executionId), agent.stop(greedy.executionId)]);
+  });
+
+  test("drops its warm pool, and holds no sandbox while none writes", async () => {
+    const { address, executionId } = await started();
+    const pooled = () => agent.heartbeats.at(-1)?.load.pools.map(({ ready }) => ready);
+    agent.setPools([{ build: BASE, resources: RESOURCES, size: 1 }]);
+    await expect.poll(pooled, SLOW).toEqual([1]);
+    await free(900);
+    await expect.poll(pooled, SLOW).toEqual([0]);
+    expect(agent.heartbeats.at(-1)?.load.sandboxDisk).toMatchObject({ short: true, freeBytes: 900 * 2 ** 20 });
+    expect(held()).toEqual([]);
+    expect((await command(address, "echo works")).output).toBe("works");
+    agent.setPools([]);
+    await agent.stop(executionId);
   });
 
   test("memory that would use up the disk reserve is not written: the sandbox continues, and is stored when there is room", async () => {

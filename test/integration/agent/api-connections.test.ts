@@ -38,6 +38,7 @@ beforeAll(async () => {
     starting: () => 0,
     held: () => 0,
     disks: () => undefined,
+    sandboxDisk: () => undefined,
     stored: () => ({ storedBytes: 0, quotaBytes: 0 }),
     pools: () => [],
     slots: () => 0,

@@ -132,6 +132,8 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     SVC_DNS_UPSTREAM: "127.0.0.1:9",
     SVC_HEARTBEAT_EVERY_MS: "500",
     SVC_USAGE_EVERY_MS: "500",
+    // Tests also run on a machine whose disk is nearly full.
+    SVC_DISK_RESERVE_MB: "1024",
     ...settings,
   };
   const url = `http://127.0.0.1:${port}`;

@@ -76,6 +76,8 @@ export interface FakeAgent extends FakeBuilds {
   checkpointByItself(executionId: string, snapshotId: string): void;
   metrics: MetricSample[];
   logs: LogEntry[];
+  /** Values that replace the usual ones in the next reports. */
+  load: Partial<Heartbeat["load"]>;
   /** Sends a report now, and carries out the stops and ends of the reply. */
   beat(): Promise<HeartbeatReply>;
   reportExit(executionId: string, reason: ExitReport["reason"]): Promise<void>;

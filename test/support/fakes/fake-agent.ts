@@ -175,7 +175,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       url,
       serviceInstanceId,
       address,
-      options,
+      options: { ...options, load: { ...options.load, ...agent.load } },
       live: [...live.values()],
       snapshots: [...snapshots.values()],
     });
@@ -212,6 +212,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     },
     metrics: [],
     logs: [],
+    load: {},
     async beat() {
       // The agent sends the report once more when the kept connection led to an orchestrator that has restarted.
       const send = () => orchestrator.call.heartbeat({ body: report() });
