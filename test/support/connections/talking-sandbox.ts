@@ -87,7 +87,7 @@ export async function talkHost(): Promise<TalkHost> {
     const slot = plan.slot(undo.length + 2);
     const id = `${NETWORK}-${name}-${process.pid}`;
     const at = (path: string) => join(work, id, path);
-    for (const path of ["root", "bundle", "images", "work", "state"]) await mkdir(at(path), { recursive: true });
+    for (const path of ["root", "bundle", "images", "state"]) await mkdir(at(path), { recursive: true });
     if (root === undefined) {
       for (const path of ["proc", "dev", "sys", "etc"]) await mkdir(at(`root/${path}`));
       await writeFile(at("root/etc/hosts"), "");
@@ -120,7 +120,7 @@ export async function talkHost(): Promise<TalkHost> {
     });
     const read = (path: string) => readFile(at(`root/${path}`), "utf8").catch(() => "");
     const cgroup = async () => openCgroup(Number(await readFile(at("pid"), "utf8")), id);
-    const state = { group: undefined as Awaited<ReturnType<typeof cgroup>> | undefined };
+    const state = { group: undefined as Awaited<ReturnType<typeof cgroup>> | undefined, settings: "" };
     const sandbox: TalkingSandbox = {
       slot,
       read,
@@ -138,15 +138,23 @@ export async function talkHost(): Promise<TalkHost> {
       thaw: () => state.group?.thaw(),
       async dump() {
         const images = at("images");
-        await runc("runc", "checkpoint", "--leave-running", "--image-path", images, "--work-path", at("work"), id);
+        // The settings are in a directory that CRIU sees in a dump: that of its log.
+        const where = ["--image-path", images, "--work-path", state.settings];
+        await runc("runc", "checkpoint", "--leave-running", ...where, id);
         return images;
       },
     };
-    return { id, at, runc, sandbox, slot };
+    const create = async (settings: string) => {
+      state.settings = settings;
+      const runtime = await runtimeWith(settings);
+      await runc(runtime, "create", "--bundle", at("bundle"), "--pid-file", at("pid"), id);
+      await runc(runtime, "start", id);
+    };
+    return { id, at, create, sandbox, slot };
   };
 
-  /** The runtime with its settings in the directory of the images, which CRIU sees in a dump and in a restore. */
-  const runtimeFor = async (images: string) => {
+  /** @param images the directory of images that CRIU sees, which gets the settings too */
+  const runtimeWith = async (images: string) => {
     const settings = await readFile(join(SCRIPTS, "criu/connections.conf"), "utf8");
     await writeFile(join(images, "connections.conf"), settings);
     await writeFile(
@@ -168,9 +176,7 @@ export async function talkHost(): Promise<TalkHost> {
       const address = plan.slot(number + 2).address;
       const made = await make(`source${number}`, ["/talk", address, plan.gateway, String(port)]);
       await annotations.joinNetwork(made.id, made.slot.netnsPath, settings === "connections");
-      const runtime = await runtimeFor(made.at("images"));
-      await made.runc(runtime, "create", "--bundle", made.at("bundle"), "--pid-file", made.at("pid"), made.id);
-      await made.runc(runtime, "start", made.id);
+      await made.create(made.at("images"));
       return made.sandbox;
     },
     async restore(images, inside) {
@@ -179,8 +185,7 @@ export async function talkHost(): Promise<TalkHost> {
       await annotations.joinNetwork(made.id, made.slot.netnsPath, inside !== undefined);
       await annotations.restore(made.id, images, false);
       if (inside !== undefined) await connections.prepare(made.slot, inside);
-      const runtime = await runtimeFor(images);
-      await made.runc(runtime, "create", "--bundle", made.at("bundle"), "--pid-file", made.at("pid"), made.id);
+      await made.create(images);
       if (inside !== undefined) await connections.release(made.slot, inside);
       return made.sandbox;
     },
