@@ -69,6 +69,24 @@ test("a pause resets the peers of a frozen sandbox, which goes on with the conne
     outside: "Software caused connection abort",
     unaccepted: "open",
   });
+  // A connection that was ended this way is no obstacle for the next pause.
+  await source.freeze();
+  const images = await source.dump();
+  const copy = await host.restore(images, await host.connections.closeInImages(images, source.slot));
+  expect(await talksOn(copy)).toMatchObject({ ...INSIDE, unaccepted: "end" });
+});
+
+test("a dump that was cut leaves no network lock, and its connections end instead of waiting for ever", async () => {
+  const source = await host.start();
+  await talksOn(source);
+  await host.connections.mend(source.slot);
+  expect(await talksOn(source)).toMatchObject({ ...INSIDE, outside: "open" });
+  await source.freeze();
+  await source.leaveLocked();
+  await host.connections.mend(source.slot);
+  source.thaw();
+  await expect.poll(() => source.talk()).toMatchObject({ loopback: "Software caused connection abort" });
+  expect(await source.tables()).toBe("");
 });
 
 test("memory of earlier versions is restored without its connections, and a later dump of it is as any other", async () => {

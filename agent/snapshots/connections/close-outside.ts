@@ -17,7 +17,7 @@ export const LOCK_TABLE = `inet CRIU-${LOCK}`;
 const MOST_ADDRESSES = 16;
 
 /** The addresses that a network gives to sandboxes. */
-export interface SandboxNetwork {
+interface SandboxNetwork {
   readonly subnet: string;
   readonly gateway: string;
 }

@@ -25,7 +25,7 @@ export interface Connection {
   readonly queues: Queues | undefined;
 }
 
-export interface Endpoint {
+interface Endpoint {
   /** IPv4 also when the socket is one of IPv6 with a mapped address. */
   readonly address: string;
   readonly port: number;

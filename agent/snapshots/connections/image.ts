@@ -34,7 +34,7 @@ const NFTABLES = 1;
 const SKIP = 2;
 
 /** An internet socket of a dump, of any protocol. */
-export interface DumpedSocket {
+interface DumpedSocket {
   readonly inode: number;
   readonly namespace: number;
   /** Undefined unless it is a TCP socket with a peer. */

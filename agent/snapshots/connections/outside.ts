@@ -19,7 +19,7 @@ export interface OutsideConnections {
   ended(container: LiveContainer): Promise<void>;
 }
 
-export interface OutsideConnectionsDeps {
+interface OutsideConnectionsDeps {
   readonly connections: Pick<Connections, "endOutside">;
   readonly gate: Pick<Gate, "open">;
   readonly log: Log;

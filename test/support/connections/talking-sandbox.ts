@@ -29,10 +29,10 @@ const RUN_DIRECTORY = `/run/svc-talktest${OWN}`;
 const INSTALLED = "/opt/svc/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** `connections`: as the agent dumps and restores now. `closing`: as earlier versions did. */
-export type Settings = "connections" | "closing";
+type Settings = "connections" | "closing";
 
 /** A word for each connection: `ok` or `open`, or the reason of its end. */
-export interface Talk {
+interface Talk {
   readonly round: number;
   readonly loopback: string;
   readonly ownAddress: string;
@@ -50,6 +50,10 @@ export interface TalkingSandbox {
   read(name: string): Promise<string>;
   freeze(): Promise<void>;
   thaw(): void;
+  /** Locks its network as CRIU does in a dump. */
+  leaveLocked(): Promise<void>;
+  /** Names of the tables of nftables in its network namespace. */
+  tables(): Promise<string>;
   /** Dumps the frozen sandbox, which stays frozen. Resolves to the directory of the images. */
   dump(): Promise<string>;
 }
@@ -136,6 +140,12 @@ export async function talkHost(): Promise<TalkHost> {
         await state.group.freeze();
       },
       thaw: () => state.group?.thaw(),
+      async leaveLocked() {
+        const lock =
+          "table inet CRIU-5b1fb4b0-7b47-4 { chain output { type filter hook output priority 0; policy drop; }; }";
+        await run("nsenter", [`--net=${slot.netnsPath}`, "nft", lock]);
+      },
+      tables: async () => (await run("nsenter", [`--net=${slot.netnsPath}`, "nft", "list", "tables"])).stdout,
       async dump() {
         const images = at("images");
         // The settings are in a directory that CRIU sees in a dump: that of its log.

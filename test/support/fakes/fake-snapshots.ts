@@ -72,11 +72,17 @@ export function fakeSnapshots(
     settled: () => step("settled"),
   };
   const connections: Connections = {
-    closeInImages: (_images, { address }) => Promise.resolve({ addresses: [address], connections: false }),
-    prepare: () => Promise.resolve(),
-    release: () => Promise.resolve(),
-    endOutside: () => Promise.resolve(),
-    mend: () => Promise.resolve(),
+    async closeInImages(_images, { address }) {
+      await step("close connections");
+      return { addresses: [address], connections: true };
+    },
+    async prepare(_slot, { addresses }) {
+      await step("prepare connections");
+      await step(`addresses ${addresses.join()}`);
+    },
+    release: () => step("release connections"),
+    endOutside: () => step("end connections"),
+    mend: () => step("mend connections"),
   };
   const built = new Set<string>();
   const engineImages: EngineImages = {

@@ -67,7 +67,7 @@ const message = (...fields: Buffer[]) => {
   length.writeUInt32LE(body.length);
   return Buffer.concat([length, body]);
 };
-const socket = (inode: number, { toPort = 5432, state = STATE.established as number, family = 2 } = {}) => {
+const socket = (inode: number, { toPort = 5432, state = 1, family = 2 } = {}) => {
   const addresses =
     family === 2
       ? [numberField(11, words(127, 0, 0, 1)), numberField(12, words(127, 0, 0, 1))]
