@@ -18,6 +18,7 @@ import type { Machine } from "./host/machine.ts";
 import type { Plan } from "./network/addresses.ts";
 import type { Firewall } from "./network/firewall.ts";
 import type { Links } from "./network/links.ts";
+import type { Connections } from "./snapshots/connections/connections.ts";
 import type { Criu } from "./snapshots/criu.ts";
 import type { SnapshotFiles } from "./snapshots/store/files.ts";
 
@@ -38,6 +39,7 @@ export interface AgentDeps {
   readonly machine: Machine;
   readonly files: SnapshotFiles;
   readonly criu: Criu;
+  readonly connections: Connections;
   readonly diskUsage: (directory: string) => Promise<number | undefined>;
   readonly findHole: FindHole;
   readonly readSpace: ReadSpace;

@@ -31,6 +31,8 @@ import { nativeProgram } from "./host/native-program.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { hostFirewall } from "./network/firewall.ts";
 import { hostLinks } from "./network/links.ts";
+import { hostConnections } from "./snapshots/connections/connections.ts";
+import { probeEnding } from "./snapshots/connections/probe-ending.ts";
 import { hostCriu } from "./snapshots/criu.ts";
 import { probeMemory } from "./snapshots/probe-memory.ts";
 import { snapshotFiles } from "./snapshots/store/files.ts";
@@ -92,7 +94,12 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     },
     files: snapshotFiles(join(config.stateDir, "snapshots")),
     criu: hostCriu(runCommand),
-    probe: () => probe(containers, (runc) => probeMemory(runCommand, runc, join(config.stateDir, "memory-probe.json"))),
+    connections: hostConnections(plan, runCommand),
+    probe: () =>
+      probe(containers, {
+        memory: (runc) => probeMemory(runCommand, runc, join(config.stateDir, "memory-probe.json")),
+        ending: () => probeEnding(runCommand),
+      }),
     egress: (onDecisions) =>
       createEgressProcess(
         {

@@ -6,6 +6,7 @@ import type { Envd } from "../../containers/envd.ts";
 import type { Gate } from "../../network/gate.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
+import type { OutsideConnections } from "../connections/outside.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
 import type { CheckpointMemoryDeps, SnapshotRequest } from "./memory-to-disk.ts";
 import { checkpointMemory, diskOf, toTakenSnapshot } from "./memory-to-disk.ts";
@@ -16,6 +17,7 @@ export interface PauseDeps extends CheckpointMemoryDeps {
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
   readonly gate: Pick<Gate, "open" | "hold" | "close">;
   readonly frozen: Pick<FrozenContainers, "add" | "drop">;
+  readonly outside: Pick<OutsideConnections, "end">;
   /** Reads the last log lines. Never throws, and its time is limited. */
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
 }
@@ -63,6 +65,8 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
     // From here on the sandbox is paused.
     stores.snapshots.keep(snapshotId, stored, () => stores.executions.stop(executionId, now()));
     teardown.release();
+    // Not earlier, because a pause that fails leaves the sandbox its connections.
+    if (memory) await deps.outside.end(sandbox);
     gate
       .close(container.slot)
       .catch((error: unknown) =>

@@ -69,6 +69,7 @@ export interface FakeEngine {
     | keyof typeof fakeDisk
     | "files"
     | "criu"
+    | "connections"
     | "processes"
     | "login"
   >;
@@ -316,6 +317,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       ...fakeDisk,
       files: stored.files,
       criu: stored.criu,
+      connections: stored.connections,
       processes: built.processes,
       login: (_access, registry) => Promise.resolve({ username: "u", password: "p", registry }),
     }),

@@ -1,6 +1,7 @@
 /** Memory images of the machine in memory: each has a name and a manifest. */
 
 import type { Containers } from "../../../agent/containers/containers.ts";
+import type { Connections } from "../../../agent/snapshots/connections/connections.ts";
 import type { Criu } from "../../../agent/snapshots/criu.ts";
 import type { SnapshotFiles } from "../../../agent/snapshots/store/files.ts";
 import { type Manifest, missing } from "../../../agent/snapshots/store/manifest.ts";
@@ -14,7 +15,7 @@ type EngineImages = Pick<
 export function fakeSnapshots(
   step: (name: string) => Promise<void>,
   images: Set<string>,
-): { files: SnapshotFiles; criu: Criu; images: EngineImages } {
+): { files: SnapshotFiles; criu: Criu; connections: Connections; images: EngineImages } {
   const stored = new Map<string, Manifest>();
   const drafts = new Set<string>();
   const directory = (id: string) => `/snapshots/${id}/images`;
@@ -70,6 +71,19 @@ export function fakeSnapshots(
     removeLinks: () => Promise.resolve(),
     settled: () => step("settled"),
   };
+  const connections: Connections = {
+    async closeInImages(_images, { address }) {
+      await step("close connections");
+      return { addresses: [address], connections: true };
+    },
+    async prepare(_slot, { addresses }) {
+      await step("prepare connections");
+      await step(`addresses ${addresses.join()}`);
+    },
+    release: () => step("release connections"),
+    endOutside: () => step("end connections"),
+    mend: () => step("mend connections"),
+  };
   const built = new Set<string>();
   const engineImages: EngineImages = {
     async commit(_id, image) {
@@ -86,5 +100,5 @@ export function fakeSnapshots(
     },
     snapshotImages: () => Promise.resolve([]),
   };
-  return { files, criu, images: engineImages };
+  return { files, criu, connections, images: engineImages };
 }
