@@ -6,7 +6,6 @@
 import type { Cgroup } from "../../../agent/containers/cgroup.ts";
 import type { ContainerEvent, ContainerSpec, Containers } from "../../../agent/containers/containers.ts";
 import type { Envd, EnvdInit } from "../../../agent/containers/envd.ts";
-import { NO_OWN_DISKS } from "../../../agent/containers/no-own-disks.ts";
 import type { AgentDeps } from "../../../agent/deps.ts";
 import type { SandboxEgress } from "../../../agent/egress/messages.ts";
 import { type Plan, planNetwork } from "../../../agent/network/addresses.ts";
@@ -172,7 +171,6 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       });
       listeners.delete(onEvent);
     },
-    ...NO_OWN_DISKS,
     ...stored.images,
     ...built.images,
     facts: () => Promise.resolve(fakeFacts),

@@ -1,6 +1,7 @@
 /** Memory images of the machine in memory: each has a name and a manifest. */
 
 import type { Containers } from "../../../agent/containers/containers.ts";
+import { NO_OWN_DISKS } from "../../../agent/containers/no-own-disks.ts";
 import type { Connections } from "../../../agent/snapshots/connections/connections.ts";
 import type { Criu } from "../../../agent/snapshots/criu.ts";
 import type { SnapshotFiles } from "../../../agent/snapshots/store/files.ts";
@@ -8,7 +9,7 @@ import { type Manifest, missing } from "../../../agent/snapshots/store/manifest.
 
 type EngineImages = Pick<
   Containers,
-  "commit" | "layers" | "layerDirectories" | "flatten" | "removeImage" | "snapshotImages"
+  "commit" | "layers" | "layerDirectories" | "flatten" | "removeImage" | "snapshotImages" | keyof typeof NO_OWN_DISKS
 >;
 
 /** `images` are the directories that hold a memory image; their content outlives the agent. */
@@ -86,6 +87,7 @@ export function fakeSnapshots(
   };
   const built = new Set<string>();
   const engineImages: EngineImages = {
+    ...NO_OWN_DISKS,
     async commit(_id, image) {
       await step("commit");
       built.add(image);

@@ -146,5 +146,5 @@ test.each<[string, Buffer]>([
   ["a field", files(message(bytesField(4, Buffer.from("abc")).subarray(0, -1)))],
   ["a number", files(message(Buffer.from([0x80])))],
 ])("an image that is cut off in %s is refused", (_name, image) => {
-  expect(() => socketsOf(image)).toThrow("cut off");
+  expect(() => socketsOf(image)).toThrow(/cut off|premature EOF/);
 });
