@@ -22,7 +22,7 @@ const COPY_LIMIT_MS = 600_000;
 const FINISH_LIMIT_MS = 120_000;
 const PROBE_MB = 64;
 /** `nodev` and `nosuid` hold for the host, which must take neither from a sandbox's files; overlayfs does not pass them on. */
-const MOUNT_OPTIONS = "noatime,discard,nodev,nosuid,errors=remount-ro";
+const MOUNT_OPTIONS = "loop,noatime,discard,nodev,nosuid,errors=remount-ro";
 
 interface Disk {
   readonly containerId: string;
@@ -94,14 +94,11 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
   const attach = async (file: string, place: string) => {
     if (await isMounted(place)) return;
     await mkdir(place, { recursive: true, mode: 0o700 });
-    const device = (await run("losetup", ["--find", "--show", file])).trim();
     try {
-      await run("mount", ["-t", "ext4", "-o", MOUNT_OPTIONS, device, place]);
+      // The kernel frees the loop device with the mount, and also if this command is killed before it.
+      await run("mount", ["-t", "ext4", "-o", MOUNT_OPTIONS, file, place]);
     } catch (cause) {
       throw new AppError("snapshot_corrupt", "the sandbox's disk cannot be mounted: its image is damaged", { cause });
-    } finally {
-      // The kernel keeps the device until its file system is unmounted, also if this program is killed.
-      await run("losetup", ["--detach", device]);
     }
   };
 

@@ -102,7 +102,7 @@ export async function findProblems(platform: Platform): Promise<readonly string[
   for (const id of await list(`${platform.paths.run}/containers`)) {
     if (!ids.has(id)) problems.push(`annotations of a container that does not exist: ${id}`);
   }
-  const disks = (await list(`${platform.paths.state}/disks`)).map((name) => name.replace(/\.img$/, ""));
+  const disks = (await list(`${platform.paths.state}/agent/disks`)).map((name) => name.replace(/\.img$/, ""));
   for (const id of new Set(disks)) {
     if (!ids.has(id) && !OF_ALL_DISKS.has(id)) problems.push(`a disk of a container that does not exist: ${id}`);
   }
