@@ -3,7 +3,7 @@
  * dumped sandbox keeps its own.
  */
 
-import { readFile, unlink, writeFile } from "node:fs/promises";
+import { open, readFile, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { addressNumber, contains, parseRange } from "../../../shared/policy/ranges.ts";
 import type { Inside } from "../store/manifest.ts";
@@ -13,6 +13,9 @@ import { queuesOf, socketsOf, withClosed, withoutClosing } from "./image.ts";
 /** The name under which CRIU removes the lock: it takes the name of its run, but no more than 21 characters of it. */
 const LOCK = "svc";
 export const LOCK_TABLE = `inet CRIU-${LOCK}`;
+const READS_AT_ONCE = 8;
+/** Of an image of a connection: the numbers come first, and then the bytes in its queues, which may be megabytes. */
+const START_BYTES = 512;
 /** Most addresses of earlier containers that a sandbox keeps. */
 const MOST_ADDRESSES = 16;
 
@@ -31,9 +34,13 @@ export async function closeOutside(images: string, address: string, network: San
   const [files, inventory] = await Promise.all([read("files.img"), read("inventory.img")]);
   const isOwn = ownAddresses(network);
   const sockets = socketsOf(files);
-  const connections = await Promise.all(
-    sockets.flatMap(({ connected }) => (connected === undefined ? [] : [withQueues(images, connected)])),
-  );
+  const connections: Connection[] = [];
+  const next = sockets.values();
+  const worker = async () => {
+    for (const { connected } of next)
+      if (connected !== undefined) connections.push(await withQueues(images, connected));
+  };
+  await Promise.all(Array.from({ length: READS_AT_ONCE }, worker));
   const kept = surviving(connections, isOwn);
   const closed = connections.filter(({ inode }) => !kept.has(inode));
   const used = sockets
@@ -50,8 +57,22 @@ export async function closeOutside(images: string, address: string, network: San
 }
 
 async function withQueues(images: string, connection: Omit<Connection, "queues">): Promise<Connection> {
-  const image = await readFile(streamOf(images, connection.inode)).catch(() => undefined);
+  const image = await readStart(streamOf(images, connection.inode));
   return { ...connection, queues: image === undefined ? undefined : queuesOf(image) };
+}
+
+/** Undefined when there is no such file. */
+async function readStart(path: string): Promise<Buffer | undefined> {
+  const file = await open(path).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  });
+  if (file === undefined) return undefined;
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(START_BYTES), 0, START_BYTES, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
 }
 
 function streamOf(images: string, inode: number): string {

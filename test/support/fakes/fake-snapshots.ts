@@ -12,11 +12,17 @@ type EngineImages = Pick<
   "commit" | "layers" | "layerDirectories" | "flatten" | "removeImage" | "snapshotImages" | keyof typeof NO_OWN_DISKS
 >;
 
+export interface FakeMemory {
+  readonly files: SnapshotFiles;
+  readonly criu: Criu;
+  readonly connections: Connections;
+}
+
 /** `images` are the directories that hold a memory image; their content outlives the agent. */
 export function fakeSnapshots(
   step: (name: string) => Promise<void>,
   images: Set<string>,
-): { files: SnapshotFiles; criu: Criu; connections: Connections; images: EngineImages } {
+): { memory: FakeMemory; images: EngineImages } {
   const stored = new Map<string, Manifest>();
   const drafts = new Set<string>();
   const directory = (id: string) => `/snapshots/${id}/images`;
@@ -102,5 +108,5 @@ export function fakeSnapshots(
     },
     snapshotImages: () => Promise.resolve([]),
   };
-  return { files, criu, connections, images: engineImages };
+  return { memory: { files, criu, connections }, images: engineImages };
 }
