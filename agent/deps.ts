@@ -13,6 +13,7 @@ import type { EnvdRuntime } from "./containers/envd-runtime.ts";
 import type { HostGrowth } from "./disk/growers.ts";
 import type { FindHole } from "./disk/holes.ts";
 import type { ReadSpace } from "./disk/space.ts";
+import type { DiskWork } from "./disks/disks.ts";
 import type { EgressProcess, OnDecisions } from "./egress-supervisor/process.ts";
 import type { Machine } from "./host/machine.ts";
 import type { Plan } from "./network/addresses.ts";
@@ -40,6 +41,7 @@ export interface AgentDeps {
   readonly files: SnapshotFiles;
   readonly criu: Criu;
   readonly connections: Connections;
+  readonly diskWork: () => DiskWork;
   readonly diskUsage: (directory: string) => Promise<number | undefined>;
   readonly findHole: FindHole;
   readonly readSpace: ReadSpace;

@@ -85,6 +85,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     login: registryLogin({ now: Date.now }),
     runtime: envdRuntimes(config.envdRuntime),
     machine: hostMachine([config.stateDir, "/var/lib/docker"]),
+    diskWork: () => disks.work(),
     diskUsage: ofOwnDisks(disks, ({ usedBytes }) => usedBytes, diskUsage(runCommand)),
     findHole,
     readSpace,

@@ -44,7 +44,7 @@ interface ApiParts
 
 export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: Teardown) {
   const { nodeId } = config;
-  const { now, log } = deps;
+  const { now, log, diskWork } = deps;
   const report = createReport({ nodeId, everyMs: config.heartbeatEveryMs, now, log });
 
   const measure = ({ live, disk, diskAccount, admission, pool, slots, disposal }: MeasuredParts): Instruments =>
@@ -55,6 +55,7 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
       held: () => live.running().filter(({ executionId }) => disk.isHeld(executionId)).length,
       disks: () => disk.seen(),
       sandboxDisk: () => diskAccount.load(),
+      diskWork,
       stored: () => admission.used(),
       pools: () => pool.load(),
       slots: () => slots.taken,

@@ -11,6 +11,7 @@ import type { AgentConfig } from "../config.ts";
 import type { BootSpec } from "../containers/boot.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Envd } from "../containers/envd.ts";
+import type { ReadSpace } from "../disk/space.ts";
 import type { Gate } from "../network/gate.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
 import type { LiveContainer } from "../sandboxes/live-container.ts";
@@ -49,6 +50,7 @@ export interface StartBuildsDeps extends Omit<TakeBuildSnapshotDeps, "store" | "
   readonly processes: Processes;
   readonly templateFiles: TemplateFiles;
   readonly login: Login;
+  readonly readSpace: ReadSpace;
   /** Why no build can begin on the node's disk. */
   readonly refusal: () => AppError | undefined;
   /** Resolves when the leftovers of an earlier agent process are removed. */

@@ -44,6 +44,11 @@ interface StoredDisk {
   readonly changedAt: number;
 }
 
+/** What was done to disks since the agent began. */
+export type DiskWork = Readonly<
+  Record<"make" | "ahead" | "frozen", { readonly count: number; readonly seconds: number }>
+>;
+
 export interface Disks {
   /** Directory of all images. */
   readonly root: string;
@@ -70,6 +75,7 @@ export interface Disks {
   hasDraft(id: string): boolean;
   removeStored(id: string): Promise<void>;
   list(): Promise<{ readonly containerIds: readonly string[]; readonly stored: readonly StoredDisk[] }>;
+  work(): DiskWork;
   /** Thaws the file system of a disk whose copy was cut. */
   thaw(containerId: string): Promise<void>;
 }
@@ -110,12 +116,35 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
   const clone = async (from: string, to: string) =>
     run("cp", ["--reflink=auto", "--sparse=always", "--", from, to], { timeoutMs: COPY_LIMIT_MS });
 
+  const done = {
+    make: { count: 0, seconds: 0 },
+    ahead: { count: 0, seconds: 0 },
+    frozen: { count: 0, seconds: 0 },
+  };
+  const counted = async <T>(what: keyof DiskWork, work: () => Promise<T>): Promise<T> => {
+    const begun = performance.now();
+    try {
+      return await work();
+    } finally {
+      done[what].count++;
+      done[what].seconds += (performance.now() - begun) / 1_000;
+    }
+  };
+
+  const thaw = async (containerId: string) => {
+    // It fails where nothing is frozen.
+    if (existsSync(image(containerId)))
+      await run("fsfreeze", ["--unfreeze", mountPoint(containerId)]).catch(() => undefined);
+  };
+
   const copied = async (how: "ahead" | "finish", containerId: string, id: string, timeoutMs: number) => {
     const args = [how, image(containerId), draft(id), mountPoint(containerId)];
     await mkdir(storedRoot, { recursive: true, mode: 0o700 });
     try {
       await run(await copier(), args, { timeoutMs });
     } catch (cause) {
+      // A copier that was killed has left the disk frozen.
+      if (how === "finish") await thaw(containerId);
       await rm(draft(id), { force: true });
       if (String(cause).includes("No space left"))
         throw new AppError("no_space", "the node has no space left for a copy of the sandbox's disk", { cause });
@@ -153,23 +182,25 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
     layer,
 
     make: ({ containerId, layer: ofDocker, sizeMb, from }) =>
-      mutex(containerId, async () => {
-        const release = await copies.take(AbortSignal.timeout(COPY_LIMIT_MS));
-        try {
-          await clone(from === undefined ? await empty(sizeMb) : kept(from), image(containerId));
-        } finally {
-          release();
-        }
-        await attach(image(containerId), mountPoint(containerId));
-        const own = layer(containerId);
-        // The copy of a stored disk has the layer of another container, of which Docker's own files are replaced.
-        await mkdir(own, { recursive: true, mode: 0o710 });
-        for (const name of ["work", "merged"]) await rm(join(own, name), { recursive: true, force: true });
-        const names = (await readdir(ofDocker)).filter((name) => from === undefined || name !== "diff");
-        await run("cp", ["--archive", "--", ...names.map((name) => join(ofDocker, name)), own]);
-        await rm(ofDocker, { recursive: true });
-        await symlink(own, ofDocker);
-      }),
+      counted("make", () =>
+        mutex(containerId, async () => {
+          const release = await copies.take(AbortSignal.timeout(COPY_LIMIT_MS));
+          try {
+            await clone(from === undefined ? await empty(sizeMb) : kept(from), image(containerId));
+          } finally {
+            release();
+          }
+          await attach(image(containerId), mountPoint(containerId));
+          const own = layer(containerId);
+          // The copy of a stored disk has the layer of another container, of which Docker's own files are replaced.
+          await mkdir(own, { recursive: true, mode: 0o710 });
+          for (const name of ["work", "merged"]) await rm(join(own, name), { recursive: true, force: true });
+          const names = (await readdir(ofDocker)).filter((name) => from === undefined || name !== "diff");
+          await run("cp", ["--archive", "--", ...names.map((name) => join(ofDocker, name)), own]);
+          await rm(ofDocker, { recursive: true });
+          await symlink(own, ofDocker);
+        }),
+      ),
 
     async mount(containerId) {
       if (existsSync(layer(containerId))) return;
@@ -193,12 +224,12 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
     async copyAhead(containerId, id) {
       const release = await copies.take(AbortSignal.timeout(COPY_LIMIT_MS));
       try {
-        await copied("ahead", containerId, id, COPY_LIMIT_MS);
+        await counted("ahead", () => copied("ahead", containerId, id, COPY_LIMIT_MS));
       } finally {
         release();
       }
     },
-    store: (containerId, id) => copied("finish", containerId, id, FINISH_LIMIT_MS),
+    store: (containerId, id) => counted("frozen", () => copied("finish", containerId, id, FINISH_LIMIT_MS)),
 
     async keep(id) {
       const file = await open(draft(id), "r");
@@ -236,11 +267,8 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
       };
     },
 
-    async thaw(containerId) {
-      // It fails where nothing is frozen.
-      if (existsSync(image(containerId)))
-        await run("fsfreeze", ["--unfreeze", mountPoint(containerId)]).catch(() => undefined);
-    },
+    work: () => done,
+    thaw,
   };
 }
 

@@ -2,10 +2,13 @@
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { readdir, readFile, truncate } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { hostDisks } from "../../agent/disks/disks.ts";
+import { runCommand } from "../../agent/host/command.ts";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { containers, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 import { command } from "../support/sandbox/envd-commands.ts";
@@ -129,4 +132,22 @@ test("an agent that is killed while a disk is copied leaves the sandbox running 
   await Promise.all([one, copy].map(({ executionId }) => agent.stop(executionId)));
   await agent.call.deleteSnapshot({ params: { snapshotId } });
   await nothingLeft();
+});
+
+test("a copier that is killed leaves no copy, and a disk that programs can write to", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-disks-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const copier = join(directory, "copier");
+  await writeFile(copier, '#!/bin/sh\n: >"$3"\nfsfreeze --freeze "$4"\nkill -KILL $$\n');
+  await chmod(copier, 0o755);
+  const layer = join(directory, "layer");
+  for (const name of ["diff", "work"]) await mkdir(join(layer, name), { recursive: true });
+  for (const name of ["link", "lower"]) await writeFile(join(layer, name), "of Docker");
+  const one = hostDisks(join(directory, "disks"), runCommand, () => Promise.resolve(copier));
+  await one.make({ containerId: "c", layer, sizeMb: 64, from: undefined });
+  onTestFinished(() => one.remove("c"));
+  await expect(one.store("c", "s")).rejects.toMatchObject({ code: "snapshot_failed" });
+  await writeFile(join(layer, "diff", "file"), "written");
+  expect(await readFile(join(one.layer("c"), "diff", "file"), "utf8")).toBe("written");
+  expect((await one.list()).stored).toEqual([]);
 });
