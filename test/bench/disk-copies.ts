@@ -3,6 +3,7 @@
  * the same files: 20 MB in one file, and 1 GB with 40 000 small files.
  */
 
+import { mkdtemp, rm } from "node:fs/promises";
 import { Sandbox } from "e2b";
 import { run } from "../support/platform/programs.ts";
 import { type Bench, timed } from "./bench.ts";
@@ -47,8 +48,16 @@ while True:
     last = time.monotonic()
 '`;
 
+/** Shell programs that write to the directory in $1, and what they show. */
+const WRITES: Readonly<Record<string, string>> = {
+  "300 writes of 4 KiB, each synced":
+    "dd if=/dev/zero of=$1/synced bs=4k count=300 oflag=dsync 2>/dev/null; rm $1/synced",
+  "5000 files made and removed": "mkdir $1/made; cd $1/made; seq 5000 | xargs touch; cd /; rm -r $1/made",
+};
+const WRITE_ROUNDS = 5;
+
 export async function diskCopies(bench: Bench): Promise<readonly Row[]> {
-  const rows: Row[] = [];
+  const rows: Row[] = [...(await writing(bench))];
   for (const content of CONTENTS) rows.push(...(await measure(bench, content)));
   return rows;
 }
@@ -113,6 +122,37 @@ function rowsOf({ name, frozenMs }: Content, of: (what: string) => Summary): rea
     row({ name: `fork, disk of ${name}`, unit: "ms", ours: of("one"), baseline, budgets: [] }),
     row({ name: `ten forks, disk of ${name}`, unit: "ms", ours: of("many"), baseline, budgets: [] }),
   ];
+}
+
+/** Writes inside a sandbox beside the same writes on the host, in the directory of the sandboxes' disks. */
+async function writing({ platform, quick, say }: Bench): Promise<readonly Row[]> {
+  const rows: Row[] = [];
+  const sandbox = await Sandbox.create({ timeoutMs: 600_000 });
+  const directory = await mkdtemp(`${platform.paths.state}/agent/bench-`);
+  try {
+    for (const [name, script] of Object.entries(WRITES)) {
+      say(name);
+      const [ours, host]: [number[], number[]] = [[], []];
+      for (let round = 0; round < (quick ? 1 : WRITE_ROUNDS); round++) {
+        const inside = `set -- /opt; ${script}`;
+        ours.push(await timed(() => sandbox.commands.run(inside, { user: "root", timeoutMs: 120_000 })));
+        host.push(await timed(() => run("bash", ["-c", script, "bash", directory])));
+      }
+      rows.push(
+        row({
+          name,
+          unit: "ms",
+          ours: summarise(ours),
+          baseline: { name: "on the host", ...summarise(host) },
+          budgets: [],
+        }),
+      );
+    }
+  } finally {
+    await sandbox.kill();
+    await rm(directory, { recursive: true });
+  }
+  return rows;
 }
 
 async function commit(container: string): Promise<number> {

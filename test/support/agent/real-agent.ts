@@ -287,7 +287,7 @@ async function unmountBelow(directory: string): Promise<void> {
     .filter((one) => one.startsWith(`${directory}/`))
     .sort()
     .reverse())
-    await run("umount", [place]);
+    await run("umount", ["--lazy", place]);
 }
 
 /** Removes everything that this agent may have left on the host. */
