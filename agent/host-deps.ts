@@ -16,7 +16,7 @@ import { seccompProfile } from "./containers/seccomp.ts";
 import type { AgentDeps } from "./deps.ts";
 import { hostGrowth } from "./disk/growers.ts";
 import { findHole } from "./disk/holes.ts";
-import { readSpace } from "./disk/space.ts";
+import { readSpace, reserveOf, tooLarge } from "./disk/space.ts";
 import { hostDisks } from "./disks/disks.ts";
 import { ofOwnDisks, withDisks } from "./disks/with-disks.ts";
 import type { CertificateWithKey } from "./egress/messages.ts";
@@ -45,9 +45,15 @@ const EGRESS_ENVIRONMENT = ["PATH", "NODE_OPTIONS", "SSL_CERT_FILE", "SSL_CERT_D
 
 export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.ProcessEnv = {}): AgentDeps {
   const plan = planNetwork(config.networkName, config.subnet);
-  const disks = hostDisks(config.disksDir ?? join(config.stateDir, "disks"), runCommand, () =>
-    nativeProgram(runCommand, "disks/svc-disk-copy", config.runDir),
-  );
+  const disks = hostDisks({
+    root: config.disksDir ?? join(config.stateDir, "disks"),
+    run: runCommand,
+    copier: () => nativeProgram(runCommand, "disks/svc-disk-copy", config.runDir),
+    async refusal(bytes) {
+      const space = await readSpace(disks.root);
+      return tooLarge(space, reserveOf(space, config.diskReserveMb), bytes);
+    },
+  });
   const engine = dockerContainers({
     socketPath: config.dockerSocket,
     nodeId: config.nodeId,
@@ -59,6 +65,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     engine,
     disks,
     repository: `svc/disk-${createHash("sha256").update(config.nodeId).digest("hex").slice(0, 8)}`,
+    now: Date.now,
     log,
   });
   const growth = hostGrowth(runCommand);

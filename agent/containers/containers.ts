@@ -101,12 +101,17 @@ export interface Containers {
   copyAhead(id: string, image: string): Promise<void>;
   /** Keeps a copy of a container's writable layer, running or stopped, as an image of this node. */
   commit(id: string, image: string, snapshotId: string): Promise<void>;
-  /** Resolves when a committed image is durable. Before that it counts for nothing. */
-  keep(image: string): Promise<void>;
+  /** Resolves when the image that was committed of a container is durable. Before that it counts for nothing. */
+  keep(id: string, image: string): Promise<void>;
+  /** Resolves when what programs have written is on the machine's disk. */
+  flushDisk(id: string): Promise<void>;
   /** Lets programs write to a container's disk again after a commit that was cut. */
   thawDisk(id: string): Promise<void>;
-  /** Removes disks of containers that the engine does not have any more. */
-  removeOrphans(): Promise<void>;
+  /**
+   * Removes disks of containers that the engine has not had in two calls.
+   * @param owned containers whose disks stay in any case
+   */
+  removeOrphans(owned: ReadonlySet<string>): Promise<void>;
   /** Number of layers in an image. */
   layers(image: string): Promise<number>;
   /** Directories of an image's layers on the host; none where the storage driver has no directories. */

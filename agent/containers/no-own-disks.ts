@@ -2,11 +2,12 @@
 
 import type { Containers } from "./containers.ts";
 
-type OwnDisks = Pick<Containers, "hasOwnDisk" | "copyAhead" | "keep" | "thawDisk" | "removeOrphans">;
+type OwnDisks = Pick<Containers, "hasOwnDisk" | "copyAhead" | "keep" | "flushDisk" | "thawDisk" | "removeOrphans">;
 
 export const NO_OWN_DISKS: OwnDisks = {
   hasOwnDisk: () => false,
   copyAhead: () => Promise.resolve(),
+  flushDisk: () => Promise.resolve(),
   keep: () => Promise.resolve(),
   thawDisk: () => Promise.resolve(),
   removeOrphans: () => Promise.resolve(),

@@ -3,8 +3,8 @@
  * a program inside sees and gets. Stored disks are copies of such images, from which new containers get theirs.
  */
 
-import { existsSync, statfsSync } from "node:fs";
-import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat, symlink } from "node:fs/promises";
+import { existsSync, mkdirSync, realpathSync, statfsSync, statSync } from "node:fs";
+import { mkdir, open, readdir, rename, rm, rmdir, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
@@ -14,13 +14,20 @@ import { formatted } from "./formatted.ts";
 
 const IMAGE = ".img";
 const UNFINISHED = ".new";
-/** More copies at a time would only slow each other, and hold their sandboxes frozen for longer. */
+/** More copies at a time would only slow each other. Copies for snapshots and for starts do not wait for each other. */
 const COPIES_AT_ONCE = 2;
-/** A copy of a full disk takes as long as its node's disk needs to read and write it. */
-const COPY_LIMIT_MS = 600_000;
+/** For a turn and the copy together; below the time that the orchestrator waits for a snapshot. */
+const AHEAD_LIMIT_MS = 80_000;
 /** While a sandbox stands still. */
-const FINISH_LIMIT_MS = 120_000;
+const FINISH_LIMIT_MS = 30_000;
+/** For a turn, and then for the copy; a start may not take longer. */
+const CLONE_LIMIT_MS = 25_000;
+const MOUNT_LIMIT_MS = 60_000;
+/** How long it counts that this machine could not make a disk: the cause may be a passing one. */
+const RETRY_MS = 60_000;
+const PROBE = "probe";
 const PROBE_MB = 64;
+const BLOCK = 512;
 /** `nodev` and `nosuid` hold for the host, which must take neither from a sandbox's files; overlayfs does not pass them on. */
 const MOUNT_OPTIONS = "loop,noatime,discard,nodev,nosuid,errors=remount-ro";
 
@@ -52,7 +59,7 @@ export type DiskWork = Readonly<
 export interface Disks {
   /** Directory of all images. */
   readonly root: string;
-  /** Tries once whether this machine can make and mount such disks; the reason if it cannot. */
+  /** Tries whether this machine can make and mount such disks; the reason if it cannot. */
   unusable(): Promise<string | undefined>;
   has(containerId: string): boolean;
   /** The host's directory of the container's layer on its disk. */
@@ -64,6 +71,8 @@ export interface Disks {
   /** Unmounts and deletes the disk. An unknown container counts as success. */
   remove(containerId: string): Promise<void>;
   use(containerId: string): DiskUse | undefined;
+  /** Writes what programs have written to the image. */
+  flush(containerId: string): Promise<void>;
   /** Before the sandbox is frozen: copies most of its disk, so that little is left for `store`. */
   copyAhead(containerId: string, id: string): Promise<void>;
   /** Copies the disk of a frozen sandbox. The copy has no name that counts before `keep`. */
@@ -80,13 +89,26 @@ export interface Disks {
   thaw(containerId: string): Promise<void>;
 }
 
-/** @param copier path of `svc-disk-copy` */
-export function hostDisks(root: string, run: RunCommand, copier: () => Promise<string>): Disks {
+interface HostDisksDeps {
+  /** Directory of the images; made if it does not exist. */
+  readonly root: string;
+  readonly run: RunCommand;
+  /** Path of `svc-disk-copy`. */
+  readonly copier: () => Promise<string>;
+  /** Why this many bytes more may not be written for a copy of a stored disk. */
+  readonly refusal: (bytes: number) => Promise<AppError | undefined>;
+}
+
+export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps): Disks {
+  mkdirSync(given, { recursive: true, mode: 0o700 });
+  // The kernel lists mounts by their real paths.
+  const root = realpathSync(given);
   const storedRoot = join(root, "stored");
   const mutex = createKeyedMutex();
   const copies = createSemaphore(COPIES_AT_ONCE);
+  const clones = createSemaphore(COPIES_AT_ONCE);
   const empty = formatted(join(root, "formatted"), run);
-  const tried = { reason: undefined as Promise<string | undefined> | undefined };
+  const state = { probed: undefined as Promise<string | undefined> | undefined, probedAt: 0, cloning: 0 };
 
   const image = (containerId: string) => join(root, `${containerId}${IMAGE}`);
   const mountPoint = (containerId: string) => join(root, containerId);
@@ -94,27 +116,45 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
   const kept = (id: string) => join(storedRoot, `${id}${IMAGE}`);
   const draft = (id: string) => join(storedRoot, `${id}${UNFINISHED}`);
 
-  const isMounted = async (place: string) =>
-    (await readFile("/proc/self/mounts", "utf8")).split("\n").some((line) => line.split(" ")[1] === place);
+  const isMounted = (place: string) => {
+    const found = statSync(place, { throwIfNoEntry: false });
+    return found !== undefined && found.dev !== statSync(root).dev;
+  };
 
   const attach = async (file: string, place: string) => {
-    if (await isMounted(place)) return;
+    if (isMounted(place)) return;
     await mkdir(place, { recursive: true, mode: 0o700 });
     try {
       // The kernel frees the loop device with the mount, and also if this command is killed before it.
-      await run("mount", ["-t", "ext4", "-o", MOUNT_OPTIONS, file, place]);
+      await run("mount", ["-t", "ext4", "-o", MOUNT_OPTIONS, file, place], { timeoutMs: MOUNT_LIMIT_MS });
     } catch (cause) {
-      throw new AppError("snapshot_corrupt", "the sandbox's disk cannot be mounted: its image is damaged", { cause });
+      if (/wrong fs type|bad superblock|needs cleaning|can't read superblock/i.test(String(cause)))
+        throw new AppError("snapshot_corrupt", "the sandbox's disk cannot be mounted: its image is damaged", { cause });
+      throw new AppError("unavailable", "the sandbox's disk could not be mounted now: try again", { cause });
     }
   };
 
   const detach = async (place: string) => {
-    if (await isMounted(place)) await run("umount", [place], { timeoutMs: FINISH_LIMIT_MS });
+    if (isMounted(place)) await run("umount", [place], { timeoutMs: MOUNT_LIMIT_MS });
     await rmdir(place).catch(unlessMissing);
   };
 
-  const clone = async (from: string, to: string) =>
-    run("cp", ["--reflink=auto", "--sparse=always", "--", from, to], { timeoutMs: COPY_LIMIT_MS });
+  const clone = (from: string, to: string) =>
+    run("cp", ["--reflink=auto", "--sparse=always", "--", from, to], { timeoutMs: CLONE_LIMIT_MS });
+
+  const cloneStored = async (id: string, to: string) => {
+    const release = await clones.take(AbortSignal.timeout(CLONE_LIMIT_MS));
+    const bytes = (await stat(kept(id))).blocks * BLOCK;
+    state.cloning += bytes;
+    try {
+      const refused = await refusal(state.cloning);
+      if (refused !== undefined) throw refused;
+      await clone(kept(id), to);
+    } finally {
+      state.cloning -= bytes;
+      release();
+    }
+  };
 
   const done = {
     make: { count: 0, seconds: 0 },
@@ -133,22 +173,23 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
 
   const thaw = async (containerId: string) => {
     // It fails where nothing is frozen.
-    if (existsSync(image(containerId)))
+    if (isMounted(mountPoint(containerId)))
       await run("fsfreeze", ["--unfreeze", mountPoint(containerId)]).catch(() => undefined);
   };
 
-  const copied = async (how: "ahead" | "finish", containerId: string, id: string, timeoutMs: number) => {
+  const copied = async (how: "ahead" | "finish", containerId: string, id: string) => {
     const args = [how, image(containerId), draft(id), mountPoint(containerId)];
     await mkdir(storedRoot, { recursive: true, mode: 0o700 });
     try {
-      await run(await copier(), args, { timeoutMs });
+      await run(await copier(), args, { timeoutMs: how === "ahead" ? AHEAD_LIMIT_MS : FINISH_LIMIT_MS });
     } catch (cause) {
       // A copier that was killed has left the disk frozen.
       if (how === "finish") await thaw(containerId);
       await rm(draft(id), { force: true });
-      if (String(cause).includes("No space left"))
-        throw new AppError("no_space", "the node has no space left for a copy of the sandbox's disk", { cause });
-      throw new AppError("snapshot_failed", "the sandbox's disk could not be copied; it goes on running", { cause });
+      throw (
+        noSpace(cause) ??
+        new AppError("snapshot_failed", "the sandbox's disk could not be copied; it goes on running", { cause })
+      );
     }
   };
 
@@ -158,52 +199,57 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
       await rm(image(containerId), { force: true });
     });
 
+  const put = async ({ containerId, layer: ofDocker, sizeMb, from }: Disk) => {
+    if (from === undefined) await clone(await empty(sizeMb), image(containerId));
+    else await cloneStored(from, image(containerId));
+    await attach(image(containerId), mountPoint(containerId));
+    const own = layer(containerId);
+    // The copy of a stored disk has the layer of another container, of which Docker's own files are replaced.
+    await mkdir(own, { recursive: true, mode: 0o710 });
+    for (const name of ["work", "merged"]) await rm(join(own, name), { recursive: true, force: true });
+    const names = (await readdir(ofDocker)).filter((name) => from === undefined || name !== "diff");
+    await run("cp", ["--archive", "--", ...names.map((name) => join(ofDocker, name)), own]);
+    await rm(ofDocker, { recursive: true });
+    await symlink(own, ofDocker);
+  };
+
+  const probe = async () => {
+    try {
+      await clone(await empty(PROBE_MB), image(PROBE));
+      await attach(image(PROBE), mountPoint(PROBE));
+      await remove(PROBE);
+      return undefined;
+    } catch (error) {
+      await remove(PROBE).catch(() => undefined);
+      state.probedAt = Date.now();
+      return error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
+    }
+  };
+
   return {
     root,
 
-    unusable() {
-      tried.reason ??= (async () => {
-        const name = "probe";
-        try {
-          await mkdir(root, { recursive: true, mode: 0o700 });
-          await clone(await empty(PROBE_MB), image(name));
-          await attach(image(name), mountPoint(name));
-          return undefined;
-        } catch (error) {
-          return error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
-        } finally {
-          await remove(name).catch(() => undefined);
-        }
-      })();
-      return tried.reason;
+    async unusable() {
+      const known = await state.probed;
+      if (state.probed === undefined || (known !== undefined && Date.now() - state.probedAt > RETRY_MS))
+        state.probed = probe();
+      return state.probed;
     },
 
     has: (containerId) => existsSync(image(containerId)),
     layer,
 
-    make: ({ containerId, layer: ofDocker, sizeMb, from }) =>
+    make: (disk) =>
       counted("make", () =>
-        mutex(containerId, async () => {
-          const release = await copies.take(AbortSignal.timeout(COPY_LIMIT_MS));
-          try {
-            await clone(from === undefined ? await empty(sizeMb) : kept(from), image(containerId));
-          } finally {
-            release();
-          }
-          await attach(image(containerId), mountPoint(containerId));
-          const own = layer(containerId);
-          // The copy of a stored disk has the layer of another container, of which Docker's own files are replaced.
-          await mkdir(own, { recursive: true, mode: 0o710 });
-          for (const name of ["work", "merged"]) await rm(join(own, name), { recursive: true, force: true });
-          const names = (await readdir(ofDocker)).filter((name) => from === undefined || name !== "diff");
-          await run("cp", ["--archive", "--", ...names.map((name) => join(ofDocker, name)), own]);
-          await rm(ofDocker, { recursive: true });
-          await symlink(own, ofDocker);
-        }),
+        mutex(disk.containerId, () =>
+          put(disk).catch((error: unknown) => {
+            throw noSpace(error) ?? error;
+          }),
+        ),
       ),
 
     async mount(containerId) {
-      if (existsSync(layer(containerId))) return;
+      if (isMounted(mountPoint(containerId))) return;
       await mutex(containerId, async () => {
         // A removal may have been first.
         if (existsSync(image(containerId))) await attach(image(containerId), mountPoint(containerId));
@@ -213,6 +259,7 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
 
     use(containerId) {
       try {
+        if (!isMounted(mountPoint(containerId))) return undefined;
         const { blocks, bfree, bsize, files, ffree } = statfsSync(mountPoint(containerId));
         return { usedBytes: (blocks - bfree) * bsize, usedInodes: files - ffree };
       } catch {
@@ -221,15 +268,19 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
       }
     },
 
+    async flush(containerId) {
+      await run("sync", ["--file-system", mountPoint(containerId)], { timeoutMs: FINISH_LIMIT_MS });
+    },
+
     async copyAhead(containerId, id) {
-      const release = await copies.take(AbortSignal.timeout(COPY_LIMIT_MS));
+      const release = await copies.take(AbortSignal.timeout(AHEAD_LIMIT_MS));
       try {
-        await counted("ahead", () => copied("ahead", containerId, id, COPY_LIMIT_MS));
+        await counted("ahead", () => copied("ahead", containerId, id));
       } finally {
         release();
       }
     },
-    store: (containerId, id) => counted("frozen", () => copied("finish", containerId, id, FINISH_LIMIT_MS)),
+    store: (containerId, id) => counted("frozen", () => copied("finish", containerId, id)),
 
     async keep(id) {
       const file = await open(draft(id), "r");
@@ -274,6 +325,12 @@ export function hostDisks(root: string, run: RunCommand, copier: () => Promise<s
 
 async function namesIn(directory: string): Promise<string[]> {
   return readdir(directory).catch(() => []);
+}
+
+/** The end of the host's disk, as programs and Node report it. */
+function noSpace(cause: unknown): AppError | undefined {
+  if (!/No space left|ENOSPC/.test(String(cause))) return undefined;
+  return new AppError("no_space", "the node has no space left for the sandbox's disk", { cause });
 }
 
 function unlessMissing(error: unknown): void {

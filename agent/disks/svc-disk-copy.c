@@ -5,17 +5,22 @@
  * compares the contents, because nothing else tells what changed: after `ahead` most of both files is in the page cache.
  * On a file system with reflinks `finish` shares the extents, and `ahead` has nothing to do. Holes stay holes.
  *
- * If this program is killed, the file system stays frozen until somebody runs `fsfreeze --unfreeze MOUNT`. */
+ * It ends with the program that started it. If it is killed, the file system stays frozen until somebody runs
+ * `fsfreeze --unfreeze MOUNT`. */
 
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { CHUNK = 1 << 20, PIECE = 1 << 16 };
@@ -104,18 +109,36 @@ static void copy_all(int source, int copy, int compares) {
   }
 }
 
+/* A plain directory would freeze the file system of the host, which the copy itself is on. */
+static void check_mounted(int source) {
+  struct stat image, place;
+  if (fstat(source, &image) || fstat(mounted, &place)) give_up("the disk");
+  if (image.st_dev == place.st_dev) errno = EINVAL, give_up("the disk is not mounted");
+}
+
+/* A disk that has failed must not count as a good copy. ext4 counts errors in its superblock, at byte 1024 of the disk. */
+static void check_healthy(int source) {
+  struct statvfs state;
+  uint32_t errors = 0;
+  if (fstatvfs(mounted, &state)) give_up("the state of the disk");
+  if (pread(source, &errors, sizeof errors, 1024 + 0x194) != sizeof errors) give_up("the state of the disk");
+  if ((state.f_flag & ST_RDONLY) || errors) errno = EIO, give_up("the disk has failed");
+}
+
 int main(int count, char **arguments) {
   int ahead = count == 5 && !strcmp(arguments[1], "ahead");
   if (!ahead && (count != 5 || strcmp(arguments[1], "finish"))) {
     fprintf(stderr, "usage: svc-disk-copy ahead|finish SOURCE COPY MOUNT\n");
     return 2;
   }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   int source = open(arguments[2], O_RDONLY | O_CLOEXEC);
   if (source < 0) give_up(arguments[2]);
   int copy = open(arguments[3], O_RDWR | O_CREAT | O_CLOEXEC | (ahead ? O_TRUNC : 0), 0600);
   if (copy < 0) give_up(arguments[3]);
   mounted = open(arguments[4], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (mounted < 0) give_up(arguments[4]);
+  check_mounted(source);
   if (ahead) {
     if (syncfs(mounted)) give_up("flushing the disk");
     if (ioctl(copy, FICLONE, source)) copy_all(source, copy, 0);
@@ -124,6 +147,7 @@ int main(int count, char **arguments) {
   // EBUSY: another program froze it, and may thaw it before the copy is complete.
   if (ioctl(mounted, FIFREEZE, 0)) give_up("freezing the disk");
   is_frozen = 1;
+  check_healthy(source);
   if (ioctl(copy, FICLONE, source)) copy_all(source, copy, 1);
   thaw();
   return 0;

@@ -12,6 +12,8 @@ import type { Disks, DiskUse } from "./disks.ts";
 
 /** Size of the disk of a template that names none. */
 const DEFAULT_MB = 10_240;
+/** A container whose disk cannot be mounted does not run. Its start gives the reason. */
+const WITHOUT_DISK = { running: false, pid: 0, exitCode: 137, oomKilled: false, upperDirectory: undefined };
 const SNAPSHOT = /^svc\/snapshot:(.+)$/;
 
 interface WithDisksDeps {
@@ -19,10 +21,11 @@ interface WithDisksDeps {
   readonly disks: Disks;
   /** Of the names that keep the images below stored disks. No other node of the Docker daemon uses it. */
   readonly repository: string;
+  readonly now: () => number;
   readonly log: Log;
 }
 
-export function withDisks({ engine, disks, repository, log }: WithDisksDeps): Containers {
+export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps): Containers {
   const below = (id: string) => `${repository}:${id}`;
   const storedIn = (image: string): string | undefined => {
     const id = SNAPSHOT.exec(image)?.[1];
@@ -35,6 +38,19 @@ export function withDisks({ engine, disks, repository, log }: WithDisksDeps): Co
   const usable = async () =>
     (await disks.unusable()) === undefined && (await engine.facts()).storageDriver === "overlay2";
 
+  const firstSeen = new Map<string, number>();
+  const suspects = new Set<string>();
+
+  const removeStranger = async (id: string) => {
+    try {
+      if ((await engine.inspect(id)) !== undefined) return;
+      await disks.remove(id);
+      log.warn({ containerId: id }, "removed the disk of a container that is gone");
+    } catch (error) {
+      log.warn({ err: error, containerId: id }, "could not remove the disk of a container that is gone");
+    }
+  };
+
   const removeSnapshot = async (id: string): Promise<boolean> => {
     await disks.removeStored(id);
     return engine.untag(below(id));
@@ -45,7 +61,10 @@ export function withDisks({ engine, disks, repository, log }: WithDisksDeps): Co
 
     async create(spec) {
       const from = storedIn(spec.build.image);
-      if (!(await usable())) return engine.create(spec);
+      if (!(await usable())) {
+        if (from === undefined) return engine.create(spec);
+        throw new AppError("unavailable", "this node cannot make the sandbox's disk now: try again");
+      }
       const containerId = await engine.create({ ...spec, build: { ...spec.build, image: onWhat(spec.build.image) } });
       try {
         const upper = (await engine.inspect(containerId))?.upperDirectory;
@@ -54,8 +73,7 @@ export function withDisks({ engine, disks, repository, log }: WithDisksDeps): Co
         await disks.make({ containerId, layer: dirname(upper), sizeMb, from });
         return containerId;
       } catch (cause) {
-        await engine.remove(containerId);
-        await disks.remove(containerId);
+        await Promise.allSettled([engine.remove(containerId), disks.remove(containerId)]);
         if (cause instanceof AppError) throw cause;
         throw new AppError("sandbox_create_failed", "the sandbox's disk could not be made", { cause });
       }
@@ -68,14 +86,20 @@ export function withDisks({ engine, disks, repository, log }: WithDisksDeps): Co
 
     async inspect(id) {
       if (!disks.has(id)) return engine.inspect(id);
-      // Docker describes no container whose layer it cannot see.
-      await disks.mount(id);
+      try {
+        // Docker describes no container whose layer it cannot see.
+        await disks.mount(id);
+      } catch (error) {
+        log.warn({ err: error, containerId: id }, "could not mount the disk of a container");
+        return WITHOUT_DISK;
+      }
       const found = await engine.inspect(id);
-      if (found === undefined) return found;
-      return { ...found, upperDirectory: `${disks.layer(id)}/diff` };
+      return found === undefined ? undefined : { ...found, upperDirectory: `${disks.layer(id)}/diff` };
     },
 
     async remove(id) {
+      // Docker removes a name of its own that it finds on the disk.
+      if (disks.has(id)) await disks.mount(id).catch(() => undefined);
       await engine.remove(id);
       await disks.remove(id);
     },
@@ -84,19 +108,23 @@ export function withDisks({ engine, disks, repository, log }: WithDisksDeps): Co
 
     async copyAhead(id, image) {
       const snapshotId = SNAPSHOT.exec(image)?.[1];
-      if (snapshotId !== undefined && disks.has(id)) await disks.copyAhead(id, snapshotId);
-    },
-
-    async commit(id, image, snapshotId) {
-      if (!disks.has(id)) return engine.commit(id, image, snapshotId);
-      await disks.mount(id);
+      if (snapshotId === undefined || !disks.has(id)) return;
       await engine.tagImageOf(id, below(snapshotId));
-      await disks.store(id, snapshotId);
+      await disks.copyAhead(id, snapshotId);
     },
 
-    async keep(image) {
+    commit: (id, image, snapshotId) =>
+      disks.has(id) ? disks.store(id, snapshotId) : engine.commit(id, image, snapshotId),
+
+    async keep(containerId, image) {
       const id = SNAPSHOT.exec(image)?.[1];
-      if (id !== undefined && disks.hasDraft(id)) await disks.keep(id);
+      if (id === undefined || !disks.has(containerId)) return;
+      if (disks.hasDraft(id)) await disks.keep(id);
+      else if (!disks.hasStored(id)) throw new AppError("snapshot_failed", "the copy of the sandbox's disk is gone");
+    },
+
+    async flushDisk(id) {
+      if (disks.has(id)) await disks.flush(id);
     },
 
     thawDisk: (id) => disks.thaw(id),
@@ -129,26 +157,26 @@ export function withDisks({ engine, disks, repository, log }: WithDisksDeps): Co
     },
 
     async snapshotImages() {
-      const [images, tags, { stored }] = await Promise.all([
-        engine.snapshotImages(),
-        engine.tagsOf(repository),
-        disks.list(),
-      ]);
-      const dates = new Map<string, number>(tags.map((id) => [id, 0]));
+      const [tags, { stored }] = await Promise.all([engine.tagsOf(repository), disks.list()]);
+      // Read last: an image that has got one of these names meanwhile is the base of a stored disk, whatever its label.
+      const images = await engine.snapshotImages();
+      for (const id of firstSeen.keys()) if (!tags.includes(id)) firstSeen.delete(id);
+      for (const id of tags) firstSeen.set(id, firstSeen.get(id) ?? now());
+      const dates = new Map(firstSeen);
       for (const { id, changedAt } of stored) dates.set(id, changedAt);
       const own = [...dates].map(([id, createdAt]) => ({ id: `svc/snapshot:${id}`, snapshotId: id, createdAt }));
-      // An image with one of these names is the base of a stored disk, whatever label it has.
-      const bases = new Set(tags.map(below));
-      return [...images.filter(({ names }) => !names?.some((name) => bases.has(name))), ...own];
+      return [...images.filter(({ names }) => !names?.some((name) => name.startsWith(`${repository}:`))), ...own];
     },
 
-    async removeOrphans() {
+    async removeOrphans(owned) {
       const { containerIds } = await disks.list();
-      // Read after the list of disks: Docker has a container before the container has a disk.
       const found = new Set((await engine.list()).map(({ id }) => id));
-      for (const id of containerIds.filter((one) => !found.has(one))) {
-        log.info({ containerId: id }, "removed the disk of a container that is gone");
-        await disks.remove(id);
+      const strangers = containerIds.filter((id) => !found.has(id) && !owned.has(id));
+      for (const id of suspects) if (!strangers.includes(id)) suspects.delete(id);
+      for (const id of strangers) {
+        // A disk counts as one without a container when two rounds say so, and Docker does not know this container.
+        if (!suspects.has(id)) suspects.add(id);
+        else await removeStranger(id);
       }
     },
   };

@@ -143,7 +143,12 @@ test("a copier that is killed leaves no copy, and a disk that programs can write
   const layer = join(directory, "layer");
   for (const name of ["diff", "work"]) await mkdir(join(layer, name), { recursive: true });
   for (const name of ["link", "lower"]) await writeFile(join(layer, name), "of Docker");
-  const one = hostDisks(join(directory, "disks"), runCommand, () => Promise.resolve(copier));
+  const one = hostDisks({
+    root: join(directory, "disks"),
+    run: runCommand,
+    copier: () => Promise.resolve(copier),
+    refusal: () => Promise.resolve(undefined),
+  });
   await one.make({ containerId: "c", layer, sizeMb: 64, from: undefined });
   onTestFinished(() => one.remove("c"));
   await expect(one.store("c", "s")).rejects.toMatchObject({ code: "snapshot_failed" });

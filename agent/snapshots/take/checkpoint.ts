@@ -66,6 +66,8 @@ export async function checkpoint(
       takenAt: now(),
     });
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
+    teardown.add("image", () => containers.removeImage(image));
+    await containers.copyAhead(container.id, image);
     teardown.add("freeze", goOn);
     if (memory)
       await envd
@@ -76,8 +78,6 @@ export async function checkpoint(
             "could not suspend the watches of a sandbox, taking the checkpoint anyway",
           ),
         );
-    teardown.add("image", () => containers.removeImage(image));
-    await containers.copyAhead(container.id, image);
     await container.cgroup.freeze();
     const steps = {
       meanwhile: async () => {
@@ -92,7 +92,7 @@ export async function checkpoint(
           await clearLinks(container, snapshotId, deps);
         }
         await goOn();
-        await containers.keep(image);
+        await containers.keep(container.id, image);
         // Each checkpoint of a fork of a checkpoint adds a layer.
         await flattenWhenDeep(image, deps);
       },

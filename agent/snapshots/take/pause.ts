@@ -2,6 +2,7 @@
 
 import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
+import type { Containers } from "../../containers/containers.ts";
 import type { Envd } from "../../containers/envd.ts";
 import type { Gate } from "../../network/gate.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
@@ -14,6 +15,7 @@ import { refuseTraced } from "./traced.ts";
 
 export interface PauseDeps extends CheckpointMemoryDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions">;
+  readonly containers: Pick<Containers, "flushDisk">;
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
   readonly gate: Pick<Gate, "open" | "hold" | "close">;
   readonly frozen: Pick<FrozenContainers, "add" | "drop">;
@@ -61,7 +63,11 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
     teardown.add("freeze", () => container.cgroup.thaw());
     await Promise.all([gate.hold(container.slot), container.cgroup.freeze()]);
 
-    const stored = await checkpointMemory(sandbox, { ...request, kind: "pause", image: undefined }, { teardown, deps });
+    const stored = await checkpointMemory(
+      sandbox,
+      { ...request, kind: "pause", image: undefined },
+      { teardown, deps, steps: { meanwhile: () => deps.containers.flushDisk(container.id) } },
+    );
     // From here on the sandbox is paused.
     stores.snapshots.keep(snapshotId, stored, () => stores.executions.stop(executionId, now()));
     teardown.release();
