@@ -31,7 +31,7 @@ const BLOCK = 512;
 /** `nodev` and `nosuid` hold for the host, which must take neither from a sandbox's files; overlayfs does not pass them on. */
 const MOUNT_OPTIONS = "loop,noatime,discard,nodev,nosuid,errors=remount-ro";
 
-interface Disk {
+export interface Disk {
   readonly containerId: string;
   /** Docker's directory of the container's writable layer. */
   readonly layer: string;

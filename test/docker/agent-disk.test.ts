@@ -95,6 +95,28 @@ describe("an agent of its own", () => {
     await Promise.all([agent.stop(executionId), agent.stop(other.executionId)]);
   });
 
+  test("a build that fills its disk fails with that reason", async () => {
+    const buildId = randomUUID();
+    await agent.call.startBuild({
+      params: { buildId },
+      body: {
+        templateId: "t1",
+        resources: { ...RESOURCES, diskSizeMB: 100 },
+        from: { is: "image", image: "svc/base:latest" },
+        steps: [{ type: "RUN", number: 1, force: true, command: "cat /dev/zero > /home/user/full" }],
+        force: false,
+        limitMs: 120_000,
+      },
+    });
+    const state = (): Promise<BuildState> =>
+      agent.call.buildState({ params: { buildId }, query: { offset: 0, limit: 100 } });
+    await expect.poll(async () => (await state()).status, SLOW).toBe("error");
+    expect((await state()).reason?.message).toMatch(
+      /failed to run command 'cat .*; the build's disk of 100 MiB is full$/,
+    );
+    await agent.call.deleteBuild({ params: { buildId } });
+  });
+
   describe("a sparse file of 6 GiB", () => {
     const NAMED = /\/home\/user\/hole\.img .*6144 MiB long .*delete it/;
     const hole = (address: string) => command(address, "truncate -s 6G /home/user/hole.img", root);
