@@ -10,6 +10,7 @@ import type { OpenCgroup } from "./containers/cgroup.ts";
 import type { Containers } from "./containers/containers.ts";
 import type { CaFor, Envd } from "./containers/envd.ts";
 import type { EnvdRuntime } from "./containers/envd-runtime.ts";
+import type { KeepBallast } from "./disk/ballast.ts";
 import type { HostGrowth } from "./disk/growers.ts";
 import type { FindHole } from "./disk/holes.ts";
 import type { ReadSpace } from "./disk/space.ts";
@@ -45,6 +46,7 @@ export interface AgentDeps {
   readonly diskUsage: (directory: string) => Promise<number | undefined>;
   readonly findHole: FindHole;
   readonly readSpace: ReadSpace;
+  readonly keepBallast: KeepBallast;
   readonly growth: HostGrowth;
   readonly probe: () => Promise<NodeIdentity["capabilities"]>;
   readonly egress: (onDecisions: OnDecisions) => EgressProcess;

@@ -14,6 +14,7 @@ import { httpEnvd } from "./containers/envd.ts";
 import { envdRuntimes } from "./containers/envd-runtime.ts";
 import { seccompProfile } from "./containers/seccomp.ts";
 import type { AgentDeps } from "./deps.ts";
+import { hostBallast } from "./disk/ballast.ts";
 import { hostGrowth } from "./disk/growers.ts";
 import { findHole } from "./disk/holes.ts";
 import { readSpace, reserveOf, tooLarge } from "./disk/space.ts";
@@ -96,6 +97,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     diskUsage: ofOwnDisks(disks, ({ usedBytes }) => usedBytes, diskUsage(runCommand)),
     findHole,
     readSpace,
+    keepBallast: hostBallast(config.stateDir, runCommand, readSpace),
     growth: {
       ...growth,
       countFiles: ofOwnDisks(disks, ({ usedInodes }) => usedInodes, growth.countFiles),

@@ -2,6 +2,7 @@
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
+import { loop } from "../../shared/program/loop.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { Report } from "../api/report.ts";
 import type { BuildParts } from "../builds/start-builds.ts";
@@ -16,6 +17,7 @@ import type { UsageSampling } from "../sandboxes/usage.ts";
 import type { FrozenContainers } from "../snapshots/frozen/frozen.ts";
 import type { Stores } from "../store/stores.ts";
 import { createDiskAccount, type PromisedDisk } from "./account.ts";
+import type { KeepBallast } from "./ballast.ts";
 import type { DropSources } from "./dropping.ts";
 import { type GrowerDeps, growerOf } from "./growers.ts";
 import { watchOwnFiles } from "./own-files.ts";
@@ -25,6 +27,7 @@ import type { ReadSpace } from "./space.ts";
 export interface DiskPartsDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> {
   readonly containers: Pick<Containers, "facts">;
   readonly readSpace: ReadSpace;
+  readonly keepBallast: KeepBallast;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -45,6 +48,7 @@ interface GrowingParts {
   readonly builds: BuildParts;
 }
 
+const BALLAST_EVERY_MS = 1_000;
 const FAILED = "the build was ended: the node's disk is short, and the build grew most";
 
 /** Until `watch` the reserve says that there is room. */
@@ -108,6 +112,8 @@ export function createDiskParts(
         report.soon();
       },
     });
+    const ballast = loop({ name: "ballast", everyMs: BALLAST_EVERY_MS, log }, () => deps.keepBallast());
+    teardown.add("ballast", () => ballast.stop());
     const files = watchOwnFiles({
       dataRoot: () => dataRootOf(containers),
       containers: () => [...sandboxes.running(), ...builds.buildContainers()].map(({ container }) => container.id),

@@ -4,7 +4,7 @@
  */
 
 import { existsSync, mkdirSync, realpathSync, statfsSync, statSync } from "node:fs";
-import { mkdir, open, readdir, rename, rm, rmdir, stat, symlink } from "node:fs/promises";
+import { mkdir, open, readdir, rename, rm, rmdir, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
@@ -25,6 +25,8 @@ const CLONE_LIMIT_MS = 25_000;
 const MOUNT_LIMIT_MS = 60_000;
 /** How long it counts that this machine could not make a disk: the cause may be a passing one. */
 const RETRY_MS = 60_000;
+/** Large enough that writing stays as fast as the host. */
+const UNWRITTEN_BYTES = 32 * 1024 * 1024;
 const PROBE = "probe";
 const PROBE_MB = 64;
 const BLOCK = 512;
@@ -132,6 +134,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
         throw new AppError("snapshot_corrupt", "the sandbox's disk cannot be mounted: its image is damaged", { cause });
       throw new AppError("unavailable", "the sandbox's disk could not be mounted now: try again", { cause });
     }
+    await limitUnwritten(statSync(place).dev);
   };
 
   const detach = async (place: string) => {
@@ -326,6 +329,24 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
 async function namesIn(directory: string): Promise<string[]> {
   return readdir(directory).catch(() => []);
 }
+
+/**
+ * Limits what waits in memory to be written to a disk. When the host's disk is short its sandbox is frozen, and what waits
+ * is still written. Where the kernel has no such limit, the reserve alone must be large enough.
+ */
+async function limitUnwritten(device: number): Promise<void> {
+  const bdi = `/sys/dev/block/${major(device)}:${minor(device)}/bdi`;
+  try {
+    await writeFile(`${bdi}/max_bytes`, String(UNWRITTEN_BYTES));
+    await writeFile(`${bdi}/strict_limit`, "1");
+  } catch {
+    // An older kernel.
+  }
+}
+
+// As glibc encodes the number of a device.
+const major = (device: number) => Math.floor(device / 256) % 4096;
+const minor = (device: number) => (device % 256) + Math.floor(device / 2 ** 20) * 256;
 
 /** The end of the host's disk, as programs and Node report it. */
 function noSpace(cause: unknown): AppError | undefined {

@@ -34,6 +34,7 @@ export const fakeDisk = {
   diskUsage: () => Promise.resolve(4_096),
   findHole: () => Promise.resolve(undefined),
   readSpace: () => Promise.resolve(plenty),
+  keepBallast: () => Promise.resolve(),
   growth: { written: () => 0, countFiles: () => Promise.resolve(0) },
 };
 
