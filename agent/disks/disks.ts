@@ -27,6 +27,7 @@ const MOUNT_LIMIT_MS = 60_000;
 const RETRY_MS = 60_000;
 /** Large enough that writing stays as fast as the host. */
 const UNWRITTEN_BYTES = 32 * 1024 * 1024;
+const MOST_LEFT = 8;
 const PROBE = "probe";
 const PROBE_MB = 64;
 const BLOCK = 512;
@@ -118,10 +119,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
   const kept = (id: string) => join(storedRoot, `${id}${IMAGE}`);
   const draft = (id: string) => join(storedRoot, `${id}${UNFINISHED}`);
 
-  const isMounted = (place: string) => {
-    const found = statSync(place, { throwIfNoEntry: false });
-    return found !== undefined && found.dev !== statSync(root).dev;
-  };
+  const isMounted = (place: string) => isOther(place, root);
 
   const attach = async (file: string, place: string) => {
     if (isMounted(place)) return;
@@ -138,7 +136,13 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
   };
 
   const detach = async (place: string) => {
-    if (isMounted(place)) await run("umount", [place], { timeoutMs: MOUNT_LIMIT_MS });
+    if (isMounted(place)) {
+      // A Docker daemon that was killed leaves the roots of its containers mounted, each time once more.
+      const left = join(place, "layer", "merged");
+      for (let times = 0; times < MOST_LEFT && isOther(left, place); times++)
+        await run("umount", [left], { timeoutMs: MOUNT_LIMIT_MS });
+      await run("umount", [place], { timeoutMs: MOUNT_LIMIT_MS });
+    }
     await rmdir(place).catch(unlessMissing);
   };
 
@@ -347,6 +351,12 @@ async function limitUnwritten(device: number): Promise<void> {
 // As glibc encodes the number of a device.
 const major = (device: number) => Math.floor(device / 256) % 4096;
 const minor = (device: number) => (device % 256) + Math.floor(device / 2 ** 20) * 256;
+
+/** Whether a directory exists and is on another file system than `than`. */
+function isOther(directory: string, than: string): boolean {
+  const found = statSync(directory, { throwIfNoEntry: false });
+  return found !== undefined && found.dev !== statSync(than).dev;
+}
 
 /** The end of the host's disk, as programs and Node report it. */
 function noSpace(cause: unknown): AppError | undefined {
