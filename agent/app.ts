@@ -61,12 +61,12 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
   const running = createSandboxParts(config, deps, base, teardown);
   const { live, pool, usage, disposal } = running;
   const engine = createEngineWatch({ containers, now, log });
-  const { disk, watch } = createDiskParts(config, deps, { ...base, usage }, teardown);
+  const { disk, account: diskAccount, watch } = createDiskParts(config, deps, { ...base, usage }, teardown);
   const storing = createSnapshotParts(config, deps, { ...base, ...running, disk }, teardown);
   const { snapshots, frozen, admission } = storing;
   const building = createBuildParts(config, deps, { ...base, ...running, ...storing, disk }, teardown);
   const { builds } = building;
-  const instruments = api.measure({ live, disk, admission, pool, slots: base.slots, disposal });
+  const instruments = api.measure({ live, disk, diskAccount, admission, pool, slots: base.slots, disposal });
 
   const proxy = await startProxy({ config, live, isHeld: (id) => disk.isHeld(id), log }, teardown);
   const { rescue, launchFrom: fromSnapshot } = storing;
@@ -79,10 +79,23 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
     instruments,
   });
   const taker = storing.begin({ sandboxes, logs });
-  watch({ sandboxes, builds: building });
+  watch({ sandboxes, live, pool, frozen, disposal, builds: building });
 
   const replaceEgress = createReplaceEgress({ ...deps, gate });
-  const parts = { sandboxes, taker, snapshots, builds, live, pool, usage, logs, admission, disk, instruments };
+  const parts = {
+    sandboxes,
+    taker,
+    snapshots,
+    builds,
+    live,
+    pool,
+    usage,
+    logs,
+    admission,
+    disk,
+    diskAccount,
+    instruments,
+  };
   const listening = await api.start({ ...base, ...parts, replaceEgress, engine, proxy });
   startExpiry(taker);
   teardown.add("Docker events", () => engine.stop());

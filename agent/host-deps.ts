@@ -1,5 +1,6 @@
 /** The agent's access to the real machine: Docker, kernel, network. Tests pass another set. */
 
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Log } from "../shared/program/log.ts";
 import { createSeal } from "../shared/program/seal.ts";
@@ -13,9 +14,12 @@ import { httpEnvd } from "./containers/envd.ts";
 import { envdRuntimes } from "./containers/envd-runtime.ts";
 import { seccompProfile } from "./containers/seccomp.ts";
 import type { AgentDeps } from "./deps.ts";
+import { hostBallast } from "./disk/ballast.ts";
 import { hostGrowth } from "./disk/growers.ts";
 import { findHole } from "./disk/holes.ts";
-import { readSpace } from "./disk/space.ts";
+import { readSpace, reserveOf, tooLarge } from "./disk/space.ts";
+import { hostDisks } from "./disks/disks.ts";
+import { ofOwnDisks, withDisks } from "./disks/with-disks.ts";
 import type { CertificateWithKey } from "./egress/messages.ts";
 import { caFor, loadAuthority } from "./egress/rewrite/authority.ts";
 import { createEgressProcess } from "./egress-supervisor/process.ts";
@@ -28,6 +32,8 @@ import { nativeProgram } from "./host/native-program.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { hostFirewall } from "./network/firewall.ts";
 import { hostLinks } from "./network/links.ts";
+import { hostConnections } from "./snapshots/connections/connections.ts";
+import { probeEnding } from "./snapshots/connections/probe-ending.ts";
 import { hostCriu } from "./snapshots/criu.ts";
 import { probeMemory } from "./snapshots/probe-memory.ts";
 import { snapshotFiles } from "./snapshots/store/files.ts";
@@ -40,13 +46,30 @@ const EGRESS_ENVIRONMENT = ["PATH", "NODE_OPTIONS", "SSL_CERT_FILE", "SSL_CERT_D
 
 export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.ProcessEnv = {}): AgentDeps {
   const plan = planNetwork(config.networkName, config.subnet);
-  const containers = dockerContainers({
+  const disks = hostDisks({
+    root: config.disksDir ?? join(config.stateDir, "disks"),
+    run: runCommand,
+    copier: () => nativeProgram(runCommand, "disks/svc-disk-copy", config.runDir),
+    async refusal(bytes) {
+      const space = await readSpace(disks.root);
+      return tooLarge(space, reserveOf(space, config.diskReserveMb), bytes);
+    },
+  });
+  const engine = dockerContainers({
     socketPath: config.dockerSocket,
     nodeId: config.nodeId,
     runtime: config.ociRuntime,
     seccomp: JSON.stringify(seccompProfile(process.arch)),
     openFiles: openFileLimit(),
   });
+  const containers = withDisks({
+    engine,
+    disks,
+    repository: `svc/disk-${createHash("sha256").update(config.nodeId).digest("hex").slice(0, 8)}`,
+    now: Date.now,
+    log,
+  });
+  const growth = hostGrowth(runCommand);
   const keyFile = config.sealKeyFile ?? join(config.stateDir, "seal.key");
   const chosen = { port: undefined as Promise<number> | undefined };
   const loaded = { authority: undefined as Promise<CertificateWithKey> | undefined };
@@ -70,13 +93,23 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     login: registryLogin({ now: Date.now }),
     runtime: envdRuntimes(config.envdRuntime),
     machine: hostMachine([config.stateDir, "/var/lib/docker"]),
-    diskUsage: diskUsage(runCommand),
+    diskWork: () => disks.work(),
+    diskUsage: ofOwnDisks(disks, ({ usedBytes }) => usedBytes, diskUsage(runCommand)),
     findHole,
     readSpace,
-    growth: hostGrowth(runCommand),
+    keepBallast: hostBallast(config.stateDir, runCommand, readSpace),
+    growth: {
+      ...growth,
+      countFiles: ofOwnDisks(disks, ({ usedInodes }) => usedInodes, growth.countFiles),
+    },
     files: snapshotFiles(join(config.stateDir, "snapshots")),
     criu: hostCriu(runCommand),
-    probe: () => probe(containers, (runc) => probeMemory(runCommand, runc, join(config.stateDir, "memory-probe.json"))),
+    connections: hostConnections(plan, runCommand),
+    probe: () =>
+      probe(containers, {
+        memory: (runc) => probeMemory(runCommand, runc, join(config.stateDir, "memory-probe.json")),
+        ending: () => probeEnding(runCommand),
+      }),
     egress: (onDecisions) =>
       createEgressProcess(
         {

@@ -68,10 +68,11 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   const routes = createRoutingTable({ seed: config.seed, place: (id) => nodes.place(id) });
   for (const record of await store.sandboxes.routable()) routes.add(record);
 
-  const snapshots = createSnapshots(base, nodes);
-  const { remover } = snapshots;
-  const sandboxes = startSandboxes(base, { store, nodes, routes, snapshots: remover, metrics });
+  const snapshots = createSnapshots(base, { store, nodes });
+  const { remover, quota } = snapshots;
+  const sandboxes = startSandboxes(base, { store, nodes, routes, snapshots: remover, quota, metrics });
   const { checkpointing, ending, transitions, autoResuming } = sandboxes;
+  snapshots.startExpiry(ending);
   const network = createNetwork(base, { store, nodes, transitions });
   const repaired = { sandboxes, networks: network.updating };
   await finishAbandonedWork(repaired);
@@ -95,6 +96,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
       ...templates.handlers({ checkpointing, snapshots: remover, pools, archives, builds: queue }),
       sandboxNetworks: network.handlers,
       snapshots: snapshots.handlers({ store, names, checkpointing }),
+      storage: snapshots.storage,
       builds: builds.handlers,
       reports,
     },

@@ -99,10 +99,11 @@ async function bundleEnvd(): Promise<void> {
   writeFileSync(join(directory, "package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
 }
 
-/** Builds svc-table-watch, which receives notifications of firewall changes from the kernel; Node cannot. */
+/** Builds the agent with two programs for what Node cannot do: notices of firewall changes, and copies of frozen disks. */
 async function bundleAgent(): Promise<void> {
   await bundleProgram("agent");
   compile("agent/network", "svc-table-watch");
+  compile("agent/disks", "svc-disk-copy");
 }
 
 /** Builds the egress process, and `svc-egress`, which makes its sockets and takes its rights away before Node starts. */

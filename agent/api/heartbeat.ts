@@ -24,6 +24,7 @@ export interface NodeNow {
   readonly isHeld: (executionId: string) => boolean;
   readonly starting: number;
   readonly stored: NonNullable<NodeLoad["stored"]>;
+  readonly sandboxDisk: NodeLoad["sandboxDisk"];
   readonly snapshots: Heartbeat["snapshots"];
 }
 
@@ -47,6 +48,7 @@ export function describeNode(config: Configured, identity: NodeIdentity, node: N
       sandboxCount: node.running.length,
       sandboxStartingCount: node.starting,
       stored: node.stored,
+      ...(node.sandboxDisk === undefined ? {} : { sandboxDisk: node.sandboxDisk }),
       pools: node.pools,
     },
     executions: node.running.map(({ executionId, sandboxId, container, startedAt, endAt }) => ({

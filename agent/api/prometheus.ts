@@ -1,9 +1,11 @@
 /** Prometheus metrics of the agent: base units, few labels, never a sandbox id. */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { NodeLoad } from "../../shared/agent-api/routes.ts";
+import type { NodeLoad, SandboxDisk } from "../../shared/agent-api/routes.ts";
 import { COMMIT, VERSION } from "../../shared/version.ts";
+import type { DiskAccount } from "../disk/account.ts";
 import type { DiskReserve, WatchedDisk } from "../disk/reserve.ts";
+import type { DiskWork } from "../disks/disks.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -15,6 +17,8 @@ export interface InstrumentSources {
   /** Running sandboxes that the agent holds because the disk is short. */
   readonly held: () => number;
   readonly disks: DiskReserve["seen"];
+  readonly sandboxDisk: DiskAccount["load"];
+  readonly diskWork: () => DiskWork;
   readonly stored: Admission["used"];
   readonly pools: () => NodeLoad["pools"];
   readonly slots: () => number;
@@ -63,6 +67,34 @@ export function createInstruments(sources: InstrumentSources): Instruments {
     });
   ofDisks("svc_disk_free_bytes", "Free bytes of the disk, as seen last", ({ space }) => space.freeBytes);
   ofDisks("svc_disk_reserve_bytes", "Bytes of the disk that sandboxes must leave free", ({ reserve }) => reserve.bytes);
+  const ofSandboxDisk = (name: string, help: string, read: (disk: SandboxDisk) => number) =>
+    gauge(name, help, ["disk"], (one) => {
+      const account = sources.sandboxDisk();
+      if (account !== undefined) one.set({ disk: "sandboxes" }, read(account));
+    });
+  ofSandboxDisk(
+    "svc_disk_promised_bytes",
+    "Disk sizes of running and paused sandboxes, builds and the warm pool",
+    ({ promisedBytes }) => promisedBytes,
+  );
+  ofSandboxDisk("svc_disk_used_bytes", "Bytes that these use, as last measured", ({ usedBytes }) => usedBytes);
+  const ofWork = (name: string, help: string, read: (work: DiskWork[keyof DiskWork]) => number) =>
+    new Counter({
+      name,
+      help,
+      labelNames: ["work"],
+      registers,
+      collect() {
+        this.reset();
+        for (const [work, done] of Object.entries(sources.diskWork())) this.inc({ work }, read(done));
+      },
+    });
+  ofWork(
+    "svc_disk_work_total",
+    "Disks made, copied ahead, and copied while their sandbox stood still",
+    ({ count }) => count,
+  );
+  ofWork("svc_disk_work_seconds_total", "Time that these took", ({ seconds }) => seconds);
   gauge("svc_snapshot_stored_bytes", "Memory and disks of snapshots and paused sandboxes", [], (one) =>
     one.set(sources.stored().storedBytes),
   );

@@ -1,7 +1,7 @@
 /** The agent's API: handlers that only call other parts, and the pages for operators. */
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { agentApi } from "../../shared/agent-api/routes.ts";
+import type { agentApi, Garbage } from "../../shared/agent-api/routes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Authenticate } from "../../shared/http/serve.ts";
@@ -25,6 +25,7 @@ export interface ApiDeps {
   readonly taker: Pick<SnapshotTaker, "pause" | "checkpoint">;
   readonly snapshots: Pick<Snapshots, "delete">;
   readonly builds: Pick<Builds, "start" | "state" | "delete">;
+  readonly listGarbage: () => Promise<Garbage>;
   readonly usage: Pick<UsageSampling, "latest">;
   readonly samples: Pick<SampleStore, "between">;
   readonly logs: Pick<SandboxLogs, "read">;
@@ -57,6 +58,7 @@ export function handlers(deps: ApiDeps): Handlers<typeof agentApi> {
     pauseExecution: ({ params, body }) => taker.pause(params.executionId, body),
     checkpointExecution: ({ params, body }) => taker.checkpoint(params.executionId, body),
     deleteSnapshot: ({ params }) => snapshots.delete(params.snapshotId),
+    listGarbage: () => deps.listGarbage(),
     updateExecution: ({ params, body }) => sandboxes.setEndAt(params.executionId, body.endAt),
     replaceEgress: ({ params, body }) =>
       sandboxes.changeEgress(params.executionId, body, {

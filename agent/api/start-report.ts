@@ -5,6 +5,7 @@ import { connect } from "../../shared/http/client.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
+import type { DiskAccount } from "../disk/account.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
 import type { Machine } from "../host/machine.ts";
 import type { LiveSet } from "../sandboxes/live-set.ts";
@@ -28,12 +29,13 @@ export interface StartReportDeps {
   readonly snapshots: Snapshots;
   readonly admission: Pick<Admission, "used">;
   readonly disk: Pick<DiskReserve, "isHeld">;
+  readonly diskAccount: Pick<DiskAccount, "load">;
   readonly stores: Pick<Stores, "builds" | "executions">;
   readonly log: Log;
 }
 
 export function startReport(deps: StartReportDeps, teardown: Teardown): void {
-  const { config, report, identity, machine, live, pool, snapshots, admission, disk, stores } = deps;
+  const { config, report, identity, machine, live, pool, snapshots, admission, disk, diskAccount, stores } = deps;
   const orchestrator = connect(nodeApi, {
     url: config.orchestratorUrl,
     name: "orchestrator",
@@ -53,6 +55,7 @@ export function startReport(deps: StartReportDeps, teardown: Teardown): void {
         snapshots: reported(),
         starting: live.starting(),
         stored: admission.used(),
+        sandboxDisk: diskAccount.load(),
         isHeld: (executionId) => disk.isHeld(executionId),
       }),
     exits: () => stores.executions.exits(),

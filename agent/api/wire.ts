@@ -4,6 +4,7 @@ import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { EngineWatch } from "../containers/engine-watch.ts";
 import type { AgentDeps } from "../deps.ts";
+import type { DiskAccount } from "../disk/account.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
 import type { EgressProcess } from "../egress-supervisor/process.ts";
 import type { Slots } from "../network/slots.ts";
@@ -13,6 +14,7 @@ import type { LiveSet } from "../sandboxes/live-set.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import type { Stores } from "../store/stores.ts";
+import { listGarbage } from "./garbage.ts";
 import type { NodeIdentity } from "./heartbeat.ts";
 import { identify } from "./identity.ts";
 import { createInstruments, type Instruments } from "./prometheus.ts";
@@ -23,6 +25,7 @@ import { type StartReportDeps, startReport } from "./start-report.ts";
 interface MeasuredParts {
   readonly live: Pick<LiveSet, "running" | "starting">;
   readonly disk: Pick<DiskReserve, "isHeld" | "seen">;
+  readonly diskAccount: Pick<DiskAccount, "load">;
   readonly admission: Pick<Admission, "used">;
   readonly pool: Pick<Pool, "load">;
   readonly slots: Pick<Slots, "taken">;
@@ -31,7 +34,7 @@ interface MeasuredParts {
 
 interface ApiParts
   extends Pick<StartApiDeps, "taker" | "builds" | "usage" | "logs" | "replaceEgress" | "instruments">,
-    Pick<StartReportDeps, "live" | "sandboxes" | "pool" | "snapshots" | "admission" | "disk"> {
+    Pick<StartReportDeps, "live" | "sandboxes" | "pool" | "snapshots" | "admission" | "disk" | "diskAccount"> {
   readonly stores: Stores;
   readonly egressProcess: EgressProcess;
   readonly engine: Pick<EngineWatch, "connected">;
@@ -41,16 +44,18 @@ interface ApiParts
 
 export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: Teardown) {
   const { nodeId } = config;
-  const { now, log } = deps;
+  const { now, log, diskWork } = deps;
   const report = createReport({ nodeId, everyMs: config.heartbeatEveryMs, now, log });
 
-  const measure = ({ live, disk, admission, pool, slots, disposal }: MeasuredParts): Instruments =>
+  const measure = ({ live, disk, diskAccount, admission, pool, slots, disposal }: MeasuredParts): Instruments =>
     createInstruments({
       nodeId,
       running: () => live.running().length,
       starting: () => live.starting(),
       held: () => live.running().filter(({ executionId }) => disk.isHeld(executionId)).length,
       disks: () => disk.seen(),
+      sandboxDisk: () => diskAccount.load(),
+      diskWork,
       stored: () => admission.used(),
       pools: () => pool.load(),
       slots: () => slots.taken,
@@ -68,6 +73,7 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
         egress: egressProcess,
         samples: stores.samples,
         networkLog: stores.networkLog,
+        listGarbage: () => listGarbage({ ...deps, stores, nodeId, budgetBytes: config.buildCacheMb * 1024 ** 2 }),
         checks: () => ({
           engine: engine.connected ? undefined : "the Docker daemon does not answer",
           "egress process": egressProcess.problem,

@@ -11,6 +11,7 @@ import type { AgentConfig } from "../config.ts";
 import type { BootSpec } from "../containers/boot.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Envd } from "../containers/envd.ts";
+import type { ReadSpace } from "../disk/space.ts";
 import type { Gate } from "../network/gate.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
 import type { LiveContainer } from "../sandboxes/live-container.ts";
@@ -20,7 +21,7 @@ import { build, buildImage, release } from "./build.ts";
 import { type TakeBuildSnapshotDeps, takeBuildSnapshot } from "./build-snapshot.ts";
 import { type Builds, createBuilds, failInterrupted } from "./builds.ts";
 import { pulledName } from "./images/base.ts";
-import { removeBuildGarbage } from "./images/garbage.ts";
+import { cachedLayers, dropLayer, removeBuildGarbage } from "./images/garbage.ts";
 import { createLayers } from "./images/layers.ts";
 import type { Login } from "./images/registry-login.ts";
 import { type BuildContainer, openBuildContainer } from "./steps/build-container.ts";
@@ -49,6 +50,7 @@ export interface StartBuildsDeps extends Omit<TakeBuildSnapshotDeps, "store" | "
   readonly processes: Processes;
   readonly templateFiles: TemplateFiles;
   readonly login: Login;
+  readonly readSpace: ReadSpace;
   /** Why no build can begin on the node's disk. */
   readonly refusal: () => AppError | undefined;
   /** Resolves when the leftovers of an earlier agent process are removed. */
@@ -63,6 +65,11 @@ export interface BuildParts {
   readonly builds: Builds;
   /** Containers in which builds run now. */
   buildContainers(): readonly { readonly buildId: string; readonly container: LiveContainer }[];
+  readonly cache: {
+    /** Cached layers, least recently used first. `inUse`: a build under way may need it. */
+    layers(): readonly { readonly id: string; readonly inUse: boolean }[];
+    drop(key: string): Promise<void>;
+  };
 }
 
 export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildParts {
@@ -140,5 +147,9 @@ export function startBuilds(deps: StartBuildsDeps, teardown: Teardown): BuildPar
   return {
     builds,
     buildContainers: () => [...buildContainers].map(([container, buildId]) => ({ container, buildId })),
+    cache: {
+      layers: () => cachedLayers(stores),
+      drop: (key) => dropLayer(key, { containers, stores }),
+    },
   };
 }

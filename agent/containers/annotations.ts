@@ -7,8 +7,11 @@ import { mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface Annotations {
-  /** Written after the container was created and before it is started. */
-  joinNetwork(containerId: string, netnsPath: string): Promise<void>;
+  /**
+   * Written after the container was created and before it is started.
+   * @param connections whether a dump keeps TCP connections; false for memory whose dump has closed them
+   */
+  joinNetwork(containerId: string, netnsPath: string, connections?: boolean): Promise<void>;
   /** Makes the next start restore this memory; lazily when a page server listens in `criuDirectory`. */
   restore(containerId: string, images: string, lazy: boolean): Promise<void>;
   criuDirectory(containerId: string): string;
@@ -19,9 +22,10 @@ export interface Annotations {
 export function hostAnnotations(runDirectory: string): Annotations {
   const root = join(runDirectory, "containers");
   return {
-    async joinNetwork(containerId, netnsPath) {
+    async joinNetwork(containerId, netnsPath, connections = true) {
       const directory = join(root, containerId);
       await mkdir(directory, { recursive: true, mode: 0o700 });
+      if (connections) await writeFile(join(directory, "connections"), "");
       await writeFile(join(directory, "netns"), `${netnsPath}\n`);
     },
     async restore(containerId, images, lazy) {

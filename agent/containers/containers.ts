@@ -44,6 +44,7 @@ export interface SnapshotImage {
   readonly snapshotId: string;
   /** Unix milliseconds. */
   readonly createdAt: number;
+  readonly names?: readonly string[];
 }
 
 /** An image as Docker lists it. */
@@ -70,10 +71,14 @@ interface EngineFacts {
   readonly storageDriver: string;
   /** Whether Docker can limit the size of a writable layer. */
   readonly diskLimit: boolean;
+  /** How the size is limited, or why it is not. */
+  readonly diskDetail: string;
   readonly seccomp: boolean;
   readonly runcVersion: string;
   /** Where Docker keeps images and writable layers. */
   readonly dataRoot: string;
+  /** The directory in whose file system the writable layers grow. */
+  readonly writableRoot: string;
 }
 
 export interface Containers {
@@ -90,8 +95,23 @@ export interface Containers {
   list(): Promise<FoundContainer[]>;
   /** Calls back for each event since a time (unix ms) until the signal; rejects when the stream breaks. */
   watch(since: number, onEvent: (event: ContainerEvent) => void, signal: AbortSignal): Promise<void>;
-  /** Commits the writable layer of a container, running or stopped, as an image of this node. */
+  /** Whether the container's writable layer is on a disk image of its own, whose holes stay holes in a copy. */
+  hasOwnDisk(id: string): boolean;
+  /** Before the sandbox is frozen: does the part of `commit` that needs no frozen sandbox. */
+  copyAhead(id: string, image: string): Promise<void>;
+  /** Keeps a copy of a container's writable layer, running or stopped, as an image of this node. */
   commit(id: string, image: string, snapshotId: string): Promise<void>;
+  /** Resolves when the image that was committed of a container is durable. Before that it counts for nothing. */
+  keep(id: string, image: string): Promise<void>;
+  /** Resolves when what programs have written is on the machine's disk. */
+  flushDisk(id: string): Promise<void>;
+  /** Lets programs write to a container's disk again after a commit that was cut. */
+  thawDisk(id: string): Promise<void>;
+  /**
+   * Removes disks of containers that the engine has not had in two calls.
+   * @param owned containers whose disks stay in any case
+   */
+  removeOrphans(owned: ReadonlySet<string>): Promise<void>;
   /** Number of layers in an image. */
   layers(image: string): Promise<number>;
   /** Directories of an image's layers on the host; none where the storage driver has no directories. */

@@ -4,6 +4,14 @@ import type Docker from "dockerode";
 import type { Containers } from "./containers.ts";
 import { orUndefined } from "./docker-errors.ts";
 
+/** What containers on disks of their own need besides. */
+export interface ImageNames {
+  /** Gives the image that a container was made of one more name. */
+  tagImageOf(containerId: string, name: string): Promise<void>;
+  /** All tags of a repository's images. */
+  tagsOf(repository: string): Promise<string[]>;
+}
+
 type DockerImages = Pick<
   Containers,
   "commit" | "layers" | "layerDirectories" | "flatten" | "removeImage" | "snapshotImages"
@@ -12,13 +20,25 @@ type DockerImages = Pick<
 const SNAPSHOT = "svc.snapshot";
 
 /** `unlimited` calls Docker without a time limit: an export takes as long as the image is large. */
-export function dockerImages(docker: Docker, unlimited: Docker, nodeId: string): DockerImages {
+export function dockerImages(docker: Docker, unlimited: Docker, nodeId: string): DockerImages & ImageNames {
   return {
     async commit(id, image, snapshotId) {
       const [repo, tag] = image.split(":");
       // Images must not contain the source's secret; a container made of the image gets its own.
       const changes = [`LABEL svc.node=${nodeId}`, `LABEL ${SNAPSHOT}=${snapshotId}`, "ENV SVC_ENVD_CONTROL="];
       await docker.getContainer(id).commit({ repo, tag, pause: false, changes: changes.join("\n") });
+    },
+
+    async tagImageOf(containerId, name) {
+      const { Image } = await docker.getContainer(containerId).inspect();
+      const [repo = "", tag = ""] = name.split(":");
+      await docker.getImage(Image).tag({ repo, tag });
+    },
+
+    async tagsOf(repository) {
+      const found = await docker.listImages({ filters: { reference: [repository] } });
+      const names = found.flatMap(({ RepoTags }) => RepoTags ?? []);
+      return names.filter((name) => name.startsWith(`${repository}:`)).map((name) => name.slice(repository.length + 1));
     },
 
     async layers(image) {
@@ -62,8 +82,9 @@ export function dockerImages(docker: Docker, unlimited: Docker, nodeId: string):
       const found = await docker.listImages({ filters });
       return (
         found
-          .map(({ Id, Labels, Created }) => ({
+          .map(({ Id, Labels, Created, RepoTags }) => ({
             id: Id,
+            names: RepoTags ?? [],
             snapshotId: Labels?.[SNAPSHOT] ?? "",
             createdAt: Created * 1_000,
           }))

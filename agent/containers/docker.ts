@@ -10,7 +10,8 @@ import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { ContainerEvent, Containers } from "./containers.ts";
 import { dockerBuilds } from "./docker-builds.ts";
 import { orUndefined, statusOf } from "./docker-errors.ts";
-import { dockerImages } from "./docker-images.ts";
+import { dockerImages, type ImageNames } from "./docker-images.ts";
+import { NO_OWN_DISKS } from "./no-own-disks.ts";
 import { containerOptions, type NodeOptions } from "./options.ts";
 
 /** The slowest call, a start on a loaded machine, takes a few seconds. */
@@ -20,7 +21,7 @@ export interface DockerOptions extends Omit<NodeOptions, "diskLimit" | "sudo"> {
   readonly socketPath: string;
 }
 
-export function dockerContainers(options: DockerOptions): Containers {
+export function dockerContainers(options: DockerOptions): Containers & ImageNames {
   const engine = { socketPath: options.socketPath, version: "v1.41" };
   // Without a limit a hanging daemon would block every start and stop. The stream of events may be silent for any time.
   const docker = new Docker({ ...engine, timeout: CALL_LIMIT_MS });
@@ -115,6 +116,7 @@ export function dockerContainers(options: DockerOptions): Containers {
       }
     },
 
+    ...NO_OWN_DISKS,
     ...dockerImages(docker, unlimited, options.nodeId),
     ...dockerBuilds(docker, unlimited, options.nodeId),
     facts,
@@ -161,14 +163,19 @@ async function readFacts(docker: Docker) {
     SecurityOptions?: string[];
   };
   const runc = version.Components?.find(({ Name }) => Name === "runc");
+  const diskLimit =
+    Driver === "btrfs" || Driver === "zfs" || (Driver === "overlay2" && (await hasProjectQuota(DockerRootDir)));
   return {
     version: version.Version,
     storageDriver: Driver,
-    diskLimit:
-      Driver === "btrfs" || Driver === "zfs" || (Driver === "overlay2" && (await hasProjectQuota(DockerRootDir))),
+    diskLimit,
+    diskDetail: diskLimit
+      ? "enforced by the storage driver"
+      : "reported only: the storage driver cannot limit a writable layer",
     seccomp: SecurityOptions.some((option) => option.includes("seccomp")),
     runcVersion: runc?.Version ?? "unknown",
     dataRoot: DockerRootDir,
+    writableRoot: DockerRootDir,
   };
 }
 

@@ -1,11 +1,13 @@
 /**
- * Keeps a reserve of the node's disk free. When the disk is short, it refuses new work and holds the sandbox that grows
- * most (frozen, nothing lost). It releases held sandboxes when there is room again, and ends one held for too long.
+ * Keeps a reserve of the node's disk free. When the disk is short, it refuses new work, drops what can be made again, and
+ * holds the sandbox that grows most (frozen, nothing lost). It releases held sandboxes when there is room again, and ends
+ * one held for too long.
  */
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
+import { createDropping, type DropSources } from "./dropping.ts";
 import { createGrowth, type Grower } from "./growth.ts";
 import {
   type DiskLevel,
@@ -52,7 +54,14 @@ interface HeldSources {
   readonly growers: () => readonly Held[];
   /** The set of held executions has changed. */
   readonly onChange: () => void;
+  /** What the node drops before it holds or ends a sandbox. */
+  readonly remakable: DropSources;
+  /** The pressure has changed. */
+  readonly onPressure: (pressure: Pressure) => void;
 }
+
+/** `settling`: there is room again, but not yet for long enough to make again what was dropped. */
+type Pressure = "short" | "settling" | "none";
 
 export interface DiskReserve {
   /** Why no sandbox or build can begin now; undefined while there is room. */
@@ -108,7 +117,13 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     freeAtHold: Number.POSITIVE_INFINITY,
     endedAt: Number.NEGATIVE_INFINITY,
     looked: false,
+    pressure: "none" as Pressure,
   };
+  const dropping = createDropping({
+    measure: async () => deps.readSpace(await dataRoot()),
+    isShort: () => state.sandboxes?.level.is === "short",
+    log,
+  });
 
   const look = async (directory: string): Promise<Seen> => {
     const space = await deps.readSpace(directory);
@@ -139,6 +154,7 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
 
   const onShort = async ({ space, level }: Seen) => {
     state.roomSince = undefined;
+    press("short");
     if (level.is !== "short") return;
     const others = growers().filter(({ id }) => !held.has(id));
     if (!state.looked) {
@@ -147,12 +163,17 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     }
     state.looked = true;
     const free = level.of === "bytes" ? space.freeBytes : space.freeInodes;
+    // What can be made again goes first. A sandbox is held beside it only when the disk may be full before that is done.
+    const makesRoom = sources !== undefined && dropping.step(level, sources.remakable);
+    const waits = makesRoom && !level.urgent;
+    if (waits) growth.look(others);
     // Holds one sandbox at a time: the free space shows whether it was the right one.
-    const grower = held.size > 0 && free >= state.freeAtHold ? undefined : await growth.choose(others, level);
+    const enough = waits || (held.size > 0 && free >= state.freeAtHold);
+    const grower = enough ? undefined : await growth.choose(others, level);
     const chosen = others.find(({ id }) => id === grower?.id);
     if (chosen !== undefined) await hold(chosen, free);
     for (const one of growers().filter(({ id }) => held.has(id))) await attempt(one, () => one.hold());
-    await endLongest();
+    if (!makesRoom) await endLongest();
   };
 
   const endLongest = async () => {
@@ -166,13 +187,23 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     await attempt(grower, () => grower.end());
   };
 
+  const press = (pressure: Pressure) => {
+    if (pressure === state.pressure) return;
+    state.pressure = pressure;
+    sources?.onPressure(pressure);
+  };
+
   const onRoom = async (seen: Seen) => {
+    if (state.pressure === "short") press("settling");
     state.freeAtHold = Number.POSITIVE_INFINITY;
     if (seen.level.is === "near") growth.look(growers());
     state.looked = seen.level.is === "near";
-    if (held.size === 0) return;
+    if (held.size === 0 && state.pressure === "none") return;
     state.roomSince = mayRelease(seen.space, seen.reserve) ? (state.roomSince ?? now()) : undefined;
     if (state.roomSince === undefined || now() - state.roomSince < ROOM_FOR_MS) return;
+    dropping.reset();
+    press("none");
+    if (held.size === 0) return;
     for (const grower of growers().filter(({ id }) => held.has(id))) {
       held.delete(grower.id);
       log.info({ id: grower.id }, "released a sandbox, because the node's disk has room again");
@@ -223,7 +254,10 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
       sources = given;
       rounds ??= loop({ name: "disk reserve", everyMs: EVERY_MS, log }, round);
     },
-    stop: async () => rounds?.stop(),
+    async stop() {
+      await rounds?.stop();
+      await dropping.settled();
+    },
   };
 }
 

@@ -4,8 +4,8 @@ import { stat, statfs } from "node:fs/promises";
 import { AppError } from "../../shared/http/errors.ts";
 
 const MIB = 1024 ** 2;
-const MOST_RESERVED = 2048 * MIB;
-const RESERVED_SHARE = 0.05;
+/** Share of the disk that is kept free without a setting. */
+const RESERVED_SHARE = 0.1;
 const MOST_INODES_RESERVED = 100_000;
 const INODES_SHARE = 0.02;
 /** A held sandbox is released when this much more than the reserve is free, so that it is not held again at once. */
@@ -43,10 +43,10 @@ export interface Reserve {
   readonly inodes: number;
 }
 
-/** @param configuredMb of SVC_DISK_RESERVE_MB; without it the lesser of 2 GiB and a twentieth of the disk */
+/** @param configuredMb of SVC_DISK_RESERVE_MB; without it a tenth of the disk */
 export function reserveOf({ totalBytes, totalInodes }: Space, configuredMb: number | undefined): Reserve {
   return {
-    bytes: configuredMb === undefined ? Math.min(MOST_RESERVED, totalBytes * RESERVED_SHARE) : configuredMb * MIB,
+    bytes: configuredMb === undefined ? Math.ceil(totalBytes * RESERVED_SHARE) : configuredMb * MIB,
     inodes: configuredMb === 0 ? 0 : Math.min(MOST_INODES_RESERVED, totalInodes * INODES_SHARE),
   };
 }

@@ -2,14 +2,23 @@
 
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
+import { loop } from "../../shared/program/loop.ts";
 import type { Teardown } from "../../shared/program/teardown.ts";
 import type { Report } from "../api/report.ts";
 import type { BuildParts } from "../builds/start-builds.ts";
 import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { RecoveryResult } from "../recovery/apply.ts";
+import type { Disposal } from "../sandboxes/disposal.ts";
+import type { LiveSet } from "../sandboxes/live-set.ts";
+import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { UsageSampling } from "../sandboxes/usage.ts";
+import type { FrozenContainers } from "../snapshots/frozen/frozen.ts";
+import type { Stores } from "../store/stores.ts";
+import { createDiskAccount, type PromisedDisk } from "./account.ts";
+import type { KeepBallast } from "./ballast.ts";
+import type { DropSources } from "./dropping.ts";
 import { type GrowerDeps, growerOf } from "./growers.ts";
 import { watchOwnFiles } from "./own-files.ts";
 import { createReserve } from "./reserve.ts";
@@ -18,43 +27,70 @@ import type { ReadSpace } from "./space.ts";
 export interface DiskPartsDeps extends Pick<GrowerDeps, "growth" | "diskUsage"> {
   readonly containers: Pick<Containers, "facts">;
   readonly readSpace: ReadSpace;
+  readonly keepBallast: KeepBallast;
   readonly now: () => number;
   readonly log: Log;
 }
 
 interface DiskSources {
   readonly found: Pick<RecoveryResult, "sandboxes">;
+  readonly stores: Pick<Stores, "snapshots">;
   readonly usage: Pick<UsageSampling, "latest">;
   readonly report: Pick<Report, "soon">;
 }
 
 interface GrowingParts {
+  readonly live: Pick<LiveSet, "running" | "leaving">;
+  readonly pool: Pick<Pool, "containers" | "drop" | "setFilling">;
+  readonly frozen: Pick<FrozenContainers, "kept" | "dropStored">;
+  readonly disposal: Pick<Disposal, "settled">;
   readonly sandboxes: Pick<Sandboxes, "running" | "end">;
   readonly builds: BuildParts;
 }
 
+const BALLAST_EVERY_MS = 1_000;
 const FAILED = "the build was ended: the node's disk is short, and the build grew most";
 
 /** Until `watch` the reserve says that there is room. */
 export function createDiskParts(
   config: Pick<AgentConfig, "diskReserveMb" | "stateDir">,
   deps: DiskPartsDeps,
-  { found, usage, report }: DiskSources,
+  { found, stores, usage, report }: DiskSources,
   teardown: Teardown,
 ) {
   const { containers, log } = deps;
   const disk = createReserve({
     ...deps,
     configuredMb: config.diskReserveMb,
-    dataRoot: () => dataRootOf(containers),
+    dataRoot: async () => (await containers.facts()).writableRoot,
     snapshots: config.stateDir,
   });
   for (const { executionId, container } of found.sandboxes) {
     if (container.cgroup.frozen()) disk.adopt(executionId);
   }
 
-  const watch = ({ sandboxes, builds }: GrowingParts): void => {
-    const growerDeps = { ...deps, lastUsed: (id: string) => usage.latest(id)?.diskUsed ?? 0 };
+  const account = createDiskAccount(() => disk.seen());
+  const lastUsed = (id: string) => usage.latest(id)?.diskUsed ?? 0;
+
+  const promised = ({ live, pool, builds }: GrowingParts): PromisedDisk[] => [
+    ...[...live.running(), ...live.leaving()].map(({ executionId, container: { id, resources } }) => ({
+      containerId: id,
+      resources,
+      usedBytes: lastUsed(executionId),
+    })),
+    ...stores.snapshots
+      .all()
+      .filter(({ kind, state }) => kind === "pause" && state === "stored")
+      .map(({ disk: { containerId, resources }, diskBytes }) => ({ containerId, resources, usedBytes: diskBytes })),
+    ...[...pool.containers(), ...builds.buildContainers().map(({ container }) => container)].map(
+      ({ id, resources }) => ({ containerId: id, resources, usedBytes: 0 }),
+    ),
+  ];
+
+  const watch = (parts: GrowingParts): void => {
+    const { sandboxes, builds } = parts;
+    const growerDeps = { ...deps, lastUsed };
+    account.begin(() => promised(parts));
     teardown.add("disk reserve", () => disk.stop());
     disk.begin({
       growers: () => [
@@ -70,7 +106,14 @@ export function createDiskParts(
         }),
       ],
       onChange: () => report.soon(),
+      remakable: remakableOf(parts),
+      onPressure: (pressure) => {
+        parts.pool.setFilling(pressure === "none");
+        report.soon();
+      },
     });
+    const ballast = loop({ name: "ballast", everyMs: BALLAST_EVERY_MS, log }, () => deps.keepBallast());
+    teardown.add("ballast", () => ballast.stop());
     const files = watchOwnFiles({
       dataRoot: () => dataRootOf(containers),
       containers: () => [...sandboxes.running(), ...builds.buildContainers()].map(({ container }) => container.id),
@@ -78,7 +121,20 @@ export function createDiskParts(
     });
     teardown.add("Docker's files", () => files.stop());
   };
-  return { disk, watch };
+  return { disk, account, watch };
+}
+
+function remakableOf({ pool, frozen, builds, disposal }: GrowingParts): DropSources {
+  const drops = {
+    pool: (id: string) => pool.drop(id),
+    frozen: (id: string) => frozen.dropStored(id),
+    layers: (id: string) => builds.cache.drop(id),
+  };
+  return {
+    there: () => ({ pool: pool.containers(), frozen: frozen.kept(), layers: builds.cache.layers() }),
+    drop: (of, id) => drops[of](id),
+    settled: () => disposal.settled(),
+  };
 }
 
 async function dataRootOf(containers: Pick<Containers, "facts">): Promise<string> {

@@ -8,19 +8,18 @@ import type { MemoryProbe } from "../snapshots/probe-memory.ts";
 
 export async function probe(
   containers: Pick<Containers, "facts">,
-  probeMemory: (runc: string) => Promise<MemoryProbe>,
+  probes: { readonly memory: (runc: string) => Promise<MemoryProbe>; readonly ending: () => Promise<string> },
 ): Promise<NodeFacts["capabilities"]> {
   const engine = await containers.facts();
-  const memory = await probeMemory(engine.runcVersion);
+  const [memory, connections] = await Promise.all([probes.memory(engine.runcVersion), probes.ending()]);
   return {
     memorySnapshots: memory.works,
     diskLimit: engine.diskLimit,
     detail: {
       criu: memory.criu,
       memorySnapshots: memory.detail,
-      diskLimit: engine.diskLimit
-        ? "enforced by the storage driver"
-        : "reported only: the storage driver cannot limit a writable layer",
+      diskLimit: engine.diskDetail,
+      connections,
       cgroup: existsSync("/sys/fs/cgroup/cgroup.controllers") ? "v2" : "v1",
       engine: engine.version,
       storageDriver: engine.storageDriver,

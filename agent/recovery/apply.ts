@@ -10,6 +10,7 @@ import type { Firewall } from "../network/firewall.ts";
 import type { Links } from "../network/links.ts";
 import type { LiveContainer } from "../sandboxes/live-container.ts";
 import type { Sandbox } from "../sandboxes/sandbox.ts";
+import type { Connections } from "../snapshots/connections/connections.ts";
 import type { Criu } from "../snapshots/criu.ts";
 import { interruptedResumes } from "../snapshots/restore/interrupted.ts";
 import type { SnapshotFiles } from "../snapshots/store/files.ts";
@@ -20,7 +21,7 @@ import { planRecovery } from "./plan.ts";
 
 export interface RecoveryDeps {
   readonly plan: Plan;
-  readonly containers: Pick<Containers, "rename" | "list" | "remove" | "inspect" | "kill" | "removeImage">;
+  readonly containers: Pick<Containers, "rename" | "list" | "remove" | "inspect" | "kill" | "removeImage" | "thawDisk">;
   readonly openCgroup: OpenCgroup;
   readonly links: Links;
   readonly firewall: Pick<Firewall, "rebuild">;
@@ -29,6 +30,7 @@ export interface RecoveryDeps {
   readonly stores: Pick<Stores, "containers" | "executions" | "snapshots" | "builds">;
   readonly files: SnapshotFiles;
   readonly criu: Pick<Criu, "settled" | "removeLinks">;
+  readonly connections: Pick<Connections, "mend">;
   readonly runtime: () => Promise<{ readonly directory: string }>;
   readonly now: () => number;
   readonly log: Log;
@@ -110,6 +112,11 @@ export async function recover(deps: RecoveryDeps): Promise<RecoveryResult> {
     const container = steps.sandboxes.find((one) => one.container.id === id)?.container;
     if (container === undefined) continue;
     const { cgroup, slot, controlToken } = live(container);
+    await deps.connections
+      .mend(slot)
+      .catch((error: unknown) =>
+        log.warn({ err: error, containerId: id }, "could not check the network of a container"),
+      );
     cgroup.thaw();
     deps.envd
       .resumeWatches({ address: slot.address, controlToken })

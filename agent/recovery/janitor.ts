@@ -25,7 +25,7 @@ export interface JanitorDeps {
   readonly firewall: Pick<Firewall, "repair" | "watch">;
   readonly disposal: Pick<Disposal, "retry">;
   readonly stores: Pick<Stores, "samples" | "logs" | "networkLog" | "executions" | "containers" | "snapshots">;
-  readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage">;
+  readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage" | "removeOrphans">;
   readonly files: SnapshotFiles;
   readonly instruments: Pick<Instruments, "firewallRepaired">;
   readonly now: () => number;
@@ -46,6 +46,7 @@ export function startJanitor(deps: JanitorDeps) {
     repairs,
     sweep,
     loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, () => removeGarbage(deps)),
+    loop({ name: "disks", everyMs: RETRY_REMOVALS_MS, log }, () => deps.containers.removeOrphans(owned(stores))),
     loop({ name: "removals", everyMs: RETRY_REMOVALS_MS, log }, () => disposal.retry()),
     loop({ name: "prune", everyMs: PRUNE_EVERY_MS, log }, () => {
       stores.samples.prune(now() - config.usageKeepHours * HOUR_MS);
@@ -73,15 +74,20 @@ type SweepDeps = Pick<JanitorDeps, "now" | "log"> & {
   readonly stores: Pick<Stores, "containers" | "snapshots">;
 };
 
+/** Containers with a row, and those that are the disks of paused sandboxes. */
+function owned({ containers, snapshots }: Pick<Stores, "containers" | "snapshots">): ReadonlySet<string> {
+  const disks = snapshots.all().map(({ disk }) => disk.containerId);
+  return new Set([...containers.all().map(({ id }) => id), ...disks]);
+}
+
 /** Containers of this node without a row, for example because Docker's answer to a create was lost. */
 export function createSweep({ containers, stores, now, log }: SweepDeps) {
   const suspects = new Map<string, number>();
   return async () => {
     const found = await containers.list();
     // Read after the list: a container that started meanwhile has its row by now, or is not in the list.
-    const disks = stores.snapshots.all().map(({ disk }) => disk.containerId);
-    const owned = new Set([...stores.containers.all().map(({ id }) => id), ...disks]);
-    const strangers = found.map(({ id }) => id).filter((id) => !owned.has(id));
+    const known = owned(stores);
+    const strangers = found.map(({ id }) => id).filter((id) => !known.has(id));
     for (const id of suspects.keys()) if (!strangers.includes(id)) suspects.delete(id);
     for (const containerId of strangers) {
       const since = suspects.get(containerId) ?? now();

@@ -18,6 +18,7 @@ import type { Sandbox } from "../sandboxes/sandbox.ts";
 import type { Sandboxes } from "../sandboxes/sandboxes.ts";
 import type { Snapshot } from "../store/snapshots.ts";
 import type { Stores } from "../store/stores.ts";
+import { outsideConnections } from "./connections/outside.ts";
 import type { Criu } from "./criu.ts";
 import { createEviction } from "./frozen/evict.ts";
 import { createFrozenContainers, type FrozenContainers } from "./frozen/frozen.ts";
@@ -38,7 +39,8 @@ const MIB = 1024 * 1024;
 
 type Settings = "frozenSeconds" | "frozenReservedMb" | "lazyPagesMb" | "snapshotQuotaMb" | "projectSnapshotQuotaMb";
 
-type Given = Omit<ResumeDeps & StartCopyDeps, "frozen" | "mutex" | "images"> & Pick<PauseDeps, "envd" | "gate">;
+type Given = Omit<ResumeDeps & StartCopyDeps, "frozen" | "mutex" | "images" | "outside"> &
+  Pick<PauseDeps, "envd" | "gate">;
 
 export interface StartSnapshotsDeps extends Given {
   readonly config: Pick<AgentConfig, Settings>;
@@ -101,7 +103,8 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
   const snapshots = createSnapshots({ ...deps, store: stores.snapshots, files, frozen, mutex });
   teardown.add("old memory", () => snapshots.settled());
   const { during, rescue } = createRescue({ ...deps, frozen });
-  const resumeDeps = { ...deps, frozen, mutex, images };
+  const outside = outsideConnections(deps);
+  const resumeDeps = { ...deps, frozen, mutex, images, outside };
   const admission = createAdmission({ ...deps, settings: config, snapshots: stores.snapshots });
   const takeDeps = { ...deps, diskBytes: admission.diskBytes };
 
@@ -120,7 +123,7 @@ export function startSnapshots(deps: StartSnapshotsDeps, teardown: Teardown): Sn
         capable,
         admit: admission.admit,
         pause: async (sandbox, request) => {
-          const taken = await pause(sandbox, request, { ...takeDeps, frozen, beforeEnd });
+          const taken = await pause(sandbox, request, { ...takeDeps, frozen, outside, beforeEnd });
           snapshots.replaced({ id: request.snapshotId, containerId: sandbox.container.id });
           return taken;
         },

@@ -11,14 +11,17 @@ export interface OpenStateDeps {
   readonly lockPath: string;
   readonly databasePath: string;
   readonly sealing: () => Seal;
+  /** Makes room for the database on a full disk. */
+  readonly keepBallast: (now: "now") => Promise<void>;
 }
 
 /** @throws when another agent uses the state directory */
 export async function openState(
-  { lockPath, databasePath, sealing }: OpenStateDeps,
+  { lockPath, databasePath, sealing, keepBallast }: OpenStateDeps,
   teardown: Teardown,
 ): Promise<Stores> {
   await mkdir(dirname(databasePath), { recursive: true, mode: 0o700 });
+  await keepBallast("now");
   const lock = lockState(lockPath);
   teardown.add("lock", () => lock.release());
   const stores = openStores(databasePath, sealing());

@@ -10,6 +10,7 @@ import { sandboxNetworkApi } from "../../shared/api/sandbox-network.ts";
 import { sandboxApi, sandboxStateApi } from "../../shared/api/sandboxes.ts";
 import { secretApi } from "../../shared/api/secrets.ts";
 import { snapshotApi } from "../../shared/api/snapshots.ts";
+import { storageApi } from "../../shared/api/storage.ts";
 import { keyApi, teamApi, teamMetricsApi } from "../../shared/api/teams.ts";
 import { tagApi, templateApi, templateChangeApi } from "../../shared/api/templates.ts";
 import { volumeApi } from "../../shared/api/volumes.ts";
@@ -40,6 +41,7 @@ export interface ApiHandlers {
   readonly events: Handlers<typeof eventApi, Project>;
   readonly admin: Handlers<typeof adminApi>;
   readonly nodes: Handlers<typeof nodesApi>;
+  readonly storage: Handlers<typeof storageApi>;
   readonly reports: Handlers<typeof nodeApi, string>;
   readonly health: Handlers<typeof healthApi>;
 }
@@ -69,6 +71,7 @@ export function createApiServer(deps: {
   serve(server, teamApi, handlers.teams, auth.operator);
   serve(server, adminApi, handlers.admin, auth.operator);
   serve(server, nodesApi, handlers.nodes, auth.operator);
+  serve(server, storageApi, handlers.storage, auth.operator);
   serve(server, nodeApi, handlers.reports, auth.node);
   serve(server, healthApi, handlers.health, auth.open);
   serve(server, removedApi, removed(), auth.open);

@@ -36,7 +36,7 @@ export interface BuildQueueDeps extends Omit<BuildRunDeps, "store" | "nodes"> {
   readonly perNode: number;
   readonly queueMs: number;
   readonly limitMs: number;
-  /** Longest time in the queue while no node could take the build at all. */
+  /** Longest time in the queue while no node could take the build at all, or none has the disk for it. */
   readonly placementTimeoutMs: number;
   /** Starts the round that sends removals to nodes at once. */
   cleanSoon(): void;
@@ -59,7 +59,8 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
 
   async function run(build: Build & { readonly nodeId: string }, signal: AbortSignal): Promise<void> {
     const { id, nodeId } = build;
-    const free = deps.nodes.placing(nodeId, build);
+    // The node itself reports the disks of the containers that it builds in.
+    const free = deps.nodes.placing(nodeId, { ...build, diskSizeMB: 0 });
     try {
       const credentials = { get: () => access.get(id), drop: () => void access.delete(id) };
       const end = await followBuild({ build, credentials, signal }, deps);
@@ -99,11 +100,14 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
       ({ id }) => (placed.get(id) ?? 0) >= deps.perNode || (refusedUntil.get(id) ?? 0) > now(),
     );
     const exclude = new Set(busy.map(({ id }) => id));
-    const { cpuCount, memoryMB } = build;
-    const demand = { cpuCount, memoryBytes: memoryMB * MIB, labels: {}, exclude };
+    const { cpuCount, memoryMB, diskSizeMB } = build;
+    const room = { cpuCount, memoryBytes: memoryMB * MIB, diskBytes: diskSizeMB * MIB };
+    const demand = { ...room, labels: {}, exclude };
     const choice = choose(candidates, demand, deps.placement, deps.random);
-    if (choice.is === "none" && exclude.size > 0) return { is: "full", reason: "every node is building" } as const;
-    return choice;
+    if (choice.is === "none" && exclude.size > 0)
+      return { is: "full", of: "other", reason: "every node is building" } as const;
+    // A node that is building may have the disk.
+    return choice.is === "full" && exclude.size > 0 ? ({ ...choice, of: "other" } as const) : choice;
   }
 
   async function giveUp(build: Waiting, message: string): Promise<undefined> {
@@ -128,7 +132,8 @@ export function startBuildQueue(deps: BuildQueueDeps): BuildQueue {
       return choice.id;
     }
     const reason = choice.is === "connecting" ? "the node is not connected again yet" : choice.reason;
-    if (waited > deps.queueMs || (choice.is === "none" && waited > deps.placementTimeoutMs)) {
+    const hopeless = choice.is === "none" || (choice.is === "full" && choice.of === "disk");
+    if (waited > deps.queueMs || (hopeless && waited > deps.placementTimeoutMs)) {
       access.delete(build.id);
       await store.builds.fail(
         build.id,

@@ -51,7 +51,11 @@ export async function startBuilds(base: Base, { store, nodes, pools, names, metr
     now,
     random,
     log,
-    placement: { cpuOvercommit: config.nodeCpuOvercommit, memoryOvercommit: config.nodeMemoryOvercommit },
+    placement: {
+      cpuOvercommit: config.nodeCpuOvercommit,
+      memoryOvercommit: config.nodeMemoryOvercommit,
+      diskOvercommit: config.nodeDiskOvercommit,
+    },
     everyMs: 500,
     pollEveryMs: config.buildPollMs,
     silentMs: config.nodeLostMs,

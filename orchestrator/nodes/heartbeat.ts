@@ -10,6 +10,7 @@ import type { Ending, EndReason } from "../sandboxes/lifecycle/kill.ts";
 import type { Pausing } from "../sandboxes/lifecycle/pause.ts";
 import type { PausedSandboxStore } from "../store/sandboxes/paused.ts";
 import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
+import type { StorageStore } from "../store/storage/storage.ts";
 import type { Nodes } from "./nodes.ts";
 import { type Grace, noSuspicions, type Plan, reconcile, type Suspicions } from "./reconcile.ts";
 import type { Pools } from "./warm-pools.ts";
@@ -17,6 +18,7 @@ import type { Pools } from "./warm-pools.ts";
 export interface ReportsDeps {
   readonly store: Pick<SandboxStore, "onNode" | "getMany">;
   readonly pausedSandboxes: Pick<PausedSandboxStore, "wanted" | "pausedOn">;
+  readonly storage: Pick<StorageStore, "fillSizes">;
   readonly pausing: Pick<Pausing, "adopt">;
   readonly nodes: Nodes;
   readonly routes: RoutingTable;
@@ -66,10 +68,11 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     );
   }
 
-  /** Only logs missing snapshots: a sandbox may still boot from its disk, and its next resume tells the owner. */
-  async function missSnapshots({ node: { nodeId }, snapshots }: Heartbeat): Promise<void> {
+  /** Records sizes that are not known yet. Only logs missing snapshots: a sandbox may still boot from its disk, and its next resume tells the owner. */
+  async function checkSnapshots({ node: { nodeId }, snapshots }: Heartbeat): Promise<void> {
     if (deps.now() - (checkedAt.get(nodeId) ?? 0) < SNAPSHOT_CHECK_MS) return;
     checkedAt.set(nodeId, deps.now());
+    await deps.storage.fillSizes(nodeId, snapshots);
     const there = new Set(snapshots.map(({ snapshotId }) => snapshotId));
     for (const { id, snapshotId } of await deps.pausedSandboxes.pausedOn(nodeId)) {
       if (!there.has(snapshotId)) deps.log.error({ nodeId, sandboxId: id, snapshotId }, "snapshot missing on its node");
@@ -104,7 +107,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
       suspicions.set(nodeId, plan.suspicions);
       await repair(plan, nodeId);
       await deps.holding.heard(body, records);
-      await missSnapshots(body);
+      await checkSnapshots(body);
       if (plan.stop.length > 0) deps.log.warn({ nodeId, executions: plan.stop }, "asked a node to stop executions");
       deps.observe("stop", plan.stop.length);
       deps.observe("lost", plan.lost.length);

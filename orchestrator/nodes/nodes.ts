@@ -6,6 +6,7 @@ import {
   type NodeFacts,
   type NodeLoad,
   type Resources,
+  type SandboxDisk,
 } from "../../shared/agent-api/routes.ts";
 import type { NodeStatus } from "../../shared/api/admin.ts";
 import { type Connection, connect } from "../../shared/http/client.ts";
@@ -41,9 +42,12 @@ export interface Nodes {
   heard(heartbeat: Pick<Heartbeat, "node" | "load">): Promise<boolean>;
   /** @throws {AppError} not_found, or `conflict` for a status that only the platform sets. */
   want(id: string, status: NodeStatus): Promise<void>;
-  /** Counts a placement from the moment the request leaves; the returned function ends it. */
+  /** Counts a placement from the moment the request leaves; the returned function ends it. `diskSizeMB`: what it adds. */
   placing(id: string, resources: Resources): (outcome: "started" | "failed" | "refused") => void;
-  /** A sandbox ended on the node: its share is free until the next report corrects the sum. */
+  /**
+   * A sandbox was paused or ended on the node: its share of processor and memory is free until the next report corrects
+   * the sum. Only that report frees its disk, which a paused sandbox keeps.
+   */
   freed(id: string, resources: Pick<Resources, "cpuCount" | "memoryMB">): void;
   stop(): Promise<void>;
 }
@@ -68,7 +72,7 @@ interface Entry {
   lastHeardAt: number;
   createSuccesses: number;
   createFails: number;
-  placing: { readonly count: number; readonly cpu: number; readonly memoryBytes: number };
+  placing: Sum;
   connection: Connection<typeof agentApi>;
 }
 
@@ -111,7 +115,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
       lastHeardAt: lastHeartbeatAt,
       createSuccesses: 0,
       createFails: 0,
-      placing: { count: 0, cpu: 0, memoryBytes: 0 },
+      placing: NOTHING,
       connection: dial(facts),
     };
     entries.set(facts.nodeId, refreshed(entry));
@@ -166,7 +170,7 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
           lastHeardAt: at,
           createSuccesses: 0,
           createFails: 0,
-          placing: { count: 0, cpu: 0, memoryBytes: 0 },
+          placing: NOTHING,
           connection: dial(facts),
         });
       } else {
@@ -196,24 +200,25 @@ export async function openNodes(deps: NodesDeps): Promise<Nodes> {
       refreshed(entry);
     },
 
-    placing(id, { cpuCount, memoryMB }) {
+    placing(id, { cpuCount, memoryMB, diskSizeMB }) {
       const entry = entries.get(id);
       if (entry === undefined) return () => undefined;
-      const memoryBytes = memoryMB * MIB;
-      entry.placing = plus(entry.placing, { count: 1, cpu: cpuCount, memoryBytes });
+      const placed = { count: 1, cpu: cpuCount, memoryBytes: memoryMB * MIB, diskBytes: diskSizeMB * MIB };
+      entry.placing = plus(entry.placing, placed);
       return (outcome) => {
-        entry.placing = plus(entry.placing, { count: -1, cpu: -cpuCount, memoryBytes: -memoryBytes });
+        entry.placing = plus(entry.placing, negative(placed));
         if (outcome === "failed") entry.createFails++;
         if (outcome !== "started") return;
         entry.createSuccesses++;
-        entry.load = allocated(entry.load, { cpu: cpuCount, memoryBytes, count: 1 });
+        entry.load = allocated(entry.load, placed);
       };
     },
 
     freed(id, { cpuCount, memoryMB }) {
       const entry = entries.get(id);
       if (entry !== undefined) {
-        entry.load = allocated(entry.load, { cpu: -cpuCount, memoryBytes: -memoryMB * MIB, count: -1 });
+        const ended = { count: 1, cpu: cpuCount, memoryBytes: memoryMB * MIB, diskBytes: 0 };
+        entry.load = allocated(entry.load, negative(ended));
       }
     },
 
@@ -227,16 +232,34 @@ interface Sum {
   readonly count: number;
   readonly cpu: number;
   readonly memoryBytes: number;
+  readonly diskBytes: number;
 }
 
+const NOTHING: Sum = { count: 0, cpu: 0, memoryBytes: 0, diskBytes: 0 };
+
 function plus(a: Sum, b: Sum): Sum {
-  return { count: a.count + b.count, cpu: a.cpu + b.cpu, memoryBytes: a.memoryBytes + b.memoryBytes };
+  return {
+    count: a.count + b.count,
+    cpu: a.cpu + b.cpu,
+    memoryBytes: a.memoryBytes + b.memoryBytes,
+    diskBytes: a.diskBytes + b.diskBytes,
+  };
+}
+
+function negative({ count, cpu, memoryBytes, diskBytes }: Sum): Sum {
+  return { count: -count, cpu: -cpu, memoryBytes: -memoryBytes, diskBytes: -diskBytes };
+}
+
+function withPromised(disk: SandboxDisk | undefined, bytes: number): SandboxDisk | undefined {
+  return disk === undefined ? undefined : { ...disk, promisedBytes: Math.max(0, disk.promisedBytes + bytes) };
 }
 
 // Never below zero: a report may arrive between the addition and the subtraction.
 function allocated(load: NodeLoad, by: Sum): NodeLoad {
+  const sandboxDisk = withPromised(load.sandboxDisk, by.diskBytes);
   return {
     ...load,
+    ...(sandboxDisk === undefined ? {} : { sandboxDisk }),
     allocatedCpu: Math.max(0, load.allocatedCpu + by.cpu),
     allocatedMemoryBytes: Math.max(0, load.allocatedMemoryBytes + by.memoryBytes),
     sandboxCount: Math.max(0, load.sandboxCount + by.count),
@@ -255,5 +278,6 @@ function toCandidate({ facts, load, status, placing }: Entry): Candidate {
     allocatedMemoryBytes: load.allocatedMemoryBytes + placing.memoryBytes,
     sandboxCount: load.sandboxCount + placing.count,
     maxSandboxes: facts.maxSandboxes,
+    disk: withPromised(load.sandboxDisk, placing.diskBytes),
   };
 }

@@ -1,5 +1,6 @@
 /** Chooses a node for a sandbox, or says why there is none. Pure. */
 
+import type { SandboxDisk } from "../../shared/agent-api/routes.ts";
 import type { NodeStatus } from "../../shared/api/admin.ts";
 
 export interface Candidate {
@@ -15,11 +16,15 @@ export interface Candidate {
   readonly allocatedMemoryBytes: number;
   readonly sandboxCount: number;
   readonly maxSandboxes: number;
+  /** The disk that its sandboxes are on, placements under way included; undefined: the node has not reported it. */
+  readonly disk: SandboxDisk | undefined;
 }
 
 export interface Demand {
   readonly cpuCount: number;
   readonly memoryBytes: number;
+  /** Size of the disk; 0: no limit, and nothing is promised. */
+  readonly diskBytes: number;
   /** Images and snapshots that the node must have, all of them. */
   readonly labels: Readonly<Record<string, string>>;
   readonly exclude: ReadonlySet<string>;
@@ -29,18 +34,21 @@ export interface PlacementPolicy {
   /** Promised cores per real core. */
   readonly cpuOvercommit: number;
   readonly memoryOvercommit: number;
+  /** Promised bytes per byte that sandboxes use or may still use. */
+  readonly diskOvercommit: number;
 }
 
 export type Choice =
   | { readonly is: "node"; readonly id: string }
-  /** Fitting nodes exist, and none has room. */
-  | { readonly is: "full"; readonly reason: string }
+  /** Fitting nodes exist, and none has room. `of`: what all of them lack. */
+  | { readonly is: "full"; readonly of: "disk" | "other"; readonly reason: string }
   /** No node is ready now, but one is expected to report again. */
   | { readonly is: "connecting" }
   | { readonly is: "none"; readonly reason: string };
 
 /** Number of random nodes compared: with more, all orchestrators would choose the same node. */
 const SAMPLE = 3;
+const MIB = 1024 ** 2;
 /** Weight of the measured load beside the promised load. */
 const BUSY_WEIGHT = 0.5;
 
@@ -67,7 +75,7 @@ export function choose(
     return { is: "none", reason: `no node is ready (${states})` };
   }
   const roomy = ready.filter((node) => hasRoom(node, demand, policy));
-  if (roomy.length === 0) return { is: "full", reason: whyFull(ready) };
+  if (roomy.length === 0) return whyFull(ready, demand, policy);
   const best = sample(roomy, SAMPLE, random)
     .map((node) => ({ id: node.id, score: score(node, demand, policy) }))
     .reduce((best, other) => (other.score < best.score ? other : best));
@@ -89,15 +97,37 @@ function hasRoom(node: Candidate, demand: Demand, policy: PlacementPolicy): bool
   return (
     node.sandboxCount < node.maxSandboxes &&
     node.allocatedCpu + demand.cpuCount <= node.cpuCount * policy.cpuOvercommit &&
-    node.allocatedMemoryBytes + demand.memoryBytes <= node.memoryTotalBytes * policy.memoryOvercommit
+    node.allocatedMemoryBytes + demand.memoryBytes <= node.memoryTotalBytes * policy.memoryOvercommit &&
+    hasDisk(node, demand, policy)
   );
 }
 
-function whyFull(nodes: readonly Candidate[]): string {
-  const counted = nodes.every((node) => node.sandboxCount >= node.maxSandboxes);
-  if (!counted) return "no node has the CPU and memory left";
-  const limits = [...new Set(nodes.map((node) => node.maxSandboxes))].join(" or ");
-  return `every node is at its limit of ${limits} sandboxes`;
+/** A node shares what is free above its reserve, and what its sandboxes use already, among all that it has promised. */
+function hasDisk({ disk }: Candidate, { diskBytes }: Demand, { diskOvercommit }: PlacementPolicy): boolean {
+  if (disk === undefined) return true;
+  if (disk.short) return false;
+  const shared = disk.usedBytes + Math.max(0, disk.freeBytes - disk.reserveBytes);
+  return diskBytes === 0 || disk.promisedBytes + diskBytes <= shared * diskOvercommit;
+}
+
+const WAY_OUT = "delete sandboxes or snapshots, or ask the operator to make room";
+
+function whyFull(nodes: readonly Candidate[], demand: Demand, policy: PlacementPolicy): Choice {
+  if (nodes.every((node) => node.sandboxCount >= node.maxSandboxes)) {
+    const limits = [...new Set(nodes.map((node) => node.maxSandboxes))].join(" or ");
+    return { is: "full", of: "other", reason: `every node is at its limit of ${limits} sandboxes` };
+  }
+  if (nodes.every(({ disk }) => disk?.short === true)) {
+    const reason = `the disk of every node has less room than its reserve (SVC_DISK_RESERVE_MB): ${WAY_OUT}`;
+    return { is: "full", of: "disk", reason };
+  }
+  const without = nodes.filter((node) => !hasDisk(node, demand, policy));
+  if (without.length === nodes.length) {
+    const reason = `no node can promise ${Math.ceil(demand.diskBytes / MIB)} MiB more of its disk (SVC_NODE_DISK_OVERCOMMIT): ${WAY_OUT}`;
+    return { is: "full", of: "disk", reason };
+  }
+  const what = without.length > 0 ? "CPU, memory and disk" : "CPU and memory";
+  return { is: "full", of: "other", reason: `no node has the ${what} left` };
 }
 
 function sample<T>(items: readonly T[], count: number, random: () => number): T[] {

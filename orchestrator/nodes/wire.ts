@@ -86,6 +86,7 @@ function startRepairs({ config, now, log, teardown }: Base, parts: StartRepairsD
     ...parts,
     store: store.sandboxes,
     pausedSandboxes: store.pausedSandboxes,
+    storage: store.storage,
     grace: { orphanMs: config.orphanGraceMs, missingMs: config.missingGraceMs },
     now,
     log,

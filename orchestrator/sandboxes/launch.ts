@@ -183,7 +183,7 @@ class Search {
         return { nodeId: choice.id, placed: this.#deps.nodes.placing(choice.id, this.#request.start.resources) };
       }
       if (this.#failure !== undefined) throw this.#failed(this.#failure);
-      if (choice.is === "full") throw capacity(choice.reason);
+      if (choice.is === "full") throw choice.of === "disk" ? noSpace(choice.reason) : capacity(choice.reason);
       if (choice.is === "none")
         throw new AppError("no_compatible_node", failed(`no compatible node: ${choice.reason}`));
       await this.#pause();
@@ -231,8 +231,14 @@ class Search {
   }
 
   #choose(): Choice {
-    const { cpuCount, memoryMB } = this.#request.start.resources;
-    const demand: Demand = { cpuCount, memoryBytes: memoryMB * MIB, labels: {}, exclude: this.#excluded };
+    const { cpuCount, memoryMB, diskSizeMB } = this.#request.start.resources;
+    const demand: Demand = {
+      cpuCount,
+      memoryBytes: memoryMB * MIB,
+      diskBytes: diskSizeMB * MIB,
+      labels: {},
+      exclude: this.#excluded,
+    };
     const { nodeId } = this.#request;
     const all = this.#deps.nodes.candidates();
     const candidates = nodeId === undefined ? all : all.filter(({ id }) => id === nodeId);
@@ -253,7 +259,7 @@ class Search {
       const refused = this.#refusals > 0 && count === 1 && this.#cut;
       return refused ? busy() : timedOut(count, error);
     }
-    if (error.code === "no_space") return new AppError("no_space", failed(error.message), { cause: error });
+    if (error.code === "no_space") return noSpace(error.message, error);
     const text = count === 1 ? error.message : `repeated create failures (${count}): ${error.message}`;
     return new AppError("sandbox_create_failed", failed(text), { cause: error });
   }
@@ -266,6 +272,10 @@ function failed(reason: string): string {
 
 function capacity(reason: string): AppError {
   return new AppError("cluster_at_capacity", failed(`cluster at capacity: ${reason}`));
+}
+
+function noSpace(reason: string, cause?: AppError): AppError {
+  return new AppError("no_space", failed(reason), { cause });
 }
 
 function busy(): AppError {

@@ -5,7 +5,7 @@ import type { ListedSandbox, Sandbox, SandboxDetail } from "../../shared/api/san
 import { answer, type Complete } from "../../shared/http/answer.ts";
 import { envdToken, trafficToken } from "../../shared/ids.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
-import { shown } from "./lifecycle/paused.ts";
+import { shown, storedBytes } from "./lifecycle/paused.ts";
 
 export interface ViewDeps {
   readonly seed: string;
@@ -49,6 +49,7 @@ function listed(record: SandboxRecord): Complete<ListedSandbox> {
     envdVersion: record.envdVersion,
     metadata: record.metadata,
     volumeMounts: [],
+    storedBytes: storedBytes(record),
   };
 }
 

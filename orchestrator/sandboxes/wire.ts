@@ -6,6 +6,7 @@ import type { NetworkLimits } from "../network/options.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import type { Pools } from "../nodes/warm-pools.ts";
 import type { RoutingTable } from "../routing-table.ts";
+import type { ProjectQuota } from "../snapshots/quota.ts";
 import type { SnapshotRemover } from "../snapshots/removal.ts";
 import type { Project } from "../store/projects.ts";
 import type { Store } from "../store/store.ts";
@@ -32,6 +33,7 @@ interface StartSandboxesDeps {
   readonly nodes: Nodes;
   readonly routes: RoutingTable;
   readonly snapshots: SnapshotRemover;
+  readonly quota: ProjectQuota | undefined;
   readonly metrics: Metrics;
 }
 
@@ -91,7 +93,11 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
   const launch = createLaunch({
     ...common,
     ...used,
-    placement: { cpuOvercommit: config.nodeCpuOvercommit, memoryOvercommit: config.nodeMemoryOvercommit },
+    placement: {
+      cpuOvercommit: config.nodeCpuOvercommit,
+      memoryOvercommit: config.nodeMemoryOvercommit,
+      diskOvercommit: config.nodeDiskOvercommit,
+    },
     startTimeoutMs: config.startTimeoutMs,
     placementTimeoutMs: config.placementTimeoutMs,
     end,

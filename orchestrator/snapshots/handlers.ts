@@ -8,6 +8,7 @@ import type { Checkpointing } from "../sandboxes/lifecycle/checkpoint.ts";
 import { checkedId } from "../sandboxes/not-found.ts";
 import type { Project } from "../store/projects.ts";
 import type { ListedSnapshot } from "../store/snapshots.ts";
+import { totalBytes } from "../store/storage/size.ts";
 import type { Store } from "../store/store.ts";
 import type { Template } from "../store/templates.ts";
 import type { TemplateNames } from "../templates/names.ts";
@@ -58,7 +59,10 @@ export function createSnapshotHandlers(deps: SnapshotsDeps): Handlers<typeof sna
       const name = query.name === undefined || query.name === "" ? undefined : query.name;
       const named = name === undefined ? {} : await templateFilter(caller, name);
       const found = named === undefined ? [] : await store.snapshots.list({ ...filter, ...named });
-      return page(found, { ...query, placeOf }, header).map(shown);
+      return page(found, { ...query, placeOf }, header).map((listed) => {
+        const { size } = listed.build;
+        return { ...shown(listed), ...(size === undefined ? {} : { storedBytes: totalBytes(size) }) };
+      });
     },
   };
 

@@ -5,6 +5,9 @@ import { newUuid } from "../../shared/ids.ts";
 import type { SandboxRecord } from "./sandboxes/record.ts";
 import type { Database, EventRow, Session } from "./tables.ts";
 
+/** The sandbox that an event is about. */
+export type EventSubject = Pick<SandboxRecord, "id" | "projectId" | "executionId" | "templateId" | "buildId">;
+
 export interface EventPage {
   readonly offset: number;
   readonly limit: number;
@@ -19,7 +22,7 @@ export function eventStore(db: Database, now: () => number) {
     async add(
       session: Session,
       type: EventType,
-      sandbox: SandboxRecord,
+      sandbox: EventSubject,
       data?: Readonly<Record<string, unknown>>,
     ): Promise<void> {
       last = Math.max(last + 1, now() * 1000);

@@ -4,6 +4,7 @@ import { newTemplateId } from "../../shared/ids.ts";
 import { type Build, toBuild } from "./builds/record.ts";
 import { NOT_BUILT } from "./builds/row.ts";
 import type { SandboxRecord } from "./sandboxes/record.ts";
+import type { SnapshotSize } from "./storage/size.ts";
 import type { BuildRow, Database, Session } from "./tables.ts";
 import { type Template, toTemplate } from "./templates.ts";
 
@@ -101,7 +102,12 @@ export function snapshotStore(db: Database, now: () => number) {
     async finish(
       session: Session,
       id: string,
-      done: { readonly image: string | undefined; readonly memory: boolean; readonly tag: string | undefined },
+      done: {
+        readonly image: string | undefined;
+        readonly memory: boolean;
+        readonly size?: SnapshotSize;
+        readonly tag: string | undefined;
+      },
     ): Promise<Build | undefined> {
       const at = now();
       const row = await session
@@ -109,6 +115,8 @@ export function snapshotStore(db: Database, now: () => number) {
         .set({
           status: "ready",
           memory: Number(done.memory),
+          stored_memory_bytes: done.size?.memoryBytes ?? null,
+          stored_disk_bytes: done.size?.diskBytes ?? null,
           updated_at: at,
           finished_at: at,
           ...(done.image === undefined ? {} : { image: done.image }),

@@ -17,6 +17,8 @@ import { pausedSandboxStore } from "./sandboxes/paused.ts";
 import type { MoveSet, NetworkColumns, SandboxRecord } from "./sandboxes/record.ts";
 import { type MoveIf, sandboxStore } from "./sandboxes/sandboxes.ts";
 import { type NewSnapshot, snapshotStore } from "./snapshots.ts";
+import type { SnapshotSize } from "./storage/size.ts";
+import { type Old, type StoredItem, storageStore } from "./storage/storage.ts";
 import type { Database } from "./tables.ts";
 import { tagStore } from "./tags.ts";
 import { templateStore } from "./templates.ts";
@@ -41,6 +43,7 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
   const events = eventStore(db, now);
   const snapshots = snapshotStore(db, now);
   const networks = networkStore(db, sealing);
+  const storage = storageStore(db);
   return {
     sandboxes,
     events,
@@ -55,6 +58,7 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
     buildLeftovers: buildLeftovers(db, now),
     tags: tagStore(db, now),
     nodes: nodeStore(db),
+    storage,
 
     /** The record after the move. Undefined: another state, another execution, or its end has not passed. */
     async move(move: Move, event?: NewEvent): Promise<SandboxRecord | undefined> {
@@ -86,7 +90,12 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
      */
     async finishSnapshot(
       move: Move,
-      taken: { readonly id: string; readonly image: string | undefined; readonly memory: boolean },
+      taken: {
+        readonly id: string;
+        readonly image: string | undefined;
+        readonly memory: boolean;
+        readonly size?: SnapshotSize;
+      },
       tag: string | undefined,
     ): Promise<{ readonly record: SandboxRecord; readonly build: Build } | undefined> {
       return db.transaction().execute(async (session) => {
@@ -105,6 +114,18 @@ export function createStore(db: Database, now: () => number, sealing: Seal) {
         const record = move === undefined ? undefined : await sandboxes.move(session, move);
         await snapshots.drop(session, buildId);
         return record;
+      });
+    },
+
+    /** As `storage.dropUnused`, with an event of each snapshot's source. */
+    async expireSnapshots(old: Old): Promise<StoredItem[]> {
+      return db.transaction().execute(async (session) => {
+        const dropped = await storage.dropUnused(session, old);
+        for (const item of dropped) {
+          const data = { snapshot_id: item.snapshotId, reason: "expired" };
+          await events.add(session, "snapshot_deleted", item.sandbox, data);
+        }
+        return dropped;
       });
     },
 

@@ -82,6 +82,9 @@ export interface BuildRow {
   readonly parent_build_id: string | null;
   /** Checkpoint on its node, copied by sandboxes of a template with memory. */
   readonly snapshot_id: string | null;
+  /** Size of a snapshot or fork on its node; null until the node has answered. */
+  readonly stored_memory_bytes: number | null;
+  readonly stored_disk_bytes: number | null;
   readonly started_at: number | null;
   /** The time at which a build that is still building fails. */
   readonly deadline_at: number | null;
@@ -159,9 +162,14 @@ export interface SandboxRow {
   /** The snapshot on the node that a paused sandbox resumes from. Kept while it starts, also without memory. */
   readonly snapshot_id: string | null;
   readonly snapshot_memory: number | null;
+  /** Its size on the node; null until the node has reported it. */
+  readonly snapshot_memory_bytes: number | null;
+  readonly snapshot_disk_bytes: number | null;
   /** A snapshot under way, written before the node is asked: after a crash it is repeated or dropped. */
   readonly pending_snapshot_id: string | null;
   readonly pending_snapshot_memory: number | null;
+  /** Share of the project's quota that it may fill; null without a quota. */
+  readonly pending_snapshot_bytes: number | null;
   /** A resume under way: whether memory was asked for, and its timeout in seconds once it runs. */
   readonly resume_memory: number | null;
   readonly resume_s: number | null;

@@ -38,6 +38,22 @@ export const NodeFacts = Type.Object(
 );
 export type NodeFacts = Static<typeof NodeFacts>;
 
+/** The disk that sandboxes are on, in bytes. */
+const SandboxDisk = Type.Object(
+  {
+    /** Sum of the disk sizes of running and paused sandboxes, builds and the warm pool. */
+    promisedBytes: Type.Integer({ minimum: 0 }),
+    /** Bytes that these use, as last measured. */
+    usedBytes: Type.Integer({ minimum: 0 }),
+    freeBytes: Type.Integer({ minimum: 0 }),
+    reserveBytes: Type.Integer({ minimum: 0 }),
+    /** Less than the reserve of bytes or of inodes is free: the node refuses new sandboxes, builds and snapshots. */
+    short: Type.Boolean(),
+  },
+  closed,
+);
+export type SandboxDisk = Static<typeof SandboxDisk>;
+
 export const NodeLoad = Type.Object(
   {
     cpuCount: Type.Integer(),
@@ -62,6 +78,8 @@ export const NodeLoad = Type.Object(
     ),
     /** Bytes of snapshots and paused sandboxes, and the node's quota for them, 0 for none. Absent: an older agent. */
     stored: Type.Optional(Type.Object({ storedBytes: Type.Integer(), quotaBytes: Type.Integer() }, closed)),
+    /** Absent: an older agent, or one that has not measured the disk yet. */
+    sandboxDisk: Type.Optional(SandboxDisk),
     pools: Type.Array(Type.Object({ buildId: Type.String(), ready: Type.Integer(), wanted: Type.Integer() }, closed)),
   },
   closed,

@@ -7,6 +7,7 @@ import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { EgressPolicy } from "../policy/egress-policy.ts";
 import { BuildBody, BuildState } from "./build-shapes.ts";
+import { Garbage } from "./garbage-shapes.ts";
 import { NetworkCheck, NetworkLog } from "./network-shapes.ts";
 import { Heartbeat, HeartbeatReply } from "./node-shapes.ts";
 import { LogEntry } from "./sandbox-log.ts";
@@ -14,6 +15,7 @@ import { EgressReplaced, ExitReport, MetricSample, Started, StartRequest } from 
 import { closed, SnapshotId, time } from "./shapes.ts";
 import { TakenSnapshot, TakeSnapshotBody } from "./snapshot-shapes.ts";
 
+export * from "./garbage-shapes.ts";
 export * from "./network-shapes.ts";
 export * from "./node-shapes.ts";
 export * from "./sandbox-shapes.ts";
@@ -98,6 +100,15 @@ export const agentApi = contract({
     access: "node",
     params: Type.Object({ snapshotId: SnapshotId }, closed),
     status: 204,
+  },
+  listGarbage: {
+    method: "GET",
+    path: "/v1/garbage",
+    summary: "What is stored here and no record references; the node removes it when it is old enough",
+    tag: "Observation",
+    access: "node",
+    status: 200,
+    reply: Garbage,
   },
   startBuild: {
     method: "PUT",

@@ -38,6 +38,12 @@ const nodeDetail = {
     disks: Type.Array(Disk),
     snapshotStoredBytes: Type.Integer({ description: "Memory and disks of snapshots and paused sandboxes" }),
     snapshotQuotaBytes: Type.Integer({ description: "Quota of stored snapshots in bytes; 0: no quota" }),
+    diskPromisedBytes: Type.Integer({
+      description: "Disk sizes of running and paused sandboxes, builds and the warm pool",
+    }),
+    diskUsedBytes: Type.Integer({ description: "Bytes that these use, as last measured" }),
+    diskFreeBytes: Type.Integer({ description: "Free bytes of the disk that sandboxes are on" }),
+    diskReserveBytes: Type.Integer({ description: "Bytes of that disk that sandboxes leave free" }),
     hugePagesTotal: Type.Integer(),
     hugePagesUsed: Type.Integer(),
     hugePagesReserved: Type.Integer(),

@@ -11,9 +11,11 @@ const EVENT_TYPES = [
   "resumed",
   "killed",
   "checkpointed",
-  // Events of this platform alone: a sandbox is held because its node's disk is short, and is released.
+  // Events of this platform alone: a sandbox is held because its node's disk is short, and is released; a snapshot of it was
+  // deleted because it was older than its lifetime.
   "held",
   "released",
+  "snapshot_deleted",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 

@@ -9,6 +9,7 @@ import { sandboxNetworkApi } from "./sandbox-network.ts";
 import { sandboxApi, sandboxStateApi } from "./sandboxes.ts";
 import { secretApi } from "./secrets.ts";
 import { snapshotApi } from "./snapshots.ts";
+import { storageApi } from "./storage.ts";
 import { keyApi, teamApi, teamMetricsApi } from "./teams.ts";
 import { tagApi, templateApi, templateChangeApi } from "./templates.ts";
 import { volumeApi } from "./volumes.ts";
@@ -31,6 +32,7 @@ export const publicApi = {
   ...keyApi,
   ...nodesApi,
   ...adminApi,
+  ...storageApi,
   ...healthApi,
   ...removedApi,
 } satisfies Contract;

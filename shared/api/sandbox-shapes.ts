@@ -86,6 +86,9 @@ const listed = {
   envdVersion: Type.String(),
   metadata: Type.Optional(Metadata),
   volumeMounts: Type.Optional(Type.Array(VolumeMount)),
+  storedBytes: Type.Optional(
+    Type.Integer({ description: "Memory and disk of a paused sandbox on its node; of this platform alone" }),
+  ),
 };
 
 export const ListedSandbox = Type.Object(listed);

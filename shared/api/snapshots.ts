@@ -4,7 +4,14 @@ import { Type } from "typebox";
 import { contract } from "../http/contract.ts";
 import { bySandbox, page, SandboxId } from "./common.ts";
 
-const SnapshotInfo = Type.Object({ snapshotID: Type.String(), names: Type.Array(Type.String()) });
+const info = { snapshotID: Type.String(), names: Type.Array(Type.String()) };
+const SnapshotInfo = Type.Object(info);
+const ListedSnapshot = Type.Object({
+  ...info,
+  storedBytes: Type.Optional(
+    Type.Integer({ description: "Memory and disk of the snapshot on its node; of this platform alone" }),
+  ),
+});
 
 export const snapshotApi = contract({
   createSnapshot: {
@@ -32,7 +39,7 @@ export const snapshotApi = contract({
       ...page,
     }),
     status: 200,
-    reply: Type.Array(SnapshotInfo),
+    reply: Type.Array(ListedSnapshot),
     errors: [400, 401],
   },
 });

@@ -45,6 +45,14 @@ export const AgentConfig = Type.Object({
   logLevel: Type.Enum([...LOG_LEVELS], { default: "info", description: "Lowest level that is logged" }),
 
   stateDir: path("/var/lib/svc", "Directory for files of the agent that survive a reboot"),
+  disksDir: Type.Optional(
+    Type.String({
+      pattern: "^/",
+      maxLength: 4096,
+      description:
+        "Directory of the sandboxes' disk images; may be on a file system of its own. Default: disks in the state directory",
+    }),
+  ),
   sealKeyFile: Type.Optional(
     Type.String({
       pattern: "^/",
@@ -130,7 +138,7 @@ export const AgentConfig = Type.Object({
       minimum: 0,
       maximum: 1_073_741_824,
       description:
-        "Disk space that sandboxes and snapshots leave free, MiB; 0: no reserve. Default: the lesser of 2048 and a twentieth of the disk",
+        "Disk space that sandboxes and snapshots leave free, MiB; 0: no reserve. Default: a tenth of the disk",
     }),
   ),
   snapshotQuotaMb: Type.Optional(

@@ -119,6 +119,24 @@ export const OrchestratorConfig = Type.Object({
     maximum: 3650,
     description: "How long ended sandboxes are kept, days",
   }),
+  projectStoredQuotaMb: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 1_073_741_824,
+    description: "Snapshots and paused sandboxes of a project on all nodes, MiB; 0: no quota beside those of the nodes",
+  }),
+  pausedKeepHours: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 87_600,
+    description: "Age from its pause at which a paused sandbox is deleted, hours; 0: never",
+  }),
+  snapshotKeepHours: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 87_600,
+    description: "Time without use after which a snapshot is deleted, hours; 0: never",
+  }),
 
   rateLimitCreatePerSecond: Type.Integer({
     default: 100,
@@ -191,6 +209,13 @@ export const OrchestratorConfig = Type.Object({
     minimum: 1,
     maximum: 64,
     description: "Promised memory per real byte; sandboxes rarely use their limit",
+  }),
+  nodeDiskOvercommit: Type.Number({
+    default: 50,
+    minimum: 1,
+    maximum: 1000,
+    description:
+      "Promised disk per byte that a node's sandboxes use or that is free above its reserve; a size is a ceiling, not a reservation",
   }),
   egressProxyAllow: Type.String({
     default: "",

@@ -12,7 +12,8 @@ const BURST = 100;
 /** The default of SVC_POOL_CEILING: after a burst the pool holds this many containers. */
 const POOL_CEILING = "8";
 /** The reasons for which placement refuses a sandbox on a full node (orchestrator/nodes/placement.ts). */
-const NO_ROOM = /no node has the CPU and memory left|at its limit of \d+ sandboxes/;
+const NO_ROOM =
+  /no node has the CPU(?:, memory and disk| and memory) left|at its limit of \d+ sandboxes|no node can promise \d+ MiB more of its disk/;
 
 export async function burst({ platform, quick, say }: Bench): Promise<readonly Row[]> {
   const wanted = quick ? 6 : BURST;
@@ -79,5 +80,5 @@ function budgets({ p50, p99 }: Summary, succeeded: number): Budget[] {
 function noteOf({ samples, errors }: Outcome, count: number, wanted: number): string {
   const success = `${samples.length} of ${count} succeeded${errors[0] === undefined ? "" : `, the first failure: ${errors[0]}`}`;
   if (count === wanted) return success;
-  return `${success}; the node has room for ${count} of ${wanted} (SVC_NODE_CPU_OVERCOMMIT, SVC_NODE_MEMORY_OVERCOMMIT, SVC_MAX_SANDBOXES)`;
+  return `${success}; the node has room for ${count} of ${wanted} (SVC_NODE_CPU_OVERCOMMIT, SVC_NODE_MEMORY_OVERCOMMIT, SVC_NODE_DISK_OVERCOMMIT, SVC_MAX_SANDBOXES)`;
 }

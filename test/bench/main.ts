@@ -1,8 +1,8 @@
 /**
  * `npm run bench`: measures on one node, most figures beside a raw baseline in the same run: first command, raw create, a
  * burst of creates, cold create, exec, file transfer, the edge in front of one server, an idle sandbox, pause, resume and fork
- * by size of memory, templates with a server, and egress. It does not measure snapshots by size of disk, several edge
- * processes, or a cluster with thousands of nodes and records.
+ * by size of memory, snapshots and forks by size of disk, templates with a server, and egress. It does not measure several
+ * edge processes, or a cluster with thousands of nodes and records.
  */
 
 import { writeFile } from "node:fs/promises";
@@ -13,6 +13,7 @@ import { run, untilReady } from "../support/platform/programs.ts";
 import type { Bench, Measurement } from "./bench.ts";
 import { burst } from "./burst.ts";
 import { coldStart } from "./cold-start.ts";
+import { diskCopies } from "./disk-copies.ts";
 import { egress } from "./egress.ts";
 import { execRoundTrip } from "./exec.ts";
 import { firstCommand } from "./first-command.ts";
@@ -36,6 +37,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   edge: proxying,
   idle: idleSandbox,
   pause: pausing,
+  disk: diskCopies,
   template: templateStart,
   egress,
 };

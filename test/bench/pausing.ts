@@ -146,7 +146,8 @@ async function withoutLazyPages(platform: Platform, action: () => Promise<void>)
   }
 }
 
-async function fork(sandbox: Sandbox, count: number): Promise<number> {
+/** Milliseconds that this many forks of a sandbox took together. */
+export async function fork(sandbox: Sandbox, count: number): Promise<number> {
   const made: (Sandbox | Error)[] = [];
   const took = await timed(async () => {
     made.push(...(await sandbox.fork({ count, timeoutMs: 600_000 })));

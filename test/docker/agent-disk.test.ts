@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { BuildState } from "../../shared/agent-api/build-shapes.ts";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { isError } from "../../shared/http/errors.ts";
-import { ORCHESTRATOR_TOKEN, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { BASE, ORCHESTRATOR_TOKEN, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 import { background, command } from "../support/sandbox/envd-commands.ts";
 
 const SLOW = { timeout: 60_000, interval: 100 };
@@ -95,20 +95,46 @@ describe("an agent of its own", () => {
     await Promise.all([agent.stop(executionId), agent.stop(other.executionId)]);
   });
 
+  test("a build that fills its disk fails with that reason", async () => {
+    const buildId = randomUUID();
+    await agent.call.startBuild({
+      params: { buildId },
+      body: {
+        templateId: "t1",
+        resources: { ...RESOURCES, diskSizeMB: 100 },
+        from: { is: "image", image: "svc/base:latest" },
+        steps: [{ type: "RUN", number: 1, force: true, command: "cat /dev/zero > /home/user/full" }],
+        force: false,
+        limitMs: 120_000,
+      },
+    });
+    const state = (): Promise<BuildState> =>
+      agent.call.buildState({ params: { buildId }, query: { offset: 0, limit: 100 } });
+    await expect.poll(async () => (await state()).status, SLOW).toBe("error");
+    expect((await state()).reason?.message).toMatch(
+      /failed to run command 'cat .*; the build's disk of 100 MiB is full$/,
+    );
+    await agent.call.deleteBuild({ params: { buildId } });
+  });
+
   describe("a sparse file of 6 GiB", () => {
     const NAMED = /\/home\/user\/hole\.img .*6144 MiB long .*delete it/;
     const hole = (address: string) => command(address, "truncate -s 6G /home/user/hole.img", root);
     const checkpoint = (executionId: string) =>
       agent.call.checkpointExecution({ params: { executionId }, body: { snapshotId: randomUUID(), memory: true } });
 
-    test("is not copied into a fork: the refusal names it, the sandbox goes on, and the next one works without it", async () => {
+    test("stays a hole in a fork, though it is larger than the sandbox's disk", async () => {
       const { address, executionId } = await agent.start();
       await hole(address);
-      await expect(checkpoint(executionId)).rejects.toMatchObject({ code: "failed_precondition", message: NAMED });
-      expect((await command(address, "echo runs; rm /home/user/hole.img", root)).output).toBe("runs");
       const { snapshotId, diskBytes } = await checkpoint(executionId);
-      expect(diskBytes).toBeLessThan(2 ** 30);
+      expect(diskBytes).toBeLessThan(2 ** 26);
       await agent.stop(executionId);
+      const copy = await agent.start({ origin: { is: "snapshot", snapshotId, memory: true } });
+      expect(
+        (await command(copy.address, "stat -c %s /home/user/hole.img; du -k /home/user/hole.img | cut -f1", root))
+          .output,
+      ).toBe(`${6 * 2 ** 30}\n0`);
+      await agent.stop(copy.executionId);
       await agent.call.deleteSnapshot({ params: { snapshotId } });
     });
 
@@ -215,6 +241,20 @@ describe("a disk that is short", () => {
     await expect.poll(held, SLOW).toEqual([]);
     expect((await command(greedy.address, "pkill dd; echo works")).output).toBe("works");
     await Promise.all([agent.stop(quiet.executionId), agent.stop(greedy.executionId)]);
+  });
+
+  test("drops its warm pool, and holds no sandbox while none writes", async () => {
+    const { address, executionId } = await started();
+    const pooled = () => agent.heartbeats.at(-1)?.load.pools.map(({ ready }) => ready);
+    agent.setPools([{ build: BASE, resources: RESOURCES, size: 1 }]);
+    await expect.poll(pooled, SLOW).toEqual([1]);
+    await free(900);
+    await expect.poll(pooled, SLOW).toEqual([0]);
+    expect(agent.heartbeats.at(-1)?.load.sandboxDisk).toMatchObject({ short: true, freeBytes: 900 * 2 ** 20 });
+    expect(held()).toEqual([]);
+    expect((await command(address, "echo works")).output).toBe("works");
+    agent.setPools([]);
+    await agent.stop(executionId);
   });
 
   test("memory that would use up the disk reserve is not written: the sandbox continues, and is stored when there is room", async () => {

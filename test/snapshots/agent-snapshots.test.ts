@@ -16,7 +16,7 @@ const count = async (address: string) => Number((await command(address, "cat /tm
 const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function images(snapshotId: string): Promise<string[]> {
-  const { stdout } = await run("docker", ["images", "-q", `svc/snapshot:${snapshotId}`]);
+  const { stdout } = await run("docker", ["images", "-q", "--filter", `reference=svc/*:${snapshotId}`]);
   return stdout.split("\n").filter((line) => line !== "");
 }
 

@@ -75,7 +75,7 @@ async function hold(one: Paused): Promise<() => Promise<void>> {
   return holdFile(lease, join(upper, "srv/held"));
 }
 
-/** Lists processes, cgroups, mounts and directories that are left of a container's restore. */
+/** Lists processes, cgroups, mounts (but its own disk) and directories that are left of a container's restore. */
 async function left(id: string): Promise<readonly string[]> {
   const processes = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   const read = (path: string) => readFile(path, "utf8").catch(() => "");
@@ -86,7 +86,9 @@ async function left(id: string): Promise<readonly string[]> {
     }),
   );
   const { stdout: groups } = await run("find", ["/sys/fs/cgroup", "-maxdepth", "5", "-name", `*${id}*`]);
-  const mounts = (await read("/proc/self/mountinfo")).split("\n").filter((line) => line.includes(id));
+  const mounts = (await read("/proc/self/mountinfo"))
+    .split("\n")
+    .filter((line) => line.includes(id) && !line.includes(` ${agent.disks}/${id} `));
   const { stdout: states } = await run("find", ["/run/docker", RUN_DIR, "-name", id]).catch(() => ({
     stdout: "",
   }));

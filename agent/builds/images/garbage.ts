@@ -65,6 +65,12 @@ export async function findBuildGarbage({
 export async function removeBuildGarbage(deps: BuildGarbageDeps): Promise<void> {
   const { names, layers } = await findBuildGarbage(deps);
   for (const name of names) await deps.containers.untag(name);
+  await removeLayers(layers, deps);
+}
+
+type LayerDeps = Pick<BuildGarbageDeps, "stores"> & { readonly containers: Pick<Containers, "untag"> };
+
+async function removeLayers(layers: readonly Layer[], deps: LayerDeps): Promise<void> {
   const rest = new Set(
     deps.stores.layers
       .all()
@@ -75,6 +81,24 @@ export async function removeBuildGarbage(deps: BuildGarbageDeps): Promise<void> 
     deps.stores.layers.remove(key);
     if (image.startsWith("svc/layer:") && !rest.has(image)) await deps.containers.untag(image);
   }
+}
+
+/** Cached layers, least recently used first. While a build is under way it may need any of them. */
+export function cachedLayers({ builds, layers }: BuildGarbageDeps["stores"]): { id: string; inUse: boolean }[] {
+  const inUse = builds.all().some(({ state }) => state === "building");
+  return layers
+    .all()
+    .sort((a, b) => a.usedAt - b.usedAt)
+    .map(({ key }) => ({ id: key, inUse }));
+}
+
+/** Removes one cached layer, unless a build is under way. */
+export async function dropLayer(key: string, deps: LayerDeps): Promise<void> {
+  if (deps.stores.builds.all().some(({ state }) => state === "building")) return;
+  await removeLayers(
+    deps.stores.layers.all().filter((layer) => layer.key === key),
+    deps,
+  );
 }
 
 export function describeBuildGarbage({ names, layers }: BuildGarbage): string {

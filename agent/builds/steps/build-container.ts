@@ -9,6 +9,7 @@ import type { BootSpec } from "../../containers/boot.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Envd } from "../../containers/envd.ts";
 import { type FindHole, refuseHoles } from "../../disk/holes.ts";
+import type { ReadSpace } from "../../disk/space.ts";
 import type { Gate } from "../../network/gate.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
@@ -22,12 +23,16 @@ import {
   type RunningProgram,
 } from "./processes.ts";
 
+/** A program may stop some blocks before the end of a disk. */
+const FULL_BYTES = 1024 * 1024;
+
 export interface BuildContainerDeps {
   readonly boot: (spec: BootSpec, signal: AbortSignal) => Promise<LiveContainer>;
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   readonly gate: Pick<Gate, "open">;
   readonly envd: Pick<Envd, "init">;
-  readonly containers: Pick<Containers, "inspect" | "commitLayer">;
+  readonly containers: Pick<Containers, "inspect" | "commitLayer" | "hasOwnDisk">;
+  readonly readSpace: ReadSpace;
   readonly processes: Processes;
   readonly findHole: FindHole;
   readonly now: () => number;
@@ -48,6 +53,8 @@ export interface BuildContainer {
   start(script: Script, onOutput: Output, signal: AbortSignal): Promise<RunningProgram>;
   /** Writes a file as root. */
   upload(path: string, content: Readable, signal: AbortSignal): Promise<void>;
+  /** Whether its disk has no room left, for bytes or for files. */
+  isFull(): Promise<boolean>;
   /** Commits the disk as an image of this name. All processes are frozen meanwhile. */
   commit(image: string): Promise<void>;
   /** Resolves when the container is dead; its removal continues in the background. May be repeated. */
@@ -131,6 +138,12 @@ export async function openBuildContainer(
         }
       },
       upload: (path, content, until) => processes.upload(at, path, content, until),
+      async isFull() {
+        const { id, upperDirectory } = container;
+        if (upperDirectory === undefined || !containers.hasOwnDisk(id)) return false;
+        const { freeBytes, freeInodes } = await deps.readSpace(upperDirectory);
+        return freeBytes < FULL_BYTES || freeInodes === 0;
+      },
       async commit(name) {
         await container.cgroup.freeze();
         try {

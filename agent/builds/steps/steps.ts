@@ -81,7 +81,11 @@ async function command(
   const ended = await tried(text, () => buildContainer.run(loginShell(text, context), output.push, signal)).finally(
     output.end,
   );
-  if (ended.exitCode !== 0) throw new AppError("bad_request", `failed to run command '${text}': ${ended.status}`);
+  if (ended.exitCode === 0) return;
+  const full = (await buildContainer.isFull())
+    ? `; the build's disk of ${buildContainer.container.resources.diskSizeMB} MiB is full`
+    : "";
+  throw new AppError("bad_request", `failed to run command '${text}': ${ended.status}${full}`);
 }
 
 /** Reports a failure in the text that clients compare. */

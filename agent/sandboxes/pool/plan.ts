@@ -11,6 +11,8 @@ export interface PoolView {
   readonly ready: ReadonlyMap<string, number>;
   /** Keys of flavours that just failed to start: not tried yet. */
   readonly resting: ReadonlySet<string>;
+  /** False while the node makes room on its disk. */
+  readonly filling: boolean;
   /** Bytes that the machine could give to new processes. */
   readonly freeMemory: number;
   /** Bytes that must stay free. */
@@ -28,7 +30,7 @@ export interface PoolStep {
 const ENTRY_BYTES = 48 * 1024 * 1024;
 
 export function planPool(view: PoolView): PoolStep {
-  const { targets, runtime, ready, resting, freeMemory, reservedMemory } = view;
+  const { targets, runtime, ready, resting, filling, freeMemory, reservedMemory } = view;
   const wanted = new Map<string, { flavour: Flavour; size: number }>();
   for (const { build, resources, size } of targets) {
     const flavour = { build, resources, runtime };
@@ -44,7 +46,7 @@ export function planPool(view: PoolView): PoolStep {
     const fullest = [...ready].filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a)[0];
     if (fullest !== undefined) drop.set(fullest[0], 1);
   }
-  if (room < ENTRY_BYTES) return { boot: undefined, drop };
+  if (!filling || room < ENTRY_BYTES) return { boot: undefined, drop };
   // The flavour that is emptiest relative to its target comes first.
   const missing = [...wanted]
     .filter(([key]) => !resting.has(key))

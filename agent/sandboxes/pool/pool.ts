@@ -41,11 +41,16 @@ export interface Pool {
   /** The next container that becomes ready, for a caller that waits in the queue of cold starts. */
   next(flavour: Flavour, signal: AbortSignal): Promise<LiveContainer>;
   setTargets(targets: readonly PoolTarget[]): void;
+  /** Stops or begins again to start containers; those that are ready stay. */
+  setFilling(filling: boolean): void;
   adopt(container: LiveContainer): void;
+  /** Removes a ready container; has no effect on one that was claimed. */
+  drop(containerId: string): Promise<void>;
   /** Call when a container has ended unexpectedly. True when it was in the pool. */
   lost(containerId: string): boolean;
   /** Containers that should run. */
   ids(): string[];
+  containers(): readonly LiveContainer[];
   load(): NodeLoad["pools"];
   stop(): Promise<void>;
 }
@@ -56,7 +61,9 @@ export function createPool(deps: PoolDeps): Pool {
   const waiting = new Map<string, ((container: LiveContainer) => void)[]>();
   /** Flavours that could not be started, by key; the others are filled all the same. */
   const failing = new Map<string, { readonly count: number; readonly retryAt: number }>();
-  const state = { targets: [] as readonly PoolTarget[] };
+  const state = { targets: [] as readonly PoolTarget[], filling: true };
+
+  const containers = () => [...ready.values()].flat();
 
   const put = (container: LiveContainer) => {
     const key = flavourKey(container);
@@ -70,6 +77,19 @@ export function createPool(deps: PoolDeps): Pool {
     const container = entries.shift();
     if (entries.length === 0) ready.delete(key);
     return container;
+  };
+
+  const remove = (containerId: string): LiveContainer | undefined => {
+    for (const [key, entries] of ready) {
+      const container = entries.find(({ id }) => id === containerId);
+      if (container === undefined) continue;
+      ready.set(
+        key,
+        entries.filter((entry) => entry !== container),
+      );
+      return container;
+    }
+    return undefined;
   };
 
   const quiet = async (signal: AbortSignal) => {
@@ -117,7 +137,7 @@ export function createPool(deps: PoolDeps): Pool {
     while (!signal.aborted) {
       const { directory } = await runtime();
       const counts = new Map([...ready].map(([key, entries]) => [key, entries.length]));
-      const plan = { targets: state.targets, runtime: directory, ready: counts, resting: resting(), reservedMemory };
+      const plan = { ...state, runtime: directory, ready: counts, resting: resting(), reservedMemory };
       const step = planPool({ ...plan, freeMemory: freeMemory() });
       for (const [key, count] of step.drop) {
         for (let dropped = 0; dropped < count; dropped++) {
@@ -163,27 +183,29 @@ export function createPool(deps: PoolDeps): Pool {
       state.targets = targets;
       refill.wake();
     },
-    adopt: put,
-    lost(containerId) {
-      for (const [key, entries] of ready) {
-        const container = entries.find(({ id }) => id === containerId);
-        if (container === undefined) continue;
-        ready.set(
-          key,
-          entries.filter((entry) => entry !== container),
-        );
-        void dispose(container);
-        refill.wake();
-        return true;
-      }
-      return false;
+    setFilling(filling) {
+      state.filling = filling;
+      if (filling) refill.wake();
     },
-    ids: () => [...ready.values()].flat().map(({ id }) => id),
+    adopt: put,
+    async drop(containerId) {
+      const container = remove(containerId);
+      if (container !== undefined) await dispose(container);
+    },
+    lost(containerId) {
+      const container = remove(containerId);
+      if (container === undefined) return false;
+      void dispose(container);
+      refill.wake();
+      return true;
+    },
+    ids: () => containers().map(({ id }) => id),
+    containers,
     load() {
       return state.targets.map(({ build, size }) => ({
         buildId: build.buildId,
         wanted: size,
-        ready: [...ready.values()].flat().filter((entry) => entry.build.buildId === build.buildId).length,
+        ready: containers().filter((entry) => entry.build.buildId === build.buildId).length,
       }));
     },
     stop: () => refill.stop(),

@@ -28,6 +28,10 @@ export interface FrozenContainers {
   take(snapshotId: string): LiveContainer | undefined;
   /** Resolves when its processes are dead and its address is free; may be called for any container. */
   drop(container: LiveContainer): Promise<void>;
+  /** Oldest first. `ran`: as given to `add`. */
+  kept(): readonly { readonly id: string; readonly ran: boolean }[];
+  /** Drops a container whose memory is stored; has no effect on one that was taken or whose processes have run. */
+  dropStored(snapshotId: string): Promise<void>;
   /** Waits for the drop under way. */
   dropped(containerId: string): Promise<void>;
   /** Call when a container has ended unexpectedly. True when it was one of these. */
@@ -91,6 +95,13 @@ export function createFrozenContainers({
       return container;
     },
     drop,
+    kept: () => [...entries].sort(([, a], [, b]) => a.since - b.since).map(([id, { ran }]) => ({ id, ran })),
+    async dropStored(snapshotId) {
+      const entry = entries.get(snapshotId);
+      if (entry === undefined || entry.ran) return;
+      entries.delete(snapshotId);
+      await drop(entry.container);
+    },
     dropped: async (containerId) => dropping.get(containerId)?.catch(() => undefined),
     lost(containerId) {
       for (const [id, { container }] of entries) {

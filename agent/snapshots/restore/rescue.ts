@@ -13,7 +13,7 @@ import type { PauseDeps } from "../take/pause.ts";
 /** A damaged process ends as soon as it runs again; a later end has another cause. */
 const BLAME_MS = 60_000;
 
-export interface RescueDeps extends Omit<PauseDeps, "envd" | "beforeEnd" | "gate"> {
+export interface RescueDeps extends Omit<PauseDeps, "envd" | "beforeEnd" | "gate" | "outside"> {
   readonly gate: Pick<PauseDeps["gate"], "close">;
 }
 

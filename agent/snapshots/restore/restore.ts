@@ -14,6 +14,7 @@ import type { Slots } from "../../network/slots.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import type { Stores } from "../../store/stores.ts";
+import type { Connections } from "../connections/connections.ts";
 import type { Criu } from "../criu.ts";
 import { stopped } from "../frozen/evict.ts";
 import type { SnapshotFiles } from "../store/files.ts";
@@ -36,6 +37,7 @@ export interface RestoreContainerDeps {
   readonly files: SnapshotFiles;
   readonly images: MemoryImages;
   readonly criu: Pick<Criu, "endRestore" | "removeLinks">;
+  readonly connections: Connections;
   /** Restores and cold starts at the same time; fewer for restores of one project. */
   readonly semaphore: Semaphore;
   /** For tests: another time limit. */
@@ -82,7 +84,11 @@ export async function restoreContainer(
     // Docker completes the start even if this agent dies before: then the next agent finds the container's slot here.
     stores.containers.add({ ...starting, pid: 0, upperDirectory: disk.upperDirectory });
     teardown.add("container", () => stores.containers.remove(id));
-    await annotations.joinNetwork(id, slot.netnsPath);
+    const inside = memory?.inside;
+    await Promise.all([
+      annotations.joinNetwork(id, slot.netnsPath, memory === undefined || inside !== undefined),
+      inside === undefined ? undefined : deps.connections.prepare(slot, inside),
+    ]);
     if (memory !== undefined) {
       await annotations.restore(id, memory.directory, memory.lazy);
       if (memory.lazy) await memory.serve(id);
@@ -117,6 +123,7 @@ export async function restoreContainer(
       if (restoring?.aborted !== true || signal.aborted) throw cause;
       throw notRestored(`the restore did not end within its limit of ${limitMs} ms`, cause);
     });
+    if (inside !== undefined) await deps.connections.release(slot, inside);
     memory?.restored(() => void cgroup.kill().catch(() => undefined));
 
     const container = { ...starting, pid: found.pid, cgroup, upperDirectory: found.upperDirectory };

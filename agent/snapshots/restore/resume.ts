@@ -8,12 +8,14 @@ import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
+import type { OutsideConnections } from "../connections/outside.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
 import { intend, type ReinitialiseDeps, reinitialise } from "./reinitialise.ts";
 import { type RestoreContainerDeps, type RestoreSpec, restoreContainer } from "./restore.ts";
 
 export interface ResumeDeps extends RestoreContainerDeps, ReinitialiseDeps {
   readonly frozen: Pick<FrozenContainers, "add" | "take" | "drop" | "dropped">;
+  readonly outside: Pick<OutsideConnections, "ended">;
   /** One operation at a time per snapshot. */
   readonly mutex: KeyedMutex;
 }
@@ -72,6 +74,7 @@ async function thaw(
   });
   try {
     deps.stores.snapshots.setResuming(snapshot.id, true, () => intend(resuming, container.id, deps, teardown));
+    await deps.outside.ended(container);
     container.cgroup.thaw();
     const startedAt = await reinitialise({ ...resuming, container, watches: true }, deps, { teardown, signal });
     // Not earlier, because a restore of the memory, which could become necessary until here, needs these names.

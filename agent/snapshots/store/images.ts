@@ -5,7 +5,7 @@ import type { Log } from "../../../shared/program/log.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import type { Criu, PageServer } from "../criu.ts";
 import type { SnapshotFiles } from "./files.ts";
-import { checkOrigins, type Origins } from "./manifest.ts";
+import { checkOrigins, type Inside, type Origins } from "./manifest.ts";
 
 export interface MemoryImagesDeps {
   readonly files: SnapshotFiles;
@@ -21,6 +21,8 @@ export interface MemoryImagesDeps {
 interface OpenImages {
   readonly directory: string;
   readonly lazy: boolean;
+  /** Undefined when the dump has closed all connections, as earlier versions did. */
+  readonly inside: Inside | undefined;
   /** Rejects when a file differs from what was written. */
   readonly verified: Promise<void>;
   /** Before a lazy restore: starts the page server of this container. */
@@ -65,6 +67,7 @@ export function createMemoryImages({ files, criu, origins, lazyBytes, work, log 
       return {
         directory,
         lazy,
+        inside: manifest.inside,
         verified,
         async serve(containerId) {
           server = await criu.servePages(directory, work(containerId));

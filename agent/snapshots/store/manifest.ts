@@ -29,6 +29,15 @@ const Origins = Type.Object({
 });
 export type Origins = Static<typeof Origins>;
 
+const Inside = Type.Object({
+  /** Addresses of the sandbox, its own at the dump first, which its sockets have or its programs know. */
+  addresses: Type.Array(Type.String({ pattern: "^(\\d{1,3}\\.){3}\\d{1,3}$" })),
+  /** Whether connections survive: then the sandbox's own packets are held back until all of them are restored. */
+  connections: Type.Boolean(),
+});
+/** A sandbox's connections with itself. */
+export type Inside = Readonly<Static<typeof Inside>>;
+
 export const Manifest = Type.Object({
   format: Type.Integer(),
   snapshotId: Type.String(),
@@ -45,6 +54,8 @@ export const Manifest = Type.Object({
   runtime: Type.String(),
   controlToken: Type.String(),
   origins: Origins,
+  /** What the restore of its connections needs. Absent without memory, and where the dump has closed all connections. */
+  inside: Type.Optional(Inside),
   memoryBytes: Size,
   diskBytes: Size,
   createdAt: Size,

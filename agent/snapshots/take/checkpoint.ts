@@ -21,7 +21,8 @@ import { refuseTraced } from "./traced.ts";
 export interface CheckpointDeps extends CheckpointMemoryDeps {
   readonly stores: Pick<Stores, "snapshots">;
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
-  readonly containers: Pick<Containers, "commit" | "removeImage"> & FlattenDeps["containers"];
+  readonly containers: Pick<Containers, "commit" | "removeImage" | "hasOwnDisk" | "copyAhead" | "keep"> &
+    FlattenDeps["containers"];
   readonly findHole: FindHole;
 }
 
@@ -39,6 +40,7 @@ export async function checkpoint(
   const { snapshotId, memory } = request;
   const at = { address: container.slot.address, controlToken: container.controlToken };
   const image = snapshotImage(snapshotId);
+  const ownDisk = containers.hasOwnDisk(container.id);
   const teardown = new Teardown(log);
   const goOn = once(async () => {
     container.cgroup.thaw();
@@ -64,6 +66,8 @@ export async function checkpoint(
       takenAt: now(),
     });
     teardown.add("row", () => stores.snapshots.remove(snapshotId));
+    teardown.add("image", () => containers.removeImage(image));
+    await containers.copyAhead(container.id, image);
     teardown.add("freeze", goOn);
     if (memory)
       await envd
@@ -75,20 +79,20 @@ export async function checkpoint(
           ),
         );
     await container.cgroup.freeze();
-    teardown.add("image", () => containers.removeImage(image));
     const steps = {
       meanwhile: async () => {
-        await refuseHoles(container.upperDirectory, deps.findHole);
+        if (!ownDisk) await refuseHoles(container.upperDirectory, deps.findHole);
         await containers.commit(container.id, image, snapshotId);
       },
       afterwards: async () => {
         if ((await deps.files.links(snapshotId)) !== undefined) {
           // The disk was copied during the dump, which gives names to open files: the copy needs these names.
-          await containers.removeImage(image);
+          if (!ownDisk) await containers.removeImage(image);
           await containers.commit(container.id, image, snapshotId);
           await clearLinks(container, snapshotId, deps);
         }
         await goOn();
+        await containers.keep(container.id, image);
         // Each checkpoint of a fork of a checkpoint adds a layer.
         await flattenWhenDeep(image, deps);
       },

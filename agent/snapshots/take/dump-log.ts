@@ -28,6 +28,9 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   [/mount/i, "a mount cannot be stored"],
 ];
 
+/** How CRIU names the process that it dumps next, by its id and name inside the sandbox. */
+const TASK = /Dumping task \(pid: (\d+) comm: (.{1,16}?)\)/;
+
 export interface DumpFailure {
   readonly reason: string;
   readonly noSpace: boolean;
@@ -35,15 +38,32 @@ export interface DumpFailure {
 
 /** `log` is CRIU's log, which names files of the sandbox, so only the kind of failure is returned. */
 export function explainDump(log: string): DumpFailure {
-  const errors = log
-    .split("\n")
-    .filter((line) => line.includes("Error ") && !line.includes("rlimit: Can't setup RLIMIT_NOFILE"));
+  const lines = log.split("\n");
+  const errors = lines.filter(isError);
   for (const [pattern, reason] of REASONS) {
-    if (errors.some((line) => pattern.test(line))) return { reason, noSpace: reason === REASONS[0]?.[1] };
+    if (!errors.some((line) => pattern.test(line))) continue;
+    const named = reason.startsWith("a process") ? processIn(lines) : "";
+    return { reason: `${reason}${named}`, noSpace: reason === REASONS[0]?.[1] };
   }
   const first = errors[0]?.replace(/^.*?Error \([^)]*\):\s*/, "").replace(/[^\x20-\x7e]/g, "?");
   return {
     reason: first === undefined ? "CRIU ended and did not say why" : `CRIU says: ${first.slice(0, MAX_CHARACTERS)}`,
     noSpace: false,
   };
+}
+
+function isError(line: string): boolean {
+  return line.includes("Error ") && !line.includes("rlimit: Can't setup RLIMIT_NOFILE");
+}
+
+/** The process that CRIU was at when the first error came; empty before the first one. */
+function processIn(lines: readonly string[]): string {
+  const before = lines.slice(0, lines.findIndex(isError));
+  const [, id, name] = before.map((line) => TASK.exec(line)).findLast((found) => found !== null) ?? [];
+  return id === undefined || name === undefined ? "" : describeProcess(id, name);
+}
+
+/** @param name chosen by the sandbox */
+export function describeProcess(id: string | number, name: string): string {
+  return ` (process ${id}, ${name.replace(/[^\x21-\x7e]/g, "?")})`;
 }

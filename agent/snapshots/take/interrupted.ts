@@ -12,7 +12,7 @@ export interface InterruptedDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions">;
   readonly files: SnapshotFiles;
   readonly criu: Pick<Criu, "settled" | "removeLinks">;
-  readonly containers: Pick<Containers, "removeImage" | "inspect">;
+  readonly containers: Pick<Containers, "removeImage" | "inspect" | "thawDisk">;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -30,6 +30,8 @@ export async function interruptedSnapshots({
   const { stored, unfinished } = await files.list();
   for (const { id, kind, state, executionId, disk, image } of stores.snapshots.all()) {
     if (state !== "taking") continue;
+    // A dump that gives a name to an open file waits for the disk.
+    await containers.thawDisk(disk.containerId);
     // CRIU outlives the agent: thawed now, the sandbox would change while it is dumped.
     await criu.settled(files.draftDirectory(id));
     const manifest = stored.includes(id) ? await whole(files, id) : undefined;

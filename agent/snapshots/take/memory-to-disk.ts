@@ -9,9 +9,10 @@ import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Sizes, Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
+import type { Connections } from "../connections/connections.ts";
 import type { Criu } from "../criu.ts";
 import { noSpace, type SnapshotFiles } from "../store/files.ts";
-import { MANIFEST_FORMAT, type Manifest, type Origins, type StoredFile } from "../store/manifest.ts";
+import { type Inside, MANIFEST_FORMAT, type Manifest, type Origins, type StoredFile } from "../store/manifest.ts";
 
 export interface SnapshotRequest {
   readonly snapshotId: string;
@@ -21,6 +22,7 @@ export interface SnapshotRequest {
 export interface CheckpointMemoryDeps {
   readonly files: SnapshotFiles;
   readonly criu: Criu;
+  readonly connections: Pick<Connections, "closeInImages" | "mend">;
   readonly origins: () => Omit<Origins, "envd">;
   /** Bytes of a sandbox's writable layer, as last measured. */
   readonly diskBytes: (executionId: string) => number;
@@ -50,13 +52,15 @@ export async function checkpointMemory(
     teardown.add("files", () => draft.discard());
     if (request.memory)
       teardown.add("names of open files", () => clearLinks(sandbox.container, request.snapshotId, deps));
-    const dumped = request.memory ? deps.criu.dump(sandbox.container.id, draft) : Promise.resolve();
+    const dumped = request.memory ? dump(sandbox, draft, deps) : Promise.resolve();
     // Waits for the end of both before it undoes either.
     const outcomes = await Promise.allSettled([dumped, steps.meanwhile?.()]);
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
     await steps.afterwards?.();
+    const { slot } = sandbox.container;
+    const inside = request.memory ? await deps.connections.closeInImages(draft.images, slot) : undefined;
     const { memoryBytes, diskBytes, createdAt } = await draft.finish((files) =>
-      describe(sandbox, request, { files, deps }),
+      describe(sandbox, request, { files, inside, deps }),
     );
     return { memoryBytes, diskBytes, takenAt: createdAt };
   } catch (error) {
@@ -70,10 +74,27 @@ export async function checkpointMemory(
   }
 }
 
+async function dump(
+  { container, sandboxId }: Sandbox,
+  draft: { readonly images: string; readonly work: string },
+  { criu, connections, log }: Pick<CheckpointMemoryDeps, "criu" | "connections" | "log">,
+): Promise<void> {
+  try {
+    await criu.dump(container.id, draft);
+  } catch (error) {
+    await connections
+      .mend(container.slot)
+      .catch((cause: unknown) =>
+        log.warn({ err: cause, sandboxId }, "could not check the network after a failed dump"),
+      );
+    throw error;
+  }
+}
+
 function describe(
   sandbox: Sandbox,
   request: MemoryRequest,
-  { files, deps }: { files: readonly StoredFile[]; deps: CheckpointMemoryDeps },
+  { files, inside, deps }: { files: readonly StoredFile[]; inside: Inside | undefined; deps: CheckpointMemoryDeps },
 ): Manifest {
   const { container, executionId, sandboxId } = sandbox;
   return {
@@ -90,6 +111,7 @@ function describe(
     runtime: container.runtime,
     controlToken: container.controlToken,
     origins: { ...deps.origins(), envd: ENVD_VERSION },
+    ...(inside === undefined ? {} : { inside }),
     memoryBytes: files.reduce((sum, { size }) => sum + size, 0),
     diskBytes: deps.diskBytes(executionId),
     createdAt: deps.now(),

@@ -2,10 +2,12 @@
 
 import type { TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
+import type { Containers } from "../../containers/containers.ts";
 import type { Envd } from "../../containers/envd.ts";
 import type { Gate } from "../../network/gate.ts";
 import type { Sandbox } from "../../sandboxes/sandbox.ts";
 import type { Stores } from "../../store/stores.ts";
+import type { OutsideConnections } from "../connections/outside.ts";
 import type { FrozenContainers } from "../frozen/frozen.ts";
 import type { CheckpointMemoryDeps, SnapshotRequest } from "./memory-to-disk.ts";
 import { checkpointMemory, diskOf, toTakenSnapshot } from "./memory-to-disk.ts";
@@ -13,9 +15,11 @@ import { refuseTraced } from "./traced.ts";
 
 export interface PauseDeps extends CheckpointMemoryDeps {
   readonly stores: Pick<Stores, "snapshots" | "executions">;
+  readonly containers: Pick<Containers, "flushDisk">;
   readonly envd: Pick<Envd, "suspendWatches" | "resumeWatches">;
   readonly gate: Pick<Gate, "open" | "hold" | "close">;
   readonly frozen: Pick<FrozenContainers, "add" | "drop">;
+  readonly outside: Pick<OutsideConnections, "end">;
   /** Reads the last log lines. Never throws, and its time is limited. */
   readonly beforeEnd: (sandbox: Sandbox) => Promise<void>;
 }
@@ -59,10 +63,16 @@ export async function pause(sandbox: Sandbox, request: SnapshotRequest, deps: Pa
     teardown.add("freeze", () => container.cgroup.thaw());
     await Promise.all([gate.hold(container.slot), container.cgroup.freeze()]);
 
-    const stored = await checkpointMemory(sandbox, { ...request, kind: "pause", image: undefined }, { teardown, deps });
+    const stored = await checkpointMemory(
+      sandbox,
+      { ...request, kind: "pause", image: undefined },
+      { teardown, deps, steps: { meanwhile: () => deps.containers.flushDisk(container.id) } },
+    );
     // From here on the sandbox is paused.
     stores.snapshots.keep(snapshotId, stored, () => stores.executions.stop(executionId, now()));
     teardown.release();
+    // Not earlier, because a pause that fails leaves the sandbox its connections.
+    if (memory) await deps.outside.end(sandbox);
     gate
       .close(container.slot)
       .catch((error: unknown) =>

@@ -2,21 +2,27 @@
 
 import { readFileSync } from "node:fs";
 import { AppError } from "../../../shared/http/errors.ts";
+import { describeProcess } from "./dump-log.ts";
 
 /** @throws {AppError} snapshot_failed */
 export function refuseTraced(pids: readonly number[]): void {
-  if (pids.some(traced))
+  for (const pid of pids) {
+    const status = statusOf(pid);
+    if (!/^TracerPid:\s+[1-9]/m.test(status)) continue;
+    const id = /^NSpid:.*\s(\d+)$/m.exec(status)?.[1] ?? "?";
+    const name = /^Name:\t(.*)$/m.exec(status)?.[1] ?? "?";
     throw new AppError(
       "snapshot_failed",
-      "the sandbox's memory cannot be stored: a process is being debugged; it goes on running",
+      `the sandbox's memory cannot be stored: a process is being debugged${describeProcess(id, name)}; it goes on running`,
     );
+  }
 }
 
-function traced(pid: number): boolean {
+function statusOf(pid: number): string {
   try {
-    return /^TracerPid:\s+[1-9]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+    return readFileSync(`/proc/${pid}/status`, "utf8");
   } catch {
     // The process ended meanwhile.
-    return false;
+    return "";
   }
 }

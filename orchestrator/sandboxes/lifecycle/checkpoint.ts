@@ -9,10 +9,12 @@ import { newUuid } from "../../../shared/ids.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import { callAgain } from "../../nodes/retry.ts";
+import type { ProjectQuota } from "../../snapshots/quota.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { Build } from "../../store/builds/record.ts";
 import type { Project } from "../../store/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import { sizesOf } from "../../store/storage/size.ts";
 import type { Store } from "../../store/store.ts";
 import { notFound } from "../not-found.ts";
 import type { Transitions } from "./transitions.ts";
@@ -48,6 +50,8 @@ export interface CheckpointingDeps {
   readonly nodes: Nodes;
   readonly transitions: Transitions;
   readonly snapshots: SnapshotRemover;
+  /** Absent: projects have no quota over all nodes. */
+  readonly quota?: ProjectQuota | undefined;
   readonly now: () => number;
   readonly random: () => number;
   readonly log: Log;
@@ -66,18 +70,24 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
     const before = await store.sandboxes.get(id);
     refuse(before, id, ask.done);
     const source = await store.templates.build(before.buildId);
+    const room = await deps.quota?.admit(before);
     const target = await ask.template?.();
-    const pendingSnapshot = { id: newUuid(), memory: true };
+    const pendingSnapshot = { id: newUuid(), memory: true, reservedBytes: room?.bytes };
     const deadlineAt = now() + deps.snapshotTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
     const record = await store.beginSnapshot(
       {
         id,
         to: "snapshotting",
-        when: { executionId: before.executionId, from: ["running"] },
+        when: {
+          executionId: before.executionId,
+          from: ["running"],
+          ...(room === undefined ? {} : { room }),
+        },
         set: { pendingSnapshot, deadlineAt },
       },
       {
-        ...pendingSnapshot,
+        id: pendingSnapshot.id,
+        memory: pendingSnapshot.memory,
         kind: ask.kind,
         templateId: target?.id ?? before.templateId,
         source: before,
@@ -87,7 +97,11 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
         sealedSettings: source?.sealedSettings,
       },
     );
-    if (record === undefined) throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+    if (record === undefined) {
+      // Another snapshot of the project may have taken the room since.
+      if (room !== undefined) await deps.quota?.check(before, room);
+      throw new AppError("conflict", `Sandbox "${id}" is changing state`);
+    }
     return takeSnapshot(record, pendingSnapshot.id, target);
   }
 
@@ -117,7 +131,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       const former = target === undefined ? undefined : await store.templates.tagged(target.id, target.tag);
       const finished = await store.finishSnapshot(
         onward,
-        { id: snapshotId, image: taken.image, memory: taken.memory },
+        { id: snapshotId, image: taken.image, memory: taken.memory, size: sizesOf(taken) },
         target?.tag,
       );
       if (finished === undefined)

@@ -6,6 +6,7 @@ import type { Nodes } from "../../nodes/nodes.ts";
 import type { RoutingTable } from "../../routing-table.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { MoveIf } from "../../store/sandboxes/sandboxes.ts";
 import type { Store } from "../../store/store.ts";
 import type { Transitions } from "./transitions.ts";
 
@@ -16,6 +17,8 @@ export interface Ending {
   kill(id: string, reason: EndReason): Promise<boolean>;
   /** Kills the sandbox only if its end has passed when the move is made. */
   expire(record: SandboxRecord): Promise<boolean>;
+  /** Kills a paused sandbox only if it is still paused with this snapshot, since a time not later than `before`. */
+  expirePaused(paused: { readonly id: string; readonly snapshotId: string }, before: number): Promise<boolean>;
   /** The execution has ended on this node. No effect for another execution or another node. */
   ended(
     exit: Pick<ExitReport, "sandboxId" | "executionId"> & { readonly nodeId: string },
@@ -76,16 +79,15 @@ export function createEnding(deps: EndingDeps): Ending {
     deps.log.info({ sandboxId: record.id, executionId: record.executionId, reason }, "sandbox ended");
   }
 
-  async function killNow(id: string, reason: EndReason, endAtMost?: number): Promise<boolean> {
+  async function killNow(id: string, reason: EndReason, when?: MoveIf): Promise<boolean> {
     const set = { endAt: now(), endReason: reason, deadlineAt: now() + deps.stopTimeoutMs * 2 };
-    const when = endAtMost === undefined ? {} : { endAtMost };
-    const killing = await store.move({ id, to: "killing", when, set });
+    const killing = await store.move({ id, to: "killing", set, ...(when === undefined ? {} : { when }) });
     if (killing !== undefined) {
       deps.observe(reason);
       await finish(killing, reason);
       return true;
     }
-    if (endAtMost !== undefined) return false;
+    if (when !== undefined) return false;
     // Already `killing`, perhaps by a crashed process: finishing twice is harmless, the event is written once.
     const record = await store.sandboxes.get(id);
     if (record?.state !== "killing") return false;
@@ -111,7 +113,9 @@ export function createEnding(deps: EndingDeps): Ending {
         if (record === undefined || record.state === "gone") return false;
       }
     },
-    expire: (record) => transition(record.id, () => killNow(record.id, "timeout", now())),
+    expire: (record) => transition(record.id, () => killNow(record.id, "timeout", { endAtMost: now() })),
+    expirePaused: ({ id, snapshotId }, before) =>
+      transition(id, () => killNow(id, "expired", { from: ["paused"], snapshotId, endAtMost: before })),
     ended: ({ sandboxId, executionId, nodeId }, reason) =>
       transition(sandboxId, async () => {
         const gone = await store.move(

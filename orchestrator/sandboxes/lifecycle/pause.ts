@@ -4,16 +4,19 @@
  * answer, the record stays `pausing`, because the outcome is unknown.
  */
 
-import type { StoredSnapshot } from "../../../shared/agent-api/routes.ts";
+import type { StoredSnapshot, TakenSnapshot } from "../../../shared/agent-api/routes.ts";
 import { AppError, isError } from "../../../shared/http/errors.ts";
 import { newUuid } from "../../../shared/ids.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import { callAgain } from "../../nodes/retry.ts";
 import type { RoutingTable } from "../../routing-table.ts";
+import type { ProjectQuota } from "../../snapshots/quota.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { Project } from "../../store/projects.ts";
-import type { SandboxRecord } from "../../store/sandboxes/record.ts";
+import type { SandboxRecord, Snapshot } from "../../store/sandboxes/record.ts";
+import type { Room } from "../../store/storage/quota.ts";
+import { sizesOf } from "../../store/storage/size.ts";
 import type { Store } from "../../store/store.ts";
 import { notFound } from "../not-found.ts";
 import type { Transitions } from "./transitions.ts";
@@ -35,6 +38,8 @@ export interface PausingDeps {
   readonly routes: RoutingTable;
   readonly transitions: Transitions;
   readonly snapshots: SnapshotRemover;
+  /** Absent: projects have no quota over all nodes. */
+  readonly quota?: ProjectQuota | undefined;
   readonly now: () => number;
   readonly random: () => number;
   readonly log: Log;
@@ -59,15 +64,29 @@ export function createPausing(deps: PausingDeps): Pausing {
   }
 
   async function pauseNow(id: string, memory: boolean, endAtMost?: number): Promise<Outcome> {
-    const pendingSnapshot = { id: newUuid(), memory };
+    const room = memory ? await roomFor(id) : undefined;
+    const pendingSnapshot = { id: newUuid(), memory, reservedBytes: room?.bytes };
     const deadlineAt = now() + deps.snapshotTimeoutMs + deps.patienceMs + DEADLINE_SLACK_MS;
-    const when = { from: ["running" as const], ...(endAtMost === undefined ? {} : { endAtMost }) };
+    const when = {
+      from: ["running" as const],
+      ...(endAtMost === undefined ? {} : { endAtMost }),
+      ...(room === undefined ? {} : { room }),
+    };
     const pausing = await store.move({ id, to: "pausing", when, set: { pendingSnapshot, deadlineAt } });
     if (pausing !== undefined) return complete(pausing, false);
     const record = await store.sandboxes.get(id);
     // A crashed process began it: no one in this process pauses it, or this caller would have joined.
     if (record?.state === "pausing") return complete(record, true);
+    // Another snapshot of the project may have taken the room since.
+    if (record?.state === "running" && room !== undefined) await deps.quota?.check(record, room);
     return { is: "not", record };
+  }
+
+  /** The former snapshot of a sandbox that was started without memory is deleted with the new pause. */
+  async function roomFor(id: string): Promise<Room | undefined> {
+    const record = deps.quota === undefined ? undefined : await store.sandboxes.get(id);
+    if (record?.state !== "running") return undefined;
+    return deps.quota?.admit(record, record.snapshot?.size?.memoryBytes);
   }
 
   /** pausing → paused, or back to running with the node's reason. `repeated`: the node may have been asked before. */
@@ -76,9 +95,9 @@ export function createPausing(deps: PausingDeps): Pausing {
     if (pendingSnapshot === undefined)
       throw new AppError("internal", `sandbox ${id} is pausing, but its record names no snapshot`);
     await routes.suspend(id, executionId);
-    let memory: boolean;
+    let taken: TakenSnapshot;
     try {
-      const taken = await callAgain(
+      taken = await callAgain(
         () =>
           deps.nodes
             .agent(nodeId)
@@ -88,12 +107,11 @@ export function createPausing(deps: PausingDeps): Pausing {
             ),
         { ...deps, repeated },
       );
-      memory = taken.memory;
     } catch (reason) {
       if (!isError(reason, "node_unreachable")) await back(record);
       throw reason;
     }
-    return settle(record, { id: pendingSnapshot.id, memory });
+    return settle(record, { id: pendingSnapshot.id, memory: taken.memory, size: sizesOf(taken) });
   }
 
   /** If the node has a snapshot nevertheless, reconciliation of its report adopts or deletes it. */
@@ -107,10 +125,7 @@ export function createPausing(deps: PausingDeps): Pausing {
     if (running !== undefined) routes.add(running);
   }
 
-  async function settle(
-    record: SandboxRecord,
-    snapshot: { readonly id: string; readonly memory: boolean },
-  ): Promise<Outcome> {
+  async function settle(record: SandboxRecord, snapshot: Snapshot): Promise<Outcome> {
     const { id, executionId } = record;
     const paused = await store.move(
       {
@@ -179,7 +194,7 @@ export function createPausing(deps: PausingDeps): Pausing {
         });
         if (pausing === undefined) return { is: "not", record };
         await routes.suspend(record.id, stored.executionId);
-        return settle(pausing, pendingSnapshot);
+        return settle(pausing, { ...pendingSnapshot, size: sizesOf(stored) });
       });
       return outcome.is === "paused";
     },

@@ -164,7 +164,8 @@ export function createResuming(deps: ResumingDeps): Resuming {
       build: await store.templates.build(record.buildId),
       origin: { is: "paused", snapshotId, memory: resumption.memory },
     });
-    const placed = deps.nodes.placing(nodeId, body.resources);
+    // The node has promised the disk of the paused sandbox already.
+    const placed = deps.nodes.placing(nodeId, { ...body.resources, diskSizeMB: 0 });
     try {
       const started = await callAgain(
         () =>

@@ -1,5 +1,6 @@
 /** The record of a build, and its conversion from a database row. */
 
+import { type SnapshotSize, sizeOf } from "../storage/size.ts";
 import type { BuildRow } from "../tables.ts";
 
 export interface Build {
@@ -28,6 +29,8 @@ export interface Build {
   readonly parentBuildId: string | undefined;
   /** Checkpoint of a template whose start command runs: sandboxes start as copies of it, on the build's node. */
   readonly snapshotId: string | undefined;
+  /** Size on its node; undefined until the node has answered. */
+  readonly size: SnapshotSize | undefined;
   readonly startedAt: number | undefined;
   readonly deadlineAt: number | undefined;
   /** The build needs registry credentials, which are in memory only. */
@@ -63,6 +66,7 @@ export function toBuild(row: BuildRow): Build {
     sealedSettings: row.settings ?? undefined,
     parentBuildId: row.parent_build_id ?? undefined,
     snapshotId: row.snapshot_id ?? undefined,
+    size: sizeOf(row.stored_memory_bytes, row.stored_disk_bytes),
     startedAt: row.started_at ?? undefined,
     deadlineAt: row.deadline_at ?? undefined,
     withAccess: row.with_access === 1,

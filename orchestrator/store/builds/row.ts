@@ -9,6 +9,8 @@ export const NOT_BUILT = {
   settings: null,
   parent_build_id: null,
   snapshot_id: null,
+  stored_memory_bytes: null,
+  stored_disk_bytes: null,
   started_at: null,
   deadline_at: null,
   accepted: 0,

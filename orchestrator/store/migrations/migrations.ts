@@ -5,6 +5,7 @@ import type { Seal } from "../../../shared/program/seal.ts";
 import { builds } from "./0004-builds.ts";
 import { sealNetworks } from "./0005-seal.ts";
 import { pendingSnapshot } from "./0006-pending-snapshot.ts";
+import { storedSizes } from "./0007-stored-sizes.ts";
 
 const first: Migration = {
   async up(db: Kysely<unknown>) {
@@ -215,6 +216,7 @@ export function migrations(sealing: Seal): MigrationProvider {
     "0004": builds,
     "0005": sealNetworks(sealing),
     "0006": pendingSnapshot,
+    "0007": storedSizes,
   };
   return { getMigrations: () => Promise.resolve(all) };
 }

@@ -4,6 +4,7 @@ import type { Selectable, Updateable } from "kysely";
 import type { NetworkOptions } from "../../../shared/api/network.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
+import { type SnapshotSize, sizeOf } from "../storage/size.ts";
 import type { SandboxRow } from "../tables.ts";
 
 /** A sandbox as the orchestrator stores it. Times are unix milliseconds. */
@@ -43,15 +44,24 @@ export interface SandboxRecord {
   /** The snapshot that a paused sandbox resumes from. Kept while it starts, and after a start without memory. */
   readonly snapshot: Snapshot | undefined;
   /** A pause or checkpoint under way, written before the node is asked. */
-  readonly pendingSnapshot: Snapshot | undefined;
+  readonly pendingSnapshot: PendingSnapshot | undefined;
   /** The resume under way. */
   readonly resumption: Resumption | undefined;
 }
 
 /** Place of the snapshot on the sandbox's node. */
-interface Snapshot {
+export interface Snapshot {
   readonly id: string;
   readonly memory: boolean;
+  /** Absent until the node has reported it. */
+  readonly size?: SnapshotSize | undefined;
+}
+
+interface PendingSnapshot {
+  readonly id: string;
+  readonly memory: boolean;
+  /** Share of the project's quota that it may fill; absent without a quota. */
+  readonly reservedBytes?: number | undefined;
 }
 
 /** The request of a resume, so that it can be finished after a crash. */
@@ -86,7 +96,7 @@ export interface MoveSet {
   readonly endReason?: string;
   readonly onTimeout?: "kill" | "pause";
   readonly snapshot?: Snapshot | null;
-  readonly pendingSnapshot?: Snapshot | null;
+  readonly pendingSnapshot?: PendingSnapshot | null;
   readonly resumption?: Resumption | null;
 }
 
@@ -131,8 +141,11 @@ export function toRow(sandbox: NewSandbox, sealing: Seal): Record<keyof SandboxR
     on_resume: sandbox.onResume,
     snapshot_id: null,
     snapshot_memory: null,
+    snapshot_memory_bytes: null,
+    snapshot_disk_bytes: null,
     pending_snapshot_id: null,
     pending_snapshot_memory: null,
+    pending_snapshot_bytes: null,
     resume_memory: null,
     resume_s: null,
     auto_resume: Number(sandbox.autoResume),
@@ -157,10 +170,23 @@ export function toColumns(set: MoveSet): Updateable<SandboxRow> {
     ...(set.endedAt === undefined ? {} : { ended_at: set.endedAt }),
     ...(set.endReason === undefined ? {} : { end_reason: set.endReason }),
     ...(set.onTimeout === undefined ? {} : { on_timeout: set.onTimeout }),
-    ...nullable(set.snapshot, ({ id, memory }) => ({ snapshot_id: id, snapshot_memory: Number(memory) }), NO_SNAPSHOT),
+    ...nullable(
+      set.snapshot,
+      ({ id, memory, size }) => ({
+        snapshot_id: id,
+        snapshot_memory: Number(memory),
+        snapshot_memory_bytes: size?.memoryBytes ?? null,
+        snapshot_disk_bytes: size?.diskBytes ?? null,
+      }),
+      NO_SNAPSHOT,
+    ),
     ...nullable(
       set.pendingSnapshot,
-      ({ id, memory }) => ({ pending_snapshot_id: id, pending_snapshot_memory: Number(memory) }),
+      ({ id, memory, reservedBytes }) => ({
+        pending_snapshot_id: id,
+        pending_snapshot_memory: Number(memory),
+        pending_snapshot_bytes: reservedBytes ?? null,
+      }),
       NO_PENDING_SNAPSHOT,
     ),
     ...nullable(
@@ -171,8 +197,17 @@ export function toColumns(set: MoveSet): Updateable<SandboxRow> {
   };
 }
 
-const NO_SNAPSHOT = { snapshot_id: null, snapshot_memory: null };
-const NO_PENDING_SNAPSHOT = { pending_snapshot_id: null, pending_snapshot_memory: null };
+const NO_SNAPSHOT = {
+  snapshot_id: null,
+  snapshot_memory: null,
+  snapshot_memory_bytes: null,
+  snapshot_disk_bytes: null,
+};
+const NO_PENDING_SNAPSHOT = {
+  pending_snapshot_id: null,
+  pending_snapshot_memory: null,
+  pending_snapshot_bytes: null,
+};
 const NO_RESUMPTION = { resume_memory: null, resume_s: null };
 
 /** Undefined: unchanged; null: cleared. */
@@ -185,8 +220,17 @@ function nullable<T>(
   return value === null ? cleared : columns(value);
 }
 
-function snapshotOf(id: string | null, memory: number | null): Snapshot | undefined {
-  return id === null ? undefined : { id, memory: memory === 1 };
+function snapshotOf(row: Selectable<SandboxRow>): Snapshot | undefined {
+  const { snapshot_id: id, snapshot_memory: memory } = row;
+  if (id === null) return undefined;
+  const size = sizeOf(row.snapshot_memory_bytes, row.snapshot_disk_bytes);
+  return { id, memory: memory === 1, ...(size === undefined ? {} : { size }) };
+}
+
+function pendingSnapshotOf(row: Selectable<SandboxRow>): PendingSnapshot | undefined {
+  const { pending_snapshot_id: id, pending_snapshot_memory: memory, pending_snapshot_bytes: bytes } = row;
+  if (id === null) return undefined;
+  return { id, memory: memory === 1, ...(bytes === null ? {} : { reservedBytes: bytes }) };
 }
 
 // Written by this program, so not checked again: JSON columns are trusted.
@@ -220,8 +264,8 @@ export function toRecord(row: Selectable<SandboxRow>, sealing: Seal): SandboxRec
     endAt: row.end_at,
     endedAt: row.ended_at ?? undefined,
     endReason: row.end_reason ?? undefined,
-    snapshot: snapshotOf(row.snapshot_id, row.snapshot_memory),
-    pendingSnapshot: snapshotOf(row.pending_snapshot_id, row.pending_snapshot_memory),
+    snapshot: snapshotOf(row),
+    pendingSnapshot: pendingSnapshotOf(row),
     resumption: row.resume_s === null ? undefined : { memory: row.resume_memory === 1, seconds: row.resume_s },
   };
 }

@@ -3,6 +3,7 @@
 import { sql } from "kysely";
 import type { Seal } from "../../../shared/program/seal.ts";
 import { type SandboxState, statesBefore } from "../../../shared/states/sandbox-state.ts";
+import { fits, type Room } from "../storage/quota.ts";
 import type { Database, SandboxRow, Session } from "../tables.ts";
 import { matches, type SandboxFilter } from "./filter.ts";
 import { type MoveSet, type NewSandbox, type SandboxRecord, toColumns, toRecord, toRow } from "./record.ts";
@@ -16,6 +17,8 @@ export interface MoveIf {
   readonly snapshotId?: string;
   /** The project has fewer sandboxes running. Part of the statement, so that a burst cannot exceed the limit. */
   readonly limit?: number;
+  /** The new snapshot fits the quota of the sandbox's project: part of the statement, as the limit is. */
+  readonly room?: Room;
   /** The states to move from, where the table of moves allows more. */
   readonly from?: readonly SandboxState[];
 }
@@ -73,6 +76,7 @@ export function sandboxStore(db: Database, sealing: Seal) {
       if (when.endAtMost !== undefined) query = query.where("end_at", "<=", when.endAtMost);
       if (when.snapshotId !== undefined) query = query.where("snapshot_id", "=", when.snapshotId);
       if (when.limit !== undefined) query = query.where(belowLimit(when.limit));
+      if (when.room !== undefined) query = query.where(fits(when.room));
       const row = await query.returningAll().executeTakeFirst();
       return row === undefined ? undefined : toRecord(row, sealing);
     },

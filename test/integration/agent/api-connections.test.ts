@@ -13,6 +13,7 @@ import { type Connection, connect as connectApi } from "../../../shared/http/cli
 import { readConfig } from "../../../shared/program/config.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
+import { fakeDisk } from "../../support/fakes/fake-machine.ts";
 
 /** Shorter than the server's limit for the head of a request, at which it closes all of these connections. */
 const WAIT = { timeout: 12_000 };
@@ -38,6 +39,8 @@ beforeAll(async () => {
     starting: () => 0,
     held: () => 0,
     disks: () => undefined,
+    sandboxDisk: () => undefined,
+    diskWork: fakeDisk.diskWork,
     stored: () => ({ storedBytes: 0, quotaBytes: 0 }),
     pools: () => [],
     slots: () => 0,
@@ -52,6 +55,7 @@ beforeAll(async () => {
       taker: unused,
       snapshots: unused,
       builds: unused,
+      listGarbage: unused,
       samples: unused,
       logs: unused,
       networkLog: unused,

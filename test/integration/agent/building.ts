@@ -8,7 +8,7 @@ import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { pack } from "tar-stream";
 import { afterEach, beforeEach, expect } from "vitest";
-import { startBuilds } from "../../../agent/builds/start-builds.ts";
+import { type BuildParts, startBuilds } from "../../../agent/builds/start-builds.ts";
 import { boot } from "../../../agent/containers/boot.ts";
 import { createGate } from "../../../agent/network/gate.ts";
 import { createSlots } from "../../../agent/network/slots.ts";
@@ -32,6 +32,7 @@ export interface World {
   readonly engine: FakeEngine;
   readonly stores: Stores;
   readonly builds: ReturnType<typeof startBuilds>["builds"];
+  readonly cache: BuildParts["cache"];
   readonly deletedSnapshots: string[];
   readonly cleared: Promise<void>;
 }
@@ -74,7 +75,7 @@ export function buildersForEach(): Builders {
     archive.finalize();
     const bytes = await buffer(archive);
     const state = { refuse: undefined as AppError | undefined };
-    const { builds } = startBuilds(
+    const { builds, cache } = startBuilds(
       {
         ...common,
         stores,
@@ -121,7 +122,7 @@ export function buildersForEach(): Builders {
       await slots.stop();
       stores.close();
     });
-    return Object.assign(state, { engine, stores, builds, deletedSnapshots, cleared: found.cleared });
+    return Object.assign(state, { engine, stores, builds, cache, deletedSnapshots, cleared: found.cleared });
   }
 
   return { world, abandon: () => void stops.pop() };

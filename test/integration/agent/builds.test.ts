@@ -8,6 +8,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { readConfig } from "../../../shared/program/config.ts";
 import { fakeImage } from "../../support/fakes/fake-builds.ts";
 import { fakeEngine } from "../../support/fakes/fake-engine.ts";
+import { gateway } from "../../support/runner/promises.ts";
 import { body, buildersForEach, built, ended, expectNothingLeft, run } from "./building.ts";
 
 const { world } = buildersForEach();
@@ -171,4 +172,27 @@ test.each<[string, Partial<BuildBody>, RegExp, string]>([
   expect(reason?.message).toMatch(message);
   expect(reason?.step).toBe(step);
   await expectNothingLeft(made);
+});
+
+test("cached layers can be dropped while no build is under way: templates stay, and the next build runs their steps again", async () => {
+  const made = await world();
+  const { buildId } = await built(made, body({ startCmd: "" }));
+  const layers = () => made.cache.layers().map(({ inUse }) => inUse);
+  const names = () => [...made.engine.builds.named.keys()];
+  expect(layers()).toEqual([false, false]);
+  const gate = gateway();
+  made.engine.fail((step) => (step === "commit layer" ? gate.promise : undefined));
+  const second = randomUUID();
+  made.builds.start(second, body({ startCmd: "", force: true }));
+  expect(layers()).toEqual([true, true]);
+  for (const { id } of made.cache.layers()) await made.cache.drop(id);
+  expect(layers()).toHaveLength(2);
+  gate.resolve();
+  expect((await ended(made, second)).status).toBe("ready");
+  for (const { id } of made.cache.layers()) await made.cache.drop(id);
+  expect([layers(), names().filter((name) => name.startsWith("svc/layer:"))]).toEqual([[], []]);
+  expect(names()).toEqual(expect.arrayContaining([`svc/build:${buildId}`, `svc/build:${second}`]));
+  const again = await built(made, body({ startCmd: "" }));
+  expect(again.status).toBe("ready");
+  expect(again.entries.map(({ message }) => message)).toContain("[builder 1/2] [stdout]: ran one");
 });

@@ -18,7 +18,17 @@ describe("a resume", () => {
     await takeOver();
     return { sandbox, snapshotId };
   };
-  const STEPS = ["annotations", "memory annotations", "start", "inspect", "ready", "verify", "init", "open"];
+  const STEPS = [
+    "annotations",
+    "prepare connections",
+    "memory annotations",
+    "start",
+    "inspect",
+    "ready",
+    "verify",
+    "init",
+    "open",
+  ];
 
   test.each(STEPS)("from memory that fails at %s leaves it paused", async (step) => {
     const { sandbox, snapshotId } = await pausedCold();

@@ -12,7 +12,7 @@ import { again, machineForEach, type Running, snapshotRequest } from "./machine.
 const here = machineForEach();
 const { expectRunning, failAt, running, takeOver, vanishAt } = here;
 
-const PAUSE = ["suspend", "freeze", "draft", "dump", "sync"];
+const PAUSE = ["suspend", "freeze", "draft", "dump", "close connections", "sync"];
 
 describe("a pause", () => {
   test.each(PAUSE.filter((step) => step !== "suspend"))("that fails at %s leaves it running", async (step) => {
@@ -29,26 +29,29 @@ describe("a pause", () => {
     });
   });
 
-  test.each([...PAUSE, "close", "durable"])("in which the agent is killed at %s is undone or done", async (step) => {
-    const sandbox = await running();
-    const { snapshotId } = snapshotRequest();
-    const vanished = vanishAt(step);
-    void here.parts.taker.pause(sandbox.executionId, { snapshotId, memory: true }).catch(() => undefined);
-    await vanished;
-    await takeOver();
-    const runs = here.parts.sandboxes.get(sandbox.executionId) !== undefined;
-    const stored = here.parts.snapshots.list().length === 1;
-    expect(runs).toBe(!stored);
-    expect(stored).toBe(step === "durable");
-    if (runs) await expect.poll(expectRunning).toBeUndefined();
-    // A repeated request ends the same way in both cases.
-    expect(await here.parts.taker.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({
-      snapshotId,
-    });
-    const resumed = await here.parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
-    expect(resumed.restored).toBe("frozen");
-    expectRunning();
-  });
+  test.each([...PAUSE, "close", "durable", "end connections"])(
+    "in which the agent is killed at %s is undone or done",
+    async (step) => {
+      const sandbox = await running();
+      const { snapshotId } = snapshotRequest();
+      const vanished = vanishAt(step);
+      void here.parts.taker.pause(sandbox.executionId, { snapshotId, memory: true }).catch(() => undefined);
+      await vanished;
+      await takeOver();
+      const runs = here.parts.sandboxes.get(sandbox.executionId) !== undefined;
+      const stored = here.parts.snapshots.list().length === 1;
+      expect(runs).toBe(!stored);
+      expect(stored).toBe(step === "durable" || step === "end connections");
+      if (runs) await expect.poll(expectRunning).toBeUndefined();
+      // A repeated request ends the same way in both cases.
+      expect(await here.parts.taker.pause(sandbox.executionId, { snapshotId, memory: true })).toMatchObject({
+        snapshotId,
+      });
+      const resumed = await here.parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId));
+      expect(resumed.restored).toBe("frozen");
+      expectRunning();
+    },
+  );
 
   test("over its project's quota is refused before anything of it is touched; without memory its disk is kept", async () => {
     await here.parts.stop();
@@ -98,7 +101,7 @@ describe("a pause", () => {
 });
 
 describe("a checkpoint", () => {
-  test.each(["freeze", "draft", "dump", "commit", "sync"])(
+  test.each(["freeze", "draft", "dump", "commit", "close connections", "sync"])(
     "that fails at %s leaves the original and nothing else",
     async (step) => {
       const sandbox = await running();
@@ -109,7 +112,7 @@ describe("a checkpoint", () => {
     },
   );
 
-  test.each(["suspend", "freeze", "draft", "dump", "commit", "sync", "durable"])(
+  test.each(["suspend", "freeze", "draft", "dump", "commit", "close connections", "sync", "durable"])(
     "in which the agent is killed at %s leaves the original running",
     async (step) => {
       const sandbox = await running();

@@ -173,7 +173,14 @@ describe("operators", () => {
         id: "n1",
         status: "ready",
         sandboxStartingCount: 0,
-        metrics: { cpuCount: 64, snapshotStoredBytes: 4_000, snapshotQuotaBytes: 9_000 },
+        metrics: {
+          cpuCount: 64,
+          snapshotStoredBytes: 4_000,
+          snapshotQuotaBytes: 9_000,
+          diskUsedBytes: 0,
+          diskFreeBytes: 2 ** 50,
+          diskReserveBytes: 2 ** 40,
+        },
       },
     ]);
     expect((await ask("/nodes/none")).status).toBe(404);

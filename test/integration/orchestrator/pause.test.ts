@@ -29,7 +29,7 @@ describe("pause", () => {
     expect([...cluster.agent.snapshots.values()]).toMatchObject([{ kind: "pause", sandboxId: id, memory: true }]);
     expect(await routed(id)).toContain("The sandbox was not found");
     const after = await read(id);
-    expect(after).toEqual({ ...before, state: "paused", endAt: after.endAt });
+    expect(after).toEqual({ ...before, state: "paused", endAt: after.endAt, storedBytes: 2 });
     expect(Math.abs(Date.parse(after.endAt) - Date.now())).toBeLessThan(2_000);
     const list = await cluster.ask("GET", "/v2/sandboxes?state=paused");
     expect(list.body).toMatchObject([{ sandboxID: id, state: "paused" }]);

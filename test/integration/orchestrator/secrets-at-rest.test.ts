@@ -138,7 +138,10 @@ test("secrets that a version before has written in the clear are sealed at the n
       alter table sandboxes rename column pending_snapshot_id to capture_id;
       alter table sandboxes rename column pending_snapshot_memory to capture_memory;
       create index sandboxes_capture on sandboxes (capture_id);
-      delete from kysely_migration where name in ('0005', '0006'); pragma user_version = 0`);
+      alter table sandboxes drop column snapshot_memory_bytes; alter table sandboxes drop column snapshot_disk_bytes;
+      alter table sandboxes drop column pending_snapshot_bytes;
+      alter table builds drop column stored_memory_bytes; alter table builds drop column stored_disk_bytes;
+      delete from kysely_migration where name in ('0005', '0006', '0007'); pragma user_version = 0`);
     database.close();
     before = await filesWith(folder, "hunter2");
   });

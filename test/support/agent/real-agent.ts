@@ -6,7 +6,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -65,6 +65,8 @@ export interface RealAgent {
   readonly pid: number;
   /** The directory of the agent's snapshots. */
   readonly snapshots: string;
+  /** The directory of the sandboxes' disks. */
+  readonly disks: string;
   close(): Promise<void>;
 }
 
@@ -121,6 +123,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     SVC_NODE_TOKEN: NODE_TOKEN,
     SVC_ORCHESTRATOR_TOKEN: ORCHESTRATOR_TOKEN,
     SVC_STATE_DIR: join(directory, "state"),
+    SVC_DISKS_DIR: join(directory, "disks"),
     SVC_RUN_DIR: RUN_DIR,
     SVC_NETWORK_NAME: NETWORK,
     SVC_SUBNET: SUBNET,
@@ -129,6 +132,8 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     SVC_DNS_UPSTREAM: "127.0.0.1:9",
     SVC_HEARTBEAT_EVERY_MS: "500",
     SVC_USAGE_EVERY_MS: "500",
+    // Tests also run on a machine whose disk is nearly full.
+    SVC_DISK_RESERVE_MB: "1024",
     ...settings,
   };
   const url = `http://127.0.0.1:${port}`;
@@ -213,6 +218,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
     crash: () => end("SIGKILL"),
     launch,
     snapshots: join(directory, "state", "snapshots"),
+    disks: join(directory, "disks"),
     get pid() {
       return state.child?.pid ?? 0;
     },
@@ -221,6 +227,7 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
       await connection.close();
       await orchestrator.close();
       await removeAll();
+      await unmountBelow(directory);
       await rm(directory, { recursive: true, force: true });
     },
   };
@@ -271,6 +278,16 @@ export async function containers(): Promise<{ name: string; state: string }[]> {
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => ({ name: line.split(" ")[0] ?? "", state: line.split(" ")[1] ?? "" }));
+}
+
+/** Unmounts the disks of containers that an agent which was killed has left. */
+async function unmountBelow(directory: string): Promise<void> {
+  const places = (await readFile("/proc/mounts", "utf8")).split("\n").map((line) => line.split(" ")[1] ?? "");
+  for (const place of places
+    .filter((one) => one.startsWith(`${directory}/`))
+    .sort()
+    .reverse())
+    await run("umount", ["--lazy", place]);
 }
 
 /** Removes everything that this agent may have left on the host. */

@@ -2,6 +2,7 @@
 
 import type {
   ExitReport,
+  Garbage,
   Heartbeat,
   HeartbeatReply,
   MetricSample,
@@ -59,6 +60,10 @@ export interface FakeAgent extends FakeBuilds {
   onPause: (request: SnapshotRequest, take: () => void) => Promise<void> | void;
   onCheckpoint: (request: SnapshotRequest, take: () => void) => Promise<void> | void;
   onRemove: (snapshotId: string) => Promise<void> | void;
+  /** Answers what the node could remove. */
+  onGarbage: () => Promise<Garbage> | Garbage;
+  /** The sizes of the snapshots that are taken from now on. */
+  sizes: { readonly memoryBytes: number; readonly diskBytes: number };
   /** Replaces the work of a new policy; call `set` for the usual work. */
   onEgress: (policy: EgressPolicy, set: () => void) => Promise<void> | void;
   trust: "applied" | "not applied";
@@ -71,6 +76,8 @@ export interface FakeAgent extends FakeBuilds {
   checkpointByItself(executionId: string, snapshotId: string): void;
   metrics: MetricSample[];
   logs: LogEntry[];
+  /** Values that replace the usual ones in the next reports. */
+  load: Partial<Heartbeat["load"]>;
   /** Sends a report now, and carries out the stops and ends of the reply. */
   beat(): Promise<HeartbeatReply>;
   reportExit(executionId: string, reason: ExitReport["reason"]): Promise<void>;

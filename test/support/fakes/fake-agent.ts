@@ -38,8 +38,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       sandboxId: started.body.sandboxId,
       executionId,
       memory: memory && memorySnapshots,
-      memoryBytes: 1,
-      diskBytes: 1,
+      memoryBytes: memory && memorySnapshots ? agent.sizes.memoryBytes : 0,
+      diskBytes: agent.sizes.diskBytes,
       takenAt: Date.now(),
     });
   }
@@ -143,6 +143,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
         agent.removed.push(snapshotId);
         snapshots.delete(snapshotId);
       },
+      listGarbage: () => agent.onGarbage(),
       updateExecution({ params, body }) {
         known(params.executionId).endAt = body.endAt;
       },
@@ -174,7 +175,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       url,
       serviceInstanceId,
       address,
-      options,
+      options: { ...options, load: { ...options.load, ...agent.load } },
       live: [...live.values()],
       snapshots: [...snapshots.values()],
     });
@@ -196,6 +197,8 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     onPause: (_request, take) => take(),
     onCheckpoint: (_request, take) => take(),
     onRemove: () => undefined,
+    onGarbage: () => ({ memory: [], images: [], buildImages: [], layers: [] }),
+    sizes: { memoryBytes: 1, diskBytes: 1 },
     onEgress: (_policy, set) => set(),
     trust: "applied",
     onCheck: () => ({ verdict: "allow", rule: "default", reason: "nothing denies it", dial: "address", addresses: [] }),
@@ -209,6 +212,7 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
     },
     metrics: [],
     logs: [],
+    load: {},
     async beat() {
       // The agent sends the report once more when the kept connection led to an orchestrator that has restarted.
       const send = () => orchestrator.call.heartbeat({ body: report() });

@@ -15,7 +15,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
 import { fakeDisk, fakeFacts, fakeMachine } from "./fake-machine.ts";
 import { fakeNetwork } from "./fake-network.ts";
-import { fakeSnapshots } from "./fake-snapshots.ts";
+import { type FakeMemory, fakeSnapshots } from "./fake-snapshots.ts";
 
 /** Every operation calls this first with its name: throw to fail the operation, wait to delay it. */
 type Fault = (step: string) => unknown;
@@ -66,8 +66,7 @@ export interface FakeEngine {
     | "runtime"
     | "machine"
     | keyof typeof fakeDisk
-    | "files"
-    | "criu"
+    | keyof FakeMemory
     | "processes"
     | "login"
   >;
@@ -312,8 +311,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       runtime: () => Promise.resolve({ directory: runtime, command: ["/svc/tini"] }),
       machine: fakeMachine(() => state.free),
       ...fakeDisk,
-      files: stored.files,
-      criu: stored.criu,
+      ...stored.memory,
       processes: built.processes,
       login: (_access, registry) => Promise.resolve({ username: "u", password: "p", registry }),
     }),

@@ -73,6 +73,13 @@ export function fakeHeartbeat(facts: {
       sandboxCount: live.length,
       sandboxStartingCount: 0,
       stored: { storedBytes: 4_000, quotaBytes: 9_000 },
+      sandboxDisk: {
+        promisedBytes: live.reduce((sum, { body }) => sum + body.resources.diskSizeMB * MIB, 0),
+        usedBytes: 0,
+        freeBytes: 2 ** 50,
+        reserveBytes: 2 ** 40,
+        short: false,
+      },
       disks: [],
       pools: [],
       ...options.load,

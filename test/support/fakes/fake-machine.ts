@@ -19,16 +19,22 @@ export const fakeFacts = {
   diskLimit: false,
   seccomp: true,
   runcVersion: "0",
+  diskDetail: "reported only",
   dataRoot: "/layers",
+  writableRoot: "/layers",
 };
 
 const plenty = { device: 1, freeBytes: 2 ** 40, totalBytes: 2 ** 41, freeInodes: 2 ** 30, totalInodes: 2 ** 31 };
 
+const NONE = { count: 0, seconds: 0 };
+
 /** A disk with room for everything, and sandboxes that write nothing. */
 export const fakeDisk = {
+  diskWork: () => ({ make: NONE, ahead: NONE, frozen: NONE }),
   diskUsage: () => Promise.resolve(4_096),
   findHole: () => Promise.resolve(undefined),
   readSpace: () => Promise.resolve(plenty),
+  keepBallast: () => Promise.resolve(),
   growth: { written: () => 0, countFiles: () => Promise.resolve(0) },
 };
 

@@ -1,20 +1,28 @@
 /** Memory images of the machine in memory: each has a name and a manifest. */
 
 import type { Containers } from "../../../agent/containers/containers.ts";
+import { NO_OWN_DISKS } from "../../../agent/containers/no-own-disks.ts";
+import type { Connections } from "../../../agent/snapshots/connections/connections.ts";
 import type { Criu } from "../../../agent/snapshots/criu.ts";
 import type { SnapshotFiles } from "../../../agent/snapshots/store/files.ts";
 import { type Manifest, missing } from "../../../agent/snapshots/store/manifest.ts";
 
 type EngineImages = Pick<
   Containers,
-  "commit" | "layers" | "layerDirectories" | "flatten" | "removeImage" | "snapshotImages"
+  "commit" | "layers" | "layerDirectories" | "flatten" | "removeImage" | "snapshotImages" | keyof typeof NO_OWN_DISKS
 >;
+
+export interface FakeMemory {
+  readonly files: SnapshotFiles;
+  readonly criu: Criu;
+  readonly connections: Connections;
+}
 
 /** `images` are the directories that hold a memory image; their content outlives the agent. */
 export function fakeSnapshots(
   step: (name: string) => Promise<void>,
   images: Set<string>,
-): { files: SnapshotFiles; criu: Criu; images: EngineImages } {
+): { memory: FakeMemory; images: EngineImages } {
   const stored = new Map<string, Manifest>();
   const drafts = new Set<string>();
   const directory = (id: string) => `/snapshots/${id}/images`;
@@ -70,8 +78,22 @@ export function fakeSnapshots(
     removeLinks: () => Promise.resolve(),
     settled: () => step("settled"),
   };
+  const connections: Connections = {
+    async closeInImages(_images, { address }) {
+      await step("close connections");
+      return { addresses: [address], connections: true };
+    },
+    async prepare(_slot, { addresses }) {
+      await step("prepare connections");
+      await step(`addresses ${addresses.join()}`);
+    },
+    release: () => step("release connections"),
+    endOutside: () => step("end connections"),
+    mend: () => step("mend connections"),
+  };
   const built = new Set<string>();
   const engineImages: EngineImages = {
+    ...NO_OWN_DISKS,
     async commit(_id, image) {
       await step("commit");
       built.add(image);
@@ -86,5 +108,5 @@ export function fakeSnapshots(
     },
     snapshotImages: () => Promise.resolve([]),
   };
-  return { files, criu, images: engineImages };
+  return { memory: { files, criu, connections }, images: engineImages };
 }

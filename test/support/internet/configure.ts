@@ -39,6 +39,10 @@ const wanted = {
   SVC_HEARTBEAT_EVERY_MS: "1000",
   SVC_RECONCILE_EVERY_MS: "1000",
   SVC_END_GRACE_MS: "10000",
+  // Tests also run on a machine whose disk is nearly full.
+  SVC_DISK_RESERVE_MB: "1024",
+  // A test fills a whole disk.
+  SVC_BASE_DISK_MB: "1024",
   // Tests build from local images, and no build may leave an image that another build could use.
   SVC_BUILD_LOCAL_IMAGES: "*",
 };

@@ -36,6 +36,8 @@ export interface ContainerInfo {
   readonly state: string;
 }
 
+/** Directories beside the disks of containers (agent/disks). */
+const OF_ALL_DISKS = new Set(["stored", "formatted"]);
 const CGROUPS = ["/sys/fs/cgroup/memory/docker", "/sys/fs/cgroup/docker", "/sys/fs/cgroup/system.slice"];
 
 export async function countHostObjects(platform: Platform): Promise<HostObjects> {
@@ -99,6 +101,10 @@ export async function findProblems(platform: Platform): Promise<readonly string[
   const ids = new Set(containers.map((one) => one.id));
   for (const id of await list(`${platform.paths.run}/containers`)) {
     if (!ids.has(id)) problems.push(`annotations of a container that does not exist: ${id}`);
+  }
+  const disks = (await list(`${platform.paths.state}/agent/disks`)).map((name) => name.replace(/\.img$/, ""));
+  for (const id of new Set(disks)) {
+    if (!ids.has(id) && !OF_ALL_DISKS.has(id)) problems.push(`a disk of a container that does not exist: ${id}`);
   }
   return problems;
 }

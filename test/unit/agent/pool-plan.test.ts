@@ -11,6 +11,7 @@ const view = {
   runtime: "r",
   ready: new Map<string, number>(),
   resting: new Set<string>(),
+  filling: true,
   freeMemory: 8 * GIB,
   reservedMemory: GIB,
 };
@@ -67,4 +68,11 @@ test("when memory is short no container is started, and one at a time is removed
   expect(planPool(short)).toEqual({ boot: undefined, drop: new Map([[key(build), 1]]) });
   const tight = { ...short, freeMemory: GIB + 1 };
   expect(planPool(tight)).toEqual({ boot: undefined, drop: new Map() });
+});
+
+test("while the node makes room on its disk nothing is started, and what is ready stays", () => {
+  const targets = [{ build, resources, size: 2 }];
+  const ready = new Map([[key(build), 1]]);
+  expect(planPool({ ...view, targets, ready, filling: false })).toEqual({ boot: undefined, drop: new Map() });
+  expect(planPool({ ...view, targets, ready }).boot?.build).toEqual(build);
 });

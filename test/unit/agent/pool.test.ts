@@ -89,3 +89,17 @@ test("the pool shrinks when less is wanted", async () => {
   parts.pool.setTargets(target(1));
   await expect.poll(() => engine.containers.size).toBe(1);
 });
+
+test("a pool that must not fill gives up what is dropped, starts nothing, and fills again afterwards", async () => {
+  const { engine, parts } = liveParts({ targets: target(2) });
+  await expect.poll(() => parts.pool.load()[0]?.ready).toBe(2);
+  const former = parts.pool.ids();
+  parts.pool.setFilling(false);
+  for (const id of [...former, "claimed meanwhile"]) await parts.pool.drop(id);
+  await parts.settled();
+  parts.pool.setTargets(target(2));
+  expect([parts.pool.ids(), engine.containers.size]).toEqual([[], 0]);
+  parts.pool.setFilling(true);
+  await expect.poll(() => parts.pool.load()[0]?.ready).toBe(2);
+  expect(parts.pool.ids()).not.toContain(former[0]);
+});

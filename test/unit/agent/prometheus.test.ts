@@ -13,6 +13,12 @@ const sources: InstrumentSources = {
     snapshots: { space, reserve: { bytes: 50, inodes: 0 } },
     sandboxes: { space: { ...space, freeBytes: 700 }, reserve: { bytes: 70, inodes: 0 } },
   }),
+  sandboxDisk: () => ({ promisedBytes: 900, usedBytes: 200, freeBytes: 700, reserveBytes: 70, short: false }),
+  diskWork: () => ({
+    make: { count: 3, seconds: 0.5 },
+    ahead: { count: 2, seconds: 1.5 },
+    frozen: { count: 2, seconds: 0.25 },
+  }),
   stored: () => ({ storedBytes: 400, quotaBytes: 500 }),
   pools: () => [],
   slots: () => 0,
@@ -20,7 +26,7 @@ const sources: InstrumentSources = {
   orchestratorReached: () => true,
 };
 
-test("/metrics has held sandboxes, free and reserved bytes of each disk, and the quota's use", async () => {
+test("/metrics has held sandboxes, free and reserved bytes of each disk, what is promised and used, and the quota's use", async () => {
   const text = await createInstruments(sources).text();
   expect(text.split("\n").filter((line) => /^svc_(sandboxes_held|disk|snapshot)/.test(line))).toEqual([
     "svc_sandboxes_held 2",
@@ -28,13 +34,21 @@ test("/metrics has held sandboxes, free and reserved bytes of each disk, and the
     'svc_disk_free_bytes{disk="sandboxes"} 700',
     'svc_disk_reserve_bytes{disk="snapshots"} 50',
     'svc_disk_reserve_bytes{disk="sandboxes"} 70',
+    'svc_disk_promised_bytes{disk="sandboxes"} 900',
+    'svc_disk_used_bytes{disk="sandboxes"} 200',
+    'svc_disk_work_total{work="make"} 3',
+    'svc_disk_work_total{work="ahead"} 2',
+    'svc_disk_work_total{work="frozen"} 2',
+    'svc_disk_work_seconds_total{work="make"} 0.5',
+    'svc_disk_work_seconds_total{work="ahead"} 1.5',
+    'svc_disk_work_seconds_total{work="frozen"} 0.25',
     "svc_snapshot_stored_bytes 400",
     "svc_snapshot_quota_bytes 500",
   ]);
 });
 
 test("no metric about disks exists before their first measurement", async () => {
-  const text = await createInstruments({ ...sources, disks: () => undefined }).text();
-  expect(text).not.toMatch(/^svc_disk/m);
+  const text = await createInstruments({ ...sources, disks: () => undefined, sandboxDisk: () => undefined }).text();
+  expect(text).not.toMatch(/^svc_disk_(free|reserve|promised|used)/m);
   expect(text).toMatch(/^svc_sandboxes_held 2$/m);
 });

@@ -83,6 +83,11 @@ describe("why a dump failed", () => {
       "there is no space left",
       true,
     ],
+    [
+      "(00.1) Dumping task (pid: 1 comm: init)\n(00.2) Dumping task (pid: 12 comm: no\u0007de)\n(00.3) Error (criu/x.c:1): io_uring",
+      "a process uses io_uring (process 12, no?de)",
+      false,
+    ],
     ["(00.1) Error (criu/seize.c:335): zombie 12 (comm x) found while seizing", "a process is being debugged", false],
     [
       "(00.1) Error (criu/fsnotify.c:1): fsnotify: \tCan't dump that handle",

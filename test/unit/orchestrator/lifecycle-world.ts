@@ -14,6 +14,7 @@ import { createEnding, type Ending } from "../../../orchestrator/sandboxes/lifec
 import { createPausing } from "../../../orchestrator/sandboxes/lifecycle/pause.ts";
 import { createResuming } from "../../../orchestrator/sandboxes/lifecycle/resume.ts";
 import { createTransitions } from "../../../orchestrator/sandboxes/lifecycle/transitions.ts";
+import { createProjectQuota } from "../../../orchestrator/snapshots/quota.ts";
 import { createSnapshotRemover } from "../../../orchestrator/snapshots/removal.ts";
 import type { Project } from "../../../orchestrator/store/projects.ts";
 import { createStore, type Store } from "../../../orchestrator/store/store.ts";
@@ -36,6 +37,8 @@ const TUNNELLED: NewEgress = {
 const FAULTS: Record<Fault, true> = { refuse: true, break: true, "silent before": true, "silent after": true };
 export const sealing = createSeal("key", "the test");
 const NODE = "n1";
+/** As much as the sandbox reserves for a snapshot: a reservation that is never given back refuses the next one. */
+const ROOM_FOR_ONE = 128 * 1024 ** 2;
 const NOW = 5;
 const log = createLog({ component: "test", level: "silent" });
 
@@ -48,6 +51,7 @@ export type Operation =
   | "deny"
   | "allow"
   | "expire"
+  | "expire paused"
   | "kill"
   | "exit"
   | "crash"
@@ -128,6 +132,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
       routes,
       transitions,
       snapshots: removal,
+      quota: createProjectQuota({ storage: mine.storage, nodes, log, quotaBytes: ROOM_FOR_ONE }),
       background,
       sealing,
       now,
@@ -200,6 +205,14 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     return record?.state === "running" ? pausing.expire(record) : undefined;
   }
 
+  /** Another operation may come between the read and the kill. */
+  async function expirePaused({ ending }: Process): Promise<unknown> {
+    const record = await store.sandboxes.get(ID);
+    await step();
+    if (record?.state !== "paused" || record.snapshot === undefined) return undefined;
+    return ending.expirePaused({ id: ID, snapshotId: record.snapshot.id }, NOW);
+  }
+
   const ask = { seconds: 60, limit: 10 };
   const acts: Record<Exclude<Operation, Fault>, (process: Process) => Promise<unknown>> = {
     pause: ({ pausing }) => pausing.pause(project, ID, true),
@@ -214,6 +227,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     crash: () => reborn(),
     exit,
     expire,
+    "expire paused": expirePaused,
   };
 
   async function act(operation: Operation, process: Process): Promise<unknown> {

@@ -78,3 +78,21 @@ test("of two network changes that read the same version only one begins and take
   expect(await store.changeNetwork(later, columns, {})).toBeUndefined();
   await drop();
 });
+
+test("a sandbox that was paused before sizes were recorded has none until its node reports it", async () => {
+  const { db, drop } = await emptyTestDatabase();
+  const migrator = new Migrator({ db, provider: migrations(testSeal) });
+  expect((await migrator.migrateTo("0006")).error).toBeUndefined();
+  await sql`
+    insert into sandboxes (id, project_id, state, execution_id, node_id, template_id, build_id, cpu_count, memory_mb,
+      disk_mb, envd_version, metadata, envs, on_timeout, auto_resume, timeout_s, created_at, started_at, end_at,
+      deadline_at, snapshot_id, snapshot_memory)
+    values ('i1', 'p', 'paused', 'e1', 'n', 't', 'b', 1, 128, 0, '0', '{}', '', 'kill', 0, 1, 1, 1, 1, 0, 's1',
+      1)`.execute(db);
+  expect((await migrator.migrateToLatest()).error).toBeUndefined();
+  const store = createStore(db, () => 5, testSeal);
+  expect((await store.sandboxes.get("i1"))?.snapshot).toEqual({ id: "s1", memory: true });
+  await store.storage.fillSizes("n", [{ snapshotId: "s1", memoryBytes: 3, diskBytes: 4 }]);
+  expect((await store.sandboxes.get("i1"))?.snapshot?.size).toEqual({ memoryBytes: 3, diskBytes: 4 });
+  await drop();
+});

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type Candidate, choose, type Demand, score } from "../../../orchestrator/nodes/placement.ts";
 
 const GIB = 1024 ** 3;
-const policy = { cpuOvercommit: 4, memoryOvercommit: 2 };
+const policy = { cpuOvercommit: 4, memoryOvercommit: 2, diskOvercommit: 3 };
 
 function node(over: Partial<Candidate> = {}): Candidate {
   return {
@@ -17,13 +17,17 @@ function node(over: Partial<Candidate> = {}): Candidate {
     allocatedMemoryBytes: 0,
     sandboxCount: 0,
     maxSandboxes: 100,
+    disk: undefined,
     ...over,
   };
 }
 
 function demand(over: Partial<Demand> = {}): Demand {
-  return { cpuCount: 2, memoryBytes: GIB, labels: {}, exclude: new Set(), ...over };
+  return { cpuCount: 2, memoryBytes: GIB, diskBytes: 10 * GIB, labels: {}, exclude: new Set(), ...over };
 }
+
+/** What is free above the reserve and what is used, 50 GiB together, may be promised three times. */
+const disk = { promisedBytes: 0, usedBytes: 20 * GIB, freeBytes: 40 * GIB, reserveBytes: 10 * GIB, short: false };
 
 const first = () => 0;
 
@@ -44,19 +48,37 @@ describe("why there is no node", () => {
       "full of cpu",
       [node({ allocatedCpu: 15 })],
       demand(),
-      { is: "full", reason: "no node has the CPU and memory left" },
+      { is: "full", of: "other", reason: "no node has the CPU and memory left" },
     ],
     [
       "full of memory",
       [node({ allocatedMemoryBytes: 16 * GIB })],
       demand(),
-      { is: "full", reason: "no node has the CPU and memory left" },
+      { is: "full", of: "other", reason: "no node has the CPU and memory left" },
     ],
     [
       "full of sandboxes",
       [node({ sandboxCount: 100 })],
       demand(),
-      { is: "full", reason: "every node is at its limit of 100 sandboxes" },
+      { is: "full", of: "other", reason: "every node is at its limit of 100 sandboxes" },
+    ],
+    [
+      "short of disk",
+      [node({ disk: { ...disk, short: true } })],
+      demand({ diskBytes: 0 }),
+      { is: "full", of: "disk", reason: expect.stringMatching(/less room than its reserve \(SVC_DISK_RESERVE_MB\)/) },
+    ],
+    [
+      "promised",
+      [node({ disk: { ...disk, promisedBytes: 141 * GIB } }), node({ disk: { ...disk, short: true } })],
+      demand(),
+      { is: "full", of: "disk", reason: expect.stringMatching(/promise 10240 MiB more .*SVC_NODE_DISK_OVERCOMMIT/) },
+    ],
+    [
+      "one short of disk, the other full of memory",
+      [node({ disk: { ...disk, short: true } }), node({ allocatedMemoryBytes: 16 * GIB })],
+      demand(),
+      { is: "full", of: "other", reason: "no node has the CPU, memory and disk left" },
     ],
     [
       "never reported",
@@ -73,6 +95,21 @@ test("the emptier and the less busy of two nodes is taken", () => {
   const nodes = [node({ id: "full", allocatedCpu: 8 }), node({ id: "empty" }), node({ id: "busy", cpuPercent: 90 })];
   expect(choose(nodes, demand(), policy, first)).toEqual({ is: "node", id: "empty" });
   expect(score(node({ cpuCount: 0 }), demand(), policy)).toBe(Number.MAX_VALUE);
+});
+
+test("a node whose disk is short or promised often enough gets nothing while another has room", () => {
+  const full = { ...disk, promisedBytes: 140 * GIB };
+  const nodes = [
+    node({ id: "short", disk: { ...disk, freeBytes: 9 * GIB, short: true } }),
+    node({ id: "promised", disk: full, cpuCount: 64 }),
+    node({ id: "roomy", disk, allocatedCpu: 10 }),
+  ];
+  const sized = (diskBytes: number) => choose(nodes, demand({ diskBytes }), policy, first);
+  expect(sized(10 * GIB)).toEqual({ is: "node", id: "promised" });
+  expect(sized(10 * GIB + 1)).toEqual({ is: "node", id: "roomy" });
+  // A disk without a limit promises nothing.
+  expect(sized(0)).toEqual({ is: "node", id: "promised" });
+  expect(choose([node({ disk: undefined })], demand(), policy, first)).toMatchObject({ is: "node" });
 });
 
 test("a chosen node is always ready, not excluded, labelled and has room", () => {

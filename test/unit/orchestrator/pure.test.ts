@@ -97,6 +97,7 @@ describe("pools", () => {
     sealedSettings: undefined,
     parentBuildId: undefined,
     snapshotId: undefined,
+    size: undefined,
     startedAt: undefined,
     deadlineAt: undefined,
     withAccess: false,

@@ -17,6 +17,12 @@ interface Fake extends Held {
 }
 
 const space = { sandboxes: {} as Space, snapshots: {} as Space };
+/** This node has nothing that can be made again; dropping.test.ts has. */
+const nothing = {
+  there: () => ({ pool: [], frozen: [], layers: [] }),
+  drop: () => Promise.resolve(),
+  settled: () => Promise.resolve(),
+};
 let growers: Fake[];
 let changes: number;
 let reserve: DiskReserve;
@@ -76,7 +82,12 @@ beforeEach(() => {
     now: () => Date.now(),
     log,
   });
-  reserve.begin({ growers: () => growers, onChange: () => void changes++ });
+  reserve.begin({
+    growers: () => growers,
+    onChange: () => void changes++,
+    onPressure: () => undefined,
+    remakable: nothing,
+  });
 });
 afterEach(async () => {
   await reserve.stop();

@@ -10,9 +10,9 @@ const disk = (totalMb: number): Space => ({
   totalInodes: 1_000_000,
 });
 
-test("without a setting the reserve is 2 GiB, or a twentieth of a small disk", () => {
-  expect(reserveOf(disk(250_000), undefined).bytes).toBe(2048 * MIB);
-  expect(reserveOf(disk(24), undefined).bytes).toBeCloseTo(1.2 * MIB);
+test("without a setting the reserve is a tenth of the disk, however large the disk is", () => {
+  expect(reserveOf(disk(250_000), undefined)).toEqual({ bytes: 25_000 * MIB, inodes: 20_000 });
+  expect(reserveOf(disk(25), undefined).bytes).toBe(2.5 * MIB);
   expect(reserveOf(disk(24), 1)).toEqual({ bytes: MIB, inodes: 20_000 });
 });
 

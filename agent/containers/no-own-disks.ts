@@ -1,0 +1,14 @@
+/** The part of a container engine whose containers have no disks of their own: their layers are the engine's. */
+
+import type { Containers } from "./containers.ts";
+
+type OwnDisks = Pick<Containers, "hasOwnDisk" | "copyAhead" | "keep" | "flushDisk" | "thawDisk" | "removeOrphans">;
+
+export const NO_OWN_DISKS: OwnDisks = {
+  hasOwnDisk: () => false,
+  copyAhead: () => Promise.resolve(),
+  flushDisk: () => Promise.resolve(),
+  keep: () => Promise.resolve(),
+  thawDisk: () => Promise.resolve(),
+  removeOrphans: () => Promise.resolve(),
+};

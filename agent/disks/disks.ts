@@ -1,0 +1,370 @@
+/**
+ * A disk of its own for every container: an ext4 image in a sparse file, mounted through a loop device. Its size is what
+ * a program inside sees and gets. Stored disks are copies of such images, from which new containers get theirs.
+ */
+
+import { existsSync, mkdirSync, realpathSync, statfsSync, statSync } from "node:fs";
+import { mkdir, open, readdir, rename, rm, rmdir, stat, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError } from "../../shared/http/errors.ts";
+import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
+import { createSemaphore } from "../../shared/program/semaphore.ts";
+import type { RunCommand } from "../host/command.ts";
+import { formatted } from "./formatted.ts";
+
+const IMAGE = ".img";
+const UNFINISHED = ".new";
+/** More copies at a time would only slow each other. Copies for snapshots and for starts do not wait for each other. */
+const COPIES_AT_ONCE = 2;
+/** For a turn and the copy together; below the time that the orchestrator waits for a snapshot. */
+const AHEAD_LIMIT_MS = 80_000;
+/** While a sandbox stands still. */
+const FINISH_LIMIT_MS = 30_000;
+/** For a turn, and then for the copy; a start may not take longer. */
+const CLONE_LIMIT_MS = 25_000;
+const MOUNT_LIMIT_MS = 60_000;
+/** How long it counts that this machine could not make a disk: the cause may be a passing one. */
+const RETRY_MS = 60_000;
+/** Large enough that writing stays as fast as the host. */
+const UNWRITTEN_BYTES = 32 * 1024 * 1024;
+const MOST_LEFT = 8;
+const PROBE = "probe";
+const PROBE_MB = 64;
+const BLOCK = 512;
+/** `nodev` and `nosuid` hold for the host, which must take neither from a sandbox's files; overlayfs does not pass them on. */
+const MOUNT_OPTIONS = "loop,noatime,discard,nodev,nosuid,errors=remount-ro";
+
+export interface Disk {
+  readonly containerId: string;
+  /** Docker's directory of the container's writable layer. */
+  readonly layer: string;
+  readonly sizeMb: number;
+  /** The stored disk that it begins as; undefined: it begins empty. */
+  readonly from: string | undefined;
+}
+
+export interface DiskUse {
+  readonly usedBytes: number;
+  readonly usedInodes: number;
+}
+
+interface StoredDisk {
+  readonly id: string;
+  /** Unix milliseconds. */
+  readonly changedAt: number;
+}
+
+/** What was done to disks since the agent began. */
+export type DiskWork = Readonly<
+  Record<"make" | "ahead" | "frozen", { readonly count: number; readonly seconds: number }>
+>;
+
+export interface Disks {
+  /** Directory of all images. */
+  readonly root: string;
+  /** Tries whether this machine can make and mount such disks; the reason if it cannot. */
+  unusable(): Promise<string | undefined>;
+  has(containerId: string): boolean;
+  /** The host's directory of the container's layer on its disk. */
+  layer(containerId: string): string;
+  /** Makes the disk of a container that has never run, and puts its layer on it. */
+  make(disk: Disk): Promise<void>;
+  /** Mounts the disk, as after a reboot. Nothing to do when it is mounted, or gone. @throws {AppError} snapshot_corrupt */
+  mount(containerId: string): Promise<void>;
+  /** Unmounts and deletes the disk. An unknown container counts as success. */
+  remove(containerId: string): Promise<void>;
+  use(containerId: string): DiskUse | undefined;
+  /** Writes what programs have written to the image. */
+  flush(containerId: string): Promise<void>;
+  /** Before the sandbox is frozen: copies most of its disk, so that little is left for `store`. */
+  copyAhead(containerId: string, id: string): Promise<void>;
+  /** Copies the disk of a frozen sandbox. The copy has no name that counts before `keep`. */
+  store(containerId: string, id: string): Promise<void>;
+  /** Resolves when the copy is durable. */
+  keep(id: string): Promise<void>;
+  hasStored(id: string): boolean;
+  /** Whether there is a copy that `keep` has not made durable yet. */
+  hasDraft(id: string): boolean;
+  removeStored(id: string): Promise<void>;
+  list(): Promise<{ readonly containerIds: readonly string[]; readonly stored: readonly StoredDisk[] }>;
+  work(): DiskWork;
+  /** Thaws the file system of a disk whose copy was cut. */
+  thaw(containerId: string): Promise<void>;
+}
+
+interface HostDisksDeps {
+  /** Directory of the images; made if it does not exist. */
+  readonly root: string;
+  readonly run: RunCommand;
+  /** Path of `svc-disk-copy`. */
+  readonly copier: () => Promise<string>;
+  /** Why this many bytes more may not be written for a copy of a stored disk. */
+  readonly refusal: (bytes: number) => Promise<AppError | undefined>;
+}
+
+export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps): Disks {
+  mkdirSync(given, { recursive: true, mode: 0o700 });
+  // The kernel lists mounts by their real paths.
+  const root = realpathSync(given);
+  const storedRoot = join(root, "stored");
+  const mutex = createKeyedMutex();
+  const copies = createSemaphore(COPIES_AT_ONCE);
+  const clones = createSemaphore(COPIES_AT_ONCE);
+  const empty = formatted(join(root, "formatted"), run);
+  const state = { probed: undefined as Promise<string | undefined> | undefined, probedAt: 0, cloning: 0 };
+
+  const image = (containerId: string) => join(root, `${containerId}${IMAGE}`);
+  const mountPoint = (containerId: string) => join(root, containerId);
+  const layer = (containerId: string) => join(mountPoint(containerId), "layer");
+  const kept = (id: string) => join(storedRoot, `${id}${IMAGE}`);
+  const draft = (id: string) => join(storedRoot, `${id}${UNFINISHED}`);
+
+  const isMounted = (place: string) => isOther(place, root);
+
+  const attach = async (file: string, place: string) => {
+    if (isMounted(place)) return;
+    await mkdir(place, { recursive: true, mode: 0o700 });
+    try {
+      // The kernel frees the loop device with the mount, and also if this command is killed before it.
+      await run("mount", ["-t", "ext4", "-o", MOUNT_OPTIONS, file, place], { timeoutMs: MOUNT_LIMIT_MS });
+    } catch (cause) {
+      if (/wrong fs type|bad superblock|needs cleaning|can't read superblock/i.test(String(cause)))
+        throw new AppError("snapshot_corrupt", "the sandbox's disk cannot be mounted: its image is damaged", { cause });
+      throw new AppError("unavailable", "the sandbox's disk could not be mounted now: try again", { cause });
+    }
+    await limitUnwritten(statSync(place).dev);
+  };
+
+  const detach = async (place: string) => {
+    if (isMounted(place)) {
+      // A Docker daemon that was killed leaves the roots of its containers mounted, each time once more.
+      const left = join(place, "layer", "merged");
+      for (let times = 0; times < MOST_LEFT && isOther(left, place); times++)
+        await run("umount", [left], { timeoutMs: MOUNT_LIMIT_MS });
+      await run("umount", [place], { timeoutMs: MOUNT_LIMIT_MS });
+    }
+    await rmdir(place).catch(unlessMissing);
+  };
+
+  const clone = (from: string, to: string) =>
+    run("cp", ["--reflink=auto", "--sparse=always", "--", from, to], { timeoutMs: CLONE_LIMIT_MS });
+
+  const cloneStored = async (id: string, to: string) => {
+    const release = await clones.take(AbortSignal.timeout(CLONE_LIMIT_MS));
+    const bytes = (await stat(kept(id))).blocks * BLOCK;
+    state.cloning += bytes;
+    try {
+      const refused = await refusal(state.cloning);
+      if (refused !== undefined) throw refused;
+      await clone(kept(id), to);
+    } finally {
+      state.cloning -= bytes;
+      release();
+    }
+  };
+
+  const done = {
+    make: { count: 0, seconds: 0 },
+    ahead: { count: 0, seconds: 0 },
+    frozen: { count: 0, seconds: 0 },
+  };
+  const counted = async <T>(what: keyof DiskWork, work: () => Promise<T>): Promise<T> => {
+    const begun = performance.now();
+    try {
+      return await work();
+    } finally {
+      done[what].count++;
+      done[what].seconds += (performance.now() - begun) / 1_000;
+    }
+  };
+
+  const thaw = async (containerId: string) => {
+    // It fails where nothing is frozen.
+    if (isMounted(mountPoint(containerId)))
+      await run("fsfreeze", ["--unfreeze", mountPoint(containerId)]).catch(() => undefined);
+  };
+
+  const copied = async (how: "ahead" | "finish", containerId: string, id: string) => {
+    const args = [how, image(containerId), draft(id), mountPoint(containerId)];
+    await mkdir(storedRoot, { recursive: true, mode: 0o700 });
+    try {
+      await run(await copier(), args, { timeoutMs: how === "ahead" ? AHEAD_LIMIT_MS : FINISH_LIMIT_MS });
+    } catch (cause) {
+      // A copier that was killed has left the disk frozen.
+      if (how === "finish") await thaw(containerId);
+      await rm(draft(id), { force: true });
+      throw (
+        noSpace(cause) ??
+        new AppError("snapshot_failed", "the sandbox's disk could not be copied; it goes on running", { cause })
+      );
+    }
+  };
+
+  const remove = (containerId: string) =>
+    mutex(containerId, async () => {
+      await detach(mountPoint(containerId));
+      await rm(image(containerId), { force: true });
+    });
+
+  const put = async ({ containerId, layer: ofDocker, sizeMb, from }: Disk) => {
+    if (from === undefined) await clone(await empty(sizeMb), image(containerId));
+    else await cloneStored(from, image(containerId));
+    await attach(image(containerId), mountPoint(containerId));
+    const own = layer(containerId);
+    // The copy of a stored disk has the layer of another container, of which Docker's own files are replaced.
+    await mkdir(own, { recursive: true, mode: 0o710 });
+    for (const name of ["work", "merged"]) await rm(join(own, name), { recursive: true, force: true });
+    const names = (await readdir(ofDocker)).filter((name) => from === undefined || name !== "diff");
+    await run("cp", ["--archive", "--", ...names.map((name) => join(ofDocker, name)), own]);
+    await rm(ofDocker, { recursive: true });
+    await symlink(own, ofDocker);
+  };
+
+  const probe = async () => {
+    try {
+      await clone(await empty(PROBE_MB), image(PROBE));
+      await attach(image(PROBE), mountPoint(PROBE));
+      await remove(PROBE);
+      return undefined;
+    } catch (error) {
+      await remove(PROBE).catch(() => undefined);
+      state.probedAt = Date.now();
+      return error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error);
+    }
+  };
+
+  return {
+    root,
+
+    async unusable() {
+      const known = await state.probed;
+      if (state.probed === undefined || (known !== undefined && Date.now() - state.probedAt > RETRY_MS))
+        state.probed = probe();
+      return state.probed;
+    },
+
+    has: (containerId) => existsSync(image(containerId)),
+    layer,
+
+    make: (disk) =>
+      counted("make", () =>
+        mutex(disk.containerId, () =>
+          put(disk).catch((error: unknown) => {
+            throw noSpace(error) ?? error;
+          }),
+        ),
+      ),
+
+    async mount(containerId) {
+      if (isMounted(mountPoint(containerId))) return;
+      await mutex(containerId, async () => {
+        // A removal may have been first.
+        if (existsSync(image(containerId))) await attach(image(containerId), mountPoint(containerId));
+      });
+    },
+    remove,
+
+    use(containerId) {
+      try {
+        if (!isMounted(mountPoint(containerId))) return undefined;
+        const { blocks, bfree, bsize, files, ffree } = statfsSync(mountPoint(containerId));
+        return { usedBytes: (blocks - bfree) * bsize, usedInodes: files - ffree };
+      } catch {
+        // The container has just been removed.
+        return undefined;
+      }
+    },
+
+    async flush(containerId) {
+      await run("sync", ["--file-system", mountPoint(containerId)], { timeoutMs: FINISH_LIMIT_MS });
+    },
+
+    async copyAhead(containerId, id) {
+      const release = await copies.take(AbortSignal.timeout(AHEAD_LIMIT_MS));
+      try {
+        await counted("ahead", () => copied("ahead", containerId, id));
+      } finally {
+        release();
+      }
+    },
+    store: (containerId, id) => counted("frozen", () => copied("finish", containerId, id)),
+
+    async keep(id) {
+      const file = await open(draft(id), "r");
+      try {
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(draft(id), kept(id));
+      const directory = await open(storedRoot, "r");
+      try {
+        await directory.sync();
+      } finally {
+        await directory.close();
+      }
+    },
+
+    hasStored: (id) => existsSync(kept(id)),
+    hasDraft: (id) => existsSync(draft(id)),
+
+    async removeStored(id) {
+      await rm(draft(id), { force: true });
+      await rm(kept(id), { force: true });
+    },
+
+    async list() {
+      const [containers, stored] = await Promise.all([namesIn(root), namesIn(storedRoot)]);
+      const ids = stored.map((name) => name.replace(/\.(img|new)$/, ""));
+      const dates = await Promise.all(
+        stored.map(async (name) => (await stat(join(storedRoot, name)).catch(() => undefined))?.mtimeMs ?? Date.now()),
+      );
+      return {
+        containerIds: containers.filter((name) => name.endsWith(IMAGE)).map((name) => name.slice(0, -IMAGE.length)),
+        stored: ids.map((id, at) => ({ id, changedAt: dates[at] ?? Date.now() })),
+      };
+    },
+
+    work: () => done,
+    thaw,
+  };
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  return readdir(directory).catch(() => []);
+}
+
+/**
+ * Limits what waits in memory to be written to a disk. When the host's disk is short its sandbox is frozen, and what waits
+ * is still written. Where the kernel has no such limit, the reserve alone must be large enough.
+ */
+async function limitUnwritten(device: number): Promise<void> {
+  const bdi = `/sys/dev/block/${major(device)}:${minor(device)}/bdi`;
+  try {
+    await writeFile(`${bdi}/max_bytes`, String(UNWRITTEN_BYTES));
+    await writeFile(`${bdi}/strict_limit`, "1");
+  } catch {
+    // An older kernel.
+  }
+}
+
+// As glibc encodes the number of a device.
+const major = (device: number) => Math.floor(device / 256) % 4096;
+const minor = (device: number) => (device % 256) + Math.floor(device / 2 ** 20) * 256;
+
+/** Whether a directory exists and is on another file system than `than`. */
+function isOther(directory: string, than: string): boolean {
+  const found = statSync(directory, { throwIfNoEntry: false });
+  return found !== undefined && found.dev !== statSync(than).dev;
+}
+
+/** The end of the host's disk, as programs and Node report it. */
+function noSpace(cause: unknown): AppError | undefined {
+  if (!/No space left|ENOSPC/.test(String(cause))) return undefined;
+  return new AppError("no_space", "the node has no space left for the sandbox's disk", { cause });
+}
+
+function unlessMissing(error: unknown): void {
+  const code = typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+  if (code !== "ENOENT") throw error;
+}

@@ -1,0 +1,89 @@
+/** What operators can free: on each node what no record references, of each project what expires soon and what is largest. */
+
+import type { Garbage } from "../../shared/agent-api/routes.ts";
+import type { StorageReport, storageApi } from "../../shared/api/storage.ts";
+import type { Handlers } from "../../shared/http/contract.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Nodes, NodeView } from "../nodes/nodes.ts";
+import { iso } from "../sandboxes/view.ts";
+import { totalBytes } from "../store/storage/size.ts";
+import type { StoredItem } from "../store/storage/storage.ts";
+import type { Store } from "../store/store.ts";
+import { expiresAt, type Lifetimes, type StoredByProject, storedByProject } from "./storage-plan.ts";
+
+export interface StorageReportDeps {
+  readonly store: Pick<Store, "storage" | "projects">;
+  readonly nodes: Pick<Nodes, "list" | "agent">;
+  readonly lifetimes: Lifetimes;
+  /** 0: no quota over all nodes. */
+  readonly quotaBytes: number;
+  readonly now: () => number;
+}
+
+/** A node lists its images in Docker for the answer. */
+const NODE_LIMIT = { timeoutMs: 15_000 };
+
+type Shown = StorageReport["projects"][number];
+
+export function createStorageHandlers(deps: StorageReportDeps): Handlers<typeof storageApi> {
+  const { store, nodes, lifetimes, quotaBytes, now } = deps;
+
+  const shownItem = (item: StoredItem): Shown["largest"][number] => {
+    const end = expiresAt(item, lifetimes);
+    return {
+      kind: item.kind,
+      id: item.id,
+      templateID: item.templateId,
+      nodeID: item.nodeId ?? null,
+      storedBytes: item.size === undefined ? null : totalBytes(item.size),
+      unusedSince: iso(item.unusedSince),
+      inUse: item.inUse,
+      expiresAt: end === undefined ? null : iso(end),
+    };
+  };
+
+  async function ofProject({ projectId, expiringSoon, largest, ...counts }: StoredByProject): Promise<Shown> {
+    const project = await store.projects.find(projectId);
+    return {
+      teamID: projectId,
+      name: project?.name ?? "",
+      storedBytes: await store.storage.projectBytes(projectId),
+      quotaBytes,
+      ...counts,
+      expiringSoon: expiringSoon.map(shownItem),
+      largest: largest.map(shownItem),
+    };
+  }
+
+  async function ofNode({ id, status, load }: NodeView): Promise<StorageReport["nodes"][number]> {
+    const node = {
+      nodeID: id,
+      status,
+      storedBytes: load.stored?.storedBytes ?? 0,
+      quotaBytes: load.stored?.quotaBytes ?? 0,
+    };
+    try {
+      return { ...node, error: null, garbage: shownGarbage(await nodes.agent(id).listGarbage({}, NODE_LIMIT)) };
+    } catch (error) {
+      return { ...node, error: AppError.from(error).message, garbage: null };
+    }
+  }
+
+  return {
+    async readStorage() {
+      const items = await store.storage.all();
+      const projects: Shown[] = [];
+      for (const each of storedByProject(items, { lifetimes, now: now() })) projects.push(await ofProject(each));
+      return { nodes: await Promise.all(nodes.list().map(ofNode)), projects };
+    },
+  };
+}
+
+function shownGarbage({ memory, images, buildImages, layers }: Garbage) {
+  return {
+    memory: memory.map(({ snapshotId, bytes }) => ({ snapshotID: snapshotId, bytes: bytes ?? null })),
+    images: images.map(({ image, snapshotId }) => ({ image, snapshotID: snapshotId })),
+    buildImages: [...buildImages],
+    layers: layers.map(({ image, bytes }) => ({ image, bytes })),
+  };
+}

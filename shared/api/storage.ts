@@ -1,0 +1,69 @@
+/** The operators' report of what could be freed. */
+
+import { type Static, Type } from "typebox";
+import { contract } from "../http/contract.ts";
+import { NodeStatus } from "./admin.ts";
+import { nullable, Timestamp } from "./common.ts";
+
+const Item = Type.Object({
+  kind: Type.Enum(["paused", "snapshot"]),
+  id: Type.String({ description: "Of the paused sandbox, or of the snapshot as events name it" }),
+  templateID: Type.String({ description: "Of a snapshot: `DELETE /templates/{templateID}` of its project deletes it" }),
+  nodeID: nullable(Type.String()),
+  storedBytes: nullable(Type.Integer({ description: "Memory and disk; null until the node has reported them" })),
+  unusedSince: Timestamp,
+  inUse: Type.Boolean({ description: "A sandbox that was started from the snapshot has not ended" }),
+  expiresAt: nullable(Timestamp),
+});
+
+const Garbage = Type.Object(
+  {
+    memory: Type.Array(Type.Object({ snapshotID: Type.String(), bytes: nullable(Type.Integer()) })),
+    images: Type.Array(Type.Object({ image: Type.String(), snapshotID: Type.String() })),
+    buildImages: Type.Array(Type.String()),
+    layers: Type.Array(Type.Object({ image: Type.String(), bytes: Type.Integer() })),
+  },
+  {
+    description: "What no record references, as `agent --garbage` lists it; the node deletes it when it is old enough",
+  },
+);
+
+export const StorageReport = Type.Object({
+  nodes: Type.Array(
+    Type.Object({
+      nodeID: Type.String(),
+      status: NodeStatus,
+      storedBytes: Type.Integer({ description: "Memory and disks of snapshots and paused sandboxes" }),
+      quotaBytes: Type.Integer({ description: "The node's quota of stored snapshots; 0: no quota" }),
+      error: nullable(Type.String({ description: "The reason why the node listed nothing" })),
+      garbage: nullable(Garbage),
+    }),
+  ),
+  projects: Type.Array(
+    Type.Object({
+      teamID: Type.String(),
+      name: Type.String(),
+      storedBytes: Type.Integer({ description: "On all nodes, with what snapshots under way may fill" }),
+      quotaBytes: Type.Integer({ description: "The project's quota over all nodes; 0: no quota" }),
+      pausedCount: Type.Integer(),
+      snapshotCount: Type.Integer(),
+      expiringSoon: Type.Array(Item, { description: "The first ten that expire within a day" }),
+      largest: Type.Array(Item, { description: "The ten largest" }),
+    }),
+    { description: "Projects that store something" },
+  ),
+});
+export type StorageReport = Static<typeof StorageReport>;
+
+export const storageApi = contract({
+  readStorage: {
+    tag: "Admin",
+    access: "admin",
+    method: "GET",
+    path: "/admin/storage",
+    summary: "What could be freed: by node what no record references, by project what expires soon and what is largest",
+    status: 200,
+    reply: StorageReport,
+    errors: [401],
+  },
+});

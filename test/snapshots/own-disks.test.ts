@@ -1,0 +1,228 @@
+/** The disk of its own that every sandbox has: its limit, its copies, and what a reboot or damage does to it. */
+
+import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, statfs, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { hostDisks } from "../../agent/disks/disks.ts";
+import { runCommand } from "../../agent/host/command.ts";
+import type { Started } from "../../shared/agent-api/routes.ts";
+import { containers, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { background, command } from "../support/sandbox/envd-commands.ts";
+
+const run = promisify(execFile);
+const SLOW = { timeout: 30_000, interval: 100 };
+const root = { user: "root" };
+const SMALL = { resources: { ...RESOURCES, diskSizeMB: 100 } };
+
+let agent: RealAgent;
+beforeAll(async () => {
+  agent = await realAgent({ SVC_FROZEN_SECONDS: "3600" });
+});
+afterAll(() => agent.close());
+
+const shell = async ({ address }: Started, text: string) => (await command(address, text, root)).output;
+const ask = (executionId: string) => ({ params: { executionId }, body: { snapshotId: randomUUID(), memory: true } });
+const copyOf = (snapshotId: string) => agent.start({ ...SMALL, origin: { is: "snapshot", snapshotId, memory: true } });
+
+async function mounts(): Promise<string[]> {
+  const places = (await readFile("/proc/mounts", "utf8")).split("\n").map((line) => line.split(" ")[1] ?? "");
+  return places.filter((place) => place.startsWith(`${agent.disks}/`));
+}
+
+async function nothingLeft(): Promise<void> {
+  await expect.poll(containers, SLOW).toEqual([]);
+  await expect.poll(mounts, SLOW).toEqual([]);
+  const images = async () => (await readdir(agent.disks)).filter((name) => name.endsWith(".img"));
+  await expect.poll(images, SLOW).toEqual([]);
+  expect(await readdir(join(agent.disks, "stored")).catch(() => [])).toEqual([]);
+  const { stdout } = await run("losetup", ["--list", "--noheadings", "--output", "BACK-FILE"]);
+  expect(stdout).not.toContain(agent.disks);
+}
+
+test("df shows the disk's size, and a full disk ends neither envd nor a pause, a resume, a fork or a neighbour", async () => {
+  const [one, neighbour] = await Promise.all([agent.start(SMALL), agent.start(SMALL)]);
+  expect(Number(await shell(one, "df -BM --output=size / | tail -1 | tr -d 'M '"))).toBe(100);
+  const fill = "dd if=/dev/zero of=/root/full bs=64k 2>&1 | grep -o 'No space left on device'";
+  expect(await shell(one, fill)).toBe("No space left on device");
+  expect(await shell(neighbour, "dd if=/dev/zero of=/root/some bs=1M count=50 2>/dev/null && echo well")).toBe("well");
+  await agent.stop(neighbour.executionId);
+
+  const taken = await agent.call.pauseExecution(ask(one.executionId));
+  await agent.drop();
+  const origin = { is: "paused" as const, snapshotId: taken.snapshotId, memory: true };
+  const again = await agent.start({ ...SMALL, sandboxId: one.sandboxId, origin });
+  expect(again.restored).toBe("memory");
+  expect(await shell(again, fill)).toBe("No space left on device");
+  const { snapshotId } = await agent.call.checkpointExecution(ask(again.executionId));
+  const copy = await copyOf(snapshotId);
+  expect(copy.restored).toBe("memory");
+  expect(
+    await shell(copy, "rm /root/full && dd if=/dev/zero of=/root/own bs=1M count=60 2>/dev/null && echo well"),
+  ).toBe("well");
+  expect(await shell(again, "ls /root/own 2>&1; rm /root/full && echo runs")).toMatch(/No such file[^]*runs/);
+
+  await Promise.all([again, copy].map(({ executionId }) => agent.stop(executionId)));
+  await agent.call.deleteSnapshot({ params: { snapshotId } });
+  await nothingLeft();
+});
+
+test("a disk has a limit of files too, and a sandbox without one left deletes some and goes on", async () => {
+  const one = await agent.start(SMALL);
+  const made = await shell(
+    one,
+    "mkdir /root/many && cd /root/many && seq 100000 | xargs touch 2>&1 | grep -om1 'No space left on device'",
+  );
+  expect(made).toBe("No space left on device");
+  expect(await shell(one, "df --output=iavail / | tail -1 | tr -d ' '")).toBe("0");
+  expect(await shell(one, "rm -r /root/many && touch /root/again && echo well")).toBe("well");
+  await agent.stop(one.executionId);
+  await nothingLeft();
+});
+
+test("a paused sandbox whose disk is not mounted, as after a reboot, gets its disk and its memory back", async () => {
+  const one = await agent.start(SMALL);
+  await shell(one, "echo kept > /root/file");
+  const { snapshotId } = await agent.call.pauseExecution(ask(one.executionId));
+  await agent.drop();
+  for (const place of (await mounts()).sort().reverse()) await run("umount", [place]);
+  expect(await mounts()).toEqual([]);
+  const origin = { is: "paused" as const, snapshotId, memory: true };
+  const again = await agent.start({ ...SMALL, sandboxId: one.sandboxId, origin });
+  expect(again.restored).toBe("memory");
+  expect(await shell(again, "cat /root/file")).toBe("kept");
+  await agent.stop(again.executionId);
+  await nothingLeft();
+});
+
+test("a stored disk that was cut short is reported, and harms no other sandbox", async () => {
+  const one = await agent.start(SMALL);
+  await shell(one, "echo kept > /root/file");
+  const [damaged, whole] = [
+    await agent.call.checkpointExecution(ask(one.executionId)),
+    await agent.call.checkpointExecution(ask(one.executionId)),
+  ];
+  await truncate(join(agent.disks, "stored", `${damaged.snapshotId}.img`), 4 * 2 ** 20);
+  await expect(copyOf(damaged.snapshotId)).rejects.toMatchObject({ code: "snapshot_corrupt" });
+  const copy = await copyOf(whole.snapshotId);
+  expect(await shell(copy, "cat /root/file")).toBe("kept");
+  await Promise.all([one, copy].map(({ executionId }) => agent.stop(executionId)));
+  for (const { snapshotId } of [damaged, whole]) await agent.call.deleteSnapshot({ params: { snapshotId } });
+  await nothingLeft();
+});
+
+test("an agent that is killed while a disk is copied leaves the sandbox running and its disk writable", async () => {
+  const one = await agent.start({ resources: { ...RESOURCES, diskSizeMB: 1024 } });
+  await shell(one, "dd if=/dev/urandom of=/root/large bs=1M count=200 2>/dev/null");
+  const frozen = async () => (await readdir(join(agent.disks, "stored")).catch(() => [])).length > 0;
+  const request = ask(one.executionId);
+  const taking = agent.call.checkpointExecution(request).catch(() => undefined);
+  await expect.poll(frozen, { timeout: 30_000, interval: 1 }).toBe(true);
+  await agent.crash();
+  await taking;
+  await agent.launch();
+  expect(await shell(one, "touch /root/after && echo writable")).toBe("writable");
+  const { snapshotId } = await agent.call.checkpointExecution(request);
+  const copy = await copyOf(snapshotId);
+  const [sum, copied] = [await shell(one, "md5sum < /root/large"), await shell(copy, "md5sum < /root/large")];
+  expect(copied).toBe(sum);
+  await Promise.all([one, copy].map(({ executionId }) => agent.stop(executionId)));
+  await agent.call.deleteSnapshot({ params: { snapshotId } });
+  await nothingLeft();
+});
+
+test("a sandbox whose root Docker has left mounted, as after the kill of its daemon, is removed with its disk", async () => {
+  const one = await agent.start(SMALL);
+  const merged = (await mounts()).find((place) => place.endsWith("/layer/merged")) ?? "";
+  // A second mount of the same place, which Docker does not know.
+  await run("mount", ["--bind", merged, merged]);
+  await agent.stop(one.executionId);
+  await nothingLeft();
+});
+
+test("a copier that is killed leaves no copy, and a disk that programs can write to", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-disks-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const copier = join(directory, "copier");
+  await writeFile(copier, '#!/bin/sh\n: >"$3"\nfsfreeze --freeze "$4"\nkill -KILL $$\n');
+  await chmod(copier, 0o755);
+  const layer = join(directory, "layer");
+  for (const name of ["diff", "work"]) await mkdir(join(layer, name), { recursive: true });
+  for (const name of ["link", "lower"]) await writeFile(join(layer, name), "of Docker");
+  const one = hostDisks({
+    root: join(directory, "disks"),
+    run: runCommand,
+    copier: () => Promise.resolve(copier),
+    refusal: () => Promise.resolve(undefined),
+  });
+  await one.make({ containerId: "c", layer, sizeMb: 64, from: undefined });
+  onTestFinished(() => one.remove("c"));
+  await expect(one.store("c", "s")).rejects.toMatchObject({ code: "snapshot_failed" });
+  await writeFile(join(layer, "diff", "file"), "written");
+  expect(await readFile(join(one.layer("c"), "diff", "file"), "utf8")).toBe("written");
+  expect((await one.list()).stored).toEqual([]);
+});
+
+describe("on a host's disk that two sandboxes fill", () => {
+  const place = "/var/tmp/svc-full-disk";
+  const MIB = 2 ** 20;
+  const freeMb = async () => {
+    const { bavail, bsize } = await statfs(place);
+    return (bavail * bsize) / MIB;
+  };
+  let small: RealAgent;
+  beforeAll(async () => {
+    await mkdir(place, { recursive: true });
+    await writeFile(`${place}.img`, "");
+    await truncate(`${place}.img`, 800 * MIB);
+    await run("mkfs.ext4", ["-q", "-F", `${place}.img`]);
+    await run("mount", ["-o", "loop", `${place}.img`, place]);
+    small = await realAgent({
+      SVC_STATE_DIR: `${place}/state`,
+      SVC_DISKS_DIR: `${place}/disks`,
+      SVC_FROZEN_SECONDS: "3600",
+      SVC_DISK_RESERVE_MB: "200",
+      SVC_SNAPSHOT_QUOTA_MB: "0",
+    });
+  });
+  afterAll(async () => {
+    await small.close();
+    await run("umount", ["--lazy", place]);
+    await rm(place, { recursive: true });
+    await rm(`${place}.img`);
+  });
+
+  test("both are held, an agent that is killed starts again, and a paused sandbox has lost nothing", async () => {
+    const kept = await small.start();
+    await shell(kept, "head -c 20M /dev/urandom > /root/file; md5sum /root/file > /root/sum");
+    const { snapshotId } = await small.call.pauseExecution(ask(kept.executionId));
+    await small.drop();
+    const large = { resources: { ...RESOURCES, diskSizeMB: 2048 } };
+    const writers = [await small.start(large), await small.start(large)];
+    const writes = "while :; do cat /dev/zero >> /root/full; sleep 0.1; done 2>/dev/null";
+    for (const { address } of writers) await background(address, writes, root);
+    const held = () => small.heartbeats.at(-1)?.executions.filter((one) => one.held === true).length;
+    await expect.poll(held, { timeout: 90_000, interval: 200 }).toBe(2);
+    const refused = () =>
+      small.start().then(
+        ({ executionId }) => small.stop(executionId),
+        (error: { code?: string }) => error.code,
+      );
+    await expect.poll(refused, SLOW).toBe("no_space");
+    await small.crash();
+    await small.launch();
+    await expect.poll(refused, SLOW).toBe("no_space");
+    for (const { executionId } of writers) await small.stop(executionId);
+    await expect.poll(freeMb, { timeout: 60_000 }).toBeGreaterThan(400);
+    const origin = { is: "paused" as const, snapshotId, memory: true };
+    const resumed = () => small.start({ sandboxId: kept.sandboxId, origin }).catch(() => undefined);
+    const found = { again: undefined as Started | undefined };
+    await expect.poll(async () => (found.again = await resumed())?.restored, SLOW).toBe("memory");
+    expect(found.again === undefined ? "" : await shell(found.again, "cd /root && md5sum -c sum")).toBe(
+      "/root/file: OK",
+    );
+  }, 240_000);
+});
