@@ -71,7 +71,7 @@ export interface Disks {
   make(disk: Disk): Promise<void>;
   /** Mounts the disk, as after a reboot. Nothing to do when it is mounted, or gone. @throws {AppError} snapshot_corrupt */
   mount(containerId: string): Promise<void>;
-  /** Unmounts and deletes the disk. An unknown container counts as success. */
+  /** Unmounts and deletes the disk; a copy of it under way fails. An unknown container counts as success. */
   remove(containerId: string): Promise<void>;
   use(containerId: string): DiskUse | undefined;
   /** Writes what programs have written to the image. */
@@ -110,6 +110,8 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
   const mutex = createKeyedMutex();
   const copies = createSemaphore(COPIES_AT_ONCE);
   const clones = createSemaphore(COPIES_AT_ONCE);
+  /** The copier of each disk that is being copied. A sandbox has one snapshot under way at most. */
+  const underWay = new Map<string, { readonly cut: AbortController; readonly ended: Promise<unknown> }>();
   const empty = formatted(join(root, "formatted"), run);
   const state = { probed: undefined as Promise<string | undefined> | undefined, probedAt: 0, cloning: 0 };
 
@@ -187,8 +189,12 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
   const copied = async (how: "ahead" | "finish", containerId: string, id: string) => {
     const args = [how, image(containerId), draft(id), mountPoint(containerId)];
     await mkdir(storedRoot, { recursive: true, mode: 0o700 });
+    const cut = new AbortController();
+    const timeoutMs = how === "ahead" ? AHEAD_LIMIT_MS : FINISH_LIMIT_MS;
+    const copying = run(await copier(), args, { timeoutMs, signal: cut.signal });
+    underWay.set(containerId, { cut, ended: copying.catch(() => undefined) });
     try {
-      await run(await copier(), args, { timeoutMs: how === "ahead" ? AHEAD_LIMIT_MS : FINISH_LIMIT_MS });
+      await copying;
     } catch (cause) {
       // A copier that was killed has left the disk frozen.
       if (how === "finish") await thaw(containerId);
@@ -197,11 +203,16 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
         noSpace(cause) ??
         new AppError("snapshot_failed", "the sandbox's disk could not be copied; it goes on running", { cause })
       );
+    } finally {
+      underWay.delete(containerId);
     }
   };
 
   const remove = (containerId: string) =>
     mutex(containerId, async () => {
+      const copy = underWay.get(containerId);
+      copy?.cut.abort();
+      await copy?.ended;
       await detach(mountPoint(containerId));
       await rm(image(containerId), { force: true });
     });

@@ -9,12 +9,14 @@ interface CommandOptions {
   readonly timeoutMs?: number;
   /** PATH of the program, when it differs from this program's. */
   readonly path?: string;
+  /** Kills the program. The promise rejects when the program has ended. */
+  readonly signal?: AbortSignal;
 }
 
 /** The output, or an Error with the command, its exit code and what it printed. */
 export type RunCommand = (program: string, args: readonly string[], options?: CommandOptions) => Promise<string>;
 
-export const runCommand: RunCommand = (program, args, { input = "", timeoutMs = 10_000, path } = {}) =>
+export const runCommand: RunCommand = (program, args, { input = "", timeoutMs = 10_000, path, signal } = {}) =>
   new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       stdio: ["pipe", "pipe", "pipe"],
@@ -22,15 +24,19 @@ export const runCommand: RunCommand = (program, args, { input = "", timeoutMs = 
       killSignal: "SIGKILL",
       ...(path === undefined ? {} : { env: { PATH: path } }),
     });
+    const kill = () => child.kill("SIGKILL");
+    signal?.addEventListener("abort", kill, { once: true });
+    child.once("close", () => signal?.removeEventListener("abort", kill));
+    if (signal?.aborted === true) kill();
     const output = collect(child.stdout);
     const complaint = collect(child.stderr);
     // Without a listener, a program that ends before it has read its input would end the agent.
     child.stdin.on("error", () => undefined);
     child.stdin.end(input);
     child.once("error", (cause) => reject(new Error(`cannot run ${program}`, { cause })));
-    child.once("close", (code, signal) => {
+    child.once("close", (code, by) => {
       if (code === 0) resolve(output());
-      else reject(new Error(`${[program, ...args].join(" ")} ended with ${code ?? signal}: ${complaint().trim()}`));
+      else reject(new Error(`${[program, ...args].join(" ")} ended with ${code ?? by}: ${complaint().trim()}`));
     });
   });
 

@@ -2,7 +2,7 @@
 
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, statfs, truncate, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { hostDisks } from "../../agent/disks/disks.ts";
 import { runCommand } from "../../agent/host/command.ts";
 import type { Started } from "../../shared/agent-api/routes.ts";
+import { type LoopDisk, loopDisk } from "../support/agent/loop-disk.ts";
 import { containers, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 import { background, command } from "../support/sandbox/envd-commands.ts";
 
@@ -134,6 +135,20 @@ test("an agent that is killed while a disk is copied leaves the sandbox running 
   await nothingLeft();
 });
 
+test("a sandbox that is ended while its disk is copied does not wait for the copy", async () => {
+  const one = await agent.start();
+  await shell(one, "head -c 400M /dev/urandom > /root/file");
+  const taking = agent.call.checkpointExecution(ask(one.executionId)).then(
+    () => "taken",
+    (error: { code?: string }) => error.code,
+  );
+  const drafts = () => readdir(join(agent.disks, "stored")).catch(() => []);
+  await expect.poll(async () => (await drafts()).length, { timeout: 30_000, interval: 5 }).toBe(1);
+  await agent.stop(one.executionId);
+  expect(await taking).not.toBe("taken");
+  await nothingLeft();
+});
+
 test("a sandbox whose root Docker has left mounted, as after the kill of its daemon, is removed with its disk", async () => {
   const one = await agent.start(SMALL);
   const merged = (await mounts()).find((place) => place.endsWith("/layer/merged")) ?? "";
@@ -167,22 +182,13 @@ test("a copier that is killed leaves no copy, and a disk that programs can write
 });
 
 describe("on a host's disk that two sandboxes fill", () => {
-  const place = "/var/tmp/svc-full-disk";
-  const MIB = 2 ** 20;
-  const freeMb = async () => {
-    const { bavail, bsize } = await statfs(place);
-    return (bavail * bsize) / MIB;
-  };
+  let disk: LoopDisk;
   let small: RealAgent;
   beforeAll(async () => {
-    await mkdir(place, { recursive: true });
-    await writeFile(`${place}.img`, "");
-    await truncate(`${place}.img`, 800 * MIB);
-    await run("mkfs.ext4", ["-q", "-F", `${place}.img`]);
-    await run("mount", ["-o", "loop", `${place}.img`, place]);
+    disk = await loopDisk("/var/tmp/svc-full-disk", 800);
     small = await realAgent({
-      SVC_STATE_DIR: `${place}/state`,
-      SVC_DISKS_DIR: `${place}/disks`,
+      SVC_STATE_DIR: `${disk.place}/state`,
+      SVC_DISKS_DIR: `${disk.place}/disks`,
       SVC_FROZEN_SECONDS: "3600",
       SVC_DISK_RESERVE_MB: "200",
       SVC_SNAPSHOT_QUOTA_MB: "0",
@@ -190,9 +196,7 @@ describe("on a host's disk that two sandboxes fill", () => {
   });
   afterAll(async () => {
     await small.close();
-    await run("umount", ["--lazy", place]);
-    await rm(place, { recursive: true });
-    await rm(`${place}.img`);
+    await disk.close();
   });
 
   test("both are held, an agent that is killed starts again, and a paused sandbox has lost nothing", async () => {
@@ -216,7 +220,7 @@ describe("on a host's disk that two sandboxes fill", () => {
     await small.launch();
     await expect.poll(refused, SLOW).toBe("no_space");
     for (const { executionId } of writers) await small.stop(executionId);
-    await expect.poll(freeMb, { timeout: 60_000 }).toBeGreaterThan(400);
+    await expect.poll(() => disk.freeMb(), { timeout: 60_000 }).toBeGreaterThan(400);
     const origin = { is: "paused" as const, snapshotId, memory: true };
     const resumed = () => small.start({ sandboxId: kept.sandboxId, origin }).catch(() => undefined);
     const found = { again: undefined as Started | undefined };

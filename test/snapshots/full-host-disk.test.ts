@@ -1,0 +1,136 @@
+/** A host's disk that other programs fill in the middle of each operation that writes to it. */
+
+import { randomUUID } from "node:crypto";
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Started } from "../../shared/agent-api/routes.ts";
+import { bodyOf, buildsOn, run } from "../support/agent/agent-builds.ts";
+import { type LoopDisk, loopDisk } from "../support/agent/loop-disk.ts";
+import { containers, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
+import { until } from "../support/runner/until.ts";
+import { background, command } from "../support/sandbox/envd-commands.ts";
+
+const MIB = 2 ** 20;
+const BLOCK = 512;
+const SLOW = { timeout: 60_000, interval: 100 };
+const root = { user: "root" };
+const LARGE = { resources: { ...RESOURCES, memoryMB: 512, diskSizeMB: 1024 } };
+
+let disk: LoopDisk;
+let agent: RealAgent;
+beforeAll(async () => {
+  disk = await loopDisk("/var/tmp/svc-filled-disk", 2_048);
+  agent = await realAgent({
+    SVC_STATE_DIR: `${disk.place}/state`,
+    SVC_DISKS_DIR: `${disk.place}/disks`,
+    SVC_FROZEN_SECONDS: "0",
+    // The operations must fail in the middle, and not be refused at the beginning.
+    SVC_DISK_RESERVE_MB: "0",
+    SVC_SNAPSHOT_QUOTA_MB: "0",
+    SVC_BUILD_LOCAL_IMAGES: "*",
+  });
+});
+afterAll(async () => {
+  await agent.close();
+  await disk.close();
+});
+
+const shell = async ({ address }: Started, text: string) => (await command(address, text, root)).output;
+const ask = (executionId: string) => ({ params: { executionId }, body: { snapshotId: randomUUID(), memory: true } });
+const codeOf = (work: Promise<unknown>) =>
+  work.then(
+    () => "done",
+    (error: { code?: string }) => error.code,
+  );
+const disks = () => `${disk.place}/disks`;
+
+/** Bytes on the disk of all files below a directory. */
+async function bytesBelow(directory: string): Promise<number> {
+  const names = await readdir(directory, { recursive: true }).catch(() => []);
+  const sizes = names.map((name) =>
+    stat(join(directory, name)).then(
+      ({ blocks }) => blocks * BLOCK,
+      () => 0,
+    ),
+  );
+  return (await Promise.all(sizes)).reduce((all, size) => all + size, 0);
+}
+
+/** Fills the host's disk as soon as the directory has grown; by then the operation is in its middle. */
+async function fillAsItGrows(directory: string): Promise<void> {
+  const before = await bytesBelow(directory);
+  const grown = async () => (await bytesBelow(directory)) > before + 16 * MIB;
+  await until(grown, { what: `a file in ${directory} that grows`, timeoutMs: 60_000, everyMs: 2 });
+  await disk.fill(0);
+}
+
+/** The operation fails when the disk fills in its middle, leaves nothing, and works when there is room again. */
+async function survives<T>(directory: string, operation: () => Promise<T>): Promise<T> {
+  const before = await bytesBelow(directory);
+  const [code] = await Promise.all([codeOf(operation()), fillAsItGrows(directory)]);
+  expect(code).toBe("no_space");
+  await disk.unfill();
+  await expect.poll(() => bytesBelow(directory), SLOW).toBeLessThan(before + 8 * MIB);
+  return operation();
+}
+
+const whole = "cd /root && md5sum -c sum";
+
+test("a disk that fills in the middle of a snapshot, a fork or a pause costs nothing but that operation", async () => {
+  const one = await agent.start(LARGE);
+  await shell(one, "head -c 300M /dev/urandom > /root/file; md5sum /root/file > /root/sum; sync");
+  const holds = "python3 -c 'import os, time; held = os.urandom(300 << 20); time.sleep(600)'";
+  await background(one.address, holds, root);
+  await expect
+    .poll(
+      () =>
+        shell(
+          one,
+          "awk '/^Rss/ { all += $2 } END { print all > 300000 }' /proc/$(pgrep -f '[o]s.urandom')/smaps_rollup",
+        ),
+      SLOW,
+    )
+    .toBe("1");
+
+  const { snapshotId } = await survives(join(disks(), "stored"), () =>
+    agent.call.checkpointExecution(ask(one.executionId)),
+  );
+  expect(await shell(one, whole)).toBe("/root/file: OK");
+
+  const copy = await survives(disks(), () =>
+    agent.start({ ...LARGE, origin: { is: "snapshot", snapshotId, memory: true } }),
+  );
+  expect(await shell(copy, whole)).toBe("/root/file: OK");
+  await agent.stop(copy.executionId);
+  await agent.call.deleteSnapshot({ params: { snapshotId } });
+
+  const paused = await survives(join(disk.place, "state", "snapshots"), () =>
+    agent.call.pauseExecution(ask(one.executionId)),
+  );
+  const origin = { is: "paused" as const, snapshotId: paused.snapshotId, memory: true };
+  const again = await agent.start({ ...LARGE, sandboxId: one.sandboxId, origin });
+  expect(again.restored).toBe("memory");
+  expect(await shell(again, whole)).toBe("/root/file: OK");
+  await agent.stop(again.executionId);
+  await expect.poll(containers, SLOW).toEqual([]);
+}, 240_000);
+
+test("a start on a full disk is refused, and a build whose disk cannot grow says why", async () => {
+  await disk.fill(0);
+  expect(await codeOf(agent.start(LARGE))).toBe("no_space");
+  await disk.unfill();
+
+  const { start, finished } = buildsOn(() => agent);
+  const writes = run("head -c 1500M /dev/urandom > /root/large", "root");
+  const buildId = await start(bodyOf("base", [writes], { resources: { ...RESOURCES, diskSizeMB: 4_096 } }));
+  await fillAsItGrows(disks());
+  const { state } = await finished(buildId);
+  expect(state.status).toBe("error");
+  expect(JSON.stringify(state.reason)).toMatch(/no space|disk/i);
+  await disk.unfill();
+  const after = await agent.start(LARGE);
+  expect(await shell(after, "echo well")).toBe("well");
+  await agent.stop(after.executionId);
+  await expect.poll(containers, SLOW).toEqual([]);
+}, 240_000);
