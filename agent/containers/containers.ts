@@ -101,8 +101,11 @@ export interface Containers {
   copyAhead(id: string, image: string): Promise<void>;
   /** Keeps a copy of a container's writable layer, running or stopped, as an image of this node. */
   commit(id: string, image: string, snapshotId: string): Promise<void>;
-  /** Resolves when the image that was committed of a container is durable. Before that it counts for nothing. */
-  keep(id: string, image: string): Promise<void>;
+  /**
+   * Gives the image that was committed of a container its name; before that it counts for nothing. Resolves when it is durable,
+   * where that is asked for.
+   */
+  keep(id: string, image: string, durable: boolean): Promise<void>;
   /** Resolves when what programs have written is on the machine's disk. */
   flushDisk(id: string): Promise<void>;
   /** Lets programs write to a container's disk again after a commit that was cut. */

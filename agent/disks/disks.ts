@@ -80,8 +80,8 @@ export interface Disks {
   copyAhead(containerId: string, id: string): Promise<void>;
   /** Copies the disk of a frozen sandbox. The copy has no name that counts before `keep`. */
   store(containerId: string, id: string): Promise<void>;
-  /** Resolves when the copy is durable. */
-  keep(id: string): Promise<void>;
+  /** Gives the copy its name. Resolves when it is durable, where that is asked for. */
+  keep(id: string, durable: boolean): Promise<void>;
   hasStored(id: string): boolean;
   /** Whether there is a copy that `keep` has not made durable yet. */
   hasDraft(id: string): boolean;
@@ -300,20 +300,10 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
     },
     store: (containerId, id) => counted("frozen", () => copied("finish", containerId, id)),
 
-    async keep(id) {
-      const file = await open(draft(id), "r");
-      try {
-        await file.sync();
-      } finally {
-        await file.close();
-      }
+    async keep(id, durable) {
+      if (durable) await sync(draft(id));
       await rename(draft(id), kept(id));
-      const directory = await open(storedRoot, "r");
-      try {
-        await directory.sync();
-      } finally {
-        await directory.close();
-      }
+      if (durable) await sync(storedRoot);
     },
 
     hasStored: (id) => existsSync(kept(id)),
@@ -339,6 +329,15 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
     work: () => done,
     thaw,
   };
+}
+
+async function sync(path: string): Promise<void> {
+  const file = await open(path, "r");
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
 
 async function namesIn(directory: string): Promise<string[]> {

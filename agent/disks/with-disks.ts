@@ -116,10 +116,10 @@ export function withDisks({ engine, disks, repository, now, log }: WithDisksDeps
     commit: (id, image, snapshotId) =>
       disks.has(id) ? disks.store(id, snapshotId) : engine.commit(id, image, snapshotId),
 
-    async keep(containerId, image) {
+    async keep(containerId, image, durable) {
       const id = SNAPSHOT.exec(image)?.[1];
       if (id === undefined || !disks.has(containerId)) return;
-      if (disks.hasDraft(id)) await disks.keep(id);
+      if (disks.hasDraft(id)) await disks.keep(id, durable);
       else if (!disks.hasStored(id)) throw new AppError("snapshot_failed", "the copy of the sandbox's disk is gone");
     },
 

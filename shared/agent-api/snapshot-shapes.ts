@@ -8,6 +8,11 @@ export const TakeSnapshotBody = Type.Object(
     snapshotId: SnapshotId,
     /** false: only the disk is stored. */
     memory: Type.Boolean(),
+    /**
+     * false: the snapshot lives for one call, as that of a fork, so nothing waits until it is on the disk. After a crash of the
+     * host its files may be damaged, which every start from it checks. Default: true.
+     */
+    durable: Type.Optional(Type.Boolean()),
   },
   closed,
 );

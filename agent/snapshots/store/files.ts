@@ -18,14 +18,15 @@ interface Draft {
   /** Directory of CRIU's images, and directory of its logs. */
   readonly images: string;
   readonly work: string;
-  /** The caller has written all files. Resolves when the snapshot is durable under its final name. */
+  /** The caller has written all files. Resolves when the snapshot has its final name, and is durable if it was to be. */
   finish(manifest: (files: readonly StoredFile[]) => Manifest): Promise<Manifest>;
   /** Removes the draft. */
   discard(): Promise<void>;
 }
 
 export interface SnapshotFiles {
-  draft(id: string): Promise<Draft>;
+  /** @param durable false: nothing is flushed to the disk */
+  draft(id: string, durable: boolean): Promise<Draft>;
   /** Directory of a stored snapshot's images. */
   images(id: string): string;
   /** @throws {AppError} snapshot_files_missing, snapshot_corrupt, snapshot_incompatible */
@@ -51,31 +52,31 @@ export function snapshotFiles(root: string): SnapshotFiles {
   const temporary = (id: string) => join(root, `.${id}${UNFINISHED}`);
 
   return {
-    async draft(id) {
+    async draft(id, durable) {
       const directory = temporary(id);
       await rm(directory, { recursive: true, force: true });
       const images = join(directory, "images");
       const work = join(directory, "work");
       await mkdir(images, { recursive: true, mode: 0o700 });
       await mkdir(work, { mode: 0o700 });
-      const hashes = followHashes(images);
+      const hashes = followHashes(images, durable);
       return {
         images,
         work,
         async finish(toManifest) {
-          const synced = syncAll(images);
+          const synced = durable ? syncAll(images) : Promise.resolve();
           synced.catch(() => undefined);
           const manifest = toManifest(await hashes.finish());
           await synced;
           const path = join(directory, "manifest.json");
-          await writeFile(path, JSON.stringify(manifest, undefined, 1), { mode: 0o600, flush: true });
+          await writeFile(path, JSON.stringify(manifest, undefined, 1), { mode: 0o600, flush: durable });
           await chmod(images, 0o700);
           await keepLinks(work, directory);
           await rm(work, { recursive: true });
-          await sync(directory);
+          if (durable) await sync(directory);
           await rm(final(id), { recursive: true, force: true });
           await rename(directory, final(id));
-          await sync(root);
+          if (durable) await sync(root);
           return manifest;
         },
         async discard() {

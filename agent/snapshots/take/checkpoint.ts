@@ -92,7 +92,7 @@ export async function checkpoint(
           await clearLinks(container, snapshotId, deps);
         }
         await goOn();
-        await containers.keep(container.id, image);
+        await containers.keep(container.id, image, request.durable ?? true);
         // Each checkpoint of a fork of a checkpoint adds a layer.
         await flattenWhenDeep(image, deps);
       },

@@ -17,6 +17,8 @@ import { type Inside, MANIFEST_FORMAT, type Manifest, type Origins, type StoredF
 export interface SnapshotRequest {
   readonly snapshotId: string;
   readonly memory: boolean;
+  /** false: it need not outlive a crash of the host. Default: true. */
+  readonly durable?: boolean | undefined;
 }
 
 export interface CheckpointMemoryDeps {
@@ -48,7 +50,7 @@ export async function checkpointMemory(
   { teardown, deps, steps = {} }: { teardown: Teardown; deps: CheckpointMemoryDeps; steps?: Steps },
 ): Promise<Sizes> {
   try {
-    const draft = await deps.files.draft(request.snapshotId);
+    const draft = await deps.files.draft(request.snapshotId, request.durable ?? true);
     teardown.add("files", () => draft.discard());
     if (request.memory)
       teardown.add("names of open files", () => clearLinks(sandbox.container, request.snapshotId, deps));

@@ -59,7 +59,7 @@ export function createSnapshotTaker(deps: SnapshotTakerDeps): SnapshotTaker {
     const sandbox = sandboxes.get(executionId);
     if (sandbox === undefined)
       throw new AppError("sandbox_not_found", `execution ${executionId} does not run on this node`);
-    const request = { snapshotId: body.snapshotId, memory: body.memory && capable() };
+    const request = { snapshotId: body.snapshotId, memory: body.memory && capable(), durable: body.durable };
     const work = async () => {
       const admitted = await admit(sandbox, request, kind);
       try {

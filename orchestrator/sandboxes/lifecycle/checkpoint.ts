@@ -102,12 +102,12 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
       if (room !== undefined) await deps.quota?.check(before, room);
       throw new AppError("conflict", `Sandbox "${id}" is changing state`);
     }
-    return takeSnapshot(record, pendingSnapshot.id, target);
+    return takeSnapshot(record, { snapshotId: pendingSnapshot.id, durable: ask.kind !== "fork" }, target);
   }
 
   async function takeSnapshot(
     record: SandboxRecord,
-    snapshotId: string,
+    { snapshotId, durable }: { readonly snapshotId: string; readonly durable: boolean },
     target: { readonly id: string; readonly tag: string } | undefined,
   ): Promise<Checkpoint> {
     const { id, executionId, nodeId } = record;
@@ -123,7 +123,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
           deps.nodes
             .agent(nodeId)
             .checkpointExecution(
-              { params: { executionId }, body: { snapshotId, memory: true } },
+              { params: { executionId }, body: { snapshotId, memory: true, durable } },
               { timeoutMs: deps.snapshotTimeoutMs },
             ),
         deps,

@@ -154,5 +154,5 @@ test("garbage has stored disks and names without one, and never the image below 
 test("a copy that is gone before it was durable fails the snapshot", async () => {
   const { state, containers } = world();
   state.disks.add("c1");
-  await expect(containers.keep("c1", "svc/snapshot:s1")).rejects.toMatchObject({ code: "snapshot_failed" });
+  await expect(containers.keep("c1", "svc/snapshot:s1", true)).rejects.toMatchObject({ code: "snapshot_failed" });
 });
