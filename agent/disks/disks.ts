@@ -142,7 +142,7 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
       // A Docker daemon that was killed leaves the roots of its containers mounted, each time once more.
       const left = join(place, "layer", "merged");
       for (let times = 0; times < MOST_LEFT && isOther(left, place); times++)
-        await run("umount", [left], { timeoutMs: MOUNT_LIMIT_MS });
+        await run("umount", [left], { timeoutMs: MOUNT_LIMIT_MS }).catch(() => undefined);
       await run("umount", [place], { timeoutMs: MOUNT_LIMIT_MS });
     }
     await rmdir(place).catch(unlessMissing);
@@ -233,6 +233,8 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
 
   const probe = async () => {
     try {
+      // An agent that was killed in a probe has left it mounted: its image must not be written to.
+      await remove(PROBE);
       await clone(await empty(PROBE_MB), image(PROBE));
       await attach(image(PROBE), mountPoint(PROBE));
       await remove(PROBE);
@@ -364,8 +366,14 @@ const minor = (device: number) => (device % 256) + Math.floor(device / 2 ** 20) 
 
 /** Whether a directory exists and is on another file system than `than`. */
 function isOther(directory: string, than: string): boolean {
-  const found = statSync(directory, { throwIfNoEntry: false });
-  return found !== undefined && found.dev !== statSync(than).dev;
+  const device = statSync(than).dev;
+  try {
+    const found = statSync(directory, { throwIfNoEntry: false });
+    return found !== undefined && found.dev !== device;
+  } catch {
+    // A damaged file system is mounted, and may answer nothing.
+    return true;
+  }
 }
 
 /** The end of the host's disk, as programs and Node report it. */

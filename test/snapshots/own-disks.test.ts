@@ -158,6 +158,28 @@ test("a sandbox whose root Docker has left mounted, as after the kill of its dae
   await nothingLeft();
 });
 
+test("an agent that is killed while it tries out a disk leaves one that the next agent removes", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-disks-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const kept = {
+    root: join(directory, "disks"),
+    copier: () => Promise.resolve(""),
+    refusal: () => Promise.resolve(undefined),
+  };
+  // As if the agent ended after the mount.
+  const cut = hostDisks({
+    ...kept,
+    run: (program, args, options) =>
+      program === "umount" ? Promise.reject(new Error("cut")) : runCommand(program, args, options),
+  });
+  expect(await cut.unusable()).toContain("cut");
+  const probe = join(kept.root, "probe");
+  await writeFile(join(probe, "written"), "before the next agent begins");
+  expect(await hostDisks({ ...kept, run: runCommand }).unusable()).toBeUndefined();
+  expect((await readFile("/proc/mounts", "utf8")).includes(probe)).toBe(false);
+  expect(await readdir(kept.root)).toEqual(["formatted"]);
+});
+
 test("a copier that is killed leaves no copy, and a disk that programs can write to", async () => {
   const directory = await mkdtemp(join(tmpdir(), "svc-disks-"));
   onTestFinished(() => rm(directory, { recursive: true }));
