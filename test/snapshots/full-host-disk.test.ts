@@ -1,9 +1,9 @@
-/** A host's disk that other programs fill in the middle of each operation that writes to it. */
+/** A host's disk that is full: in the middle of each operation that writes to it, and by the sandboxes themselves. */
 
 import { randomUUID } from "node:crypto";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { bodyOf, buildsOn, run } from "../support/agent/agent-builds.ts";
 import { type LoopDisk, loopDisk } from "../support/agent/loop-disk.ts";
@@ -19,22 +19,23 @@ const LARGE = { resources: { ...RESOURCES, memoryMB: 512, diskSizeMB: 1024 } };
 
 let disk: LoopDisk;
 let agent: RealAgent;
-beforeAll(async () => {
-  disk = await loopDisk("/var/tmp/svc-filled-disk", 2_048);
-  agent = await realAgent({
-    SVC_STATE_DIR: `${disk.place}/state`,
-    SVC_DISKS_DIR: `${disk.place}/disks`,
-    SVC_FROZEN_SECONDS: "0",
-    // The operations must fail in the middle, and not be refused at the beginning.
-    SVC_DISK_RESERVE_MB: "0",
-    SVC_SNAPSHOT_QUOTA_MB: "0",
-    SVC_BUILD_LOCAL_IMAGES: "*",
+
+/** An agent whose state and disks are on a disk of so many MiB. */
+function agentOn(mb: number, settings: Readonly<Record<string, string>>): void {
+  beforeAll(async () => {
+    disk = await loopDisk("/var/tmp/svc-filled-disk", mb);
+    agent = await realAgent({
+      SVC_STATE_DIR: `${disk.place}/state`,
+      SVC_DISKS_DIR: `${disk.place}/disks`,
+      SVC_SNAPSHOT_QUOTA_MB: "0",
+      ...settings,
+    });
   });
-});
-afterAll(async () => {
-  await agent.close();
-  await disk.close();
-});
+  afterAll(async () => {
+    await agent.close();
+    await disk.close();
+  });
+}
 
 const shell = async ({ address }: Started, text: string) => (await command(address, text, root)).output;
 const ask = (executionId: string) => ({ params: { executionId }, body: { snapshotId: randomUUID(), memory: true } });
@@ -45,9 +46,9 @@ const codeOf = (work: Promise<unknown>) =>
   );
 const disks = () => `${disk.place}/disks`;
 
-/** Bytes on the disk of all files below a directory. */
+/** Bytes on the disk of all files below a directory; of the disks' directory without what is mounted there. */
 async function bytesBelow(directory: string): Promise<number> {
-  const names = await readdir(directory, { recursive: true }).catch(() => []);
+  const names = await readdir(directory, { recursive: directory !== disks() }).catch(() => []);
   const sizes = names.map((name) =>
     stat(join(directory, name)).then(
       ({ blocks }) => blocks * BLOCK,
@@ -77,60 +78,100 @@ async function survives<T>(directory: string, operation: () => Promise<T>): Prom
 
 const whole = "cd /root && md5sum -c sum";
 
-test("a disk that fills in the middle of a snapshot, a fork or a pause costs nothing but that operation", async () => {
-  const one = await agent.start(LARGE);
-  await shell(one, "head -c 300M /dev/urandom > /root/file; md5sum /root/file > /root/sum; sync");
-  const holds = "python3 -c 'import os, time; held = os.urandom(300 << 20); time.sleep(600)'";
-  await background(one.address, holds, root);
-  await expect
-    .poll(
-      () =>
-        shell(
-          one,
-          "awk '/^Rss/ { all += $2 } END { print all > 300000 }' /proc/$(pgrep -f '[o]s.urandom')/smaps_rollup",
-        ),
-      SLOW,
-    )
-    .toBe("1");
+describe("on a host's disk that another program fills", () => {
+  // The operations must fail in the middle, and not be refused at the beginning.
+  agentOn(2_048, { SVC_FROZEN_SECONDS: "0", SVC_DISK_RESERVE_MB: "0", SVC_BUILD_LOCAL_IMAGES: "*" });
 
-  const { snapshotId } = await survives(join(disks(), "stored"), () =>
-    agent.call.checkpointExecution(ask(one.executionId)),
-  );
-  expect(await shell(one, whole)).toBe("/root/file: OK");
+  test("a disk that fills in the middle of a snapshot, a fork or a pause costs nothing but that operation", async () => {
+    const one = await agent.start(LARGE);
+    await shell(one, "head -c 300M /dev/urandom > /root/file; md5sum /root/file > /root/sum; sync");
+    const holds = "python3 -c 'import os, time; held = os.urandom(300 << 20); time.sleep(600)'";
+    await background(one.address, holds, root);
+    await expect
+      .poll(
+        () =>
+          shell(
+            one,
+            "awk '/^Rss/ { all += $2 } END { print all > 300000 }' /proc/$(pgrep -f '[o]s.urandom')/smaps_rollup",
+          ),
+        SLOW,
+      )
+      .toBe("1");
 
-  const copy = await survives(disks(), () =>
-    agent.start({ ...LARGE, origin: { is: "snapshot", snapshotId, memory: true } }),
-  );
-  expect(await shell(copy, whole)).toBe("/root/file: OK");
-  await agent.stop(copy.executionId);
-  await agent.call.deleteSnapshot({ params: { snapshotId } });
+    const { snapshotId } = await survives(join(disks(), "stored"), () =>
+      agent.call.checkpointExecution(ask(one.executionId)),
+    );
+    expect(await shell(one, whole)).toBe("/root/file: OK");
 
-  const paused = await survives(join(disk.place, "state", "snapshots"), () =>
-    agent.call.pauseExecution(ask(one.executionId)),
-  );
-  const origin = { is: "paused" as const, snapshotId: paused.snapshotId, memory: true };
-  const again = await agent.start({ ...LARGE, sandboxId: one.sandboxId, origin });
-  expect(again.restored).toBe("memory");
-  expect(await shell(again, whole)).toBe("/root/file: OK");
-  await agent.stop(again.executionId);
-  await expect.poll(containers, SLOW).toEqual([]);
-}, 240_000);
+    const copy = await survives(disks(), () =>
+      agent.start({ ...LARGE, origin: { is: "snapshot", snapshotId, memory: true } }),
+    );
+    expect(await shell(copy, whole)).toBe("/root/file: OK");
+    await agent.stop(copy.executionId);
+    await agent.call.deleteSnapshot({ params: { snapshotId } });
 
-test("a start on a full disk is refused, and a build whose disk cannot grow says why", async () => {
-  await disk.fill(0);
-  expect(await codeOf(agent.start(LARGE))).toBe("no_space");
-  await disk.unfill();
+    const paused = await survives(join(disk.place, "state", "snapshots"), () =>
+      agent.call.pauseExecution(ask(one.executionId)),
+    );
+    const origin = { is: "paused" as const, snapshotId: paused.snapshotId, memory: true };
+    const again = await agent.start({ ...LARGE, sandboxId: one.sandboxId, origin });
+    expect(again.restored).toBe("memory");
+    expect(await shell(again, whole)).toBe("/root/file: OK");
+    await agent.stop(again.executionId);
+    await expect.poll(containers, SLOW).toEqual([]);
+  }, 240_000);
 
-  const { start, finished } = buildsOn(() => agent);
-  const writes = run("head -c 1500M /dev/urandom > /root/large", "root");
-  const buildId = await start(bodyOf("base", [writes], { resources: { ...RESOURCES, diskSizeMB: 4_096 } }));
-  await fillAsItGrows(disks());
-  const { state } = await finished(buildId);
-  expect(state.status).toBe("error");
-  expect(JSON.stringify(state.reason)).toMatch(/no space|disk/i);
-  await disk.unfill();
-  const after = await agent.start(LARGE);
-  expect(await shell(after, "echo well")).toBe("well");
-  await agent.stop(after.executionId);
-  await expect.poll(containers, SLOW).toEqual([]);
-}, 240_000);
+  test("a start on a full disk is refused, and a build whose disk cannot grow says why", async () => {
+    await disk.fill(0);
+    expect(await codeOf(agent.start(LARGE))).toBe("no_space");
+    await disk.unfill();
+
+    const { start, finished } = buildsOn(() => agent);
+    const writes = run("head -c 1500M /dev/urandom > /root/large", "root");
+    const buildId = await start(bodyOf("base", [writes], { resources: { ...RESOURCES, diskSizeMB: 4_096 } }));
+    await fillAsItGrows(disks());
+    const { state } = await finished(buildId);
+    expect(state.status).toBe("error");
+    expect(JSON.stringify(state.reason)).toMatch(/no space|disk/i);
+    await disk.unfill();
+    const after = await agent.start(LARGE);
+    expect(await shell(after, "echo well")).toBe("well");
+    await agent.stop(after.executionId);
+    await expect.poll(containers, SLOW).toEqual([]);
+  }, 240_000);
+});
+
+describe("on a host's disk that two sandboxes fill", () => {
+  agentOn(800, { SVC_FROZEN_SECONDS: "3600", SVC_DISK_RESERVE_MB: "200" });
+
+  test("both are held, an agent that is killed starts again, and a paused sandbox has lost nothing", async () => {
+    const kept = await agent.start();
+    await shell(kept, "head -c 20M /dev/urandom > /root/file; md5sum /root/file > /root/sum");
+    const { snapshotId } = await agent.call.pauseExecution(ask(kept.executionId));
+    await agent.drop();
+    const large = { resources: { ...RESOURCES, diskSizeMB: 2048 } };
+    const writers = [await agent.start(large), await agent.start(large)];
+    const writes = "while :; do cat /dev/zero >> /root/full; sleep 0.1; done 2>/dev/null";
+    for (const { address } of writers) await background(address, writes, root);
+    const held = () => agent.heartbeats.at(-1)?.executions.filter((one) => one.held === true).length;
+    await expect.poll(held, { timeout: 90_000, interval: 200 }).toBe(2);
+    const refused = () =>
+      agent.start().then(
+        ({ executionId }) => agent.stop(executionId),
+        (error: { code?: string }) => error.code,
+      );
+    await expect.poll(refused, SLOW).toBe("no_space");
+    await agent.crash();
+    await agent.launch();
+    await expect.poll(refused, SLOW).toBe("no_space");
+    for (const { executionId } of writers) await agent.stop(executionId);
+    await expect.poll(() => disk.freeMb(), { timeout: 60_000 }).toBeGreaterThan(400);
+    const origin = { is: "paused" as const, snapshotId, memory: true };
+    const resumed = () => agent.start({ sandboxId: kept.sandboxId, origin }).catch(() => undefined);
+    const found = { again: undefined as Started | undefined };
+    await expect.poll(async () => (found.again = await resumed())?.restored, SLOW).toBe("memory");
+    expect(found.again === undefined ? "" : await shell(found.again, "cd /root && md5sum -c sum")).toBe(
+      "/root/file: OK",
+    );
+  }, 240_000);
+});

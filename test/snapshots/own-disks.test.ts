@@ -6,13 +6,12 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { hostDisks } from "../../agent/disks/disks.ts";
 import { runCommand } from "../../agent/host/command.ts";
 import type { Started } from "../../shared/agent-api/routes.ts";
-import { type LoopDisk, loopDisk } from "../support/agent/loop-disk.ts";
 import { containers, RESOURCES, type RealAgent, realAgent } from "../support/agent/real-agent.ts";
-import { background, command } from "../support/sandbox/envd-commands.ts";
+import { command } from "../support/sandbox/envd-commands.ts";
 
 const run = promisify(execFile);
 const SLOW = { timeout: 30_000, interval: 100 };
@@ -201,54 +200,4 @@ test("a copier that is killed leaves no copy, and a disk that programs can write
   await writeFile(join(layer, "diff", "file"), "written");
   expect(await readFile(join(one.layer("c"), "diff", "file"), "utf8")).toBe("written");
   expect((await one.list()).stored).toEqual([]);
-});
-
-describe("on a host's disk that two sandboxes fill", () => {
-  let disk: LoopDisk;
-  let small: RealAgent;
-  beforeAll(async () => {
-    disk = await loopDisk("/var/tmp/svc-full-disk", 800);
-    small = await realAgent({
-      SVC_STATE_DIR: `${disk.place}/state`,
-      SVC_DISKS_DIR: `${disk.place}/disks`,
-      SVC_FROZEN_SECONDS: "3600",
-      SVC_DISK_RESERVE_MB: "200",
-      SVC_SNAPSHOT_QUOTA_MB: "0",
-    });
-  });
-  afterAll(async () => {
-    await small.close();
-    await disk.close();
-  });
-
-  test("both are held, an agent that is killed starts again, and a paused sandbox has lost nothing", async () => {
-    const kept = await small.start();
-    await shell(kept, "head -c 20M /dev/urandom > /root/file; md5sum /root/file > /root/sum");
-    const { snapshotId } = await small.call.pauseExecution(ask(kept.executionId));
-    await small.drop();
-    const large = { resources: { ...RESOURCES, diskSizeMB: 2048 } };
-    const writers = [await small.start(large), await small.start(large)];
-    const writes = "while :; do cat /dev/zero >> /root/full; sleep 0.1; done 2>/dev/null";
-    for (const { address } of writers) await background(address, writes, root);
-    const held = () => small.heartbeats.at(-1)?.executions.filter((one) => one.held === true).length;
-    await expect.poll(held, { timeout: 90_000, interval: 200 }).toBe(2);
-    const refused = () =>
-      small.start().then(
-        ({ executionId }) => small.stop(executionId),
-        (error: { code?: string }) => error.code,
-      );
-    await expect.poll(refused, SLOW).toBe("no_space");
-    await small.crash();
-    await small.launch();
-    await expect.poll(refused, SLOW).toBe("no_space");
-    for (const { executionId } of writers) await small.stop(executionId);
-    await expect.poll(() => disk.freeMb(), { timeout: 60_000 }).toBeGreaterThan(400);
-    const origin = { is: "paused" as const, snapshotId, memory: true };
-    const resumed = () => small.start({ sandboxId: kept.sandboxId, origin }).catch(() => undefined);
-    const found = { again: undefined as Started | undefined };
-    await expect.poll(async () => (found.again = await resumed())?.restored, SLOW).toBe("memory");
-    expect(found.again === undefined ? "" : await shell(found.again, "cd /root && md5sum -c sum")).toBe(
-      "/root/file: OK",
-    );
-  }, 240_000);
 });
