@@ -20,11 +20,11 @@ export interface LoopDisk {
 
 export async function loopDisk(place: string, mb: number): Promise<LoopDisk> {
   const image = `${place}.img`;
-  const filler = join(place, "filler");
+  const fillers: string[] = [];
   await mkdir(place, { recursive: true });
   await writeFile(image, "");
   await truncate(image, mb * MIB);
-  await run("mkfs.ext4", ["-q", "-F", image]);
+  await run("mkfs.ext4", ["-q", "-F", "-m", "0", image]);
   await run("mount", ["-o", "loop", image, place]);
   const freeMb = async () => {
     const { bavail, bsize } = await statfs(place);
@@ -34,10 +34,18 @@ export async function loopDisk(place: string, mb: number): Promise<LoopDisk> {
     place,
     freeMb,
     async fill(butMb) {
-      const length = Math.floor((await freeMb()) - butMb);
-      if (length > 0) await run("fallocate", ["--length", `${length}MiB`, filler]);
+      for (;;) {
+        const length = Math.floor((await freeMb()) - butMb);
+        if (length <= 0) return;
+        const filler = join(place, `filler-${fillers.length}`);
+        fillers.push(filler);
+        // It fails where another program was faster, and keeps what it got.
+        await run("fallocate", ["--length", `${length}MiB`, filler]).catch(() => undefined);
+      }
     },
-    unfill: () => rm(filler, { force: true }),
+    async unfill() {
+      for (const filler of fillers.splice(0)) await rm(filler, { force: true });
+    },
     async close() {
       await run("umount", ["--lazy", place]);
       await rm(place, { recursive: true });
