@@ -10,6 +10,7 @@ import { envdAnswers } from "../../containers/boot.ts";
 import type { OpenCgroup } from "../../containers/cgroup.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { Envd } from "../../containers/envd.ts";
+import { isSize } from "../../containers/limits.ts";
 import type { Slots } from "../../network/slots.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
@@ -28,7 +29,7 @@ import { explainRestore } from "./reason.ts";
 const RESTORE_LIMIT_MS = 20_000;
 
 export interface RestoreContainerDeps {
-  readonly containers: Pick<Containers, "start" | "inspect" | "kill">;
+  readonly containers: Pick<Containers, "start" | "inspect" | "kill" | "resize">;
   readonly slots: Pick<Slots, "take" | "give">;
   readonly annotations: Pick<Annotations, "joinNetwork" | "restore" | "remove">;
   readonly openCgroup: OpenCgroup;
@@ -73,7 +74,10 @@ export async function restoreContainer(
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
     // This agent process has not started the container, but an earlier one may have: that start may still be under way.
-    await stopped(id, containers, 0);
+    const { limits } = await stopped(id, containers, 0);
+    // A container that was resized when it was claimed: Docker starts it with the limits that it knows, and memory that is
+    // larger would not fit.
+    if (limits === undefined || !isSize(limits, disk.resources)) await containers.resize(id, disk.resources);
     signal.throwIfAborted();
 
     const slot = await slots.take();

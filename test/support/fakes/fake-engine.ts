@@ -6,6 +6,7 @@
 import type { Cgroup } from "../../../agent/containers/cgroup.ts";
 import type { ContainerEvent, ContainerSpec, Containers } from "../../../agent/containers/containers.ts";
 import type { Envd, EnvdInit } from "../../../agent/containers/envd.ts";
+import { type DockerLimits, dockerLimits, type Size } from "../../../agent/containers/limits.ts";
 import type { AgentDeps } from "../../../agent/deps.ts";
 import type { SandboxEgress } from "../../../agent/egress/messages.ts";
 import { type Plan, planNetwork } from "../../../agent/network/addresses.ts";
@@ -33,6 +34,12 @@ interface FakeContainer {
   /** The image from which the last start restored the container's memory. */
   restored: string | undefined;
   cpuUs: number;
+  /** Bytes of memory that its processes use. */
+  memoryBytes: number;
+  /** What Docker sets at a start. */
+  limits: DockerLimits;
+  /** What the kernel enforces since the last start. */
+  size: Size | undefined;
 }
 
 export interface FakeEngine {
@@ -71,6 +78,11 @@ export interface FakeEngine {
     | "login"
   >;
 }
+
+const sizeOf = ({ NanoCpus, Memory }: DockerLimits): Size => ({
+  cpuCount: NanoCpus / 1e9,
+  memoryMB: Memory / 2 ** 20,
+});
 
 export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const plan = planNetwork("t", "10.99.0.0/24");
@@ -120,8 +132,10 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
         watches: true,
         restored: undefined,
         cpuUs: 0,
+        memoryBytes: 10_000_000,
       };
-      containers.set(id, { id, spec, name: spec.name, ...fresh });
+      const limits = dockerLimits(spec.resources);
+      containers.set(id, { id, spec, name: spec.name, limits, size: undefined, ...fresh });
       return id;
     },
     async start(id) {
@@ -132,14 +146,16 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       restores.delete(id);
       if (memory !== undefined && !images.has(memory)) throw new Error("restored from nothing");
       const fresh = { running: true, frozen: false, pid: state.pid++, netns: annotations.get(id) };
-      Object.assign(container, fresh, { restored: memory, watches: memory === undefined });
+      const size = sizeOf(container.limits);
+      Object.assign(container, fresh, { size, restored: memory, watches: memory === undefined });
     },
     async inspect(id) {
       await step("inspect");
       const container = containers.get(id);
       if (container === undefined) return undefined;
       const exit = exits.get(id) ?? { exitCode: 0, oomKilled: false };
-      return { running: container.running, pid: container.pid, upperDirectory: `/layers/${id}`, ...exit };
+      const { running, pid, limits } = container;
+      return { running, pid, limits, upperDirectory: `/layers/${id}`, ...exit };
     },
     async kill(id) {
       await step("kill");
@@ -156,6 +172,12 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     async rename(id, name) {
       await step("rename");
       known(id).name = name;
+    },
+    async resize(id, size) {
+      await step("resize in Docker");
+      const container = known(id);
+      container.limits = dockerLimits(size);
+      if (container.running) container.size = sizeOf(container.limits);
     },
     async list() {
       await step("list");
@@ -250,7 +272,13 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     processes: () => [],
     usage() {
       if (!container.running) throw new Error("no cgroup");
-      return { cpuUs: container.cpuUs, memory: 10_000_000, cache: 1_000, shared: 0 };
+      return { cpuUs: container.cpuUs, memory: container.memoryBytes, cache: 1_000, shared: 0 };
+    },
+    resize(size) {
+      steps.push("resize");
+      // A fault can throw here, and cannot wait.
+      state.fault("resize");
+      container.size = size;
     },
   });
 
