@@ -8,7 +8,7 @@ import type { Teardown } from "../../../shared/program/teardown.ts";
 import type { Annotations } from "../../containers/annotations.ts";
 import { envdAnswers } from "../../containers/boot.ts";
 import type { OpenCgroup } from "../../containers/cgroup.ts";
-import type { Containers } from "../../containers/containers.ts";
+import type { Containers, InspectedContainer } from "../../containers/containers.ts";
 import type { Envd } from "../../containers/envd.ts";
 import { isSize } from "../../containers/limits.ts";
 import type { Slots } from "../../network/slots.ts";
@@ -75,9 +75,7 @@ export async function restoreContainer(
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
     // This agent process has not started the container, but an earlier one may have: that start may still be under way.
     const { limits } = await stopped(id, containers, 0);
-    // A container that was resized when it was claimed: Docker starts it with the limits that it knows, and memory that is
-    // larger would not fit.
-    if (limits === undefined || !isSize(limits, disk.resources)) await containers.resize(id, disk.resources);
+    await tellSize(disk, limits, containers);
     signal.throwIfAborted();
 
     const slot = await slots.take();
@@ -135,6 +133,18 @@ export async function restoreContainer(
   } finally {
     release();
   }
+}
+
+/**
+ * Docker starts a container with the limits that it knows, and a container that was resized at its claim may have others:
+ * memory that is larger would not fit.
+ */
+async function tellSize(
+  { containerId, resources }: SnapshotDisk,
+  known: InspectedContainer["limits"],
+  containers: Pick<Containers, "resize">,
+): Promise<void> {
+  if (known === undefined || !isSize(known, resources)) await containers.resize(containerId, resources);
 }
 
 function notRestored(reason: string, cause: unknown): AppError {

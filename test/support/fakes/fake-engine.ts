@@ -4,9 +4,9 @@
  */
 
 import type { Cgroup } from "../../../agent/containers/cgroup.ts";
-import type { ContainerEvent, ContainerSpec, Containers } from "../../../agent/containers/containers.ts";
+import type { ContainerEvent, Containers } from "../../../agent/containers/containers.ts";
 import type { Envd, EnvdInit } from "../../../agent/containers/envd.ts";
-import { type DockerLimits, dockerLimits, type Size } from "../../../agent/containers/limits.ts";
+import { dockerLimits } from "../../../agent/containers/limits.ts";
 import type { AgentDeps } from "../../../agent/deps.ts";
 import type { SandboxEgress } from "../../../agent/egress/messages.ts";
 import { type Plan, planNetwork } from "../../../agent/network/addresses.ts";
@@ -14,33 +14,13 @@ import type { SlotPolicy } from "../../../agent/network/firewall-rules.ts";
 import type { Links } from "../../../agent/network/links.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
+import { type FakeContainer, newContainer, sizeOf } from "./fake-container.ts";
 import { fakeDisk, fakeFacts, fakeMachine } from "./fake-machine.ts";
 import { fakeNetwork } from "./fake-network.ts";
 import { type FakeMemory, fakeSnapshots } from "./fake-snapshots.ts";
 
 /** Every operation calls this first with its name: throw to fail the operation, wait to delay it. */
 type Fault = (step: string) => unknown;
-
-interface FakeContainer {
-  readonly id: string;
-  readonly spec: ContainerSpec;
-  name: string;
-  pid: number;
-  running: boolean;
-  frozen: boolean;
-  netns: string | undefined;
-  init: EnvdInit | undefined;
-  watches: boolean;
-  /** The image from which the last start restored the container's memory. */
-  restored: string | undefined;
-  cpuUs: number;
-  /** Bytes of memory that its processes use. */
-  memoryBytes: number;
-  /** What Docker sets at a start. */
-  limits: DockerLimits;
-  /** What the kernel enforces since the last start. */
-  size: Size | undefined;
-}
 
 export interface FakeEngine {
   readonly plan: Plan;
@@ -78,11 +58,6 @@ export interface FakeEngine {
     | "login"
   >;
 }
-
-const sizeOf = ({ NanoCpus, Memory }: DockerLimits): Size => ({
-  cpuCount: NanoCpus / 1e9,
-  memoryMB: Memory / 2 ** 20,
-});
 
 export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const plan = planNetwork("t", "10.99.0.0/24");
@@ -123,19 +98,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     async create(spec) {
       await step("create");
       const id = `c${containers.size}-${steps.length}`;
-      const fresh = {
-        pid: 0,
-        running: false,
-        frozen: false,
-        netns: undefined,
-        init: undefined,
-        watches: true,
-        restored: undefined,
-        cpuUs: 0,
-        memoryBytes: 10_000_000,
-      };
-      const limits = dockerLimits(spec.resources);
-      containers.set(id, { id, spec, name: spec.name, limits, size: undefined, ...fresh });
+      containers.set(id, newContainer(id, spec));
       return id;
     },
     async start(id) {
