@@ -1,9 +1,10 @@
-/** One container's cgroup on the host, versions 1 and 2: freezes without Docker, and measures use. */
+/** One container's cgroup on the host, versions 1 and 2: freezes and resizes without Docker, and measures use. */
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
 import { memoryV1, memoryV2, type Usage, usageUsV2 } from "./cgroup-files.ts";
+import { type Size, setLimits } from "./limits.ts";
 
 const ROOT = "/sys/fs/cgroup";
 const FREEZE_LIMIT_MS = 2_000;
@@ -20,6 +21,8 @@ export interface Cgroup {
   /** Kills the first process, and with it all others; resolves when all are dead. Already dead counts as success. */
   kill(): Promise<void>;
   usage(): Usage;
+  /** Sets its limits, frozen or running. When it throws, the container must not be used any more. */
+  resize(size: Size): void;
   /** Process ids on the host. */
   processes(): number[];
 }
@@ -48,7 +51,7 @@ export const openCgroup: OpenCgroup = (pid, containerId) => {
   };
 };
 
-type Group = Pick<Cgroup, "freeze" | "thaw" | "frozen" | "usage" | "processes">;
+type Group = Pick<Cgroup, "freeze" | "thaw" | "frozen" | "usage" | "resize" | "processes">;
 
 function firstProcess(pid: number, containerId: string) {
   // Undefined for another container and for a zombie, whose cgroup can still be read although everything inside is dead.
@@ -87,6 +90,7 @@ function unified(memberships: string): Group {
       cpuUs: usageUsV2(read(`${directory}/cpu.stat`)),
       ...memoryV2(read(`${directory}/memory.current`), read(`${directory}/memory.stat`)),
     }),
+    resize: (size) => setLimits({ version: 2, memory: directory, cpu: directory }, size),
   };
 }
 
@@ -95,6 +99,7 @@ function divided(memberships: string): Group {
   const freezer = `${group}/freezer.state`;
   const cpu = `${ROOT}/cpuacct${pathOf(memberships, "cpuacct")}/cpuacct.usage`;
   const memory = `${ROOT}/memory${pathOf(memberships, "memory")}`;
+  const limited = { version: 1, memory, cpu: `${ROOT}/cpu${pathOf(memberships, "cpu")}` } as const;
   return {
     async freeze() {
       writeFileSync(freezer, "FROZEN");
@@ -112,6 +117,7 @@ function divided(memberships: string): Group {
       cpuUs: Math.round(Number(read(cpu)) / 1_000),
       ...memoryV1(read(`${memory}/memory.usage_in_bytes`), read(`${memory}/memory.stat`)),
     }),
+    resize: (size) => setLimits(limited, size),
   };
 }
 

@@ -2,6 +2,7 @@
 
 import type { Readable } from "node:stream";
 import type { BuildReference, Resources } from "../../shared/agent-api/routes.ts";
+import type { DockerLimits, Size } from "./limits.ts";
 
 export interface ContainerSpec {
   readonly name: string;
@@ -31,6 +32,8 @@ export interface InspectedContainer {
   readonly oomKilled: boolean;
   /** Host path of the writable layer, if the storage driver reports it. */
   readonly upperDirectory: string | undefined;
+  /** The limits that Docker sets when it starts the container. Absent: it does not describe the container. */
+  readonly limits?: DockerLimits;
 }
 
 export interface ContainerEvent {
@@ -91,6 +94,8 @@ export interface Containers {
   /** Removes a running or stopped container with its writable layer. An unknown one counts as success. */
   remove(id: string): Promise<void>;
   rename(id: string, name: string): Promise<void>;
+  /** Tells Docker the size: it sets it at each start of the container from now on, and at once while it runs. */
+  resize(id: string, size: Size): Promise<void>;
   /** All containers of this node, running or not. */
   list(): Promise<FoundContainer[]>;
   /** Calls back for each event since a time (unix ms) until the signal; rejects when the stream breaks. */

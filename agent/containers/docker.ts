@@ -11,6 +11,7 @@ import type { ContainerEvent, Containers } from "./containers.ts";
 import { dockerBuilds } from "./docker-builds.ts";
 import { orUndefined, statusOf } from "./docker-errors.ts";
 import { dockerImages, type ImageNames } from "./docker-images.ts";
+import { dockerLimits } from "./limits.ts";
 import { NO_OWN_DISKS } from "./no-own-disks.ts";
 import { containerOptions, type NodeOptions } from "./options.ts";
 
@@ -61,6 +62,7 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
       const found = await orUndefined(docker.getContainer(id).inspect(), 404);
       if (found === undefined) return undefined;
       const { Running, Pid, ExitCode, OOMKilled } = found.State;
+      const { Memory, MemorySwap, NanoCpus } = found.HostConfig;
       const upper: unknown = (found.GraphDriver?.Data as Record<string, unknown> | undefined)?.["UpperDir"];
       return {
         running: Running,
@@ -68,6 +70,7 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
         exitCode: ExitCode,
         oomKilled: OOMKilled,
         upperDirectory: typeof upper === "string" ? upper : undefined,
+        limits: { Memory: Memory ?? 0, MemorySwap: MemorySwap ?? 0, NanoCpus: NanoCpus ?? 0 },
       };
     },
 
@@ -83,6 +86,10 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
 
     async rename(id, name) {
       await mutex(id, () => docker.getContainer(id).rename({ name }));
+    },
+
+    async resize(id, size) {
+      await mutex(id, () => docker.getContainer(id).update({ ...dockerLimits(size) }));
     },
 
     async list() {

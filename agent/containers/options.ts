@@ -1,6 +1,7 @@
 /** A container's whole configuration from its spec: limits and hardening. Pure. */
 
 import type { ContainerSpec } from "./containers.ts";
+import { dockerLimits } from "./limits.ts";
 
 /** Capabilities that sudo, apt, chown and servers need; never NET_RAW, NET_ADMIN, SYS_ADMIN, SYS_PTRACE, MKNOD. */
 const CAPABILITIES = [
@@ -85,7 +86,6 @@ export interface NodeOptions {
 
 /** The configuration in Docker's API; docker.ts passes it on unchanged. */
 export function containerOptions(spec: ContainerSpec, node: NodeOptions) {
-  const memory = spec.resources.memoryMB * 1024 * 1024;
   const [program = "", ...rest] = spec.command;
   return {
     name: spec.name,
@@ -114,9 +114,7 @@ export function containerOptions(spec: ContainerSpec, node: NodeOptions) {
       Dns: [spec.resolver],
       DnsSearch: ["."],
       ExtraHosts: [`${HOSTNAME}:127.0.1.1`],
-      Memory: memory,
-      MemorySwap: memory,
-      NanoCpus: spec.resources.cpuCount * 1_000_000_000,
+      ...dockerLimits(spec.resources),
       PidsLimit: PIDS,
       ShmSize: SHM_BYTES,
       OomScoreAdj: OOM_SCORE,

@@ -1,4 +1,4 @@
-/** Turns a container into a sandbox: records it, thaws it, sets its identity, opens its network. A failure leaves nothing. */
+/** Turns a container into a sandbox: records, resizes and thaws it, sets its identity, opens its network. A failure leaves nothing. */
 
 import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
@@ -7,10 +7,12 @@ import { Teardown } from "../../shared/program/teardown.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { CaFor, Envd } from "../containers/envd.ts";
 import type { Gate } from "../network/gate.ts";
+import type { ContainerStore } from "../store/containers.ts";
 import type { ExecutionStore } from "../store/executions.ts";
 import type { Disposal } from "./disposal.ts";
 import type { LiveContainer } from "./live-container.ts";
 import type { Provision, Provisioned } from "./pool/provision.ts";
+import { resized } from "./resize.ts";
 
 export interface LaunchSpec {
   readonly executionId: string;
@@ -30,7 +32,8 @@ export interface LaunchDeps {
   readonly gate: Pick<Gate, "open">;
   readonly envd: Pick<Envd, "init">;
   readonly store: Pick<ExecutionStore, "add" | "markRunning" | "remove">;
-  readonly containers: Pick<Containers, "rename">;
+  readonly sizes: Pick<ContainerStore, "resize">;
+  readonly containers: Pick<Containers, "rename" | "resize">;
   readonly caFor: CaFor;
   readonly now: () => number;
   readonly log: Log;
@@ -38,8 +41,8 @@ export interface LaunchDeps {
 
 /** A pooled container that does not answer within this time after its thaw is replaced by another one. */
 const WARM_INIT_LIMIT_MS = 3_000;
-/** Sets a name for people who read `docker ps`; nothing depends on it, so the first command comes first. */
-const RENAME_AFTER_MS = 250;
+/** Name and size for people who ask Docker; nothing depends on them, so the first command comes first. */
+const TELL_DOCKER_AFTER_MS = 250;
 
 export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSignal): Promise<Launched> {
   for (;;) {
@@ -59,15 +62,18 @@ export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSi
 /** Takes over a container without an owner. The container is removed when this rejects. */
 export async function claim(
   { executionId, body }: LaunchSpec,
-  { container, warm }: Provisioned,
-  { disposal, gate, envd, store, containers, caFor, now, log }: LaunchDeps,
+  { container: given, warm }: Provisioned,
+  deps: LaunchDeps,
   signal: AbortSignal,
 ): Promise<Launched> {
+  const { disposal, gate, envd, store, caFor, now, log } = deps;
   const teardown = new Teardown(log);
   const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
+  // Undone last: while its row is there, the next agent process takes the container for no pooled one.
+  teardown.add("row", () => store.remove(executionId));
   teardown.add("container", async () => {
-    await disposal.kill(container);
-    disposal.remove(container);
+    await disposal.kill(given);
+    disposal.remove(given);
   });
   try {
     signal.throwIfAborted();
@@ -75,14 +81,14 @@ export async function claim(
       id: executionId,
       sandboxId,
       projectId,
-      containerId: container.id,
+      containerId: given.id,
       egress,
       endAt,
       warm,
     };
     const does = { does: onTimeout, memory: onTimeoutMemory };
     store.add({ ...intended, onTimeout: does, startedAt: now(), running: false });
-    teardown.add("row", () => store.remove(executionId));
+    const container = resized(given, body.resources, deps.sizes);
 
     // A new container trusts its image's authorities, so without rules there is no bundle to send.
     const caBundle = egress.rules.length === 0 ? undefined : await caFor(egress);
@@ -102,16 +108,33 @@ export async function claim(
     store.markRunning(executionId, startedAt);
     teardown.release();
     if (warm) {
-      setTimeout(() => {
-        containers
-          .rename(container.id, `svc-${sandboxId}`)
-          .catch((error: unknown) => log.debug({ err: error }, "could not rename a container"));
-      }, RENAME_AFTER_MS).unref();
+      const changed = container !== given;
+      setTimeout(
+        () => void tellDocker(container, { name: `svc-${sandboxId}`, changed }, deps),
+        TELL_DOCKER_AFTER_MS,
+      ).unref();
     }
     return { container, startedAt, warm, restored: "nothing" };
   } catch (error) {
     await teardown.run();
     throw error;
+  }
+}
+
+/**
+ * Gives Docker the container's name and, if it changed, its size. Docker changes no frozen container, since some runtimes
+ * thaw one for that: a restore tells Docker the size before it starts the container again (snapshots/restore).
+ */
+async function tellDocker(
+  { id, resources, cgroup }: LiveContainer,
+  { name, changed }: { readonly name: string; readonly changed: boolean },
+  { containers, log }: Pick<LaunchDeps, "containers" | "log">,
+): Promise<void> {
+  try {
+    await containers.rename(id, name);
+    if (changed && cgroup.alive() && !cgroup.frozen()) await containers.resize(id, resources);
+  } catch (error) {
+    log.debug({ err: error, containerId: id }, "could not tell Docker a container's name and size");
   }
 }
 

@@ -23,15 +23,10 @@ export interface LiveContainer extends Flavour {
   readonly createdAt: number;
 }
 
-/** A key that is equal for interchangeable containers. */
+/**
+ * A key that is equal for interchangeable containers. Processors and memory are not part of it: a container gets those of
+ * its sandbox when it is claimed (resize.ts).
+ */
 export function flavourKey({ build, resources, runtime }: Flavour): string {
-  return JSON.stringify([
-    build.templateId,
-    build.buildId,
-    build.image,
-    resources.cpuCount,
-    resources.memoryMB,
-    resources.diskSizeMB,
-    runtime,
-  ]);
+  return JSON.stringify([build.templateId, build.buildId, build.image, resources.diskSizeMB, runtime]);
 }

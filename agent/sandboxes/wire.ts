@@ -55,7 +55,14 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
   const { running } = live;
   const usage = createUsageSampling({ ...deps, store: stores.samples, everyMs: config.usageEveryMs, running });
   const expiry = createExpiry({ lastContact: () => report.lastContact, graceMs: config.endGraceMs, running, now, log });
-  const launchDeps: LaunchDeps = { ...deps, ...base, ...source, disposal, store: stores.executions };
+  const launchDeps: LaunchDeps = {
+    ...deps,
+    ...base,
+    ...source,
+    disposal,
+    sizes: stores.containers,
+    store: stores.executions,
+  };
 
   const begin = (starts: Starts) => {
     const logs = startSandboxLogs({ ...deps, store: stores.logs, running });

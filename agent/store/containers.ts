@@ -24,6 +24,8 @@ export interface ContainerStore {
   add(container: Omit<LiveContainer, "cgroup">): void;
   /** Records that it was started and, if its memory was restored, that the restore is complete. */
   started(container: Pick<LiveContainer, "id" | "pid" | "upperDirectory">): void;
+  /** Records another size: usage samples, the heartbeat and the next agent process read it here. */
+  resize(id: string, size: Pick<Resources, "cpuCount" | "memoryMB">): void;
   remove(id: string): void;
   /** @throws {AppError} internal when the key differs from the one that sealed the rows */
   all(): KnownContainer[];
@@ -53,6 +55,9 @@ export function containerStore(database: Sqlite, sealing: Seal): ContainerStore 
   const started = database.prepare<[number, string | null, string]>(
     "update containers set pid = ?, upper_directory = ? where id = ?",
   );
+  const resize = database.prepare<[number, number, string]>(
+    "update containers set cpu_count = ?, memory_mb = ? where id = ?",
+  );
   const remove = database.prepare<[string]>("delete from containers where id = ?");
   const all = database.prepare<[], Row>("select * from containers");
   return {
@@ -74,6 +79,7 @@ export function containerStore(database: Sqlite, sealing: Seal): ContainerStore 
       });
     },
     started: ({ id, pid, upperDirectory }) => void started.run(pid, upperDirectory ?? null, id),
+    resize: (id, { cpuCount, memoryMB }) => void resize.run(cpuCount, memoryMB, id),
     remove: (id) => void remove.run(id),
     all: () => all.all().map((row) => toContainer(row, sealing)),
   };

@@ -25,6 +25,8 @@ export interface Demand {
   readonly memoryBytes: number;
   /** Size of the disk; 0: no limit, and nothing is promised. */
   readonly diskBytes: number;
+  /** What one node must have of its own, however much it may promise. Absent: no more than it promises. */
+  readonly least?: { readonly cpuCount: number; readonly memoryBytes: number };
   /** Images and snapshots that the node must have, all of them. */
   readonly labels: Readonly<Record<string, string>>;
   readonly exclude: ReadonlySet<string>;
@@ -66,10 +68,10 @@ export function choose(
       reason: candidates.length === 0 ? "no node has registered" : "no node has the labels asked for",
     };
   }
-  const possible = fitting.filter((node) => demand.cpuCount <= node.cpuCount * policy.cpuOvercommit);
+  const possible = fitting.filter((node) => isLargeEnough(node, demand, policy));
   const ready = possible.filter((node) => node.status === "ready" && !demand.exclude.has(node.id));
   if (ready.length === 0) {
-    if (possible.length === 0) return { is: "none", reason: `no node is large enough for ${demand.cpuCount} cores` };
+    if (possible.length === 0) return { is: "none", reason: whyTooSmall(fitting, demand) };
     if (possible.some((node) => node.status === "connecting")) return { is: "connecting" };
     const states = [...new Set(possible.map(({ status }) => status))].sort().join(", ");
     return { is: "none", reason: `no node is ready (${states})` };
@@ -91,6 +93,21 @@ export function score(node: Candidate, demand: Demand, policy: PlacementPolicy):
 
 function hasLabels(node: Candidate, labels: Readonly<Record<string, string>>): boolean {
   return Object.entries(labels).every(([name, value]) => node.labels[name] === value);
+}
+
+function isLargeEnough(node: Candidate, { cpuCount, least }: Demand, { cpuOvercommit }: PlacementPolicy): boolean {
+  return (
+    cpuCount <= node.cpuCount * cpuOvercommit &&
+    (least === undefined || (least.cpuCount <= node.cpuCount && least.memoryBytes <= node.memoryTotalBytes))
+  );
+}
+
+function whyTooSmall(nodes: readonly Candidate[], { cpuCount, memoryBytes, least }: Demand): string {
+  if (least === undefined) return `no node is large enough for ${cpuCount} cores`;
+  const cores = Math.max(...nodes.map((node) => node.cpuCount));
+  const memory = Math.floor(Math.max(...nodes.map((node) => node.memoryTotalBytes)) / MIB);
+  const asked = `${cpuCount} cores and ${Math.ceil(memoryBytes / MIB)} MiB of memory`;
+  return `no node is large enough for ${asked}: nodes have up to ${cores} cores and up to ${memory} MiB, ask for less`;
 }
 
 function hasRoom(node: Candidate, demand: Demand, policy: PlacementPolicy): boolean {

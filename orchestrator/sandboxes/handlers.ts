@@ -18,7 +18,7 @@ import type { Project } from "../store/projects.ts";
 import type { SandboxFilter } from "../store/sandboxes/filter.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
-import type { Resolved, TemplateNames } from "../templates/names.ts";
+import type { TemplateNames } from "../templates/names.ts";
 import { possibleTemplateReference } from "../templates/reference.ts";
 import type { Spawns } from "../templates/usage.ts";
 import type { Launch } from "./launch.ts";
@@ -29,6 +29,7 @@ import type { Lifetime } from "./lifecycle/timeout.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./lists.ts";
 import { checkedId, notFound } from "./not-found.ts";
 import { checkTimeout, readOptions } from "./options.ts";
+import { readSize, type SizeLimits } from "./sizes.ts";
 import { startRequest } from "./start-request.ts";
 import { toDetail, toListed, toSandbox, type ViewDeps } from "./view.ts";
 
@@ -45,6 +46,7 @@ export interface SandboxesDeps extends ViewDeps, NetworkLimits {
   readonly sealing: Seal;
   readonly now: () => number;
   readonly maxHours: (project: Project) => number;
+  readonly maxSize: (project: Project) => SizeLimits;
   readonly maxSandboxes: (project: Project) => number;
 }
 
@@ -64,7 +66,8 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     const options = readOptions(body, { defaultTimeoutSeconds, proxyRanges, maxHours: deps.maxHours(project) });
     const { template, build, alias } = await deps.templates.resolve(project, body.templateID);
     const id = newSandboxId();
-    const resources = { cpuCount: build.cpuCount, memoryMB: build.memoryMB, diskSizeMB: build.diskSizeMB };
+    const { resources, least } = readSize(body, build, deps.maxSize(project));
+    const origin = originOf(build, body.memory ?? true);
     const { envs: own, proxyPassword, ...lasting } = options;
     const envs = { ...settingsOf(deps.sealing, build).envs, ...own };
     const sandbox = {
@@ -82,21 +85,18 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     };
     const record = await deps.launch({
       sandbox,
-      start: startRequest(sandbox, { seed: deps.seed, envs, proxyPassword, build, ...originOf(build) }),
+      start: startRequest(sandbox, { seed: deps.seed, envs, proxyPassword, build, ...origin }),
       limit: deps.maxSandboxes(project),
+      ...(least === undefined ? {} : { least }),
       ...(build.nodeId === undefined ? {} : { nodeId: build.nodeId }),
     });
-    noteUse({ template, build, alias });
+    if (canBePooled(build) && origin.origin?.memory !== false) deps.pools.used(build);
+    deps.spawns.count(template.id);
     if (context.signal.aborted) {
       // The client has disconnected and cannot learn the sandbox's id.
       deps.background.run("kill unwanted sandbox", () => deps.ending.kill(id, "abandoned"));
     }
     return toSandbox(record, deps);
-  }
-
-  function noteUse({ template, build }: Resolved): void {
-    if (canBePooled(build)) deps.pools.used(build);
-    deps.spawns.count(template.id);
   }
 
   /** @throws {AppError} sandbox_not_found for a sandbox that is unknown, ended, starting, or another project's */
@@ -192,9 +192,9 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
 }
 
 /** A sandbox of a snapshot, or of a template with memory, starts from the snapshot on its node; others from an image. */
-function originOf({ kind, id, snapshotId, memory }: Build): { readonly origin?: Origin } {
+function originOf({ kind, id, snapshotId, memory }: Build, wanted: boolean): { readonly origin?: Origin } {
   const from = kind === "template" ? snapshotId : id;
-  return from === undefined ? {} : { origin: { is: "snapshot", snapshotId: from, memory } };
+  return from === undefined ? {} : { origin: { is: "snapshot", snapshotId: from, memory: memory && wanted } };
 }
 
 /** Whether a connect restores memory; undefined: as the create request asked. */

@@ -20,6 +20,8 @@ interface LaunchRequest {
   readonly start: Omit<StartRequest, "endAt">;
   /** Most sandboxes of the project. */
   readonly limit: number;
+  /** What the node must have, whatever it promises: the size that the caller named. */
+  readonly least?: { readonly cpuCount: number; readonly memoryMB: number };
   /** The only node that has the snapshot to start from. */
   readonly nodeId?: string;
 }
@@ -220,7 +222,8 @@ class Search {
         { err: error, nodeId, executionId, sandboxId: sandbox.id },
         "could not start a sandbox on this node",
       );
-      if (isError(error, "conflict")) throw error;
+      // The request itself is wrong (for one, less memory than the snapshot's takes): it is so on every node.
+      if (isError(error, "conflict") || isError(error, "failed_precondition")) throw error;
       this.#failure = error;
       this.#cut = left < this.#deps.startTimeoutMs;
       this.#excluded.add(nodeId);
@@ -231,6 +234,7 @@ class Search {
   }
 
   #choose(): Choice {
+    const { nodeId, least } = this.#request;
     const { cpuCount, memoryMB, diskSizeMB } = this.#request.start.resources;
     const demand: Demand = {
       cpuCount,
@@ -238,8 +242,8 @@ class Search {
       diskBytes: diskSizeMB * MIB,
       labels: {},
       exclude: this.#excluded,
+      ...(least === undefined ? {} : { least: { cpuCount: least.cpuCount, memoryBytes: least.memoryMB * MIB } }),
     };
-    const { nodeId } = this.#request;
     const all = this.#deps.nodes.candidates();
     const candidates = nodeId === undefined ? all : all.filter(({ id }) => id === nodeId);
     return choose(candidates, demand, this.#deps.placement, this.#deps.random);

@@ -55,6 +55,10 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
   const limits = {
     maxHours: (project: Project) => project.maxSandboxHours ?? config.maxSandboxHours,
     maxSandboxes: (project: Project) => project.maxSandboxes ?? config.maxProjectSandboxes,
+    maxSize: (project: Project) => ({
+      cpuCount: project.maxCpu ?? config.maxSandboxCpu,
+      memoryMb: project.maxMemoryMb ?? config.maxSandboxMemoryMb,
+    }),
   };
   const transitions = createTransitions();
   const ending = createEnding({

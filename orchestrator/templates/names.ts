@@ -7,7 +7,7 @@ import type { Template, TemplateStore } from "../store/templates.ts";
 import { noTemplate } from "./not-found.ts";
 import { DEFAULT_TAG, parseTemplateReference, type TemplateReference } from "./reference.ts";
 
-export interface Resolved {
+interface Resolved {
   readonly template: Template;
   readonly build: Build;
   /** The first alias, without its namespace. */

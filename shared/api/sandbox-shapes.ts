@@ -44,6 +44,29 @@ export const CreateBody = Type.Object({
   mcp: Type.Optional(nullable(Type.Object({}, { description: "Accepted and ignored: the SDK starts the gateway" }))),
   envVars: Type.Optional(EnvVars),
   timeout: Type.Optional(timeout),
+  cpuCount: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: INT32, description: "CPU cores; the template's when left out" }),
+  ),
+  memoryMB: Type.Optional(
+    Type.Integer({ minimum: 128, maximum: INT32, description: "Memory in MiB; the template's when left out" }),
+  ),
+  memory: Type.Optional(
+    Type.Boolean({
+      default: true,
+      description: "false: from the disk of a template or snapshot alone, without its stored memory",
+      ...messages({
+        type: "body field 'memory' must be true or false: whether stored memory is restored; 'memoryMB' is the size",
+      }),
+    }),
+  ),
+  count: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      default: 1,
+      description: "1: a create starts one sandbox; fork starts copies",
+    }),
+  ),
   allow_internet_access: Type.Optional(Type.Boolean()),
   network: Type.Optional(NetworkOptions),
   iam: Type.Optional(Iam),

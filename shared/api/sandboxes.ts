@@ -44,7 +44,7 @@ export const sandboxApi = contract({
     body: CreateBody,
     status: 201,
     reply: Sandbox,
-    errors: [...placementErrors, 501],
+    errors: [...placementErrors, 403, 501],
   },
   create: {
     ...many,
@@ -54,7 +54,7 @@ export const sandboxApi = contract({
     body: CreateBody,
     status: 201,
     reply: Sandbox,
-    errors: [...placementErrors, 501],
+    errors: [...placementErrors, 403, 501],
   },
   list: {
     ...many,

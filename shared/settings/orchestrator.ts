@@ -107,6 +107,18 @@ export const OrchestratorConfig = Type.Object({
   buildPollMs: ms(200, "Time between two checks of a build on its node"),
 
   maxSandboxHours: Type.Integer({ default: 24, minimum: 1, maximum: 8760, description: "Longest life of a sandbox" }),
+  maxSandboxCpu: Type.Integer({
+    default: 32,
+    minimum: 1,
+    maximum: 1024,
+    description: "CPU cores that a create may ask for, unless the project has a limit of its own",
+  }),
+  maxSandboxMemoryMb: Type.Integer({
+    default: 65_536,
+    minimum: 128,
+    maximum: 4_194_304,
+    description: "Memory that a create may ask for, unless the project has a limit of its own, MiB",
+  }),
   maxProjectSandboxes: Type.Integer({
     default: 1000,
     minimum: 1,

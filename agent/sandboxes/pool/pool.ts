@@ -8,7 +8,9 @@ import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
 import type { Envd } from "../../containers/envd.ts";
+import { sameSize } from "../../containers/limits.ts";
 import { type Flavour, flavourKey, type LiveContainer } from "../live-container.ts";
+import { canBecome } from "../resize.ts";
 import { planPool } from "./plan.ts";
 
 const ROUND_MS = 1_000;
@@ -36,7 +38,10 @@ export interface PoolDeps {
 }
 
 export interface Pool {
-  /** Takes a frozen container. Synchronous, so that two callers never get the same one. */
+  /**
+   * Takes a frozen container, of the flavour's size if there is one, else of another size that can become the flavour's.
+   * Synchronous, so that two callers never get the same one.
+   */
   take(flavour: Flavour): LiveContainer | undefined;
   /** The next container that becomes ready, for a caller that waits in the queue of cold starts. */
   next(flavour: Flavour, signal: AbortSignal): Promise<LiveContainer>;
@@ -55,10 +60,15 @@ export interface Pool {
   stop(): Promise<void>;
 }
 
+interface Waiting {
+  readonly flavour: Flavour;
+  readonly call: (container: LiveContainer) => void;
+}
+
 export function createPool(deps: PoolDeps): Pool {
   const { boot, envd, dispose, runtime, freeMemory, reservedMemory, lastForeground, now, log } = deps;
   const ready = new Map<string, LiveContainer[]>();
-  const waiting = new Map<string, ((container: LiveContainer) => void)[]>();
+  const waiting = new Map<string, Waiting[]>();
   /** Flavours that could not be started, by key; the others are filled all the same. */
   const failing = new Map<string, { readonly count: number; readonly retryAt: number }>();
   const state = { targets: [] as readonly PoolTarget[], filling: true };
@@ -67,16 +77,26 @@ export function createPool(deps: PoolDeps): Pool {
 
   const put = (container: LiveContainer) => {
     const key = flavourKey(container);
-    const next = waiting.get(key)?.shift();
-    if (next !== undefined) next(container);
+    const line = waiting.get(key) ?? [];
+    const place = line.findIndex(({ flavour }) => canBecome(container, flavour.resources));
+    if (place >= 0) line.splice(place, 1)[0]?.call(container);
     else ready.set(key, [...(ready.get(key) ?? []), container]);
   };
 
-  const take = (key: string): LiveContainer | undefined => {
+  const take = (key: string, entry?: LiveContainer): LiveContainer | undefined => {
     const entries = ready.get(key) ?? [];
-    const container = entries.shift();
+    const [container] = entries.splice(entry === undefined ? 0 : entries.indexOf(entry), 1);
     if (entries.length === 0) ready.delete(key);
     return container;
+  };
+
+  const takeFor = (flavour: Flavour): LiveContainer | undefined => {
+    const key = flavourKey(flavour);
+    const entries = ready.get(key) ?? [];
+    const entry =
+      entries.find(({ resources }) => sameSize(resources, flavour.resources)) ??
+      entries.find((one) => canBecome(one, flavour.resources));
+    return entry === undefined ? undefined : take(key, entry);
   };
 
   const remove = (containerId: string): LiveContainer | undefined => {
@@ -155,7 +175,7 @@ export function createPool(deps: PoolDeps): Pool {
 
   return {
     take(flavour) {
-      const container = take(flavourKey(flavour));
+      const container = takeFor(flavour);
       refill.wake();
       return container;
     },
@@ -166,7 +186,7 @@ export function createPool(deps: PoolDeps): Pool {
           const line = waiting.get(key) ?? [];
           waiting.set(
             key,
-            line.filter((one) => one !== called),
+            line.filter(({ call }) => call !== called),
           );
           reject(signal.reason as Error);
         };
@@ -176,7 +196,7 @@ export function createPool(deps: PoolDeps): Pool {
         };
         if (signal.aborted) return leave();
         signal.addEventListener("abort", leave, { once: true });
-        waiting.set(key, [...(waiting.get(key) ?? []), called]);
+        waiting.set(key, [...(waiting.get(key) ?? []), { flavour, call: called }]);
       });
     },
     setTargets(targets) {

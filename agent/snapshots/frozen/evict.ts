@@ -3,7 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Annotations } from "../../containers/annotations.ts";
-import type { Containers } from "../../containers/containers.ts";
+import type { Containers, InspectedContainer } from "../../containers/containers.ts";
 import type { Slots } from "../../network/slots.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
@@ -59,12 +59,12 @@ export async function stopped(
   id: string,
   containers: Pick<Containers, "inspect" | "kill">,
   patienceMs = STOPPED_LIMIT_MS / 2,
-): Promise<void> {
+): Promise<InspectedContainer> {
   const begun = Date.now();
   for (let asked = false; ; ) {
     const found = await containers.inspect(id);
     if (found === undefined) throw new AppError("snapshot_files_missing", "the sandbox's container is gone");
-    if (!found.running) return;
+    if (!found.running) return found;
     if (Date.now() > begun + STOPPED_LIMIT_MS)
       throw new AppError("unavailable", `the container did not stop within ${STOPPED_LIMIT_MS / 1000} s`);
     if (!asked && Date.now() >= begun + patienceMs) {

@@ -8,8 +8,9 @@ import type { Teardown } from "../../../shared/program/teardown.ts";
 import type { Annotations } from "../../containers/annotations.ts";
 import { envdAnswers } from "../../containers/boot.ts";
 import type { OpenCgroup } from "../../containers/cgroup.ts";
-import type { Containers } from "../../containers/containers.ts";
+import type { Containers, InspectedContainer } from "../../containers/containers.ts";
 import type { Envd } from "../../containers/envd.ts";
+import { isSize } from "../../containers/limits.ts";
 import type { Slots } from "../../network/slots.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Snapshot, SnapshotDisk } from "../../store/snapshots.ts";
@@ -28,7 +29,7 @@ import { explainRestore } from "./reason.ts";
 const RESTORE_LIMIT_MS = 20_000;
 
 export interface RestoreContainerDeps {
-  readonly containers: Pick<Containers, "start" | "inspect" | "kill">;
+  readonly containers: Pick<Containers, "start" | "inspect" | "kill" | "resize">;
   readonly slots: Pick<Slots, "take" | "give">;
   readonly annotations: Pick<Annotations, "joinNetwork" | "restore" | "remove">;
   readonly openCgroup: OpenCgroup;
@@ -73,7 +74,8 @@ export async function restoreContainer(
     const memory = memoryOf === undefined ? undefined : await images.open(memoryOf, signal);
     if (memory !== undefined) teardown.add("page server", () => memory.abandon());
     // This agent process has not started the container, but an earlier one may have: that start may still be under way.
-    await stopped(id, containers, 0);
+    const { limits } = await stopped(id, containers, 0);
+    await tellSize(disk, limits, containers);
     signal.throwIfAborted();
 
     const slot = await slots.take();
@@ -131,6 +133,18 @@ export async function restoreContainer(
   } finally {
     release();
   }
+}
+
+/**
+ * Docker starts a container with the limits that it knows, and a container that was resized at its claim may have others:
+ * memory that is larger would not fit.
+ */
+async function tellSize(
+  { containerId, resources }: SnapshotDisk,
+  known: InspectedContainer["limits"],
+  containers: Pick<Containers, "resize">,
+): Promise<void> {
+  if (known === undefined || !isSize(known, resources)) await containers.resize(containerId, resources);
 }
 
 function notRestored(reason: string, cause: unknown): AppError {

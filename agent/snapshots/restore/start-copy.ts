@@ -6,6 +6,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { Containers } from "../../containers/containers.ts";
 import type { EnvdRuntime } from "../../containers/envd-runtime.ts";
+import { leastMemoryMb } from "../../containers/limits.ts";
 import type { Launched, LaunchSpec } from "../../sandboxes/launch.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { clearLinks } from "../clear-links.ts";
@@ -13,7 +14,7 @@ import { intend, type ReinitialiseDeps, reinitialise } from "./reinitialise.ts";
 import { type RestoreContainerDeps, restoreContainer } from "./restore.ts";
 
 export interface StartCopyDeps extends RestoreContainerDeps, ReinitialiseDeps {
-  readonly containers: Pick<Containers, "create" | "remove" | "start" | "inspect" | "kill">;
+  readonly containers: Pick<Containers, "create" | "remove" | "start" | "inspect" | "kill" | "resize">;
   /** Without a directory: the current runtime. */
   readonly runtime: (directory?: string) => Promise<EnvdRuntime>;
   /** Address of the node's own resolver. */
@@ -30,6 +31,7 @@ export async function startCopy(
   if (snapshot?.kind !== "checkpoint" || snapshot.state !== "stored" || snapshot.image === undefined)
     throw new AppError("snapshot_files_missing", `this node does not have snapshot ${origin.snapshotId}`);
   const memory = origin.memory && snapshot.memory;
+  if (memory) checkMemory(snapshot, body.resources.memoryMB);
   const teardown = new Teardown(deps.log);
   try {
     const disk = await create({ executionId, body }, { snapshot, image: snapshot.image, memory }, deps, teardown);
@@ -57,6 +59,17 @@ export async function startCopy(
     await teardown.run();
     throw error;
   }
+}
+
+/** A copy of the source's own size fits, because its memory did. @throws {AppError} failed_precondition */
+function checkMemory({ id, memoryBytes, disk }: Snapshot, memoryMB: number): void {
+  const least = Math.min(leastMemoryMb(memoryBytes), disk.resources.memoryMB);
+  if (memoryMB >= least) return;
+  throw new AppError(
+    "failed_precondition",
+    `memory of ${memoryMB} MiB is too small for the stored memory of snapshot ${id}: ask for at least ${least} MiB ` +
+      "(memoryMB), or start from its disk alone (memory: false)",
+  );
 }
 
 interface From {

@@ -119,7 +119,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
     const kept = [...before.sandboxes, ...before.frozen].map(({ container }) => container.slot.number);
     slots.adopt(kept, before.leftoverSlots, before.cleared);
   }
-  const launchDeps = { ...common, provision, disposal, store: stores.executions };
+  const launchDeps = { ...common, provision, disposal, sizes: stores.containers, store: stores.executions };
   const teardown = new Teardown(log);
   const nothing = { sandboxes: [], pooled: [], leftoverSlots: [], cleared: Promise.resolve(), frozen: [] };
   const storing = startSnapshots(

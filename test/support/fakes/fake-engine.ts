@@ -4,8 +4,9 @@
  */
 
 import type { Cgroup } from "../../../agent/containers/cgroup.ts";
-import type { ContainerEvent, ContainerSpec, Containers } from "../../../agent/containers/containers.ts";
+import type { ContainerEvent, Containers } from "../../../agent/containers/containers.ts";
 import type { Envd, EnvdInit } from "../../../agent/containers/envd.ts";
+import { dockerLimits } from "../../../agent/containers/limits.ts";
 import type { AgentDeps } from "../../../agent/deps.ts";
 import type { SandboxEgress } from "../../../agent/egress/messages.ts";
 import { type Plan, planNetwork } from "../../../agent/network/addresses.ts";
@@ -13,27 +14,13 @@ import type { SlotPolicy } from "../../../agent/network/firewall-rules.ts";
 import type { Links } from "../../../agent/network/links.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
+import { type FakeContainer, newContainer, sizeOf } from "./fake-container.ts";
 import { fakeDisk, fakeFacts, fakeMachine } from "./fake-machine.ts";
 import { fakeNetwork } from "./fake-network.ts";
 import { type FakeMemory, fakeSnapshots } from "./fake-snapshots.ts";
 
 /** Every operation calls this first with its name: throw to fail the operation, wait to delay it. */
 type Fault = (step: string) => unknown;
-
-interface FakeContainer {
-  readonly id: string;
-  readonly spec: ContainerSpec;
-  name: string;
-  pid: number;
-  running: boolean;
-  frozen: boolean;
-  netns: string | undefined;
-  init: EnvdInit | undefined;
-  watches: boolean;
-  /** The image from which the last start restored the container's memory. */
-  restored: string | undefined;
-  cpuUs: number;
-}
 
 export interface FakeEngine {
   readonly plan: Plan;
@@ -111,17 +98,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     async create(spec) {
       await step("create");
       const id = `c${containers.size}-${steps.length}`;
-      const fresh = {
-        pid: 0,
-        running: false,
-        frozen: false,
-        netns: undefined,
-        init: undefined,
-        watches: true,
-        restored: undefined,
-        cpuUs: 0,
-      };
-      containers.set(id, { id, spec, name: spec.name, ...fresh });
+      containers.set(id, newContainer(id, spec));
       return id;
     },
     async start(id) {
@@ -132,14 +109,16 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       restores.delete(id);
       if (memory !== undefined && !images.has(memory)) throw new Error("restored from nothing");
       const fresh = { running: true, frozen: false, pid: state.pid++, netns: annotations.get(id) };
-      Object.assign(container, fresh, { restored: memory, watches: memory === undefined });
+      const size = sizeOf(container.limits);
+      Object.assign(container, fresh, { size, restored: memory, watches: memory === undefined });
     },
     async inspect(id) {
       await step("inspect");
       const container = containers.get(id);
       if (container === undefined) return undefined;
       const exit = exits.get(id) ?? { exitCode: 0, oomKilled: false };
-      return { running: container.running, pid: container.pid, upperDirectory: `/layers/${id}`, ...exit };
+      const { running, pid, limits } = container;
+      return { running, pid, limits, upperDirectory: `/layers/${id}`, ...exit };
     },
     async kill(id) {
       await step("kill");
@@ -156,6 +135,12 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     async rename(id, name) {
       await step("rename");
       known(id).name = name;
+    },
+    async resize(id, size) {
+      await step("resize in Docker");
+      const container = known(id);
+      container.limits = dockerLimits(size);
+      if (container.running) container.size = sizeOf(container.limits);
     },
     async list() {
       await step("list");
@@ -250,7 +235,13 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     processes: () => [],
     usage() {
       if (!container.running) throw new Error("no cgroup");
-      return { cpuUs: container.cpuUs, memory: 10_000_000, cache: 1_000, shared: 0 };
+      return { cpuUs: container.cpuUs, memory: container.memoryBytes, cache: 1_000, shared: 0 };
+    },
+    resize(size) {
+      steps.push("resize");
+      // A fault can throw here, and cannot wait.
+      state.fault("resize");
+      container.size = size;
     },
   });
 

@@ -43,6 +43,7 @@ function setup({ everyMs = 5 } = {}) {
         freeze: () => Promise.resolve(),
         processes: () => [],
         thaw: () => undefined,
+        resize: () => undefined,
         frozen: () => false,
         alive: () => true,
         kill: () => Promise.resolve(),

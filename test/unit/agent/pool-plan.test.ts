@@ -44,6 +44,15 @@ test("a pool whose last start has just failed does not keep the others from bein
   expect(planPool({ ...view, targets, ready, resting: new Set([key(build), key(other)]) }).boot).toBeUndefined();
 });
 
+test("containers of another size stay: they get the size of their sandbox when they are claimed", () => {
+  const sized = { ...resources, cpuCount: 8, memoryMB: 4_096 };
+  const ready = new Map([[key(build), 2]]);
+  const { boot, drop } = planPool({ ...view, targets: [{ build, resources: sized, size: 3 }], ready });
+  expect([boot?.resources, drop.size]).toEqual([sized, 0]);
+  const disk = { ...resources, diskSizeMB: 1 };
+  expect(planPool({ ...view, targets: [{ build, resources: disk, size: 3 }], ready }).drop).toEqual(ready);
+});
+
 test("containers that are no longer wanted or have an old runtime are dropped", () => {
   const targets = [{ build, resources, size: 1 }];
   const ready = new Map([

@@ -38,6 +38,7 @@ const sandbox: Sandbox = {
       freeze: () => Promise.resolve(),
       processes: () => [],
       thaw: () => undefined,
+      resize: () => undefined,
       frozen: () => false,
       alive: () => true,
       kill: () => Promise.resolve(),

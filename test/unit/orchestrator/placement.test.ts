@@ -41,6 +41,22 @@ describe("why there is no node", () => {
       { is: "none", reason: "no node has the labels asked for" },
     ],
     ["too large", [node()], demand({ cpuCount: 17 }), { is: "none", reason: "no node is large enough for 17 cores" }],
+    [
+      "promised enough cores without having them",
+      [node(), node({ memoryTotalBytes: 64 * GIB })],
+      demand({ cpuCount: 5, least: { cpuCount: 5, memoryBytes: 0 } }),
+      {
+        is: "none",
+        reason:
+          "no node is large enough for 5 cores and 1024 MiB of memory: nodes have up to 4 cores and up to 65536 MiB, ask for less",
+      },
+    ],
+    [
+      "cores and memory on different nodes",
+      [node({ cpuCount: 8 }), node({ memoryTotalBytes: 16 * GIB })],
+      demand({ cpuCount: 8, memoryBytes: 16 * GIB, least: { cpuCount: 8, memoryBytes: 16 * GIB } }),
+      { is: "none", reason: expect.stringMatching(/^no node is large enough for 8 cores and 16384 MiB/) },
+    ],
     ["draining", [node({ status: "draining" })], demand(), { is: "none", reason: "no node is ready (draining)" }],
     ["excluded", [node()], demand({ exclude: new Set(["n1"]) }), { is: "none", reason: "no node is ready (ready)" }],
     ["expected back", [node({ status: "connecting" })], demand(), { is: "connecting" }],
@@ -95,6 +111,16 @@ test("the emptier and the less busy of two nodes is taken", () => {
   const nodes = [node({ id: "full", allocatedCpu: 8 }), node({ id: "empty" }), node({ id: "busy", cpuPercent: 90 })];
   expect(choose(nodes, demand(), policy, first)).toEqual({ is: "node", id: "empty" });
   expect(score(node({ cpuCount: 0 }), demand(), policy)).toBe(Number.MAX_VALUE);
+});
+
+test("a named size is placed on a node that has it, a template's size on one that may promise it", () => {
+  const nodes = [node({ id: "small" }), node({ id: "large", cpuCount: 8, allocatedCpu: 20 })];
+  const six = { cpuCount: 6, memoryBytes: GIB };
+  expect(choose(nodes, demand({ ...six, least: six }), policy, first)).toEqual({ is: "node", id: "large" });
+  expect(choose(nodes, demand(six), policy, first)).toEqual({ is: "node", id: "small" });
+  const memory = { cpuCount: 1, memoryBytes: 9 * GIB };
+  expect(choose([node()], demand(memory), policy, first)).toEqual({ is: "node", id: "n1" });
+  expect(choose([node()], demand({ ...memory, least: memory }), policy, first)).toMatchObject({ is: "none" });
 });
 
 test("a node whose disk is short or promised often enough gets nothing while another has room", () => {

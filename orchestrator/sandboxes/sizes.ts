@@ -1,0 +1,48 @@
+/** The size of a new sandbox: what its caller asked for within the project's limits, else its template's. Pure. */
+
+import type { CreateBody } from "../../shared/api/sandbox-shapes.ts";
+import { AppError } from "../../shared/http/errors.ts";
+import type { Build } from "../store/builds/record.ts";
+
+/** The largest sandbox of a project. */
+export interface SizeLimits {
+  readonly cpuCount: number;
+  readonly memoryMb: number;
+}
+
+export interface SandboxSize {
+  readonly resources: { readonly cpuCount: number; readonly memoryMB: number; readonly diskSizeMB: number };
+  /**
+   * What its node must have, where the caller asked for more than the template: a template's own size is a ceiling that a
+   * small node may promise, and a caller who asks for more wants to use it.
+   */
+  readonly least: { readonly cpuCount: number; readonly memoryMB: number } | undefined;
+}
+
+/** A template that is larger than the limits keeps its size. @throws {AppError} forbidden, with the limit and the way out */
+export function readSize(
+  ask: Pick<CreateBody, "cpuCount" | "memoryMB">,
+  build: Pick<Build, "cpuCount" | "memoryMB" | "diskSizeMB">,
+  limits: SizeLimits,
+): SandboxSize {
+  const { cpuCount = build.cpuCount, memoryMB = build.memoryMB } = ask;
+  const [moreCpu, moreMemory] = [cpuCount > build.cpuCount, memoryMB > build.memoryMB];
+  if (moreCpu && cpuCount > limits.cpuCount)
+    throw beyond("cpuCount", `${cpuCount} CPU cores`, `${limits.cpuCount}`, "SVC_MAX_SANDBOX_CPU");
+  if (moreMemory && memoryMB > limits.memoryMb)
+    throw beyond("memoryMB", `${memoryMB} MiB`, `${limits.memoryMb} MiB`, "SVC_MAX_SANDBOX_MEMORY_MB");
+  return {
+    resources: { cpuCount, memoryMB, diskSizeMB: build.diskSizeMB },
+    least:
+      moreCpu || moreMemory ? { cpuCount: moreCpu ? cpuCount : 0, memoryMB: moreMemory ? memoryMB : 0 } : undefined,
+  };
+}
+
+/** A size that is legal, but more than the project may have: 403, as for templates. */
+function beyond(field: string, asked: string, limit: string, setting: string): AppError {
+  const wayOut = `ask for at most ${limit}, or ask the operator for more (${setting})`;
+  return new AppError(
+    "forbidden",
+    `body field '${field}': ${asked} is more than a sandbox of this project may have: ${wayOut}`,
+  );
+}
