@@ -14,6 +14,8 @@ export interface ContainerSpec {
   readonly runtimeDirectory: string;
   /** Address of the only resolver in the container's resolv.conf. */
   readonly resolver: string;
+  /** The processors it may use, as the kernel writes lists; all of them without. */
+  readonly cpus?: string;
 }
 
 /** A container of this node as Docker lists it. */
@@ -31,6 +33,8 @@ export interface InspectedContainer {
   readonly oomKilled: boolean;
   /** Host path of the writable layer, if the storage driver reports it. */
   readonly upperDirectory: string | undefined;
+  /** The processors it may use, as it was created; empty: all of them. */
+  readonly cpus: string;
 }
 
 export interface ContainerEvent {

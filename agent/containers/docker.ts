@@ -68,6 +68,7 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
         exitCode: ExitCode,
         oomKilled: OOMKilled,
         upperDirectory: typeof upper === "string" ? upper : undefined,
+        cpus: found.HostConfig.CpusetCpus ?? "",
       };
     },
 

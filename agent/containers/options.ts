@@ -117,6 +117,7 @@ export function containerOptions(spec: ContainerSpec, node: NodeOptions) {
       Memory: memory,
       MemorySwap: memory,
       NanoCpus: spec.resources.cpuCount * 1_000_000_000,
+      ...(spec.cpus === undefined ? {} : { CpusetCpus: spec.cpus }),
       PidsLimit: PIDS,
       ShmSize: SHM_BYTES,
       OomScoreAdj: OOM_SCORE,

@@ -228,6 +228,8 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
       await orchestrator.close();
       await removeAll();
       await unmountBelow(directory);
+      // The last mount ends the program that serves it.
+      await unmountBelow(RUN_DIR);
       await rm(directory, { recursive: true, force: true });
     },
   };

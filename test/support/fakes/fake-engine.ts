@@ -139,7 +139,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       const container = containers.get(id);
       if (container === undefined) return undefined;
       const exit = exits.get(id) ?? { exitCode: 0, oomKilled: false };
-      return { running: container.running, pid: container.pid, upperDirectory: `/layers/${id}`, ...exit };
+      return { running: container.running, pid: container.pid, upperDirectory: `/layers/${id}`, cpus: "", ...exit };
     },
     async kill(id) {
       await step("kill");
