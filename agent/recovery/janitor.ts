@@ -18,7 +18,7 @@ const REMEMBER_MS = 24 * HOUR_MS;
 const RETRY_REMOVALS_MS = 10_000;
 const PRUNE_EVERY_MS = 600_000;
 const SWEEP_EVERY_MS = 120_000;
-const SIZES_EVERY_MS = 15_000;
+const SIZES_EVERY_MS = 5_000;
 /** Longer than any start: a container without a row for so long has no owner. */
 const OWNERLESS_MS = 40_000;
 

@@ -228,8 +228,6 @@ export async function realAgent(settings: Readonly<Record<string, string>> = {},
       await orchestrator.close();
       await removeAll();
       await unmountBelow(directory);
-      // The last mount ends the program that serves it.
-      await unmountBelow(RUN_DIR);
       await rm(directory, { recursive: true, force: true });
     },
   };
@@ -317,6 +315,8 @@ async function removeAll(): Promise<void> {
     const table = /lookup (\d+)/.exec(line)?.[1];
     if (table !== undefined) await run("ip", ["route", "flush", "table", table]).catch(() => undefined);
   }
+  // The last mount of the sandboxes' sizes ends the program that serves it.
+  await unmountBelow(RUN_DIR);
   await rm(RUN_DIR, { recursive: true, force: true });
   const { stdout: rules } = await run("iptables", ["-S", "DOCKER-USER"]);
   for (const rule of rules.split("\n").filter((line) => line.includes(`${NETWORK}-+`))) {
