@@ -19,12 +19,12 @@ const run = promisify(execFile);
 /** Asks each program that sizes itself, as far as the image has it. */
 const ASK = `
 import ctypes, json, os, re, shutil, subprocess
-def out(*words): return subprocess.run(words, capture_output=True, text=True).stdout
+def out(*words): return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
 def text(path): return open(path).read()
 def has(name): return shutil.which(name) is not None
-node = "const o=require('os');console.log(JSON.stringify([o.cpus().length,o.availableParallelism(),o.totalmem()>>20,o.uptime()]))"
+asking = "const o=require('os');console.log(JSON.stringify([o.cpus().length,o.availableParallelism(),o.totalmem()>>20,o.uptime()]))"
 loader = ["/svc/lib/ld-linux-x86-64.so.2", "--library-path", "/svc/lib", "/svc/node"]
-*node, node_uptime = json.loads(out(*loader, "-e", node))
+*node, node_uptime = json.loads(out(*loader, "-e", asking))
 # Go's runtime counts the bits of this mask.
 mask = ctypes.create_string_buffer(1024)
 length = ctypes.CDLL(None).syscall(204, 0, 1024, mask)
@@ -53,8 +53,13 @@ found = {
 if has("make"):
     open("/tmp/Makefile", "w").write("all:\\n\\t@echo $(MAKEFLAGS)\\n")
     found["cpus"]["make"] = int(re.search("-j([0-9]+)", out("sh", "-c", "make -C /tmp -j$(nproc)"))[1])
+if has("node"):
+    cpus, parallel, memory, _ = json.loads(out("node", "-e", asking))
+    found["cpus"]["image's node"], found["megabytes"]["image's node"] = max(cpus, parallel), memory
 if has("java"):
-    found["cpus"]["java"] = int(re.search("ActiveProcessorCount[^0-9]*([0-9]+)|$", out("java", "-XshowSettings:system", "-version"))[1] or 1)
+    system = out("java", "-XshowSettings:system", "-version")
+    found["cpus"]["java"] = int(re.search("Effective CPU Count: ([0-9]+)", system)[1])
+    found["megabytes"]["java"] = int(float(re.search("Memory Limit: ([0-9.]+)M", system)[1]))
 print(json.dumps(found))
 `;
 
@@ -161,7 +166,7 @@ test("sandboxes from the pool see their own sizes, and both servers of the files
     await expect.poll(served, SLOW).toMatch(version);
     await expect.poll(async () => (await servers()).length, SLOW).toBe(2);
   }
-  expectOwn(await ask(warm[0] as Started), 60);
+  expectOwn(await ask(warm[0]), 60);
 
   // Both at once: the mounts are gone, and the agent gives the sandboxes that run new ones.
   const both = (await servers()).map(Number);
@@ -169,7 +174,7 @@ test("sandboxes from the pool see their own sizes, and both servers of the files
   for (const pid of both) process.kill(pid, "SIGKILL");
   await expect(served()).rejects.toThrow("ENOTCONN");
   const during = await agent.start();
-  await expect.poll(async () => (await ask(warm[1] as Started).catch(() => undefined))?.mounted, SLOW).toBe(7);
-  expectOwn(await ask(warm[1] as Started), 60);
+  await expect.poll(async () => (await ask(warm[1]).catch(() => undefined))?.mounted, SLOW).toBe(7);
+  expectOwn(await ask(warm[1]), 60);
   await Promise.all([...warm, during].map(({ executionId }) => agent.stop(executionId)));
 });
