@@ -27,7 +27,12 @@ export function withCpuSets<Engine extends Containers>(engine: Engine, sets: Cpu
 
     async start(id) {
       sets.wake(id);
-      await engine.start(id);
+      try {
+        await engine.start(id);
+      } catch (error) {
+        sets.rest(id);
+        throw error;
+      }
     },
 
     async remove(id) {

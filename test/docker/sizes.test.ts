@@ -118,6 +118,8 @@ test("a sandbox that was started cold, its copy, and itself after a pause see th
   // top keeps /proc/stat and /proc/meminfo open, and the shell /proc/uptime.
   await background(cold.address, "exec 3</proc/uptime; exec top -b -d 0.2 >/tmp/top", ROOT);
   expectOwn(await ask(cold), age());
+  for (const attempt of ["umount /proc/meminfo", "echo 1 >/proc/meminfo", "mount --bind /proc/version /proc/stat"])
+    expect((await command(cold.address, attempt, ROOT)).code, attempt).not.toBe(0);
 
   const checkpoint = randomUUID();
   await agent.call.checkpointExecution({

@@ -24,7 +24,7 @@ function world(earlier: Readonly<Record<string, { cpus: string; running: boolean
       if (state.full) return Promise.reject(new Error("full"));
       return Promise.resolve(`c${made.push(cpus)}`);
     },
-    start: () => Promise.resolve(),
+    start: () => (state.full ? Promise.reject(new Error("full")) : Promise.resolve()),
     remove: () => Promise.resolve(),
     list: () => Promise.resolve(Object.entries(earlier).map(([id, { running }]) => ({ id, name: id, running }))),
     inspect: (id) =>
@@ -55,6 +55,16 @@ test("processors are free again after a failed creation, an end and a removal; a
   await containers.remove("c3");
   await containers.create(spec(1));
   expect(made).toEqual(["0", "0", "1", "1"]);
+});
+
+test("a container that could not be started does not count", async () => {
+  const { made, state, containers } = world();
+  const id = await containers.create(spec(1));
+  state.full = true;
+  await expect(containers.start(id)).rejects.toThrow("full");
+  state.full = false;
+  await containers.create(spec(1));
+  expect(made).toEqual(["0", "0"]);
 });
 
 test("containers of an earlier agent process count from the first list on; stopped ones do not", async () => {
