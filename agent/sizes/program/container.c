@@ -86,11 +86,25 @@ static int find_cgroups(const char *text, struct container *one) {
   return *one->memory && *one->cpu && *one->accounting && *one->cpuset;
 }
 
-/* The start of the first process, field 22 of its stat. It is the process that is number 1 inside. */
-static uint64_t start_of(const struct container *one) {
+/* When a process started, field 22 of its stat; 0 when it is gone, or dead and not reaped. */
+static uint64_t start_of(long process) {
+  char path[64], text[4096];
+  snprintf(path, sizeof path, "/proc/%ld/stat", process);
+  if (process <= 0 || read_text(path, text, sizeof text) <= 0) return 0;
+  // The name in brackets may hold anything, so fields count from the last bracket, behind which is the third.
+  char *at = strrchr(text, ')');
+  if (at && at[1] && strchr("ZX", at[2])) return 0;
+  for (int i = 2; at && i < 22; i++) at = strchr(at + 1, ' ');
+  return at ? strtoull(at + 1, NULL, 10) * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK)) : 0;
+}
+
+/* Finds the first process: the one that is number 1 inside. A paused container has another one when it goes on. */
+static void find_first(struct container *one) {
   char path[640], list[65536], text[4096];
+  if (one->started && start_of(one->first) == one->started) return;
+  one->started = 0;
   snprintf(path, sizeof path, "%s/cgroup.procs", one->memory);
-  if (read_text(path, list, sizeof list) <= 0) return 0;
+  if (read_text(path, list, sizeof list) <= 0) return;
   for (char *line = strtok(list, "\n"); line; line = strtok(NULL, "\n")) {
     snprintf(path, sizeof path, "/proc/%ld/status", atol(line));
     if (read_text(path, text, sizeof text) <= 0) continue;
@@ -99,14 +113,10 @@ static uint64_t start_of(const struct container *one) {
     inside += strlen("\nNSpid:");
     char *end = strchr(inside, '\n');
     if (!end || end - inside < 2 || end[-1] != '1' || !isspace((unsigned char)end[-2])) continue;
-    snprintf(path, sizeof path, "/proc/%ld/stat", atol(line));
-    if (read_text(path, text, sizeof text) <= 0) continue;
-    // The name in brackets may hold anything, so fields count from the last bracket, behind which is the third.
-    char *at = strrchr(text, ')');
-    for (int i = 2; at && i < 22; i++) at = strchr(at + 1, ' ');
-    if (at) return strtoull(at + 1, NULL, 10) * (1000000000 / (uint64_t)sysconf(_SC_CLK_TCK));
+    one->first = atol(line);
+    one->started = start_of(one->first);
+    return;
   }
-  return 0;
 }
 
 /* Containers whose files were read, most recent first. */
@@ -132,7 +142,7 @@ struct container *container_of(int process) {
   }
   memmove(known + 1, known, (size_t)at * sizeof known[0]);
   known[0] = one;
-  if (!one->started) one->started = start_of(one);
+  find_first(one);
   return one;
 }
 

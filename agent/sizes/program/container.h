@@ -24,7 +24,8 @@ struct container {
   /* Directories of its cgroups; all the same with cgroups v2. */
   char memory[512], cpu[512], accounting[512], cpuset[512], pids[512];
   int unified;
-  /* When its first process started, in nanoseconds of the machine's uptime. */
+  /* Its first process, and when that started in nanoseconds of the machine's uptime. */
+  long first;
   uint64_t started;
   /* Of the load: when it was sampled, the processor time then, and the averages. */
   uint64_t sampled, used;

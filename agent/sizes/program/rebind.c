@@ -40,7 +40,7 @@ static int replace(int tree, int place) {
   if (about.f_type != PROC_SUPER_MAGIC && about.f_type != SYSFS_MAGIC) return errno = EXDEV, -1;
   if (fchdir(directory)) return -1;
   close(directory);
-  if (!statfs(PLACES[place].name, &about) || errno != ENOTCONN) return 0;
+  if (!statfs(PLACES[place].name, &about) || (errno != ENOTCONN && errno != ECONNABORTED)) return 0;
   if (umount2(PLACES[place].name, MNT_DETACH | UMOUNT_NOFOLLOW)) return -1;
   return (int)syscall(SYS_move_mount, tree, "", AT_FDCWD, PLACES[place].name, MOVE_MOUNT_F_EMPTY_PATH);
 }
