@@ -53,7 +53,8 @@ type Recovered = Awaited<ReturnType<typeof takeOver>>;
 async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recovered, teardown: Teardown) {
   const { log, now, containers } = deps;
   const { gate } = recovered;
-  const capabilities = await deps.probe();
+  const sizes = await deps.sizes.keep(() => recovered.stores.containers.all());
+  const capabilities = await deps.probe(sizes);
 
   const api = createApiParts(config, deps, teardown);
   const { report } = api;

@@ -20,6 +20,7 @@ import type { Machine } from "./host/machine.ts";
 import type { Plan } from "./network/addresses.ts";
 import type { Firewall } from "./network/firewall.ts";
 import type { Links } from "./network/links.ts";
+import type { Sizes } from "./sizes/sizes.ts";
 import type { Connections } from "./snapshots/connections/connections.ts";
 import type { Criu } from "./snapshots/criu.ts";
 import type { SnapshotFiles } from "./snapshots/store/files.ts";
@@ -48,7 +49,9 @@ export interface AgentDeps {
   readonly readSpace: ReadSpace;
   readonly keepBallast: KeepBallast;
   readonly growth: HostGrowth;
-  readonly probe: () => Promise<NodeIdentity["capabilities"]>;
+  readonly sizes: Sizes;
+  /** @param sizes what sandboxes see of their sizes */
+  readonly probe: (sizes: string) => Promise<NodeIdentity["capabilities"]>;
   readonly egress: (onDecisions: OnDecisions) => EgressProcess;
   readonly caFor: CaFor;
   readonly lockPath: string;

@@ -24,7 +24,7 @@ import type { CertificateWithKey } from "./egress/messages.ts";
 import { caFor, loadAuthority } from "./egress/rewrite/authority.ts";
 import { createEgressProcess } from "./egress-supervisor/process.ts";
 import { choosePort, egressCommand, extraCertificates } from "./egress-supervisor/program.ts";
-import { openFileLimit, probe } from "./host/capabilities.ts";
+import { allowedCpus, openFileLimit, probe } from "./host/capabilities.ts";
 import { runCommand } from "./host/command.ts";
 import { diskUsage } from "./host/disk-usage.ts";
 import { hostMachine } from "./host/machine.ts";
@@ -32,6 +32,9 @@ import { nativeProgram } from "./host/native-program.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { hostFirewall } from "./network/firewall.ts";
 import { hostLinks } from "./network/links.ts";
+import { createCpuSets } from "./sizes/cpu-sets.ts";
+import { hostSizes } from "./sizes/sizes.ts";
+import { withCpuSets } from "./sizes/with-cpu-sets.ts";
 import { hostConnections } from "./snapshots/connections/connections.ts";
 import { probeEnding } from "./snapshots/connections/probe-ending.ts";
 import { hostCriu } from "./snapshots/criu.ts";
@@ -40,6 +43,7 @@ import { snapshotFiles } from "./snapshots/store/files.ts";
 import { sealKey } from "./store/seal-key.ts";
 
 const DNS_PORT = 53;
+const SIZES_PARTS = ["serve", "files", "container", "rebind"];
 
 /** Variables of the agent's environment that the egress process gets; none holds a secret. */
 const EGRESS_ENVIRONMENT = ["PATH", "NODE_OPTIONS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
@@ -62,8 +66,9 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     seccomp: JSON.stringify(seccompProfile(process.arch)),
     openFiles: openFileLimit(),
   });
+  const cpuSets = createCpuSets(allowedCpus());
   const containers = withDisks({
-    engine,
+    engine: withCpuSets(engine, cpuSets),
     disks,
     repository: `svc/disk-${createHash("sha256").update(config.nodeId).digest("hex").slice(0, 8)}`,
     now: Date.now,
@@ -105,10 +110,17 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     files: snapshotFiles(join(config.stateDir, "snapshots")),
     criu: hostCriu(runCommand),
     connections: hostConnections(plan, runCommand),
-    probe: () =>
+    sizes: hostSizes({
+      run: runCommand,
+      place: join(config.runDir, "sizes"),
+      program: () => nativeProgram(runCommand, "sizes/program/svc-sizes", config.runDir, SIZES_PARTS),
+      log,
+    }),
+    probe: (sizes) =>
       probe(containers, {
         memory: (runc) => probeMemory(runCommand, runc, join(config.stateDir, "memory-probe.json")),
         ending: () => probeEnding(runCommand),
+        sizes,
       }),
     egress: (onDecisions) =>
       createEgressProcess(

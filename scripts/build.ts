@@ -99,11 +99,15 @@ async function bundleEnvd(): Promise<void> {
   writeFileSync(join(directory, "package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
 }
 
-/** Builds the agent with two programs for what Node cannot do: notices of firewall changes, and copies of frozen disks. */
+/**
+ * Builds the agent with three programs for what Node cannot do: notices of firewall changes, copies of frozen disks, and
+ * the files that say what a sandbox has.
+ */
 async function bundleAgent(): Promise<void> {
   await bundleProgram("agent");
   compile("agent/network", "svc-table-watch");
   compile("agent/disks", "svc-disk-copy");
+  compile("agent/sizes/program", "svc-sizes", "serve", "files", "container", "rebind");
 }
 
 /** Builds the egress process, and `svc-egress`, which makes its sockets and takes its rights away before Node starts. */

@@ -90,7 +90,7 @@ function unified(memberships: string): Group {
       cpuUs: usageUsV2(read(`${directory}/cpu.stat`)),
       ...memoryV2(read(`${directory}/memory.current`), read(`${directory}/memory.stat`)),
     }),
-    resize: (size) => setLimits({ version: 2, memory: directory, cpu: directory }, size),
+    resize: (size) => setLimits({ version: 2, memory: directory, cpu: directory, cpuset: directory }, size),
   };
 }
 
@@ -99,7 +99,12 @@ function divided(memberships: string): Group {
   const freezer = `${group}/freezer.state`;
   const cpu = `${ROOT}/cpuacct${pathOf(memberships, "cpuacct")}/cpuacct.usage`;
   const memory = `${ROOT}/memory${pathOf(memberships, "memory")}`;
-  const limited = { version: 1, memory, cpu: `${ROOT}/cpu${pathOf(memberships, "cpu")}` } as const;
+  const limited = {
+    version: 1,
+    memory,
+    cpu: `${ROOT}/cpu${pathOf(memberships, "cpu")}`,
+    cpuset: `${ROOT}/cpuset${pathOf(memberships, "cpuset")}`,
+  } as const;
   return {
     async freeze() {
       writeFileSync(freezer, "FROZEN");

@@ -15,6 +15,8 @@ export interface ContainerSpec {
   readonly runtimeDirectory: string;
   /** Address of the only resolver in the container's resolv.conf. */
   readonly resolver: string;
+  /** The processors it may use, as the kernel writes lists; all of them without. */
+  readonly cpus?: string;
 }
 
 /** A container of this node as Docker lists it. */
@@ -34,6 +36,8 @@ export interface InspectedContainer {
   readonly upperDirectory: string | undefined;
   /** The limits that Docker sets when it starts the container. Absent: it does not describe the container. */
   readonly limits?: DockerLimits;
+  /** The processors it may use, as it was created; empty: all of them. */
+  readonly cpus: string;
 }
 
 export interface ContainerEvent {
@@ -96,6 +100,11 @@ export interface Containers {
   rename(id: string, name: string): Promise<void>;
   /** Tells Docker the size: it sets it at each start of the container from now on, and at once while it runs. */
   resize(id: string, size: Size): Promise<void>;
+  /**
+   * Chooses the processors that a container of this size has from now on, as the kernel writes lists. Undefined: they are not
+   * chosen. Only counts; the caller and `resize` set them.
+   */
+  chooseCpus(id: string, cpuCount: number): string | undefined;
   /** All containers of this node, running or not. */
   list(): Promise<FoundContainer[]>;
   /** Calls back for each event since a time (unix ms) until the signal; rejects when the stream breaks. */

@@ -71,6 +71,7 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
         oomKilled: OOMKilled,
         upperDirectory: typeof upper === "string" ? upper : undefined,
         limits: { Memory: Memory ?? 0, MemorySwap: MemorySwap ?? 0, NanoCpus: NanoCpus ?? 0 },
+        cpus: found.HostConfig.CpusetCpus ?? "",
       };
     },
 
@@ -89,8 +90,12 @@ export function dockerContainers(options: DockerOptions): Containers & ImageName
     },
 
     async resize(id, size) {
-      await mutex(id, () => docker.getContainer(id).update({ ...dockerLimits(size) }));
+      const { cpus } = size;
+      const processors = cpus === undefined ? {} : { CpusetCpus: cpus };
+      await mutex(id, () => docker.getContainer(id).update({ ...dockerLimits(size), ...processors }));
     },
+
+    chooseCpus: () => undefined,
 
     async list() {
       const found = await docker.listContainers({ all: true, filters: { label: mine } });

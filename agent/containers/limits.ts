@@ -8,7 +8,10 @@ import type { Resources } from "../../shared/agent-api/routes.ts";
 import type { Usage } from "./cgroup-files.ts";
 
 /** The part of a sandbox's resources that can change while it runs. */
-export type Size = Pick<Resources, "cpuCount" | "memoryMB">;
+export interface Size extends Pick<Resources, "cpuCount" | "memoryMB"> {
+  /** The processors it may use, as the kernel writes lists; absent: those it has. */
+  readonly cpus?: string | undefined;
+}
 
 /** Names and units of Docker's API. */
 export interface DockerLimits {
@@ -23,6 +26,7 @@ export interface LimitDirectories {
   readonly version: 1 | 2;
   readonly memory: string;
   readonly cpu: string;
+  readonly cpuset: string;
 }
 
 /** What the files say before the change. */
@@ -83,8 +87,10 @@ export function limitWrites(
   const bytes = size.memoryMB * MIB;
   const memory = String(bytes);
   const quota = String(size.cpuCount * before.periodUs);
+  const cpus = size.cpus === undefined ? [] : [[`${at.cpuset}/cpuset.cpus`, size.cpus] as const];
   if (at.version === 2) {
     return [
+      ...cpus,
       [`${at.memory}/memory.max`, memory],
       [`${at.cpu}/cpu.max`, `${quota} ${before.periodUs}`],
     ];
@@ -93,7 +99,7 @@ export function limitWrites(
   const withSwap = [`${at.memory}/memory.memsw.limit_in_bytes`, memory] as const;
   // The kernel refuses a limit of memory that is above the one of memory and swap together.
   const raised = bytes > before.memoryBytes ? [withSwap, ram] : [ram, withSwap];
-  return [...(before.swap ? raised : [ram]), [`${at.cpu}/cpu.cfs_quota_us`, quota]];
+  return [...cpus, ...(before.swap ? raised : [ram]), [`${at.cpu}/cpu.cfs_quota_us`, quota]];
 }
 
 function readLimits({ version, memory, cpu }: LimitDirectories): LimitsBefore {

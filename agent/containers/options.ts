@@ -115,6 +115,7 @@ export function containerOptions(spec: ContainerSpec, node: NodeOptions) {
       DnsSearch: ["."],
       ExtraHosts: [`${HOSTNAME}:127.0.1.1`],
       ...dockerLimits(spec.resources),
+      ...(spec.cpus === undefined ? {} : { CpusetCpus: spec.cpus }),
       PidsLimit: PIDS,
       ShmSize: SHM_BYTES,
       OomScoreAdj: OOM_SCORE,

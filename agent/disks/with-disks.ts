@@ -13,7 +13,7 @@ import type { Disks, DiskUse } from "./disks.ts";
 /** Size of the disk of a template that names none. */
 const DEFAULT_MB = 10_240;
 /** A container whose disk cannot be mounted does not run. Its start gives the reason. */
-const WITHOUT_DISK = { running: false, pid: 0, exitCode: 137, oomKilled: false, upperDirectory: undefined };
+const WITHOUT_DISK = { running: false, pid: 0, exitCode: 137, oomKilled: false, upperDirectory: undefined, cpus: "" };
 const SNAPSHOT = /^svc\/snapshot:(.+)$/;
 
 interface WithDisksDeps {

@@ -7,6 +7,7 @@ import type { AgentConfig } from "../config.ts";
 import type { Containers } from "../containers/containers.ts";
 import type { Firewall } from "../network/firewall.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
+import type { Sizes } from "../sizes/sizes.ts";
 import type { SnapshotFiles } from "../snapshots/store/files.ts";
 import { removeGarbage } from "../snapshots/store/garbage.ts";
 import type { Stores } from "../store/stores.ts";
@@ -17,6 +18,7 @@ const REMEMBER_MS = 24 * HOUR_MS;
 const RETRY_REMOVALS_MS = 10_000;
 const PRUNE_EVERY_MS = 600_000;
 const SWEEP_EVERY_MS = 120_000;
+const SIZES_EVERY_MS = 5_000;
 /** Longer than any start: a container without a row for so long has no owner. */
 const OWNERLESS_MS = 40_000;
 
@@ -27,6 +29,7 @@ export interface JanitorDeps {
   readonly stores: Pick<Stores, "samples" | "logs" | "networkLog" | "executions" | "containers" | "snapshots">;
   readonly containers: Pick<Containers, "list" | "remove" | "snapshotImages" | "removeImage" | "removeOrphans">;
   readonly files: SnapshotFiles;
+  readonly sizes: Sizes;
   readonly instruments: Pick<Instruments, "firewallRepaired">;
   readonly now: () => number;
   readonly log: Log;
@@ -47,6 +50,9 @@ export function startJanitor(deps: JanitorDeps) {
     sweep,
     loop({ name: "garbage", everyMs: PRUNE_EVERY_MS, log }, () => removeGarbage(deps)),
     loop({ name: "disks", everyMs: RETRY_REMOVALS_MS, log }, () => deps.containers.removeOrphans(owned(stores))),
+    loop({ name: "sizes", everyMs: SIZES_EVERY_MS, log }, async () => {
+      await deps.sizes.keep(() => stores.containers.all());
+    }),
     loop({ name: "removals", everyMs: RETRY_REMOVALS_MS, log }, () => disposal.retry()),
     loop({ name: "prune", everyMs: PRUNE_EVERY_MS, log }, () => {
       stores.samples.prune(now() - config.usageKeepHours * HOUR_MS);

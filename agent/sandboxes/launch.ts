@@ -33,7 +33,7 @@ export interface LaunchDeps {
   readonly envd: Pick<Envd, "init">;
   readonly store: Pick<ExecutionStore, "add" | "markRunning" | "remove">;
   readonly sizes: Pick<ContainerStore, "resize">;
-  readonly containers: Pick<Containers, "rename" | "resize">;
+  readonly containers: Pick<Containers, "rename" | "resize" | "chooseCpus">;
   readonly caFor: CaFor;
   readonly now: () => number;
   readonly log: Log;
@@ -88,7 +88,7 @@ export async function claim(
     };
     const does = { does: onTimeout, memory: onTimeoutMemory };
     store.add({ ...intended, onTimeout: does, startedAt: now(), running: false });
-    const container = resized(given, body.resources, deps.sizes);
+    const container = resized(given, body.resources, { records: deps.sizes, containers: deps.containers });
 
     // A new container trusts its image's authorities, so without rules there is no bundle to send.
     const caBundle = egress.rules.length === 0 ? undefined : await caFor(egress);

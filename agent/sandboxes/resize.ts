@@ -1,5 +1,6 @@
 /** Gives a pooled container the size of the sandbox that it becomes. Nothing happens where it has that size already. */
 
+import type { Containers } from "../containers/containers.ts";
 import { fits, type Size, sameSize } from "../containers/limits.ts";
 import type { ContainerStore } from "../store/containers.ts";
 import type { LiveContainer } from "./live-container.ts";
@@ -15,6 +16,11 @@ export function canBecome({ resources, cgroup }: Pick<LiveContainer, "resources"
   }
 }
 
+interface ResizedDeps {
+  readonly records: Pick<ContainerStore, "resize">;
+  readonly containers: Pick<Containers, "chooseCpus">;
+}
+
 /**
  * Records and sets the size. Call it once the container's execution is recorded and before its processes run: a crash in
  * between leaves an execution that does not run, and the next agent process removes its container.
@@ -22,10 +28,10 @@ export function canBecome({ resources, cgroup }: Pick<LiveContainer, "resources"
 export function resized(
   container: LiveContainer,
   { cpuCount, memoryMB }: Size,
-  records: Pick<ContainerStore, "resize">,
+  { records, containers }: ResizedDeps,
 ): LiveContainer {
   if (sameSize(container.resources, { cpuCount, memoryMB })) return container;
   records.resize(container.id, { cpuCount, memoryMB });
-  container.cgroup.resize({ cpuCount, memoryMB });
+  container.cgroup.resize({ cpuCount, memoryMB, cpus: containers.chooseCpus(container.id, cpuCount) });
   return { ...container, resources: { ...container.resources, cpuCount, memoryMB } };
 }

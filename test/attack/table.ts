@@ -107,6 +107,7 @@ the list of isolation, as root and as user | nothing of it can be done | docker/
 system calls that no sandbox needs | refused | unit/agent/seccomp.test.ts | is not permitted
 sockets of families with known holes | do not exist | conformance/isolation.test.ts | dangerous kinds of sockets
 facts of the host in /proc | not readable, also after a restore | docker/host-facts.test.ts
+the files that say a sandbox's sizes: written, unmounted or covered by root inside | refused | docker/sizes.test.ts | see their own sizes
 mounts, modules, the network, as root inside | refused | conformance/isolation.test.ts | root inside cannot change the network
 a container with privileges, or a way to the Docker daemon | never made | unit/agent/container-options.test.ts | no privileges and no way
 another sandbox's address, processes, files, names | not reached, not seen | conformance/isolation.test.ts | cannot reach each other

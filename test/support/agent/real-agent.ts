@@ -315,6 +315,8 @@ async function removeAll(): Promise<void> {
     const table = /lookup (\d+)/.exec(line)?.[1];
     if (table !== undefined) await run("ip", ["route", "flush", "table", table]).catch(() => undefined);
   }
+  // The last mount of the sandboxes' sizes ends the program that serves it.
+  await unmountBelow(RUN_DIR);
   await rm(RUN_DIR, { recursive: true, force: true });
   const { stdout: rules } = await run("iptables", ["-S", "DOCKER-USER"]);
   for (const rule of rules.split("\n").filter((line) => line.includes(`${NETWORK}-+`))) {

@@ -118,7 +118,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       if (container === undefined) return undefined;
       const exit = exits.get(id) ?? { exitCode: 0, oomKilled: false };
       const { running, pid, limits } = container;
-      return { running, pid, limits, upperDirectory: `/layers/${id}`, ...exit };
+      return { running, pid, limits, upperDirectory: `/layers/${id}`, cpus: "", ...exit };
     },
     async kill(id) {
       await step("kill");
@@ -136,6 +136,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       await step("rename");
       known(id).name = name;
     },
+    chooseCpus: () => undefined,
     async resize(id, size) {
       await step("resize in Docker");
       const container = known(id);

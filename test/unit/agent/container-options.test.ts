@@ -47,6 +47,14 @@ test("a container's limits are those of its resources, without swap", () => {
   });
 });
 
+test("a container with fewer CPUs than the machine has a set of processors beside its limit of processor time", () => {
+  expect(containerOptions({ ...spec, cpus: "1,3" }, node).HostConfig).toMatchObject({
+    CpusetCpus: "1,3",
+    NanoCpus: 2_000_000_000,
+  });
+  expect(containerOptions(spec, node).HostConfig).not.toHaveProperty("CpusetCpus");
+});
+
 test("the disk is limited where the storage driver supports it", () => {
   expect(containerOptions(spec, node).HostConfig).not.toHaveProperty("StorageOpt");
   expect(containerOptions(spec, { ...node, diskLimit: true }).HostConfig.StorageOpt).toEqual({ size: "1024M" });

@@ -16,8 +16,8 @@ import {
 } from "../../../agent/containers/limits.ts";
 
 const MIB = 2 ** 20;
-const one = { version: 1, memory: "/memory", cpu: "/cpu" } as const;
-const two = { version: 2, memory: "/unified", cpu: "/unified" } as const;
+const one = { version: 1, memory: "/memory", cpu: "/cpu", cpuset: "/cpuset" } as const;
+const two = { version: 2, memory: "/unified", cpu: "/unified", cpuset: "/unified" } as const;
 const [ram, both, quota] = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "cpu.cfs_quota_us"];
 
 test("Docker gets memory without swap and processors as billionths", () => {
@@ -80,7 +80,7 @@ test.each([1, 2] as const)("the files of version %i say the new size", (version)
       ? { [ram]: "268435456\n", [both]: "268435456\n", "cpu.cfs_period_us": "100000\n", [quota]: "100000\n" }
       : { "memory.max": "max\n", "cpu.max": "max 100000\n" };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
-  setLimits({ version, memory: directory, cpu: directory }, { cpuCount: 2, memoryMB: 512 });
+  setLimits({ version, memory: directory, cpu: directory, cpuset: directory }, { cpuCount: 2, memoryMB: 512 });
   const read = (name: string) => readFileSync(join(directory, name), "utf8");
   if (version === 1) expect([read(ram), read(both), read(quota)]).toEqual(["536870912", "536870912", "200000"]);
   else expect([read("memory.max"), read("cpu.max")]).toEqual(["536870912", "200000 100000"]);

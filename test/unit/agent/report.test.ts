@@ -131,7 +131,9 @@ function engine() {
       list: async () => [...running].map((id) => ({ id, name: id, running: true })),
       inspect: async (id) => {
         const seen = inspected.get(id);
-        return seen === undefined ? undefined : { running: false, pid: 0, upperDirectory: undefined, ...seen };
+        return seen === undefined
+          ? undefined
+          : { running: false, pid: 0, upperDirectory: undefined, cpus: "", ...seen };
       },
       watch: (_since, onEvent, signal) =>
         new Promise((resolve, reject) => {

@@ -31,7 +31,7 @@ function world(changes: { unusable?: string; damaged?: boolean } = {}) {
     inspect: (id) =>
       Promise.resolve(
         id.startsWith("c")
-          ? { running: true, pid: 7, exitCode: 0, oomKilled: false, upperDirectory: "/docker/layer/diff" }
+          ? { running: true, pid: 7, exitCode: 0, oomKilled: false, upperDirectory: "/docker/layer/diff", cpus: "" }
           : undefined,
       ),
     remove: (id) => Promise.resolve(void state.removed.push(`container ${id}`)),
