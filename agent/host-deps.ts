@@ -26,6 +26,7 @@ import { createEgressProcess } from "./egress-supervisor/process.ts";
 import { choosePort, egressCommand, extraCertificates } from "./egress-supervisor/program.ts";
 import { openFileLimit, probe } from "./host/capabilities.ts";
 import { runCommand } from "./host/command.ts";
+import { readCompanyCertificates } from "./host/company-certificates.ts";
 import { diskUsage } from "./host/disk-usage.ts";
 import { hostMachine } from "./host/machine.ts";
 import { nativeProgram } from "./host/native-program.ts";
@@ -75,6 +76,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
   const loaded = { authority: undefined as Promise<CertificateWithKey> | undefined };
   // Always the same object, because leases are kept by its identity.
   const authority = () => (loaded.authority ??= loadAuthority(config.stateDir, Date.now()));
+  const company = config.sandboxCaFile === undefined ? "" : readCompanyCertificates(config.sandboxCaFile);
   const egressPort = () => (chosen.port ??= choosePort(config.egressPort, join(config.stateDir, "egress-port")));
   return {
     log,
@@ -134,13 +136,13 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
             .map((text) => text.trim())
             .filter(Boolean),
           authority,
-          extraCertificates: () => extraCertificates(environment["NODE_EXTRA_CA_CERTS"], log),
+          extraCertificates: async () => (await extraCertificates(environment["NODE_EXTRA_CA_CERTS"], log)) + company,
           resolve: noPlaceholders,
           log,
         },
         onDecisions,
       ),
-    caFor: async (policy) => (policy.rules.length === 0 ? "" : caFor(policy, await authority())),
+    caFor: async (policy) => company + (policy.rules.length === 0 ? "" : caFor(policy, await authority())),
     lockPath: join(config.stateDir, "agent.lock"),
     databasePath: join(config.stateDir, "agent.db"),
     sealing: () => createSeal(sealKey(keyFile), keyFile),

@@ -8,6 +8,7 @@ import { startAgent } from "./app.ts";
 import { describeBuildGarbage, findBuildGarbage } from "./builds/images/garbage.ts";
 import { AgentConfig, readAgentConfig } from "./config.ts";
 import type { AgentDeps } from "./deps.ts";
+import { readCompanyCertificates } from "./host/company-certificates.ts";
 import { hostDeps } from "./host-deps.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { describeGarbage, findGarbage } from "./snapshots/store/garbage.ts";
@@ -29,6 +30,7 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
   try {
     const config = readAgentConfig(process.env);
     checkSubnet(config);
+    checkCertificates(config);
     if (process.argv.includes("--check")) return Promise.resolve();
     process.umask(0o077);
     const log = createLog({ component: "agent", level: config.logLevel });
@@ -47,6 +49,15 @@ function checkSubnet({ networkName, subnet }: AgentConfig): void {
     planNetwork(networkName, subnet);
   } catch (error) {
     throw new ConfigError([`SVC_SUBNET ${error instanceof Error ? error.message : "is wrong"}`]);
+  }
+}
+
+// At the start and at `--check`: a platform that goes on without a company's authority fails later, in each sandbox.
+function checkCertificates({ sandboxCaFile }: AgentConfig): void {
+  try {
+    if (sandboxCaFile !== undefined) readCompanyCertificates(sandboxCaFile);
+  } catch (error) {
+    throw new ConfigError([`SVC_SANDBOX_CA_FILE: ${error instanceof Error ? error.message : "cannot be read"}`]);
   }
 }
 

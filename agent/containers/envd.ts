@@ -28,7 +28,7 @@ export interface EnvdInit {
   readonly controlToken?: string;
 }
 
-/** PEM of the node's authority for a policy with rules, else empty. */
+/** PEM of the company's authorities (`SVC_SANDBOX_CA_FILE`), and of the node's for a policy with rules. Empty: neither. */
 export type CaFor = (policy: EgressPolicy) => Promise<string>;
 
 /** Address of an envd and the token that opens its internal routes. */

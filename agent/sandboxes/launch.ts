@@ -84,8 +84,8 @@ export async function claim(
     store.add({ ...intended, onTimeout: does, startedAt: now(), running: false });
     teardown.add("row", () => store.remove(executionId));
 
-    // A new container trusts its image's authorities, so without rules there is no bundle to send.
-    const caBundle = egress.rules.length === 0 ? undefined : await caFor(egress);
+    // Sent even when it is empty: the template may have been built while the company had other authorities.
+    const caBundle = await caFor(egress);
     if (warm) container.cgroup.thaw();
     const limit = warm ? anySignal(signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)) : signal;
     await Promise.all([
@@ -115,8 +115,8 @@ export async function claim(
   }
 }
 
-/** @param caBundle from `caFor`; absent: the sandbox's trust is left as it is */
-export function toInit(executionId: string, body: StartRequest, now: number, caBundle?: string) {
+/** @param caBundle from `caFor` */
+export function toInit(executionId: string, body: StartRequest, now: number, caBundle: string) {
   const { sandboxId, build, envs, accessToken, defaultUser, defaultWorkdir } = body;
   return {
     accessToken,
@@ -125,7 +125,7 @@ export function toInit(executionId: string, body: StartRequest, now: number, caB
     sandboxId,
     templateId: build.templateId,
     executionId,
-    ...(caBundle === undefined ? {} : { caBundle }),
+    caBundle,
     ...(defaultUser === undefined ? {} : { defaultUser }),
     ...(defaultWorkdir === undefined ? {} : { defaultWorkdir }),
   };

@@ -79,6 +79,15 @@ export const AgentConfig = Type.Object({
     description: "Resolvers, host[:port],… Default: those of the machine's resolv.conf",
   }),
 
+  sandboxCaFile: Type.Optional(
+    Type.String({
+      pattern: "^/",
+      maxLength: 4096,
+      description:
+        "PEM file with certificate authorities that every sandbox and template build trusts, and the egress process with them",
+    }),
+  ),
+
   egressPort: port(0, "Port of the egress process at the gateway; 0 picks a free one and keeps it"),
   egressUid: Type.Optional(
     Type.Integer({

@@ -7,7 +7,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import type { BootSpec } from "../../containers/boot.ts";
 import type { Containers } from "../../containers/containers.ts";
-import type { Envd } from "../../containers/envd.ts";
+import type { CaFor, Envd } from "../../containers/envd.ts";
 import { type FindHole, refuseHoles } from "../../disk/holes.ts";
 import type { ReadSpace } from "../../disk/space.ts";
 import type { Gate } from "../../network/gate.ts";
@@ -31,6 +31,7 @@ export interface BuildContainerDeps {
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   readonly gate: Pick<Gate, "open">;
   readonly envd: Pick<Envd, "init">;
+  readonly caFor: CaFor;
   readonly containers: Pick<Containers, "inspect" | "commitLayer" | "hasOwnDisk">;
   readonly readSpace: ReadSpace;
   readonly processes: Processes;
@@ -90,7 +91,7 @@ export async function openBuildContainer(
   signal: AbortSignal,
 ): Promise<BuildContainer> {
   const { buildId, templateId, image, resources } = spec;
-  const { disposal, envd, gate, processes, containers, now } = deps;
+  const { disposal, envd, caFor, gate, processes, containers, now } = deps;
   // The container's row names the build, so that recovery after a crash knows what the container is.
   const build = { templateId, buildId, image };
   const container = await deps.boot({ name: `svc-build-${randomUUID().slice(0, 8)}`, build, resources }, signal);
@@ -112,6 +113,7 @@ export async function openBuildContainer(
         sandboxId: buildContainerId(buildId),
         templateId,
         executionId: buildId,
+        caBundle: await caFor(OPEN),
       },
       signal,
     );

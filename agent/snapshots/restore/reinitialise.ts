@@ -59,9 +59,8 @@ export async function reinitialise(
 ): Promise<number> {
   const { slot, controlToken } = container;
   const at = { address: slot.address, controlToken: currentToken ?? controlToken };
-  // A copy may have another policy than its source, so an authority that it must not trust is removed.
-  const says = body.egress.rules.length > 0 || body.origin?.is === "snapshot";
-  const init = toInit(executionId, body, now(), says ? await caFor(body.egress) : undefined);
+  // A copy may have another policy than its source, and the company other authorities than when the snapshot was taken.
+  const init = toInit(executionId, body, now(), await caFor(body.egress));
   teardown.add("network", () => gate.close(slot));
   // If the directory of a watch is gone, envd reports that to its client.
   const rearm = () =>

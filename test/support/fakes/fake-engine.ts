@@ -49,6 +49,10 @@ export interface FakeEngine {
   /** A sandbox's answer to a request for its logs. */
   logs: unknown;
   freeMemory: number;
+  /** `SVC_SANDBOX_CA_FILE` of the present agent. */
+  companyCertificates: string;
+  /** All bodies of /init, in order. */
+  readonly inits: readonly EnvdInit[];
   fail(fault: Fault): void;
   /** Ends the container's first process, as if by itself. */
   die(id: string, exit?: { code?: number; oom?: boolean }): void;
@@ -82,7 +86,14 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const steps: string[] = [];
   const listeners = new Set<(event: ContainerEvent) => void>();
   const exits = new Map<string, { exitCode: number; oomKilled: boolean }>();
-  const state = { fault: (() => undefined) as Fault, pid: 1_000, logs: { entries: [] } as unknown, free: 2 ** 34 };
+  const state = {
+    fault: (() => undefined) as Fault,
+    pid: 1_000,
+    logs: { entries: [] } as unknown,
+    free: 2 ** 34,
+    company: "",
+  };
+  const inits: EnvdInit[] = [];
 
   const step = async (name: string) => {
     steps.push(name);
@@ -213,6 +224,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     async init({ address }, body) {
       await step("init");
       runningAt(address).init = body;
+      inits.push(body);
     },
     async trust({ address }, caBundle) {
       runningAt(address).init = { ...(runningAt(address).init as EnvdInit), caBundle };
@@ -275,6 +287,13 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     set freeMemory(bytes) {
       state.free = bytes;
     },
+    inits,
+    get companyCertificates() {
+      return state.company;
+    },
+    set companyCertificates(pem) {
+      state.company = pem;
+    },
     fail(fault) {
       state.fault = fault;
     },
@@ -285,7 +304,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       links,
       firewall,
       egress: () => egress,
-      caFor: () => Promise.resolve(""),
+      caFor: () => Promise.resolve(state.company),
       annotations: {
         async joinNetwork(id, path) {
           await step("annotations");
