@@ -2,7 +2,9 @@
 
 import { allowedByName, type ConnectionRequest, type Decision, decide } from "../../shared/policy/decide.ts";
 import type { EgressPolicy, EgressProxy } from "../../shared/policy/egress-policy.ts";
+import type { NoAnswer } from "./dns/ask.ts";
 import type { Names } from "./dns/names.ts";
+import { CODE, codeName } from "./dns/question.ts";
 
 export type Target =
   | { readonly is: "direct"; readonly addresses: readonly string[] }
@@ -35,8 +37,8 @@ export async function findTarget(
   if (proxy !== undefined && mayBeAnywhere(flow, policy)) {
     return { decision, target: { is: "proxied", proxy, host: flow.hostname } };
   }
-  const { addresses } = await deps.names.addresses(flow.hostname);
-  if (addresses.length === 0) throw new Error("the name has no address");
+  const { addresses, code, noAnswer } = await deps.names.addresses(flow.hostname);
+  if (addresses.length === 0) throw new Error(`the name has no address${whyNone(code, noAnswer)}`);
   // Decides about the addresses that are dialled, because the name may resolve differently than a moment ago.
   const decided = addresses.map((address) => ({ address, decision: decideHere({ ...flow, address }, policy, deps) }));
   const permitted = decided.filter(({ decision }) => decision.verdict === "allow");
@@ -48,6 +50,11 @@ export async function findTarget(
       permitted.map(({ address }) => address),
     ),
   };
+}
+
+function whyNone(code: number, noAnswer: NoAnswer | undefined): string {
+  if (noAnswer !== undefined) return `: ${noAnswer}`;
+  return code === CODE.ok ? "" : `: ${codeName(code)}`;
 }
 
 /** Whether any address of the name is allowed, so that the proxy may resolve it. */
