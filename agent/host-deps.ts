@@ -27,6 +27,7 @@ import { choosePort, egressCommand, extraCertificates } from "./egress-superviso
 import { openFileLimit, probe } from "./host/capabilities.ts";
 import { runCommand } from "./host/command.ts";
 import { readCompanyCertificates } from "./host/company-certificates.ts";
+import { proxyVariables, readCompanyProxies } from "./host/company-proxies.ts";
 import { diskUsage } from "./host/disk-usage.ts";
 import { hostMachine } from "./host/machine.ts";
 import { nativeProgram } from "./host/native-program.ts";
@@ -77,6 +78,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
   // Always the same object, because leases are kept by its identity.
   const authority = () => (loaded.authority ??= loadAuthority(config.stateDir, Date.now()));
   const company = config.sandboxCaFile === undefined ? "" : readCompanyCertificates(config.sandboxCaFile);
+  const companyProxies = readCompanyProxies(config);
   const egressPort = () => (chosen.port ??= choosePort(config.egressPort, join(config.stateDir, "egress-port")));
   return {
     log,
@@ -87,6 +89,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     firewall: hostFirewall(plan, runCommand, {
       egressPort,
       connections: config.egressConnections,
+      proxy: companyProxies !== undefined,
       watcher: () => nativeProgram(runCommand, "network/svc-table-watch", config.runDir),
     }),
     annotations: hostAnnotations(config.runDir),
@@ -135,6 +138,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
             .split(",")
             .map((text) => text.trim())
             .filter(Boolean),
+          ...(companyProxies === undefined ? {} : { companyProxies }),
           authority,
           extraCertificates: async () => (await extraCertificates(environment["NODE_EXTRA_CA_CERTS"], log)) + company,
           resolve: noPlaceholders,
@@ -142,6 +146,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
         },
         onDecisions,
       ),
+    networkVariables: async () => proxyVariables(companyProxies, config, `${plan.gateway}:${await egressPort()}`),
     caFor: async (policy) => company + (policy.rules.length === 0 ? "" : caFor(policy, await authority())),
     lockPath: join(config.stateDir, "agent.lock"),
     databasePath: join(config.stateDir, "agent.db"),

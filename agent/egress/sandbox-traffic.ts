@@ -7,7 +7,7 @@ import type { AskedName, Asker } from "./dns/policy.ts";
 import { typeName } from "./dns/question.ts";
 import { openQuestionLog } from "./dns/question-log.ts";
 import { bucket } from "./dns/question-rate.ts";
-import { type Flow, type FlowDeps, startFlow } from "./flow.ts";
+import { type Arrive, type Flow, type FlowDeps, startFlow } from "./flow.ts";
 import type { SandboxEgress } from "./messages.ts";
 import type { Shares } from "./shares.ts";
 
@@ -29,7 +29,8 @@ export interface SandboxTraffic extends Asker {
   readonly executionId: string;
   /** In force when this returns; flows that may not continue as they are get cut. */
   replace(policy: EgressPolicy): void;
-  take(socket: Socket): void;
+  /** @param arrive how the connection says where it wants to go; by its own destination unless it is given */
+  take(socket: Socket, arrive?: Arrive): void;
   /** Ends all flows and sends the collected decisions. */
   end(): void;
 }
@@ -65,14 +66,14 @@ export function openSandboxTraffic(
       state.policy = policy;
       for (const flow of flows) flow.recheck();
     },
-    take(socket) {
+    take(socket, arrive) {
       if (!deps.shares.enter(address)) {
         const to = { address: socket.localAddress ?? "", port: socket.localPort ?? 0 };
         note({ protocol: "tcp", ...to, verdict: "deny", rule: "limit connections", ...NO_BYTES });
         socket.resetAndDestroy();
         return;
       }
-      const flow = startFlow(socket, { policy: () => state.policy, note, resolve: deps.resolve }, deps);
+      const flow = startFlow(socket, { policy: () => state.policy, note, resolve: deps.resolve }, deps, arrive);
       flows.add(flow);
       void flow.closed.then(() => {
         flows.delete(flow);

@@ -1,11 +1,12 @@
 /** Turns a container into a sandbox: records it, thaws it, sets its identity, opens its network. A failure leaves nothing. */
 
 import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
 import type { Containers } from "../containers/containers.ts";
-import type { CaFor, Envd } from "../containers/envd.ts";
+import type { CaFor, Envd, EnvdInit, NetworkVariables } from "../containers/envd.ts";
 import type { Gate } from "../network/gate.ts";
 import type { ExecutionStore } from "../store/executions.ts";
 import type { Disposal } from "./disposal.ts";
@@ -32,6 +33,7 @@ export interface LaunchDeps {
   readonly store: Pick<ExecutionStore, "add" | "markRunning" | "remove">;
   readonly containers: Pick<Containers, "rename">;
   readonly caFor: CaFor;
+  readonly networkVariables: NetworkVariables;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -60,7 +62,7 @@ export async function launch(spec: LaunchSpec, deps: LaunchDeps, signal: AbortSi
 export async function claim(
   { executionId, body }: LaunchSpec,
   { container, warm }: Provisioned,
-  { disposal, gate, envd, store, containers, caFor, now, log }: LaunchDeps,
+  { disposal, gate, envd, store, containers, now, log, ...deps }: LaunchDeps,
   signal: AbortSignal,
 ): Promise<Launched> {
   const teardown = new Teardown(log);
@@ -85,13 +87,13 @@ export async function claim(
     teardown.add("row", () => store.remove(executionId));
 
     // Sent even when it is empty: the template may have been built while the company had other authorities.
-    const caBundle = await caFor(egress);
+    const network = await networkInit(egress, deps);
     if (warm) container.cgroup.thaw();
     const limit = warm ? anySignal(signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)) : signal;
     await Promise.all([
       envd.init(
         { address: container.slot.address, controlToken: container.controlToken },
-        toInit(executionId, body, now(), caBundle),
+        toInit(executionId, body, now(), network),
         limit,
       ),
       gate.open(container.slot, { executionId, sandboxId }, egress),
@@ -115,8 +117,18 @@ export async function claim(
   }
 }
 
-/** @param caBundle from `caFor` */
-export function toInit(executionId: string, body: StartRequest, now: number, caBundle: string) {
+type NetworkInit = Required<Pick<EnvdInit, "caBundle" | "networkVariables">>;
+
+/** The company's network as a sandbox under this policy sees it, at this moment. */
+export async function networkInit(
+  policy: EgressPolicy,
+  { caFor, networkVariables }: Pick<LaunchDeps, "caFor" | "networkVariables">,
+): Promise<NetworkInit> {
+  return { caBundle: await caFor(policy), networkVariables: await networkVariables() };
+}
+
+/** @param network from `networkInit` */
+export function toInit(executionId: string, body: StartRequest, now: number, network: NetworkInit) {
   const { sandboxId, build, envs, accessToken, defaultUser, defaultWorkdir } = body;
   return {
     accessToken,
@@ -125,7 +137,7 @@ export function toInit(executionId: string, body: StartRequest, now: number, caB
     sandboxId,
     templateId: build.templateId,
     executionId,
-    caBundle,
+    ...network,
     ...(defaultUser === undefined ? {} : { defaultUser }),
     ...(defaultWorkdir === undefined ? {} : { defaultWorkdir }),
   };

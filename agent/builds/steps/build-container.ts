@@ -7,11 +7,12 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import type { BootSpec } from "../../containers/boot.ts";
 import type { Containers } from "../../containers/containers.ts";
-import type { CaFor, Envd } from "../../containers/envd.ts";
+import type { CaFor, Envd, NetworkVariables } from "../../containers/envd.ts";
 import { type FindHole, refuseHoles } from "../../disk/holes.ts";
 import type { ReadSpace } from "../../disk/space.ts";
 import type { Gate } from "../../network/gate.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
+import { networkInit } from "../../sandboxes/launch.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { StepContext } from "./context.ts";
 import {
@@ -32,6 +33,7 @@ export interface BuildContainerDeps {
   readonly gate: Pick<Gate, "open">;
   readonly envd: Pick<Envd, "init">;
   readonly caFor: CaFor;
+  readonly networkVariables: NetworkVariables;
   readonly containers: Pick<Containers, "inspect" | "commitLayer" | "hasOwnDisk">;
   readonly readSpace: ReadSpace;
   readonly processes: Processes;
@@ -91,7 +93,7 @@ export async function openBuildContainer(
   signal: AbortSignal,
 ): Promise<BuildContainer> {
   const { buildId, templateId, image, resources } = spec;
-  const { disposal, envd, caFor, gate, processes, containers, now } = deps;
+  const { disposal, envd, gate, processes, containers, now } = deps;
   // The container's row names the build, so that recovery after a crash knows what the container is.
   const build = { templateId, buildId, image };
   const container = await deps.boot({ name: `svc-build-${randomUUID().slice(0, 8)}`, build, resources }, signal);
@@ -113,7 +115,7 @@ export async function openBuildContainer(
         sandboxId: buildContainerId(buildId),
         templateId,
         executionId: buildId,
-        caBundle: await caFor(OPEN),
+        ...(await networkInit(OPEN, deps)),
       },
       signal,
     );

@@ -14,15 +14,18 @@ const lastInit = () => here.engine.inits.at(-1);
 
 test("a cold start, a resume, a copy and a start from memory get the certificates of that moment", async () => {
   here.engine.companyCertificates = PEM;
+  here.engine.networkVariables = { http_proxy: "http://10.213.0.1:5050" };
   const sandbox = await here.running();
-  expect(lastInit()).toMatchObject({ executionId: sandbox.executionId, caBundle: PEM });
+  const { networkVariables } = here.engine;
+  expect(lastInit()).toMatchObject({ executionId: sandbox.executionId, caBundle: PEM, networkVariables });
   const { snapshotId } = await here.parts.taker.pause(sandbox.executionId, snapshotRequest());
 
   // The setting changed while the sandbox was paused, with its memory and as frozen processes.
   here.engine.companyCertificates = "of another one";
+  here.engine.networkVariables = {};
   const resumed = randomUUID();
   await here.parts.sandboxes.start(resumed, again(sandbox, snapshotId));
-  expect(lastInit()).toMatchObject({ executionId: resumed, caBundle: "of another one" });
+  expect(lastInit()).toMatchObject({ executionId: resumed, caBundle: "of another one", networkVariables: {} });
 
   const copied = randomUUID();
   await here.parts.taker.checkpoint(resumed, { snapshotId: copied, memory: true });

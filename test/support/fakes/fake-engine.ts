@@ -51,6 +51,7 @@ export interface FakeEngine {
   freeMemory: number;
   /** `SVC_SANDBOX_CA_FILE` of the present agent. */
   companyCertificates: string;
+  networkVariables: Readonly<Record<string, string>>;
   /** All bodies of /init, in order. */
   readonly inits: readonly EnvdInit[];
   fail(fault: Fault): void;
@@ -64,6 +65,7 @@ export interface FakeEngine {
     | "firewall"
     | "egress"
     | "caFor"
+    | "networkVariables"
     | "annotations"
     | "openCgroup"
     | "envd"
@@ -92,6 +94,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     logs: { entries: [] } as unknown,
     free: 2 ** 34,
     company: "",
+    variables: {} as Readonly<Record<string, string>>,
   };
   const inits: EnvdInit[] = [];
 
@@ -288,6 +291,12 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       state.free = bytes;
     },
     inits,
+    get networkVariables() {
+      return state.variables;
+    },
+    set networkVariables(variables) {
+      state.variables = variables;
+    },
     get companyCertificates() {
       return state.company;
     },
@@ -305,6 +314,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       firewall,
       egress: () => egress,
       caFor: () => Promise.resolve(state.company),
+      networkVariables: () => Promise.resolve(state.variables),
       annotations: {
         async joinNetwork(id, path) {
           await step("annotations");
