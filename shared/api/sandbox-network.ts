@@ -25,7 +25,9 @@ export type NetworkVerdict = Static<typeof NetworkVerdict>;
 export const NetworkDecision = Type.Object({
   timestamp: Timestamp,
   protocol: Type.Enum(["tcp", "udp", "dns"]),
-  destination: Type.String({ description: "IPv4 address; empty for a question about a name" }),
+  destination: Type.String({
+    description: "IPv4 address; empty for a question about a name, and for a request by name to the node's proxy",
+  }),
   port: Type.Integer({ minimum: 0, maximum: 65_535 }),
   name: Type.Optional(Type.String({ description: "Name that was read from the connection, or asked for" })),
   recordType: Type.Optional(Type.String({ description: "Of a question about a name: the type of records it was for" })),
