@@ -26,7 +26,7 @@ export interface Arrival {
   readonly plain: boolean;
   find(policy: EgressPolicy, deps: TargetDeps): Promise<Found>;
   /** Called before the destination's first byte. */
-  accept(): void;
+  readonly accept: () => void;
   /** Tells the client why it gets nothing; resolves when that is sent. Undefined where the protocol cannot say it. */
   readonly refuse?: (status: number, text: string) => Promise<void>;
 }

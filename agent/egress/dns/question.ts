@@ -13,11 +13,10 @@ export const TYPE = { A: 1, CNAME: 5, AAAA: 28, SVCB: 64, HTTPS: 65, IXFR: 251, 
 export const CODE = { ok: 0, failed: 2, noName: 3, refused: 5 } as const;
 const INTERNET = 1;
 
-const TYPE_NAMES: ReadonlyMap<number, string> = new Map([
-  ...Object.entries({ ...TYPE, NS: 2, SOA: 6, PTR: 12, MX: 15, TXT: 16, SRV: 33, NAPTR: 35, CAA: 257 }).map(
-    ([name, type]) => [type, name] as const,
-  ),
-]);
+const OTHER_TYPES = { NS: 2, SOA: 6, PTR: 12, MX: 15, TXT: 16, SRV: 33, NAPTR: 35, CAA: 257 };
+const TYPE_NAMES: ReadonlyMap<number, string> = new Map(
+  Object.entries({ ...TYPE, ...OTHER_TYPES }).map(([name, type]) => [type, name]),
+);
 const CODE_NAMES: ReadonlyMap<number, string> = new Map([
   [1, "FORMERR"],
   [CODE.failed, "SERVFAIL"],

@@ -13,6 +13,7 @@ import type { SlotPolicy } from "../../../agent/network/firewall-rules.ts";
 import type { Links } from "../../../agent/network/links.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
+import { type FakeCompany, fakeCompany } from "./fake-company.ts";
 import { fakeDisk, fakeFacts, fakeMachine } from "./fake-machine.ts";
 import { fakeNetwork } from "./fake-network.ts";
 import { type FakeMemory, fakeSnapshots } from "./fake-snapshots.ts";
@@ -44,16 +45,12 @@ export interface FakeEngine {
   /** The sandboxes that the egress process knows, by address. */
   readonly egress: ReadonlyMap<string, SandboxEgress>;
   readonly builds: FakeBuilds;
+  readonly company: FakeCompany;
   /** The names of all operations, in order. */
   readonly steps: readonly string[];
   /** A sandbox's answer to a request for its logs. */
   logs: unknown;
   freeMemory: number;
-  /** `SVC_SANDBOX_CA_FILE` of the present agent. */
-  companyCertificates: string;
-  networkVariables: Readonly<Record<string, string>>;
-  /** All bodies of /init, in order. */
-  readonly inits: readonly EnvdInit[];
   fail(fault: Fault): void;
   /** Ends the container's first process, as if by itself. */
   die(id: string, exit?: { code?: number; oom?: boolean }): void;
@@ -64,8 +61,7 @@ export interface FakeEngine {
     | "links"
     | "firewall"
     | "egress"
-    | "caFor"
-    | "networkVariables"
+    | keyof FakeCompany["deps"]
     | "annotations"
     | "openCgroup"
     | "envd"
@@ -85,18 +81,10 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const annotations = new Map<string, string>();
   const restores = new Map<string, string>();
   const images = new Set<string>();
-  const steps: string[] = [];
+  const [steps, company] = [[] as string[], fakeCompany()];
   const listeners = new Set<(event: ContainerEvent) => void>();
   const exits = new Map<string, { exitCode: number; oomKilled: boolean }>();
-  const state = {
-    fault: (() => undefined) as Fault,
-    pid: 1_000,
-    logs: { entries: [] } as unknown,
-    free: 2 ** 34,
-    company: "",
-    variables: {} as Readonly<Record<string, string>>,
-  };
-  const inits: EnvdInit[] = [];
+  const state = { fault: (() => undefined) as Fault, pid: 1_000, logs: { entries: [] } as unknown, free: 2 ** 34 };
 
   const step = async (name: string) => {
     steps.push(name);
@@ -227,7 +215,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     async init({ address }, body) {
       await step("init");
       runningAt(address).init = body;
-      inits.push(body);
+      company.inits.push(body);
     },
     async trust({ address }, caBundle) {
       runningAt(address).init = { ...(runningAt(address).init as EnvdInit), caBundle };
@@ -290,19 +278,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     set freeMemory(bytes) {
       state.free = bytes;
     },
-    inits,
-    get networkVariables() {
-      return state.variables;
-    },
-    set networkVariables(variables) {
-      state.variables = variables;
-    },
-    get companyCertificates() {
-      return state.company;
-    },
-    set companyCertificates(pem) {
-      state.company = pem;
-    },
+    company,
     fail(fault) {
       state.fault = fault;
     },
@@ -313,8 +289,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       links,
       firewall,
       egress: () => egress,
-      caFor: () => Promise.resolve(state.company),
-      networkVariables: () => Promise.resolve(state.variables),
+      ...company.deps,
       annotations: {
         async joinNetwork(id, path) {
           await step("annotations");

@@ -43,7 +43,7 @@ export async function companyProxy(address = "127.0.0.1") {
     void makeLeaf(signer, name, period).then(({ certificate, key }) => {
       socket.write("HTTP/1.1 200 OK\r\nProxy-Agent: company\r\n\r\n");
       const secureContext = createSecureContext({ cert: certificate, key });
-      const secure = new TLSSocket(socket as Socket, { isServer: true, secureContext });
+      const secure = new TLSSocket(socket, { isServer: true, secureContext });
       secure.on("error", () => undefined);
       inside.emit("connection", secure);
     });

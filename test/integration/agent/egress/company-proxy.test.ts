@@ -35,11 +35,11 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 let company: Awaited<ReturnType<typeof companyProxy>>;
 let directory: string;
 let node: { certificate: string; key: string };
-const state = {
-  policy: OPEN as EgressPolicy,
-  noted: [] as Noted[],
+const state: { policy: EgressPolicy; noted: Noted[]; flows: Set<Flow>; proxies: CompanyProxies } = {
+  policy: OPEN,
+  noted: [],
   flows: new Set<Flow>(),
-  proxies: {} as CompanyProxies,
+  proxies: {},
 };
 let port: number;
 let environment: NodeJS.ProcessEnv;
