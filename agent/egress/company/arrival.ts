@@ -11,7 +11,7 @@ import { type FoundTarget, findTarget, type TargetDeps } from "../target.ts";
 import { findCompanyTarget } from "./company-target.ts";
 import { afterHead, PROXY_MANNER, readProxyRequest } from "./proxy-request.ts";
 
-export interface Found extends FoundTarget {
+interface Found extends FoundTarget {
   readonly request: ConnectionRequest;
 }
 
