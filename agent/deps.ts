@@ -8,7 +8,7 @@ import type { Processes } from "./builds/steps/processes.ts";
 import type { Annotations } from "./containers/annotations.ts";
 import type { OpenCgroup } from "./containers/cgroup.ts";
 import type { Containers } from "./containers/containers.ts";
-import type { CaFor, Envd } from "./containers/envd.ts";
+import type { CaFor, Envd, NetworkVariables } from "./containers/envd.ts";
 import type { EnvdRuntime } from "./containers/envd-runtime.ts";
 import type { KeepBallast } from "./disk/ballast.ts";
 import type { HostGrowth } from "./disk/growers.ts";
@@ -54,6 +54,7 @@ export interface AgentDeps {
   readonly probe: (sizes: string) => Promise<NodeIdentity["capabilities"]>;
   readonly egress: (onDecisions: OnDecisions) => EgressProcess;
   readonly caFor: CaFor;
+  readonly networkVariables: NetworkVariables;
   readonly lockPath: string;
   readonly databasePath: string;
   /** For tests: the time limit of a restore. */

@@ -26,6 +26,8 @@ import { createEgressProcess } from "./egress-supervisor/process.ts";
 import { choosePort, egressCommand, extraCertificates } from "./egress-supervisor/program.ts";
 import { allowedCpus, openFileLimit, probe } from "./host/capabilities.ts";
 import { runCommand } from "./host/command.ts";
+import { readCompanyCertificates } from "./host/company-certificates.ts";
+import { proxyVariables, readCompanyProxies } from "./host/company-proxies.ts";
 import { diskUsage } from "./host/disk-usage.ts";
 import { hostMachine } from "./host/machine.ts";
 import { nativeProgram } from "./host/native-program.ts";
@@ -80,6 +82,8 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
   const loaded = { authority: undefined as Promise<CertificateWithKey> | undefined };
   // Always the same object, because leases are kept by its identity.
   const authority = () => (loaded.authority ??= loadAuthority(config.stateDir, Date.now()));
+  const company = config.sandboxCaFile === undefined ? "" : readCompanyCertificates(config.sandboxCaFile);
+  const companyProxies = readCompanyProxies(config);
   const egressPort = () => (chosen.port ??= choosePort(config.egressPort, join(config.stateDir, "egress-port")));
   return {
     log,
@@ -90,6 +94,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     firewall: hostFirewall(plan, runCommand, {
       egressPort,
       connections: config.egressConnections,
+      proxy: companyProxies !== undefined,
       watcher: () => nativeProgram(runCommand, "network/svc-table-watch", config.runDir),
     }),
     annotations: hostAnnotations(config.runDir),
@@ -145,14 +150,16 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
             .split(",")
             .map((text) => text.trim())
             .filter(Boolean),
+          ...(companyProxies === undefined ? {} : { companyProxies }),
           authority,
-          extraCertificates: () => extraCertificates(environment["NODE_EXTRA_CA_CERTS"], log),
+          extraCertificates: async () => (await extraCertificates(environment["NODE_EXTRA_CA_CERTS"], log)) + company,
           resolve: noPlaceholders,
           log,
         },
         onDecisions,
       ),
-    caFor: async (policy) => (policy.rules.length === 0 ? "" : caFor(policy, await authority())),
+    networkVariables: async () => proxyVariables(companyProxies, config, `${plan.gateway}:${await egressPort()}`),
+    caFor: async (policy) => company + (policy.rules.length === 0 ? "" : caFor(policy, await authority())),
     lockPath: join(config.stateDir, "agent.lock"),
     databasePath: join(config.stateDir, "agent.db"),
     sealing: () => createSeal(sealKey(keyFile), keyFile),

@@ -8,6 +8,8 @@ import { startAgent } from "./app.ts";
 import { describeBuildGarbage, findBuildGarbage } from "./builds/images/garbage.ts";
 import { AgentConfig, readAgentConfig } from "./config.ts";
 import type { AgentDeps } from "./deps.ts";
+import { readCompanyCertificates } from "./host/company-certificates.ts";
+import { readCompanyProxies } from "./host/company-proxies.ts";
 import { hostDeps } from "./host-deps.ts";
 import { planNetwork } from "./network/addresses.ts";
 import { describeGarbage, findGarbage } from "./snapshots/store/garbage.ts";
@@ -29,6 +31,7 @@ Settings (environment):\n${describeConfig(AgentConfig)}`);
   try {
     const config = readAgentConfig(process.env);
     checkSubnet(config);
+    checkCompanyNetwork(config);
     if (process.argv.includes("--check")) return Promise.resolve();
     process.umask(0o077);
     const log = createLog({ component: "agent", level: config.logLevel });
@@ -48,6 +51,23 @@ function checkSubnet({ networkName, subnet }: AgentConfig): void {
   } catch (error) {
     throw new ConfigError([`SVC_SUBNET ${error instanceof Error ? error.message : "is wrong"}`]);
   }
+}
+
+// At the start and at `--check`: a platform that goes on without a company's authority or proxy fails later, in each sandbox.
+function checkCompanyNetwork(config: AgentConfig): void {
+  const { sandboxCaFile } = config;
+  const problems: string[] = [];
+  try {
+    if (sandboxCaFile !== undefined) readCompanyCertificates(sandboxCaFile);
+  } catch (error) {
+    problems.push(`SVC_SANDBOX_CA_FILE: ${error instanceof Error ? error.message : "cannot be read"}`);
+  }
+  try {
+    readCompanyProxies(config);
+  } catch (error) {
+    problems.push(error instanceof Error ? error.message : "a proxy of SVC_SANDBOX_… is wrong");
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 /** Lists garbage without removing it, so that it may run beside an agent. */

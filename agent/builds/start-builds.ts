@@ -10,7 +10,7 @@ import type { Teardown } from "../../shared/program/teardown.ts";
 import type { AgentConfig } from "../config.ts";
 import type { BootSpec } from "../containers/boot.ts";
 import type { Containers } from "../containers/containers.ts";
-import type { Envd } from "../containers/envd.ts";
+import type { CaFor, Envd, NetworkVariables } from "../containers/envd.ts";
 import type { ReadSpace } from "../disk/space.ts";
 import type { Gate } from "../network/gate.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
@@ -45,6 +45,8 @@ export interface StartBuildsDeps extends Omit<TakeBuildSnapshotDeps, "store" | "
   readonly disposal: Disposal;
   readonly gate: Pick<Gate, "open">;
   readonly envd: Envd;
+  readonly caFor: CaFor;
+  readonly networkVariables: NetworkVariables;
   readonly stores: Pick<Stores, "builds" | "layers" | "snapshots">;
   readonly snapshots: Pick<Snapshots, "delete">;
   readonly processes: Processes;

@@ -31,6 +31,10 @@ export interface TransformOptions {
   readonly tls: boolean;
   /** Headers of the rule, set on every request; none: requests are only checked for their host. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Set: `connect` leads to an HTTP proxy, which gets requests with whole addresses and this `Proxy-Authorization`. */
+  readonly proxied?: { readonly authorization?: string };
+  /** Each answer closes the connection: the client may have its next request for another host. */
+  readonly once?: boolean;
   /** Bytes that were read from the socket already. */
   readonly first: Buffer;
   /** Opens a connection to a checked address of the host, or through the egress proxy; again after the last one closed. */

@@ -10,13 +10,21 @@ export type Noted = Omit<NetworkLogEntry, "at" | "count"> & { readonly at?: numb
 
 export interface Decisions {
   note(entry: Noted): void;
+  /** Counts an entry that is not logged. */
+  omit(): void;
   /** Sends the collected decisions now. */
   flush(): void;
 }
 
 export type SayDecisions = (entries: readonly NetworkLogEntry[], suppressed: number) => void;
 
-export function decisionBatches(say: SayDecisions, now = Date.now): Decisions {
+/** Entries with the same key become one. */
+export function entryKey({ protocol, address, port, name, recordType, verdict, rule }: Noted): string {
+  return JSON.stringify([protocol, address, port, name, recordType, verdict, rule]);
+}
+
+/** Sends at most one batch in `everyMs`. */
+export function decisionBatches(say: SayDecisions, now = Date.now, everyMs = EVERY_MS): Decisions {
   const batch = new Map<string, NetworkLogEntry>();
   let suppressed = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -32,11 +40,18 @@ export function decisionBatches(say: SayDecisions, now = Date.now): Decisions {
     say(entries, over);
   };
 
+  const later = () => {
+    timer ??= setTimeout(flush, everyMs);
+  };
+
   return {
     flush,
+    omit() {
+      suppressed += 1;
+      later();
+    },
     note({ at = now(), ...entry }) {
-      const { protocol, address, port, name, verdict, rule } = entry;
-      const key = JSON.stringify([protocol, address, port, name, verdict, rule]);
+      const key = entryKey(entry);
       const before = batch.get(key);
       if (before === undefined && batch.size >= MOST_ENTRIES) suppressed += 1;
       else
@@ -44,7 +59,7 @@ export function decisionBatches(say: SayDecisions, now = Date.now): Decisions {
           key,
           before === undefined ? { ...entry, at, count: 1 } : together(before, { ...entry, at, count: 1 }),
         );
-      timer ??= setTimeout(flush, EVERY_MS);
+      later();
     },
   };
 }

@@ -9,6 +9,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
 import type { Transform } from "./carried.ts";
 import { check } from "./check.ts";
+import { proxyRequest } from "./company/arrival.ts";
 import { ownAddresses } from "./connect/own-addresses.ts";
 import { openNames } from "./dns/names.ts";
 import { type DnsSockets, startDns } from "./dns/resolver.ts";
@@ -102,7 +103,7 @@ function createEgressParts(begin: Begin, { send, transform, log, values }: Egres
   const sandboxes = new Map<string, SandboxTraffic>();
   const servers = upstreamResolvers(begin.dnsUpstream);
   const names = openNames(servers);
-  const { authority, connectionsPerSandbox, proxyAllowedRanges } = begin;
+  const { authority, connectionsPerSandbox, proxyAllowedRanges, companyProxies } = begin;
   const isOwn = ownAddresses();
   const trust = openTrust(begin.extraCertificates);
   const buffers = largeBuffers();
@@ -138,8 +139,10 @@ function createEgressParts(begin: Begin, { send, transform, log, values }: Egres
     askerAt: (source: string) => sandboxes.get(source),
     taken: (socket: Socket) => {
       const sandbox = sandboxes.get(socket.remoteAddress ?? "");
-      // A client without a policy, or one that connects to this process directly.
-      if (sandbox === undefined || socket.localAddress === begin.gateway) socket.resetAndDestroy();
+      const direct = socket.localAddress === begin.gateway;
+      // A client without a policy, or one that takes this process for a proxy where there is none.
+      if (sandbox === undefined || (direct && companyProxies === undefined)) socket.resetAndDestroy();
+      else if (direct && companyProxies !== undefined) sandbox.take(socket, (one) => proxyRequest(one, companyProxies));
       else sandbox.take(socket);
     },
     async check({ id, address, flow }: Extract<ToEgress, { is: "check" }>): Promise<FromEgress> {

@@ -6,17 +6,21 @@ import { type EgressPolicy, needsEgressProcess } from "../../shared/policy/egres
 import { addressNumber } from "../../shared/policy/ranges.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Bytes, Carried, Transform, TransformOptions } from "./carried.ts";
+import { type Arrival, steered } from "./company/arrival.ts";
 import { type DialDeps, dial } from "./connect/dial.ts";
 import type { Noted } from "./decisions.ts";
 import type { LargeBuffers } from "./intake.ts";
+import type { CompanyProxy } from "./messages.ts";
 import { relay } from "./relay.ts";
-import { manner, sniff } from "./sniff/sniff.ts";
-import { decideHere, findTarget, mayBeAnywhere, type Target } from "./target.ts";
+import { decideHere, mayBeAnywhere, type Target } from "./target.ts";
 
 /** A connection that is open for this long is logged before its end, with its bytes so far. */
 const NOTED_AFTER_MS = 2_000;
 /** One error for all flows, because each flow ends with it and an error with a stack is expensive. */
 const CUT = new Error("cut");
+
+/** Reads where the connection wants to go; undefined when it ended before that. */
+export type Arrive = (socket: Socket, policy: EgressPolicy) => Promise<Arrival | undefined>;
 
 export interface FlowDeps extends DialDeps {
   readonly transform: Transform;
@@ -48,12 +52,12 @@ interface DecidedFlow {
   readonly target: Target;
 }
 
-/** `socket` is paused, and connected as the sandbox intended: its local address is the destination. */
-export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flow {
+/** `socket` is paused, and connected as the sandbox intended. */
+export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps, arrive: Arrive = steered): Flow {
   const stopping = new AbortController();
-  const to = { address: socket.localAddress ?? "", port: socket.localPort ?? 0 };
   let decided: DecidedFlow | undefined;
   let carried: Carried | undefined;
+  let accepted: true | undefined;
 
   const cut = () => {
     stopping.abort(CUT);
@@ -61,27 +65,32 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
     if (!socket.destroyed) socket.resetAndDestroy();
   };
 
-  const decide = async (hostname: string | undefined): Promise<DecidedFlow> => {
-    const request: ConnectionRequest = { ...to, protocol: "tcp", ...(hostname === undefined ? {} : { hostname }) };
+  const decide = async (arrival: Arrival): Promise<DecidedFlow> => {
     for (;;) {
       const policy = owner.policy();
-      const found = await findTarget(request, policy, deps);
+      const found = await arrival.find(policy, deps);
       // The policy may have changed while the name was resolved.
-      if (policy === owner.policy()) return { request, policy, ...found };
+      if (policy === owner.policy()) return { policy, ...found };
     }
   };
 
   const run = async () => {
-    const how = manner(to.port, owner.policy());
-    const sniffed = how === undefined ? { first: Buffer.alloc(0) } : await sniff(socket, how);
-    if (sniffed === undefined || stopping.signal.aborted) return;
-    const note = noter(owner, { ...to, ...("hostname" in sniffed ? { name: sniffed.hostname } : {}) });
+    const arrival = await arrive(socket, owner.policy());
+    if (arrival === undefined || stopping.signal.aborted) return;
+    const { address, port, hostname } = arrival;
+    const note = noter(owner, { address, port, ...(hostname === undefined ? {} : { name: hostname }) });
     try {
-      decided = await decide("hostname" in sniffed ? sniffed.hostname : undefined);
+      decided = await decide(arrival);
       if (stopping.signal.aborted) return;
-      if (decided.decision.verdict === "deny" || decided.target.is === "refused")
-        return note("deny", decided.decision.rule);
-      carried = await carry(decided, sniffed.first);
+      const { decision, target } = decided;
+      if (decision.verdict === "deny" || target.is === "refused") {
+        note("deny", decision.rule);
+        return await arrival.refuse?.(
+          403,
+          `the policy of this sandbox forbids it (${decision.rule}): ${decision.reason}`,
+        );
+      }
+      carried = await carry(decided, arrival);
       if (stopping.signal.aborted) carried.destroy();
       const { closed } = carried;
       const timer = setTimeout(() => {
@@ -91,30 +100,45 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
       clearTimeout(timer);
       note("allow", ended.failed === undefined ? decided.decision.rule : `failed ${ended.failed}`, ended);
     } catch (error) {
-      if (!stopping.signal.aborted) note("allow", `failed ${reason(error)}`);
+      if (stopping.signal.aborted) return;
+      note("allow", `failed ${reason(error)}`);
+      // After `accept` the client takes every byte for the destination's.
+      if (carried === undefined && accepted === undefined) await arrival.refuse?.(502, reason(error));
     }
   };
 
-  const carry = async (decided: DecidedFlow, first: Buffer): Promise<Carried> => {
+  const carry = async (decided: DecidedFlow, { first, plain, accept }: Arrival): Promise<Carried> => {
     const { request, decision, target, policy } = decided;
+    const { port } = request;
+    const toProxy = plain && target.is === "company" ? { proxied: authorizationOf(target.proxy) } : {};
     const { signal } = stopping;
     const { buffers } = deps;
     const rule = policy.rules.find(({ host }) => host === decision.transform);
     // Allowed by name, plain HTTP is read request by request: a later request may be for another host.
-    if (request.hostname !== undefined && (rule !== undefined || (decision.dial === "hostname" && to.port === 80))) {
+    const byRequest = plain || rule !== undefined || (decision.dial === "hostname" && port === 80);
+    if (request.hostname !== undefined && byRequest) {
+      const tls = !plain && port === 443;
+      accept();
+      accepted = true;
       return deps.transform(socket, {
         hostname: request.hostname,
-        port: to.port,
+        port,
         headers: rule?.headers ?? {},
-        tls: to.port === 443,
+        tls,
+        ...toProxy,
+        once: plain,
         first,
-        connect: () => dial(target, { port: to.port, signal, ...(to.port === 443 ? {} : { buffers }) }, deps),
+        connect: () => dial(target, { port, signal, plain, ...(tls ? {} : { buffers }) }, deps),
         resolve: owner.resolve,
         authority: deps.authority,
         trust: deps.trust(),
       });
     }
-    return relay(socket, await dial(target, { port: to.port, signal, buffers }, deps), first);
+    if (plain) throw new Error("plain HTTP to an address needs CONNECT");
+    const upstream = await dial(target, { port, signal, buffers }, deps);
+    accept();
+    accepted = true;
+    return relay(socket, upstream, first);
   };
 
   const closed = run()
@@ -126,7 +150,7 @@ export function startFlow(socket: Socket, owner: FlowOwner, deps: FlowDeps): Flo
     closed,
     recheck() {
       // Without steering its packets leave directly from now on, where nothing knows the connection.
-      if (!needsEgressProcess(owner.policy())) return cut();
+      if (arrive === steered && !needsEgressProcess(owner.policy())) return cut();
       if (decided !== undefined && !goesOn(decided, owner.policy(), deps)) cut();
     },
   };
@@ -146,8 +170,14 @@ function goesOn(
   if (!same(headers(before), headers(policy))) return false;
   const allows = (address: string) => decideHere({ ...request, address }, policy, deps).verdict === "allow";
   if (target.is === "direct") return target.addresses.every(allows);
+  if (target.is === "company")
+    return target.addresses.length === 0 ? mayBeAnywhere(request, policy) : target.addresses.every(allows);
   if (target.is === "refused") return false;
   return addressNumber(target.host) === undefined ? mayBeAnywhere(request, policy) : allows(target.host);
+}
+
+function authorizationOf({ authorization }: CompanyProxy): { readonly authorization?: string } {
+  return authorization === undefined ? {} : { authorization };
 }
 
 function same(a: object | undefined, b: object | undefined): boolean {

@@ -22,6 +22,20 @@ export interface CertificateWithKey {
   readonly key: string;
 }
 
+/** A proxy of the operator that leads to the internet (HTTP, CONNECT for TLS). Sandboxes never see it. */
+export interface CompanyProxy {
+  readonly host: string;
+  readonly port: number;
+  /** The value of `Proxy-Authorization`; a secret. */
+  readonly authorization?: string;
+}
+
+/** For plain HTTP, and for tunnels. At least one of them. */
+export interface CompanyProxies {
+  readonly http?: CompanyProxy;
+  readonly https?: CompanyProxy;
+}
+
 export interface Begin {
   readonly is: "begin";
   /** The address of the sockets that the process was started with. */
@@ -35,6 +49,8 @@ export interface Begin {
   readonly connectionsPerSandbox: number;
   /** Ranges in which the operator allows egress proxies, although sandboxes never reach them (`a.b.c.d/n`). */
   readonly proxyAllowedRanges: readonly string[];
+  /** Set: sandboxes may use the process's own address and port as their proxy. */
+  readonly companyProxies?: CompanyProxies;
   readonly sandboxes: readonly SandboxEgress[];
 }
 

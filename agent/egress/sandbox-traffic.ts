@@ -3,14 +3,20 @@
 import type { Socket } from "node:net";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { decisionBatches, type Noted, type SayDecisions } from "./decisions.ts";
-import type { Asker } from "./dns/policy.ts";
-import { type Flow, type FlowDeps, startFlow } from "./flow.ts";
+import type { AskedName, Asker } from "./dns/policy.ts";
+import { typeName } from "./dns/question.ts";
+import { openQuestionLog } from "./dns/question-log.ts";
+import { bucket } from "./dns/question-rate.ts";
+import { type Arrive, type Flow, type FlowDeps, startFlow } from "./flow.ts";
 import type { SandboxEgress } from "./messages.ts";
 import type { Shares } from "./shares.ts";
 
 /** Limits of DNS questions: a burst, and the rate at which the burst refills. */
 const QUESTIONS_AT_ONCE = 400;
 const QUESTIONS_A_SECOND = 200;
+
+const DNS_PORT = 53;
+const NO_BYTES = { sentBytes: 0, receivedBytes: 0 };
 
 export interface SandboxTrafficDeps extends FlowDeps {
   /** Counts connections by the sandbox's address. */
@@ -23,7 +29,8 @@ export interface SandboxTraffic extends Asker {
   readonly executionId: string;
   /** In force when this returns; flows that may not continue as they are get cut. */
   replace(policy: EgressPolicy): void;
-  take(socket: Socket): void;
+  /** @param arrive how the connection says where it wants to go; by its own destination unless it is given */
+  take(socket: Socket, arrive?: Arrive): void;
   /** Ends all flows and sends the collected decisions. */
   end(): void;
 }
@@ -34,9 +41,21 @@ export function openSandboxTraffic(
 ): SandboxTraffic {
   const flows = new Set<Flow>();
   const decisions = decisionBatches(deps.say);
+  const questionLog = openQuestionLog(deps.say);
   const questions = bucket(QUESTIONS_AT_ONCE, QUESTIONS_A_SECOND);
   const state = { policy: first };
   const note = (entry: Noted) => decisions.note(entry);
+  const noteQuestion = (asked: AskedName | undefined, verdict: Noted["verdict"], rule: string) =>
+    questionLog.note({
+      protocol: "dns",
+      address: "",
+      port: DNS_PORT,
+      ...(asked === undefined || asked.name === "" ? {} : { name: asked.name }),
+      ...(asked === undefined ? {} : { recordType: typeName(asked.type) }),
+      verdict,
+      rule,
+      ...NO_BYTES,
+    });
 
   return {
     executionId,
@@ -47,13 +66,14 @@ export function openSandboxTraffic(
       state.policy = policy;
       for (const flow of flows) flow.recheck();
     },
-    take(socket) {
+    take(socket, arrive) {
       if (!deps.shares.enter(address)) {
-        note(refusal("tcp", { address: socket.localAddress ?? "", port: socket.localPort ?? 0 }, "limit connections"));
+        const to = { address: socket.localAddress ?? "", port: socket.localPort ?? 0 };
+        note({ protocol: "tcp", ...to, verdict: "deny", rule: "limit connections", ...NO_BYTES });
         socket.resetAndDestroy();
         return;
       }
-      const flow = startFlow(socket, { policy: () => state.policy, note, resolve: deps.resolve }, deps);
+      const flow = startFlow(socket, { policy: () => state.policy, note, resolve: deps.resolve }, deps, arrive);
       flows.add(flow);
       void flow.closed.then(() => {
         flows.delete(flow);
@@ -62,33 +82,16 @@ export function openSandboxTraffic(
     },
     mayAsk() {
       if (questions.take()) return true;
-      note(refusal("dns", { address: "", port: 53 }, "limit questions"));
+      noteQuestion(undefined, "deny", "limit questions");
       return false;
     },
-    refused(name, rule) {
-      note(refusal("dns", { address: "", port: 53, ...(name === "" ? {} : { name }) }, rule));
-    },
+    tooMany: () => noteQuestion(undefined, "deny", "limit questions"),
+    refused: (asked, rule) => noteQuestion(asked, "deny", rule),
+    failed: (asked, reason) => noteQuestion(asked, "allow", `failed ${reason}`),
     end() {
       for (const flow of flows) flow.cut();
       decisions.flush();
-    },
-  };
-}
-
-function refusal(protocol: "tcp" | "dns", about: Pick<Noted, "address" | "port" | "name">, rule: string): Noted {
-  return { protocol, ...about, verdict: "deny", rule, sentBytes: 0, receivedBytes: 0 };
-}
-
-function bucket(size: number, perSecond: number, now = Date.now) {
-  const state = { left: size, at: now() };
-  return {
-    take(): boolean {
-      const at = now();
-      state.left = Math.min(size, state.left + ((at - state.at) / 1_000) * perSecond);
-      state.at = at;
-      if (state.left < 1) return false;
-      state.left -= 1;
-      return true;
+      questionLog.flush();
     },
   };
 }

@@ -2,12 +2,22 @@
 
 import { allowedByName, type ConnectionRequest, type Decision, decide } from "../../shared/policy/decide.ts";
 import type { EgressPolicy, EgressProxy } from "../../shared/policy/egress-policy.ts";
+import type { NoAnswer } from "./dns/ask.ts";
 import type { Names } from "./dns/names.ts";
+import { CODE, codeName } from "./dns/question.ts";
+import type { CompanyProxy } from "./messages.ts";
 
 export type Target =
   | { readonly is: "direct"; readonly addresses: readonly string[] }
   /** `host`: a name where the proxy resolves it, else an address. */
   | { readonly is: "proxied"; readonly proxy: EgressProxy; readonly host: string }
+  /** Through the operator's proxy. `addresses`: those of the name as the node knows them, all allowed; maybe none. */
+  | {
+      readonly is: "company";
+      readonly proxy: CompanyProxy;
+      readonly host: string;
+      readonly addresses: readonly string[];
+    }
   | { readonly is: "refused" };
 
 export interface FoundTarget {
@@ -35,8 +45,8 @@ export async function findTarget(
   if (proxy !== undefined && mayBeAnywhere(flow, policy)) {
     return { decision, target: { is: "proxied", proxy, host: flow.hostname } };
   }
-  const { addresses } = await deps.names.addresses(flow.hostname);
-  if (addresses.length === 0) throw new Error("the name has no address");
+  const { addresses, ...answer } = await deps.names.addresses(flow.hostname);
+  if (addresses.length === 0) throw noAddress(answer);
   // Decides about the addresses that are dialled, because the name may resolve differently than a moment ago.
   const decided = addresses.map((address) => ({ address, decision: decideHere({ ...flow, address }, policy, deps) }));
   const permitted = decided.filter(({ decision }) => decision.verdict === "allow");
@@ -48,6 +58,12 @@ export async function findTarget(
       permitted.map(({ address }) => address),
     ),
   };
+}
+
+/** For the log of decisions: why a name cannot be dialled. */
+export function noAddress({ code, noAnswer }: { readonly code: number; readonly noAnswer?: NoAnswer }): Error {
+  const why = noAnswer ?? (code === CODE.ok ? undefined : codeName(code));
+  return new Error(`the name has no address${why === undefined ? "" : `: ${why}`}`);
 }
 
 /** Whether any address of the name is allowed, so that the proxy may resolve it. */

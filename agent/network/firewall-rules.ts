@@ -21,6 +21,8 @@ export interface TableOptions {
   readonly egressPort: number;
   /** Connections of one sandbox that the kernel forwards at a time. */
   readonly connections: number;
+  /** Whether sandboxes may use the egress process as their proxy, at its own address. */
+  readonly proxy?: boolean;
 }
 
 /**
@@ -166,7 +168,7 @@ ${LOG_SETS.map(tellChain).join("")}  chain into {
     meta mark & ${steered} == ${steered} iifname @open accept
     ct direction reply ct state established accept
     ip daddr ${plan.gateway} meta l4proto { tcp, udp } th dport 53 iifname @open accept
-    drop
+${options.proxy === true ? `    ip daddr ${plan.gateway} tcp dport ${options.egressPort} iifname @open accept\n` : ""}    drop
   }
   chain output {
     type filter hook output priority -10; policy accept;

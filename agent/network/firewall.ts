@@ -50,7 +50,7 @@ export interface FirewallOptions extends Omit<TableOptions, "egressPort"> {
 const LONG_LINE = 16_384;
 
 export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptions): Firewall {
-  const { egressPort, connections } = options;
+  const { egressPort, connections, proxy = false } = options;
   // Contents of the kernel's table; the queue of commands alone changes it.
   const slots = new Map<string, SlotPolicy>();
   const expected = { rules: "" };
@@ -74,7 +74,9 @@ export function hostFirewall(plan: Plan, run: RunCommand, options: FirewallOptio
   const putBack = async () => {
     // Links are opened afterwards: nft fills sets of ranges shortly after the rules of their transaction are in force.
     const closed = [...slots.values()].map((slot) => ({ ...slot, open: false }));
-    await run("nft", ["-f", "-"], { input: tableText(plan, closed, { egressPort: await egressPort(), connections }) });
+    await run("nft", ["-f", "-"], {
+      input: tableText(plan, closed, { egressPort: await egressPort(), connections, proxy }),
+    });
     const links = [...slots.values()].filter(({ open }) => open).map(({ link }) => `"${link}"`);
     if (links.length > 0) {
       await run("nft", ["-f", "-"], { input: `add element inet ${plan.network} open { ${links.join(", ")} }\n` });

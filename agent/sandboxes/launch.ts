@@ -1,11 +1,12 @@
 /** Turns a container into a sandbox: records, resizes and thaws it, sets its identity, opens its network. A failure leaves nothing. */
 
 import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
+import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import { Teardown } from "../../shared/program/teardown.ts";
 import type { Containers } from "../containers/containers.ts";
-import type { CaFor, Envd } from "../containers/envd.ts";
+import type { CaFor, Envd, EnvdInit, NetworkVariables } from "../containers/envd.ts";
 import type { Gate } from "../network/gate.ts";
 import type { ContainerStore } from "../store/containers.ts";
 import type { ExecutionStore } from "../store/executions.ts";
@@ -35,6 +36,7 @@ export interface LaunchDeps {
   readonly sizes: Pick<ContainerStore, "resize">;
   readonly containers: Pick<Containers, "rename" | "resize" | "chooseCpus">;
   readonly caFor: CaFor;
+  readonly networkVariables: NetworkVariables;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -66,7 +68,7 @@ export async function claim(
   deps: LaunchDeps,
   signal: AbortSignal,
 ): Promise<Launched> {
-  const { disposal, gate, envd, store, caFor, now, log } = deps;
+  const { disposal, gate, envd, store, now, log } = deps;
   const teardown = new Teardown(log);
   const { sandboxId, projectId, egress, endAt, onTimeout, onTimeoutMemory = true } = body;
   // Undone last: while its row is there, the next agent process takes the container for no pooled one.
@@ -90,14 +92,14 @@ export async function claim(
     store.add({ ...intended, onTimeout: does, startedAt: now(), running: false });
     const container = resized(given, body.resources, { records: deps.sizes, containers: deps.containers });
 
-    // A new container trusts its image's authorities, so without rules there is no bundle to send.
-    const caBundle = egress.rules.length === 0 ? undefined : await caFor(egress);
+    // Sent even when it is empty: the template may have been built while the company had other authorities.
+    const network = await networkInit(egress, deps);
     if (warm) container.cgroup.thaw();
     const limit = warm ? anySignal(signal, AbortSignal.timeout(WARM_INIT_LIMIT_MS)) : signal;
     await Promise.all([
       envd.init(
         { address: container.slot.address, controlToken: container.controlToken },
-        toInit(executionId, body, now(), caBundle),
+        toInit(executionId, body, now(), network),
         limit,
       ),
       gate.open(container.slot, { executionId, sandboxId }, egress),
@@ -138,8 +140,18 @@ async function tellDocker(
   }
 }
 
-/** @param caBundle from `caFor`; absent: the sandbox's trust is left as it is */
-export function toInit(executionId: string, body: StartRequest, now: number, caBundle?: string) {
+type NetworkInit = Required<Pick<EnvdInit, "caBundle" | "networkVariables">>;
+
+/** The company's network as a sandbox under this policy sees it, at this moment. */
+export async function networkInit(
+  policy: EgressPolicy,
+  { caFor, networkVariables }: Pick<LaunchDeps, "caFor" | "networkVariables">,
+): Promise<NetworkInit> {
+  return { caBundle: await caFor(policy), networkVariables: await networkVariables() };
+}
+
+/** @param network from `networkInit` */
+export function toInit(executionId: string, body: StartRequest, now: number, network: NetworkInit) {
   const { sandboxId, build, envs, accessToken, defaultUser, defaultWorkdir } = body;
   return {
     accessToken,
@@ -148,7 +160,7 @@ export function toInit(executionId: string, body: StartRequest, now: number, caB
     sandboxId,
     templateId: build.templateId,
     executionId,
-    ...(caBundle === undefined ? {} : { caBundle }),
+    ...network,
     ...(defaultUser === undefined ? {} : { defaultUser }),
     ...(defaultWorkdir === undefined ? {} : { defaultWorkdir }),
   };

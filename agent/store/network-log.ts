@@ -22,6 +22,9 @@ export interface NetworkLogStore {
   prune(before: number): void;
 }
 
+/** Between a rule and the type of records of a question, which have one column; no rule has this character. */
+const TYPE_MARK = "\t";
+
 interface Row {
   sandbox_id: string;
   seq: number;
@@ -76,7 +79,9 @@ export function networkLogStore(
   return {
     add: database.transaction((sandboxId: string, entries: readonly NetworkLogEntry[], more: number) => {
       let seq = last.get(sandboxId)?.seq ?? 0;
-      for (const { at, protocol, address, port, name, verdict, rule, count, sentBytes, receivedBytes } of entries) {
+      for (const entry of entries) {
+        const { at, protocol, address, port, name, recordType, verdict, count, sentBytes, receivedBytes } = entry;
+        const rule = recordType === undefined ? entry.rule : `${entry.rule}${TYPE_MARK}${recordType}`;
         seq++;
         insert.run({
           sandbox_id: sandboxId,
@@ -114,14 +119,16 @@ export function networkLogStore(
 }
 
 function toEntry(row: Row): NetworkLogEntry {
+  const [rule = "", recordType] = row.rule.split(TYPE_MARK, 2);
   return {
     at: row.at,
     protocol: row.protocol,
     address: row.address,
     port: row.port,
     ...(row.name === null ? {} : { name: row.name }),
+    ...(recordType === undefined ? {} : { recordType }),
     verdict: row.verdict,
-    rule: row.rule,
+    rule,
     count: row.count,
     sentBytes: row.sent_bytes,
     receivedBytes: row.received_bytes,

@@ -18,7 +18,8 @@ export function parseInit(body: Readonly<Record<string, unknown>>): InitRequest 
   return {
     settings: {
       accessToken: emptyIsAbsent(text(body, "accessToken")),
-      envVars: variables(body["envVars"]),
+      envVars: variables(body["envVars"], "envVars"),
+      networkVariables: variables(body["networkVariables"], "networkVariables"),
       defaultUser: emptyIsAbsent(text(body, "defaultUser")),
       defaultWorkdir: emptyIsAbsent(text(body, "defaultWorkdir")),
       sandboxId: emptyIsAbsent(text(body, "sandboxId")),
@@ -49,15 +50,17 @@ function emptyIsAbsent(value: string | undefined): string | undefined {
   return value === "" ? undefined : value;
 }
 
-function variables(value: unknown): Record<string, string> {
+function variables(value: unknown, field: string): Record<string, string> {
   if (value === undefined || value === null) return {};
-  if (typeof value !== "object" || Array.isArray(value)) throw new AppError("bad_request", "envVars must be an object");
+  if (typeof value !== "object" || Array.isArray(value))
+    throw new AppError("bad_request", `${field} must be an object`);
   const checked: Record<string, string> = {};
   for (const [name, variable] of Object.entries(value)) {
     // The name only: a value may be a secret.
-    if (typeof variable !== "string") throw new AppError("bad_request", `envVars.${name.slice(0, 100)} must be a text`);
+    if (typeof variable !== "string")
+      throw new AppError("bad_request", `${field}.${name.slice(0, 100)} must be a text`);
     if (name === "" || name.includes("=") || name.includes("\0") || variable.includes("\0"))
-      throw new AppError("bad_request", `envVars.${name.slice(0, 100)} is not a valid variable`);
+      throw new AppError("bad_request", `${field}.${name.slice(0, 100)} is not a valid variable`);
     checked[name] = variable;
   }
   return checked;

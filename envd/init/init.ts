@@ -1,7 +1,7 @@
 /** POST /init: the platform sets the sandbox's identity. Sent again after every start, resume and fork. */
 
 import type { Journal } from "../runtime/journal.ts";
-import { installCertificate } from "./ca-bundle.ts";
+import { installCertificates } from "./ca-bundle.ts";
 import { writeIdentity } from "./identity-files.ts";
 import type { InitRequest } from "./init-request.ts";
 import type { Session } from "./session.ts";
@@ -38,7 +38,7 @@ export class Initialiser {
   }
 
   async #trust(caBundle: string): Promise<void> {
-    this.#session.trust(await installCertificate(this.#root, caBundle));
+    this.#session.trust(await installCertificates(this.#root, caBundle));
   }
 
   async #apply({ settings, timestamp, caBundle }: InitRequest): Promise<void> {

@@ -12,6 +12,8 @@ export interface Settings {
   /** Empty until the first /init: every request passes until then. */
   readonly accessToken: string | undefined;
   readonly envVars: Readonly<Record<string, string>>;
+  /** Of the company's network: every other variable wins, in whatever case its name is. */
+  readonly networkVariables: Readonly<Record<string, string>>;
   readonly defaultUser: string | undefined;
   readonly defaultWorkdir: string | undefined;
   readonly sandboxId: string | undefined;
@@ -22,6 +24,7 @@ export interface Settings {
 export const NO_SETTINGS: Settings = {
   accessToken: undefined,
   envVars: {},
+  networkVariables: {},
   defaultUser: undefined,
   defaultWorkdir: undefined,
   sandboxId: undefined,
@@ -88,7 +91,8 @@ export class Session {
   /** The environment of one command. Nothing of envd's own environment is in it; the request's variables win. */
   environment(user: User, requested: Readonly<Record<string, string>>): Record<string, string> {
     const base = { PATH: this.#basePath, HOME: user.home, USER: user.name, LOGNAME: user.name };
-    return { ...base, ...this.#certificateVariables, ...this.globalVariables(), ...requested };
+    const own = { ...this.globalVariables(), ...requested };
+    return { ...base, ...this.#certificateVariables, ...unlessSet(this.#settings.networkVariables, own), ...own };
   }
 
   #platformVariables(): Record<string, string> {
@@ -99,4 +103,13 @@ export class Session {
       Object.assign(variables, { E2B_TEMPLATE_ID: templateId, SVC_TEMPLATE_ID: templateId });
     return variables;
   }
+}
+
+/** Programs read `HTTP_PROXY` or `http_proxy` first: whoever sets one of them means both. */
+function unlessSet(
+  variables: Readonly<Record<string, string>>,
+  own: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const set = new Set(Object.keys(own).map((name) => name.toLowerCase()));
+  return Object.fromEntries(Object.entries(variables).filter(([name]) => !set.has(name.toLowerCase())));
 }

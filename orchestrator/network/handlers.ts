@@ -14,6 +14,7 @@ import { checkedId } from "../sandboxes/not-found.ts";
 import { iso } from "../sandboxes/view.ts";
 import type { Project } from "../store/projects.ts";
 import type { Store } from "../store/store.ts";
+import { explanation } from "./explanation.ts";
 import { type NetworkLimits, readEgress } from "./options.ts";
 import { apart } from "./secret.ts";
 import type { NetworkUpdating } from "./updating.ts";
@@ -86,5 +87,6 @@ function toVerdict({ verdict, rule, reason, via, transform, addresses }: Network
 }
 
 function toDecision({ at, address, ...entry }: NetworkLogEntry): NetworkDecision {
-  return { timestamp: iso(at), destination: address, ...entry };
+  const reason = explanation({ ...entry, address });
+  return { timestamp: iso(at), destination: address, ...entry, ...(reason === undefined ? {} : { reason }) };
 }

@@ -14,8 +14,13 @@ export const NetworkLogEntry = Type.Object(
     port: Type.Integer({ minimum: 0, maximum: 65_535 }),
     /** The name that was read from the flow, or that the sandbox asked for. */
     name: Type.Optional(Type.String()),
+    /** Of a question: the type of records, `A` or `TYPE4711`. */
+    recordType: Type.Optional(Type.String()),
     verdict: Type.Enum(["allow", "deny"]),
-    /** `Decision.rule`; `limit connections` where there were too many at once, `failed` with a reason where it was allowed. */
+    /**
+     * `Decision.rule`; `limit connections` and `limit questions` where there were too many at once, `failed` with a reason
+     * where it was allowed: of a question a response code (`NXDOMAIN`), `timeout`, `unreachable` or `no resolver`.
+     */
     rule: Type.String(),
     /** Number of flows that the entry summarises. */
     count: Type.Integer({ minimum: 1 }),

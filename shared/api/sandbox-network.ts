@@ -25,11 +25,20 @@ export type NetworkVerdict = Static<typeof NetworkVerdict>;
 export const NetworkDecision = Type.Object({
   timestamp: Timestamp,
   protocol: Type.Enum(["tcp", "udp", "dns"]),
-  destination: Type.String({ description: "IPv4 address; empty for a question about a name" }),
+  destination: Type.String({
+    description: "IPv4 address; empty for a question about a name, and for a request by name to the node's proxy",
+  }),
   port: Type.Integer({ minimum: 0, maximum: 65_535 }),
   name: Type.Optional(Type.String({ description: "Name that was read from the connection, or asked for" })),
+  recordType: Type.Optional(Type.String({ description: "Of a question about a name: the type of records it was for" })),
   verdict: Verdict,
-  rule,
+  rule: Type.String({
+    description:
+      "What decided, as in a check; `failed …` where it was allowed and did not work: a reason of the connection, or a DNS response code such as `NXDOMAIN`",
+  }),
+  reason: Type.Optional(
+    Type.String({ description: "For what was denied or failed: one sentence for people, with what to do about it" }),
+  ),
   count: Type.Integer({ minimum: 1, description: "Connections, packets or questions that were alike" }),
   sentBytes: Type.Integer({ minimum: 0 }),
   receivedBytes: Type.Integer({ minimum: 0 }),

@@ -79,6 +79,34 @@ export const AgentConfig = Type.Object({
     description: "Resolvers, host[:port],… Default: those of the machine's resolv.conf",
   }),
 
+  sandboxCaFile: Type.Optional(
+    Type.String({
+      pattern: "^/",
+      maxLength: 4096,
+      description:
+        "PEM file with certificate authorities that every sandbox and template build trusts, and the egress process with them",
+    }),
+  ),
+  sandboxHttpProxy: Type.Optional(
+    Type.String({
+      maxLength: 4096,
+      description:
+        "HTTP proxy for plain HTTP of sandboxes and template builds: http://[user:password@]host:port; they reach it through the node's own proxy only",
+    }),
+  ),
+  sandboxHttpsProxy: Type.Optional(
+    Type.String({
+      maxLength: 4096,
+      description: "The same for TLS and everything else that a program sends by CONNECT",
+    }),
+  ),
+  sandboxNoProxy: Type.String({
+    default: "",
+    maxLength: 4096,
+    description:
+      "What programs in sandboxes connect to without a proxy (NO_PROXY), comma-separated; never a way around a policy",
+  }),
+
   egressPort: port(0, "Port of the egress process at the gateway; 0 picks a free one and keeps it"),
   egressUid: Type.Optional(
     Type.Integer({

@@ -4,7 +4,7 @@
  */
 
 /** Increased when the scripts change, so that images are provisioned again. */
-export const PROVISIONING = "2";
+export const PROVISIONING = "3";
 
 /** Programs that the packages must provide: sandboxes and helpers of the SDK use them. */
 const DISTRIBUTION = `
@@ -85,7 +85,7 @@ ${addUser("user", 1000)}
 if [ -d /etc/sudoers.d ] || command -v sudo >/dev/null 2>&1; then
   mkdir -p /etc/sudoers.d
   echo 'user ALL=(ALL:ALL) NOPASSWD: ALL' >/etc/sudoers.d/user
-  printf 'Defaults !fqdn, env_keep += "http_proxy https_proxy no_proxy SSL_CERT_FILE NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE"\\n' >/etc/sudoers.d/svc
+  printf 'Defaults !fqdn, env_keep += "http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY NODE_USE_ENV_PROXY SSL_CERT_FILE NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE"\\n' >/etc/sudoers.d/svc
   chmod 0440 /etc/sudoers.d/user /etc/sudoers.d/svc
   if [ -e /etc/sudoers ] && ! grep -Eq '^[#@]includedir[[:space:]]+/etc/sudoers.d' /etc/sudoers; then
     echo '@includedir /etc/sudoers.d' >>/etc/sudoers

@@ -7,11 +7,12 @@ import { AppError } from "../../../shared/http/errors.ts";
 import { OPEN } from "../../../shared/policy/egress-policy.ts";
 import type { BootSpec } from "../../containers/boot.ts";
 import type { Containers } from "../../containers/containers.ts";
-import type { Envd } from "../../containers/envd.ts";
+import type { CaFor, Envd, NetworkVariables } from "../../containers/envd.ts";
 import { type FindHole, refuseHoles } from "../../disk/holes.ts";
 import type { ReadSpace } from "../../disk/space.ts";
 import type { Gate } from "../../network/gate.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
+import { networkInit } from "../../sandboxes/launch.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { StepContext } from "./context.ts";
 import {
@@ -31,6 +32,8 @@ export interface BuildContainerDeps {
   readonly disposal: Pick<Disposal, "kill" | "remove">;
   readonly gate: Pick<Gate, "open">;
   readonly envd: Pick<Envd, "init">;
+  readonly caFor: CaFor;
+  readonly networkVariables: NetworkVariables;
   readonly containers: Pick<Containers, "inspect" | "commitLayer" | "hasOwnDisk">;
   readonly readSpace: ReadSpace;
   readonly processes: Processes;
@@ -112,6 +115,7 @@ export async function openBuildContainer(
         sandboxId: buildContainerId(buildId),
         templateId,
         executionId: buildId,
+        ...(await networkInit(OPEN, deps)),
       },
       signal,
     );

@@ -8,6 +8,7 @@ import { anySignal } from "../../../shared/program/any-signal.ts";
 import type { Names } from "../dns/names.ts";
 import { type LargeBuffers, openIntake } from "../intake.ts";
 import type { Target } from "../target.ts";
+import { connectTunnel } from "./http-connect.ts";
 import { tunnel } from "./socks.ts";
 
 /** Limit of the whole way, names and proxy included. */
@@ -28,6 +29,8 @@ export interface DialOptions {
   readonly signal: AbortSignal;
   /** Gives the socket an intake. Absent where TLS will read from the socket's handle. */
   readonly buffers?: LargeBuffers;
+  /** To the company's proxy itself, which gets requests with whole addresses. */
+  readonly plain?: boolean;
 }
 
 /** Destination, sandbox and deadline of a connection. */
@@ -51,6 +54,20 @@ export async function dial(target: Target, options: DialOptions, deps: DialDeps)
       const socket = await dialAddresses(addresses, { ...options, port: proxy.port, until });
       return tunnel(socket, proxy, { host, port: options.port, signal });
     }
+    case "company": {
+      const { proxy, host } = target;
+      const signal = anySignal(options.signal, AbortSignal.timeout(LIMIT_MS));
+      // The operator has named it: it may be at an address that sandboxes never reach.
+      const addresses = addressNumber(proxy.host) === undefined ? await lookUp(proxy.host, deps) : [proxy.host];
+      if (addresses.length === 0) throw new Error("the name of the company's proxy has no address");
+      const { buffers: _, ...unbuffered } = options;
+      const socket = await dialAddresses(addresses, { ...unbuffered, port: proxy.port, until }).catch(
+        (error: unknown) => {
+          throw new Error(`the company's proxy cannot be reached: ${codeOf(error)}`);
+        },
+      );
+      return options.plain === true ? socket : connectTunnel(socket, proxy, { host, port: options.port, signal });
+    }
   }
 }
 
@@ -66,6 +83,11 @@ async function proxyAddresses({ host }: EgressProxy, deps: DialDeps): Promise<re
   });
   if (allowed.length === 0) throw new Error("the egress proxy has no address that it may have");
   return allowed;
+}
+
+function codeOf(error: unknown): string {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  return String(typeof code === "string" ? code : message);
 }
 
 async function lookUp(host: string, { names }: DialDeps): Promise<readonly string[]> {

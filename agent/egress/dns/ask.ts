@@ -12,7 +12,16 @@ const TCP_LIMIT_MS = 5_000;
 
 type AskResolver = (question: Buffer, id: number, upstream: UpstreamResolver, signal: AbortSignal) => Promise<Buffer>;
 
-/** The answer under the question's own id; a failure when no resolver answered. */
+/** Why no resolver of the node answered. */
+export type NoAnswer = "timeout" | "unreachable" | "no resolver";
+
+export interface Reply {
+  /** Under the question's own id. */
+  readonly message: Buffer;
+  /** Set when no resolver answered: the message is then a failure of our own. */
+  readonly noAnswer?: NoAnswer;
+}
+
 export const askUdp = (question: Buffer, upstreams: readonly UpstreamResolver[], signal: AbortSignal) =>
   ask(question, upstreams, signal, { once: overUdp, limitMs: UDP_LIMIT_MS });
 
@@ -24,18 +33,20 @@ async function ask(
   upstreams: readonly UpstreamResolver[],
   signal: AbortSignal,
   { once, limitMs }: { once: AskResolver; limitMs: number },
-): Promise<Buffer> {
+): Promise<Reply> {
+  let noAnswer: NoAnswer = "no resolver";
   for (const upstream of upstreams) {
     const id = randomInt(0x10000);
+    const limit = AbortSignal.timeout(limitMs);
     try {
-      const limit = anySignal(signal, AbortSignal.timeout(limitMs));
-      const reply = await once(question, id, upstream, limit);
-      return withId(reply, question.readUInt16BE(0));
+      const reply = await once(question, id, upstream, anySignal(signal, limit));
+      return { message: withId(reply, question.readUInt16BE(0)) };
     } catch {
+      noAnswer = limit.aborted ? "timeout" : "unreachable";
       if (signal.aborted) break;
     }
   }
-  return failure(question);
+  return { message: failure(question), noAnswer };
 }
 
 const overUdp: AskResolver = (question, id, { host, port }, signal) =>

@@ -7,7 +7,7 @@ import { decode, type Packet } from "dns-packet";
 import { LRUCache } from "lru-cache";
 import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber } from "../../../shared/policy/ranges.ts";
-import { askTcp, askUdp } from "./ask.ts";
+import { askTcp, askUdp, type NoAnswer } from "./ask.ts";
 import { ask, CODE } from "./question.ts";
 import type { UpstreamResolver } from "./upstream-resolvers.ts";
 
@@ -23,7 +23,11 @@ interface NameAnswer {
   readonly addresses: readonly string[];
   /** Seconds. */
   readonly ttl: number;
+  /** Set when no resolver answered; the code is then `CODE.failed`. */
+  readonly noAnswer?: NoAnswer;
 }
+
+type FoundPacket = { readonly packet: Packet } | { readonly noAnswer?: NoAnswer };
 
 export interface Names {
   /** Never throws: an unreachable resolver is `CODE.failed`. */
@@ -39,20 +43,23 @@ export function openNames(upstreams: () => Promise<readonly UpstreamResolver[]>,
   });
   const stopping = new AbortController();
 
-  const asked = async (name: string, type: "A" | "CNAME"): Promise<Packet | undefined> => {
+  const asked = async (name: string, type: "A" | "CNAME"): Promise<FoundPacket> => {
     try {
       const servers = await upstreams();
       const question = ask(name, type);
-      const short = decode(await askUdp(question, servers, stopping.signal));
-      return short.flag_tc ? decode(await askTcp(question, servers, stopping.signal)) : short;
+      const udp = await askUdp(question, servers, stopping.signal);
+      const short = decode(udp.message);
+      const reply = short.flag_tc ? await askTcp(question, servers, stopping.signal) : udp;
+      if (reply.noAnswer !== undefined) return { noAnswer: reply.noAnswer };
+      return { packet: reply === udp ? short : decode(reply.message) };
     } catch {
-      return undefined;
+      return {};
     }
   };
 
   const look = async (name: string): Promise<NameAnswer> => {
-    const packet = await asked(name, "A");
-    const answer = packet === undefined ? { code: CODE.failed, addresses: [], ttl: 0 } : addressesIn(packet, name);
+    const found = await asked(name, "A");
+    const answer = "packet" in found ? addressesIn(found.packet, name) : noAnswer(found);
     // Failures are not cached.
     if (answer.addresses.length === 0) known.delete(name);
     else known.set(name, { until: now() + Math.min(answer.ttl * 1_000, LONGEST_MS), answer: Promise.resolve(answer) });
@@ -69,14 +76,19 @@ export function openNames(upstreams: () => Promise<readonly UpstreamResolver[]>,
       return answer;
     },
     async alias(name) {
-      const packet = await asked(name, "CNAME");
-      if (packet === undefined) return { code: CODE.failed, addresses: [], ttl: 0 };
+      const found = await asked(name, "CNAME");
+      if (!("packet" in found)) return noAnswer(found);
+      const { packet } = found;
       const record = (packet.answers ?? []).find(({ type, name: of }) => type === "CNAME" && hostName(of) === name);
       const alias = record?.type === "CNAME" ? hostName(record.data) : undefined;
       return { code: codeOf(packet), addresses: [], ttl: ttlOf(record), ...(alias === undefined ? {} : { alias }) };
     },
     stop: () => stopping.abort(),
   };
+}
+
+function noAnswer(why: { readonly noAnswer?: NoAnswer }): NameAnswer {
+  return { code: CODE.failed, addresses: [], ttl: 0, ...why };
 }
 
 /** Reads only the records that belong to the name, and ignores all others in the message. */

@@ -7,22 +7,43 @@ import { decideName } from "../../../shared/policy/decide.ts";
 import { type EgressPolicy, onlyListedNames } from "../../../shared/policy/egress-policy.ts";
 import { hostName } from "../../../shared/policy/names.ts";
 import { addressNumber, alwaysDenied } from "../../../shared/policy/ranges.ts";
+import type { NoAnswer, Reply } from "./ask.ts";
 import type { Names } from "./names.ts";
-import { CODE, type Question, respond, respondAddresses, respondAlias, TYPE } from "./question.ts";
+import {
+  CODE,
+  codeName,
+  codeOfReply,
+  type Question,
+  respond,
+  respondAddresses,
+  respondAlias,
+  TYPE,
+} from "./question.ts";
 
 /** The asking sandbox, found by the source address of the question. */
 export interface Asker {
   readonly policy: EgressPolicy;
   /** Counts one more question; false when the sandbox has used up its rate. */
   mayAsk(): boolean;
+  /** Records a question that had no place among those under way. */
+  tooMany(): void;
   /** Records a question that is not answered, in the log of decisions. */
-  refused(name: string, rule: string): void;
+  refused(asked: AskedName, rule: string): void;
+  /** Records a question that was allowed and has no answer: a response code, or why no resolver answered. */
+  failed(asked: AskedName, reason: string): void;
+}
+
+export interface AskedName {
+  /** In lower case; empty where its bytes are not valid in a name. */
+  readonly name: string;
+  /** The number of the type of records. */
+  readonly type: number;
 }
 
 export interface Answering {
   readonly names: Names;
   /** Sends the question unchanged to the node's resolvers. */
-  readonly forward: (message: Buffer) => Promise<Buffer>;
+  readonly forward: (message: Buffer) => Promise<Reply>;
 }
 
 /** The types that a connection needs. Others only carry data, TXT above all, or weaken decisions by name. */
@@ -39,14 +60,24 @@ export async function answer(message: Buffer, question: Question, asker: Asker, 
   const { type } = question;
   if (!question.internet || TRANSFERS.includes(type)) return respond(message, question, CODE.refused);
   if (onlyListedNames(asker.policy)) return answerListed(message, question, asker, answering);
-  return ANSWERED.includes(type)
-    ? answering.forward(message)
-    : withoutRecords(message, question, asker, question.name ?? "");
+  const asked = { name: (question.name ?? "").toLowerCase(), type };
+  if (!ANSWERED.includes(type)) return withoutRecords(message, question, asker, asked);
+  const { message: reply, noAnswer } = await answering.forward(message);
+  noteFailure(asker, asked, { code: codeOfReply(reply), noAnswer });
+  return reply;
+}
+
+function noteFailure(
+  asker: Asker,
+  asked: AskedName,
+  { code, noAnswer }: { readonly code: number; readonly noAnswer?: NoAnswer | undefined },
+): void {
+  if (noAnswer !== undefined || code !== CODE.ok) asker.failed(asked, noAnswer ?? codeName(code));
 }
 
 /** Answers "the name has no records of that type" under every policy: programs continue, and do not ask again. */
-function withoutRecords(message: Buffer, question: Question, asker: Asker, name: string): Buffer {
-  if (!HINTS.includes(question.type)) asker.refused(name, `always type ${question.type}`);
+function withoutRecords(message: Buffer, question: Question, asker: Asker, asked: AskedName): Buffer {
+  if (!HINTS.includes(question.type)) asker.refused(asked, `always type ${question.type}`);
   return respond(message, question, CODE.ok);
 }
 
@@ -55,20 +86,23 @@ async function answerListed(message: Buffer, question: Question, asker: Asker, {
   const name = question.name === undefined ? undefined : hostName(question.name);
   const decision = name === undefined ? undefined : decideName(name, asker.policy);
   if (name === undefined || decision?.verdict !== "allow") {
-    asker.refused(name ?? "", decision?.rule ?? "always name");
+    asker.refused({ name: name ?? "", type }, decision?.rule ?? "always name");
     return respond(message, question, CODE.refused);
   }
-  if (!ANSWERED.includes(type)) return withoutRecords(message, question, asker, name);
+  const asked = { name, type };
+  if (!ANSWERED.includes(type)) return withoutRecords(message, question, asker, asked);
   // There is no IPv6 in a sandbox.
   if (type === TYPE.AAAA) return respond(message, question, CODE.ok);
   if (type === TYPE.CNAME) {
-    const { code, alias, ttl } = await names.alias(name);
+    const { code, alias, ttl, noAnswer } = await names.alias(name);
+    noteFailure(asker, asked, { code, noAnswer });
     return alias === undefined ? respond(message, question, code) : respondAlias(message, question, { alias, ttl });
   }
-  const { code, addresses, ttl } = await names.addresses(name);
+  const { code, addresses, ttl, noAnswer } = await names.addresses(name);
+  noteFailure(asker, asked, { code, noAnswer });
   const outside = addresses.filter((address) => denied(address) === undefined);
   const [inside] = addresses.flatMap((address) => denied(address) ?? []);
-  if (inside !== undefined) asker.refused(name, `always ${inside}`);
+  if (inside !== undefined) asker.refused(asked, `always ${inside}`);
   if (outside.length === 0) return respond(message, question, code);
   return respondAddresses(message, question, { addresses: outside, ttl });
 }

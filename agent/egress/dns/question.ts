@@ -13,6 +13,33 @@ export const TYPE = { A: 1, CNAME: 5, AAAA: 28, SVCB: 64, HTTPS: 65, IXFR: 251, 
 export const CODE = { ok: 0, failed: 2, noName: 3, refused: 5 } as const;
 const INTERNET = 1;
 
+const OTHER_TYPES = { NS: 2, SOA: 6, PTR: 12, MX: 15, TXT: 16, SRV: 33, NAPTR: 35, CAA: 257 };
+const TYPE_NAMES: ReadonlyMap<number, string> = new Map(
+  Object.entries({ ...TYPE, ...OTHER_TYPES }).map(([name, type]) => [type, name]),
+);
+const CODE_NAMES: ReadonlyMap<number, string> = new Map([
+  [1, "FORMERR"],
+  [CODE.failed, "SERVFAIL"],
+  [CODE.noName, "NXDOMAIN"],
+  [4, "NOTIMP"],
+  [CODE.refused, "REFUSED"],
+]);
+
+/** `A`, `TXT`, or `TYPE4711` (RFC 3597). */
+export function typeName(type: number): string {
+  return TYPE_NAMES.get(type) ?? `TYPE${type}`;
+}
+
+/** `NXDOMAIN`, `SERVFAIL`, or `code 9`. */
+export function codeName(code: number): string {
+  return CODE_NAMES.get(code) ?? `code ${code}`;
+}
+
+/** The response code of an answer. */
+export function codeOfReply(reply: Buffer): number {
+  return reply.length < HEADER_BYTES ? CODE.failed : reply.readUInt16BE(2) & 0xf;
+}
+
 export interface Question {
   /** The name as asked; absent when its bytes are not valid in a name. */
   readonly name?: string;

@@ -77,7 +77,9 @@ export async function startDns({
   };
 
   const answerUdp = async (udp: UdpSocket, message: Buffer, from: RemoteInfo) => {
-    if (askerAt(from.address) === undefined || !inFlight.enter(from.address)) return;
+    const asker = askerAt(from.address);
+    if (asker === undefined) return;
+    if (!inFlight.enter(from.address)) return asker.tooMany();
     try {
       const reply = await answerTo(message, from.address, "udp");
       if (reply !== undefined && !stopping.signal.aborted) udp.send(reply, from.port, from.address, () => undefined);
@@ -88,7 +90,10 @@ export async function startDns({
 
   /** Undefined: the connection ends, also when its sandbox has too many questions under way. */
   const answerTcp = async (message: Buffer, source: string): Promise<Buffer | undefined> => {
-    if (!inFlight.enter(source)) return undefined;
+    if (!inFlight.enter(source)) {
+      askerAt(source)?.tooMany();
+      return undefined;
+    }
     try {
       return await answerTo(message, source, "tcp");
     } finally {

@@ -7,6 +7,7 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from "node:http";
+import type { TransformOptions } from "../carried.ts";
 import { intakeOf } from "../intake.ts";
 import { answerRefusal, refusalOf } from "./answer.ts";
 import { type Resolve, resolveHeaders } from "./placeholders.ts";
@@ -14,6 +15,7 @@ import {
   checkHead,
   type Destination,
   fieldOf,
+  forProxy,
   hopByHop,
   outgoingHeaders,
   Refusal,
@@ -35,6 +37,7 @@ export interface Rewriting {
   readonly headers: Readonly<Record<string, string>>;
   readonly resolve: Resolve;
   readonly upstream: Upstream;
+  readonly proxied?: TransformOptions["proxied"];
 }
 
 /** The head to send, with secret values. */
@@ -56,7 +59,9 @@ export async function prepare(request: IncomingMessage, rewriting: Rewriting): P
     throw new Refusal(405, "TRACE would show the headers of a rule");
   const set = await resolveHeaders(rewriting.headers, rewriting.resolve);
   const rule = new Set([...set.keys()].map(fieldOf));
-  return { method, path, lines: outgoingHeaders(head, rewriting.destination, set), rule };
+  const lines = outgoingHeaders(head, rewriting.destination, set);
+  const { proxied } = rewriting;
+  return { method, rule, ...(proxied === undefined ? { path, lines } : forProxy(path, lines, proxied.authorization)) };
 }
 
 /** @throws {Refusal} for a head that Node's client does not write; nothing is sent then */

@@ -146,3 +146,15 @@ export function outgoingHeaders(
     lines.push("Content-Length", "0");
   return lines;
 }
+
+const OF_THE_PROXY: ReadonlySet<string> = new Set(["proxy-authorization"]);
+
+/**
+ * The same request as an HTTP proxy wants it, with the whole address. A sandbox must not choose how this node shows
+ * itself to the proxy. @param lines those of `outgoingHeaders`, whose first is Host
+ */
+export function forProxy(path: string, lines: readonly string[], authorization?: string) {
+  const [, host = ""] = lines;
+  const shown = authorization === undefined ? [] : ["Proxy-Authorization", authorization];
+  return { path: `http://${host}${path === "*" ? "" : path}`, lines: [...without(lines, OF_THE_PROXY), ...shown] };
+}

@@ -53,7 +53,8 @@ export function transform(socket: Socket, options: TransformOptions): Carried {
   socket.allowHalfOpen = true;
   limitHalfClosed(socket);
   if (first.length > 0) socket.unshift(first);
-  const rewriting = { destination, headers: options.headers, resolve: options.resolve, upstream };
+  const { headers, resolve, proxied } = options;
+  const rewriting = { destination, headers, resolve, upstream, ...(proxied === undefined ? {} : { proxied }) };
   if (tls) {
     terminate(socket, options).then(
       (secure) => serve(secure, rewriting, failed),
@@ -62,7 +63,7 @@ export function transform(socket: Socket, options: TransformOptions): Carried {
         socket.destroy();
       },
     );
-  } else serve(socket, rewriting, failed);
+  } else serve(socket, rewriting, failed, options.once);
   return {
     closed,
     destroy: () => {
@@ -114,7 +115,7 @@ async function terminate(socket: Socket, { hostname, authority }: TransformOptio
 }
 
 /** One HTTP server per connection, so that its state belongs to one client. */
-function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) => void): void {
+function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) => void, once = false): void {
   /** The requests that are not answered. */
   const waiting = new Set<IncomingMessage>();
   let turn = Promise.resolve();
@@ -127,6 +128,7 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
   const server = clientServer();
   const onRequest = (request: IncomingMessage, response: ServerResponse) => {
     clearTimeout(clock);
+    if (once) response.shouldKeepAlive = false;
     waiting.add(request);
     if (waiting.size > MOST_PIPELINED) {
       socket.destroy();
@@ -155,7 +157,7 @@ function serve(socket: Socket, rewriting: Rewriting, failed: (reason: string) =>
     if (waiting.size > 0) return void client.destroy();
     if (isDeclined(request)) {
       client.unshift(Buffer.concat([withoutUpgrade(request), head]));
-      serve(client, rewriting, failed);
+      serve(client, rewriting, failed, once);
       return;
     }
     void upgrade(request, { socket: client, head }, rewriting, failed);

@@ -3,9 +3,9 @@
 import type { StartRequest } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Teardown } from "../../../shared/program/teardown.ts";
-import type { CaFor, Envd } from "../../containers/envd.ts";
+import type { CaFor, Envd, NetworkVariables } from "../../containers/envd.ts";
 import type { Gate } from "../../network/gate.ts";
-import { toInit } from "../../sandboxes/launch.ts";
+import { networkInit, toInit } from "../../sandboxes/launch.ts";
 import type { LiveContainer } from "../../sandboxes/live-container.ts";
 import type { Stores } from "../../store/stores.ts";
 
@@ -14,6 +14,7 @@ export interface ReinitialiseDeps {
   readonly envd: Pick<Envd, "init" | "ready" | "resumeWatches">;
   readonly gate: Pick<Gate, "open" | "close">;
   readonly caFor: CaFor;
+  readonly networkVariables: NetworkVariables;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -54,14 +55,13 @@ interface ReinitialiseSpec {
 /** Resolves to the time from which on the sandbox runs. */
 export async function reinitialise(
   { executionId, body, container, watches, currentToken }: ReinitialiseSpec,
-  { envd, gate, caFor, now, log }: ReinitialiseDeps,
+  { envd, gate, now, log, ...deps }: ReinitialiseDeps,
   { teardown, signal }: { teardown: Teardown; signal: AbortSignal },
 ): Promise<number> {
   const { slot, controlToken } = container;
   const at = { address: slot.address, controlToken: currentToken ?? controlToken };
-  // A copy may have another policy than its source, so an authority that it must not trust is removed.
-  const says = body.egress.rules.length > 0 || body.origin?.is === "snapshot";
-  const init = toInit(executionId, body, now(), says ? await caFor(body.egress) : undefined);
+  // A copy may have another policy than its source, and the company another network than when the snapshot was taken.
+  const init = toInit(executionId, body, now(), await networkInit(body.egress, deps));
   teardown.add("network", () => gate.close(slot));
   // If the directory of a watch is gone, envd reports that to its client.
   const rearm = () =>

@@ -86,8 +86,15 @@ async function world(who: (source: string) => Asker | undefined) {
 
 function sandbox(policy: EgressPolicy, mayAsk = () => true) {
   const refused: string[] = [];
-  const asker: Asker = { policy, mayAsk, refused: (name, rule) => void refused.push(`${name} ${rule}`) };
-  return { refused, asker };
+  const failed: string[] = [];
+  const asker: Asker = {
+    policy,
+    mayAsk,
+    tooMany: () => undefined,
+    refused: ({ name }, rule) => void refused.push(`${name} ${rule}`),
+    failed: ({ name, type }, reason) => void failed.push(`${name} ${type} ${reason}`),
+  };
+  return { refused, failed, asker };
 }
 
 const codeOf = (packet: Packet | undefined) => (packet as { rcode?: string } | undefined)?.rcode;
@@ -104,7 +111,7 @@ test("an address that is no sandbox's gets no answer", async () => {
 });
 
 test("under an open policy every name is resolved, but only to addresses and aliases", async () => {
-  const { asker, refused } = sandbox(OPEN);
+  const { asker, refused, failed } = sandbox(OPEN);
   const { ask, asked } = await world(() => asker);
   expect(dataOf(await ask("a.test", "A"))).toEqual(["203.0.113.1"]);
   expect(dataOf(await ask("alias.test", "CNAME"))).toEqual(["a.test"]);
@@ -115,6 +122,7 @@ test("under an open policy every name is resolved, but only to addresses and ali
   for (const type of ["UNKNOWN_64", "UNKNOWN_65", "ANY", "TXT", "MX", "SRV", "NS", "NULL", "PTR"]) {
     expect(await ask("a.test", type)).toMatchObject({ rcode: "NOERROR", answers: [] });
   }
+  expect(failed).toEqual(["none.test 1 NXDOMAIN"]);
   // The log leaves out types for which every browser asks.
   expect(refused).toEqual([16, 15, 33, 2, 10, 12].map((type) => `a.test always type ${type}`));
   expect(codeOf(await ask("a.test", "AXFR"))).toBe("REFUSED");

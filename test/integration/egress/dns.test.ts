@@ -9,7 +9,7 @@ import { openNames } from "../../../agent/egress/dns/names.ts";
 import type { Asker } from "../../../agent/egress/dns/policy.ts";
 import { type DnsOptions, startDns } from "../../../agent/egress/dns/resolver.ts";
 import { roomOfEgress } from "../../../agent/egress/shares.ts";
-import { type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
+import { CLOSED, type EgressPolicy, OPEN } from "../../../shared/policy/egress-policy.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { type NameServer, nameServer, onFreePort } from "../../support/peers/name-server.ts";
 
@@ -31,6 +31,13 @@ function answer(query: Buffer, address: readonly number[]): Buffer {
   return Buffer.concat([header, question, record]);
 }
 
+/** An answer without records. */
+function withCode(query: Buffer, code: number): Buffer {
+  const reply = Buffer.from(query);
+  reply.writeUInt16BE(0x8180 | code, 2);
+  return reply;
+}
+
 async function upstream(reply: (query: Buffer) => Buffer | undefined): Promise<NameServer> {
   const server = await nameServer(reply);
   stops.push(() => server.close());
@@ -38,10 +45,13 @@ async function upstream(reply: (query: Buffer) => Buffer | undefined): Promise<N
 }
 
 const refusals: { name: string; rule: string }[] = [];
+const failures: string[] = [];
 const asker = (policy: EgressPolicy, mayAsk = () => true): Asker => ({
   policy,
   mayAsk,
-  refused: (name, rule) => void refusals.push({ name, rule }),
+  tooMany: () => void failures.push("too many"),
+  refused: ({ name }, rule) => void refusals.push({ name, rule }),
+  failed: ({ name, type }, reason) => void failures.push(`${name} ${type} ${reason}`),
 });
 
 async function resolver(
@@ -50,6 +60,7 @@ async function resolver(
   { room = ROOM, tcpLimits }: Partial<Pick<DnsOptions, "room" | "tcpLimits">> = {},
 ) {
   refusals.length = 0;
+  failures.length = 0;
   const upstreams = async () => list;
   const names = openNames(upstreams);
   const dns = await onFreePort(() =>
@@ -66,6 +77,7 @@ async function resolver(
 test("a name is resolved by the upstream resolver, and its answer comes back", async () => {
   const { client } = await resolver([await upstream((query) => answer(query, [203, 0, 113, 7]))]);
   expect(await client.resolve4("example.test")).toEqual(["203.0.113.7"]);
+  expect(failures).toEqual([]);
 });
 
 test("a resolver that does not answer is skipped, and the next one answers", async () => {
@@ -97,6 +109,30 @@ function question(id: number): Buffer {
   message.writeUInt16BE(id, 2);
   return message;
 }
+
+test.each([
+  ["answers with a failure", () => upstream((query) => withCode(query, 2)), "SERVFAIL"],
+  ["refuses", () => upstream((query) => withCode(query, 5)), "REFUSED"],
+  ["answers with an unusual code", () => upstream((query) => withCode(query, 9)), "code 9"],
+  ["cannot be reached", () => Promise.resolve({ host: "127.0.0.1", port: 9 }), "unreachable"],
+  ["does not answer in time", () => upstream(() => undefined), "timeout"],
+])("a question whose resolver %s is noted with its reason, under both kinds of policy", async (_, open, reason) => {
+  const behind = [await open()];
+  const listed = { ...CLOSED, allowDomains: ["example.test"] };
+  for (const policy of [OPEN, listed]) {
+    const { client } = await resolver(behind, asker(policy));
+    const patient = new Resolver({ timeout: 4_000, tries: 1 });
+    patient.setServers(client.getServers());
+    await expect(patient.resolve4("Example.test")).rejects.toThrow();
+    expect(failures).toEqual([`example.test 1 ${reason}`]);
+  }
+});
+
+test("a node without a resolver says so", async () => {
+  const { client } = await resolver([]);
+  await expect(client.resolve4("example.test")).rejects.toThrow();
+  expect(new Set(failures)).toEqual(new Set(["example.test 1 no resolver"]));
+});
 
 test("several questions on one TCP connection are answered in order", async () => {
   const { port } = await resolver([await upstream((query) => answer(query, [203, 0, 113, query.readUInt16BE(0)]))]);

@@ -17,7 +17,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { makeAuthority } from "../../../agent/egress/rewrite/certificates.ts";
-import { CA_FILE, installCertificate } from "../../../envd/init/ca-bundle.ts";
+import { CA_FILE, installCertificates } from "../../../envd/init/ca-bundle.ts";
 import { Users } from "../../../envd/system/users.ts";
 
 const OURS = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----";
@@ -59,11 +59,11 @@ describe("an image", () => {
     const bundle = "etc/pki/tls/certs/ca-bundle.crt";
     await mkdir(join(root, dirname(bundle)), { recursive: true });
     await writeFile(join(root, bundle), `${OTHER}\n`);
-    await installCertificate(root, OURS);
+    await installCertificates(root, OURS);
     expect(await read(bundle)).toContain("ours");
     expect(await read(CA_FILE)).toBe(`${OURS}\n`);
     expect(await read("usr/local/share/ca-certificates/svc-ca.crt")).toBe(`${OURS}\n`);
-    await installCertificate(root, "");
+    await installCertificates(root, "");
     expect(await read(bundle)).toBe(`${OTHER}\n`);
     await expect(read(CA_FILE)).rejects.toThrow("ENOENT");
   });
@@ -77,7 +77,7 @@ describe("an image", () => {
     "finds %s by its hash, as OpenSSL would",
     async (name) => {
       const pem = await made(name);
-      await installCertificate(root, pem);
+      await installCertificates(root, pem);
       const { stdout } = await promisify(execFile)("openssl", [
         "x509",
         "-in",
@@ -90,32 +90,50 @@ describe("an image", () => {
       expect(await readlink(join(root, "etc/ssl/certs/svc-ca.pem"))).toBe(
         "/usr/local/share/ca-certificates/svc-ca.crt",
       );
-      await installCertificate(root, "");
+      await installCertificates(root, "");
       expect(await certs()).toEqual(["ca-certificates.crt"]);
     },
   );
 
+  test("gets several authorities, each in a file and under a hash of its own, and those that are left when one goes", async () => {
+    const [node, company, second] = [await made("svc egress 1f"), await made("Company"), await made("Second")];
+    await installCertificates(root, `${company}${second}${node}`);
+    const anchors = async () => (await readdir(join(root, "usr/local/share/ca-certificates"))).toSorted();
+    expect(await anchors()).toEqual(["svc-ca-2.crt", "svc-ca-3.crt", "svc-ca.crt"]);
+    expect(await certs()).toHaveLength(7);
+    expect(await read(CA_FILE)).toBe(`${company}${second}${node}`);
+    await installCertificates(root, `${company}${node}`);
+    expect(await anchors()).toEqual(["svc-ca-2.crt", "svc-ca.crt"]);
+    expect(await read("usr/local/share/ca-certificates/svc-ca-2.crt")).toBe(node);
+    expect(await certs()).toHaveLength(5);
+    await promisify(execFile)("openssl", ["verify", "-CAfile", join(root, bundle), join(root, CA_FILE)]);
+    expect(await read(bundle)).not.toContain(second.split("\n")[1]);
+    await installCertificates(root, "");
+    expect(await anchors()).toEqual([]);
+    expect(await certs()).toEqual(["ca-certificates.crt"]);
+  });
+
   test("whose bundle was rebuilt has the authority once, and not after its removal", async () => {
     await mkdir(join(root, dirname(bundle)), { recursive: true });
-    await installCertificate(root, OURS);
+    await installCertificates(root, OURS);
     // update-ca-certificates leaves the bundle like this, without our marks.
     await writeFile(join(root, bundle), `${OTHER}\n${OURS}\n`);
-    await installCertificate(root, OURS);
+    await installCertificates(root, OURS);
     expect((await read(bundle)).match(/ours/g)).toHaveLength(1);
-    await installCertificate(root, "");
+    await installCertificates(root, "");
     expect(await read(bundle)).toBe(`${OTHER}\n`);
   });
 
   test("on another node trusts that node's authority, and no longer the first node's", async () => {
     const [first, second] = [await made("svc egress 1"), await made("svc egress 2")];
-    await installCertificate(root, first);
-    await installCertificate(root, second);
+    await installCertificates(root, first);
+    await installCertificates(root, second);
     expect(await read(bundle)).toBe(`# svc: begin\n${second}# svc: end\n`);
     expect(await certs()).toHaveLength(3);
   });
 
   test("without the platform's certificate is not touched when none is wanted", async () => {
-    expect(await installCertificate(root, "")).toEqual({});
+    expect(await installCertificates(root, "")).toEqual({});
     expect(await readdir(root)).toEqual([]);
   });
 
@@ -124,7 +142,7 @@ describe("an image", () => {
     await writeFile(join(root, bundle), `${OTHER}\n`, { mode: 0o666 });
     await chmod(join(root, bundle), 0o666);
     await symlink("certs/ca-certificates.crt", join(root, "etc/ssl/cert.pem"));
-    expect(await installCertificate(root, OURS)).toEqual({
+    expect(await installCertificates(root, OURS)).toEqual({
       NODE_EXTRA_CA_CERTS: "/run/svc/ca.pem",
       SSL_CERT_FILE: `/${bundle}`,
       REQUESTS_CA_BUNDLE: `/${bundle}`,
@@ -134,7 +152,7 @@ describe("an image", () => {
   });
 
   test("without any certificates trusts ours", async () => {
-    await installCertificate(root, OURS);
+    await installCertificates(root, OURS);
     expect(await read("etc/ssl/certs/ca-certificates.crt")).toContain("ours");
   });
 });

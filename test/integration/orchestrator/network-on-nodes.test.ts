@@ -214,6 +214,7 @@ describe("the log route", () => {
       timestamp: `1970-01-01T00:00:0${second}.000Z`,
       destination: address,
       ...rest,
+      reason: 'denyOut 0.0.0.0/0 forbids it, and nothing allows it: add "a.com" to allowOut',
     });
     expect((await ask(sandboxID)).body).toEqual({ entries: [shown(1), shown(2), shown(3)], suppressed: 7 });
     expect((await ask(sandboxID, "?limit=1")).body).toMatchObject({ entries: [shown(3)] });

@@ -14,6 +14,7 @@ import type { SlotPolicy } from "../../../agent/network/firewall-rules.ts";
 import type { Links } from "../../../agent/network/links.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { type FakeBuilds, fakeBuilds } from "./fake-builds.ts";
+import { type FakeCompany, fakeCompany } from "./fake-company.ts";
 import { type FakeContainer, newContainer, sizeOf } from "./fake-container.ts";
 import { fakeDisk, fakeFacts, fakeMachine } from "./fake-machine.ts";
 import { fakeNetwork } from "./fake-network.ts";
@@ -31,6 +32,7 @@ export interface FakeEngine {
   /** The sandboxes that the egress process knows, by address. */
   readonly egress: ReadonlyMap<string, SandboxEgress>;
   readonly builds: FakeBuilds;
+  readonly company: FakeCompany;
   /** The names of all operations, in order. */
   readonly steps: readonly string[];
   /** A sandbox's answer to a request for its logs. */
@@ -46,7 +48,7 @@ export interface FakeEngine {
     | "links"
     | "firewall"
     | "egress"
-    | "caFor"
+    | keyof FakeCompany["deps"]
     | "annotations"
     | "openCgroup"
     | "envd"
@@ -66,7 +68,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
   const annotations = new Map<string, string>();
   const restores = new Map<string, string>();
   const images = new Set<string>();
-  const steps: string[] = [];
+  const [steps, company] = [[] as string[], fakeCompany()];
   const listeners = new Set<(event: ContainerEvent) => void>();
   const exits = new Map<string, { exitCode: number; oomKilled: boolean }>();
   const state = { fault: (() => undefined) as Fault, pid: 1_000, logs: { entries: [] } as unknown, free: 2 ** 34 };
@@ -199,6 +201,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     async init({ address }, body) {
       await step("init");
       runningAt(address).init = body;
+      company.inits.push(body);
     },
     async trust({ address }, caBundle) {
       runningAt(address).init = { ...(runningAt(address).init as EnvdInit), caBundle };
@@ -267,6 +270,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
     set freeMemory(bytes) {
       state.free = bytes;
     },
+    company,
     fail(fault) {
       state.fault = fault;
     },
@@ -277,7 +281,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       links,
       firewall,
       egress: () => egress,
-      caFor: () => Promise.resolve(""),
+      ...company.deps,
       annotations: {
         async joinNetwork(id, path) {
           await step("annotations");

@@ -6,6 +6,7 @@ test("everything is optional, and unknown fields are ignored", () => {
     settings: {
       accessToken: undefined,
       envVars: {},
+      networkVariables: {},
       defaultUser: undefined,
       defaultWorkdir: undefined,
       sandboxId: undefined,

@@ -58,6 +58,16 @@ describe("the environment of a command", () => {
     });
   });
 
+  test("has the variables of the company's network unless the caller sets one of them, in either case", () => {
+    const set = session();
+    const networkVariables = { http_proxy: "node", HTTP_PROXY: "node", https_proxy: "node", HTTPS_PROXY: "node" };
+    set.apply({ ...NO_SETTINGS, networkVariables, envVars: { HTTP_PROXY: "mine" } });
+    const environment = set.environment(set.user("ann"), { https_proxy: "" });
+    expect(environment).toMatchObject({ HTTP_PROXY: "mine", https_proxy: "" });
+    expect(Object.keys(environment).filter((name) => /proxy/i.test(name))).toEqual(["HTTP_PROXY", "https_proxy"]);
+    expect(set.globalVariables()).not.toHaveProperty("https_proxy");
+  });
+
   test("a second /init replaces, it does not merge", () => {
     const twice = session();
     twice.apply({ ...NO_SETTINGS, envVars: { A: "1" } });

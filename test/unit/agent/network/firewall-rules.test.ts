@@ -49,6 +49,13 @@ describe("the table", () => {
     expect(rules(200)).toBe(rules(1));
   });
 
+  test("lets an open sandbox reach the node's proxy, and only where there is one", () => {
+    const rule = "ip daddr 10.213.0.1 tcp dport 5050 iifname @open accept";
+    expect(chain(text, "local")).not.toContain(rule);
+    const lines = chain(tableText(plan, [open, closed], { ...options, proxy: true }), "local");
+    expect(lines.slice(-2)).toEqual([rule, "drop"]);
+  });
+
   test("pins every slot and opens the open ones", () => {
     expect(text).toContain('elements = { "svc-2" . 10.213.0.2, "svc-3" . 10.213.0.3 }');
     expect(text).toContain('elements = { "svc-2" }');

@@ -38,6 +38,13 @@ test("entries are read oldest first, from a cursor or the newest", () => {
   expect(log.read("nobody", { limit: 5 })).toEqual({ entries: [], suppressed: 0 });
 });
 
+test("a question keeps the type of its records apart from the rule", () => {
+  const log = networkLogStore(openDatabase(":memory:", testSeal));
+  const asked = entry(10, { protocol: "dns", name: "a.test", recordType: "AAAA", rule: "failed NXDOMAIN" });
+  log.add("a", [asked, entry(20, { rule: "failed ECONNREFUSED" })], 0);
+  expect(log.read("a", { limit: 10 }).entries).toEqual([asked, entry(20, { rule: "failed ECONNREFUSED" })]);
+});
+
 test("pages leave nothing out where many were written down in the same millisecond", () => {
   const log = networkLogStore(openDatabase(":memory:", testSeal));
   const ports = Array.from({ length: 25 }, (_, port) => port);

@@ -1,0 +1,60 @@
+/** CONNECT through an HTTP proxy (RFC 9110 §9.3.6). Its answer is untrusted: bounded, and read no further than its head. */
+
+import type { Socket } from "node:net";
+import type { CompanyProxy } from "../messages.ts";
+
+const MOST_HEAD_BYTES = 16 * 1024;
+const HEAD_END = "\r\n\r\n";
+
+/** `socket` is connected to the proxy, and is the tunnel afterwards, paused; destroyed when this rejects. */
+export async function connectTunnel(
+  socket: Socket,
+  { authorization }: CompanyProxy,
+  { host, port, signal }: { readonly host: string; readonly port: number; readonly signal: AbortSignal },
+): Promise<Socket> {
+  const abort = () => socket.destroy();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    signal.throwIfAborted();
+    const credentials = authorization === undefined ? "" : `Proxy-Authorization: ${authorization}\r\n`;
+    socket.write(`CONNECT ${host}:${port} HTTP/1.1\r\nHost: ${host}:${port}\r\n${credentials}\r\n`);
+    const { head, rest } = await readHead(socket);
+    const status = /^HTTP\/1\.[01] (\d{3})\b/.exec(head)?.[1];
+    if (status === undefined) throw new Error("the company's proxy did not answer in HTTP");
+    if (!status.startsWith("2")) throw new Error(`the company's proxy refused the connection with status ${status}`);
+    if (rest.length > 0) socket.unshift(rest);
+    // Node settles the state of a socket whose listeners of `readable` are gone at its next turn.
+    await new Promise((resolve) => setImmediate(resolve));
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+function readHead(socket: Socket): Promise<{ head: string; rest: Buffer }> {
+  return new Promise((resolve, reject) => {
+    let bytes = Buffer.alloc(0);
+    const settle = (act: () => void) => {
+      socket.off("readable", read).off("close", gone).off("end", gone);
+      act();
+    };
+    const gone = () => settle(() => reject(new Error("the company's proxy closed the connection")));
+    // Reads and does not let the socket flow: its next user could lose bytes otherwise.
+    const read = () => {
+      for (let chunk = socket.read() as Buffer | null; chunk !== null; chunk = socket.read() as Buffer | null) {
+        bytes = Buffer.concat([bytes, chunk]);
+        const end = bytes.indexOf(HEAD_END);
+        if (end >= 0) {
+          const rest = bytes.subarray(end + HEAD_END.length);
+          return settle(() => resolve({ head: bytes.toString("latin1", 0, end), rest }));
+        }
+        if (bytes.length > MOST_HEAD_BYTES)
+          return settle(() => reject(new Error("the answer of the company's proxy is too long")));
+      }
+    };
+    socket.on("readable", read).once("close", gone).once("end", gone);
+  });
+}
