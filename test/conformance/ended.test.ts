@@ -65,9 +65,13 @@ describe("the reason of an end", () => {
       expect([path, reply.status, reply.text]).toEqual([path, 404, expect.stringContaining("a request killed it")]);
     }
     // Some SDKs put a text of their own in place of the message.
-    for (const asked of [sandbox.setTimeout(1_000), sandbox.getInfo(), Sandbox.connect(sandboxId), sandbox.pause()]) {
-      expect(await refusal(asked)).toBeInstanceOf(NotFoundError);
-    }
+    const asks = [
+      () => sandbox.setTimeout(1_000),
+      () => sandbox.getInfo(),
+      () => Sandbox.connect(sandboxId),
+      () => sandbox.pause(),
+    ];
+    for (const ask of asks) expect(await refusal(ask())).toBeInstanceOf(NotFoundError);
     expect(await sandbox.kill()).toBe(false);
     expect(await sandbox.isRunning()).toBe(false);
   });
