@@ -9,6 +9,7 @@ import { finishAbandoned } from "../../../orchestrator/nodes/housekeeping.ts";
 import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
 import { noSuspicions, reconcile } from "../../../orchestrator/nodes/reconcile.ts";
 import { createRoutingTable, type RoutingTable } from "../../../orchestrator/routing-table.ts";
+import { createHistory } from "../../../orchestrator/sandboxes/history.ts";
 import { createCheckpointing } from "../../../orchestrator/sandboxes/lifecycle/checkpoint.ts";
 import { createEnding, type Ending } from "../../../orchestrator/sandboxes/lifecycle/kill.ts";
 import { createPausing } from "../../../orchestrator/sandboxes/lifecycle/pause.ts";
@@ -128,6 +129,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     const now = () => NOW;
     const parts = {
       store: mine,
+      history: createHistory({ store: mine, keepMs: 60_000, now }),
       nodes,
       routes,
       transitions,
@@ -197,7 +199,10 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
   async function exit({ ending }: Process): Promise<unknown> {
     const record = await store.sandboxes.get(ID);
     if (record === undefined || !live.delete(record.executionId)) return undefined;
-    return ending.ended({ sandboxId: ID, executionId: record.executionId, nodeId: NODE }, "exited");
+    return ending.ended(
+      { sandboxId: ID, executionId: record.executionId, nodeId: NODE },
+      { reason: "exited", exitCode: 1 },
+    );
   }
 
   async function expire({ pausing }: Process): Promise<unknown> {
@@ -267,7 +272,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
         const { pausedByNode, lost, stop } = await plan();
         for (const each of pausedByNode) await current.pausing.adopt(each.record, each.stored);
         for (const { executionId } of lost)
-          await current.ending.ended({ sandboxId: ID, executionId, nodeId: NODE }, "lost");
+          await current.ending.ended({ sandboxId: ID, executionId, nodeId: NODE }, { reason: "lost" });
         for (const executionId of stop) live.delete(executionId);
       }
       await current.checkpointing.sweep(Number.MAX_SAFE_INTEGER);
