@@ -24,7 +24,7 @@ import type { CertificateWithKey } from "./egress/messages.ts";
 import { caFor, loadAuthority } from "./egress/rewrite/authority.ts";
 import { createEgressProcess } from "./egress-supervisor/process.ts";
 import { choosePort, egressCommand, extraCertificates } from "./egress-supervisor/program.ts";
-import { openFileLimit, probe } from "./host/capabilities.ts";
+import { openFileLimit, probe, userLimits } from "./host/capabilities.ts";
 import { runCommand } from "./host/command.ts";
 import { diskUsage } from "./host/disk-usage.ts";
 import { hostMachine } from "./host/machine.ts";
@@ -61,6 +61,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     runtime: config.ociRuntime,
     seccomp: JSON.stringify(seccompProfile(process.arch)),
     openFiles: openFileLimit(),
+    userLimits: userLimits(),
   });
   const containers = withDisks({
     engine,

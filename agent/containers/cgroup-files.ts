@@ -23,6 +23,11 @@ export function memoryV1(usageInBytes: string, stat: string): Omit<Usage, "cpuUs
   return { ...split(Number(usageInBytes), field(stat, "total_cache")), shared: field(stat, "total_shmem") };
 }
 
+/** Processes killed for lack of memory: `memory.events` of version 2, `memory.oom_control` of version 1. */
+export function memoryKills(text: string): number {
+  return field(text, "oom_kill");
+}
+
 function split(total: number, cache: number): Pick<Usage, "memory" | "cache"> {
   return { memory: Math.max(0, total - cache), cache };
 }

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
-import { memoryV1, memoryV2, type Usage, usageUsV2 } from "./cgroup-files.ts";
+import { memoryKills, memoryV1, memoryV2, type Usage, usageUsV2 } from "./cgroup-files.ts";
 
 const ROOT = "/sys/fs/cgroup";
 const FREEZE_LIMIT_MS = 2_000;
@@ -20,6 +20,8 @@ export interface Cgroup {
   /** Kills the first process, and with it all others; resolves when all are dead. Already dead counts as success. */
   kill(): Promise<void>;
   usage(): Usage;
+  /** Processes inside that the kernel killed because the container had used up its memory. */
+  memoryKills(): number;
   /** Process ids on the host. */
   processes(): number[];
 }
@@ -48,7 +50,7 @@ export const openCgroup: OpenCgroup = (pid, containerId) => {
   };
 };
 
-type Group = Pick<Cgroup, "freeze" | "thaw" | "frozen" | "usage" | "processes">;
+type Group = Pick<Cgroup, "freeze" | "thaw" | "frozen" | "usage" | "memoryKills" | "processes">;
 
 function firstProcess(pid: number, containerId: string) {
   // Undefined for another container and for a zombie, whose cgroup can still be read although everything inside is dead.
@@ -83,6 +85,7 @@ function unified(memberships: string): Group {
     thaw: () => writeFileSync(`${directory}/cgroup.freeze`, "0"),
     frozen: () => tryRead(`${directory}/cgroup.freeze`).trim() === "1",
     processes: () => numbers(read(`${directory}/cgroup.procs`)),
+    memoryKills: () => memoryKills(read(`${directory}/memory.events`)),
     usage: () => ({
       cpuUs: usageUsV2(read(`${directory}/cpu.stat`)),
       ...memoryV2(read(`${directory}/memory.current`), read(`${directory}/memory.stat`)),
@@ -108,6 +111,7 @@ function divided(memberships: string): Group {
     thaw: () => writeFileSync(freezer, "THAWED"),
     frozen: () => /^(FROZEN|FREEZING)$/.test(tryRead(freezer).trim()),
     processes: () => numbers(read(`${group}/cgroup.procs`)),
+    memoryKills: () => memoryKills(read(`${memory}/memory.oom_control`)),
     usage: () => ({
       cpuUs: Math.round(Number(read(cpu)) / 1_000),
       ...memoryV1(read(`${memory}/memory.usage_in_bytes`), read(`${memory}/memory.stat`)),

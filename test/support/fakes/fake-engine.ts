@@ -252,6 +252,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       if (!container.running) throw new Error("no cgroup");
       return { cpuUs: container.cpuUs, memory: 10_000_000, cache: 1_000, shared: 0 };
     },
+    memoryKills: () => 0,
   });
 
   return {

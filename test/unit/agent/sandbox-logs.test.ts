@@ -42,6 +42,7 @@ const sandbox: Sandbox = {
       alive: () => true,
       kill: () => Promise.resolve(),
       usage: () => ({ cpuUs: 0, memory: 0, cache: 0, shared: 0 }),
+      memoryKills: () => 0,
     },
   },
 };
