@@ -8,7 +8,7 @@ const RETRY_MS = 1_000;
 /** Events are requested from slightly before the last one: a repeated event is harmless. */
 const OVERLAP_MS = 2_000;
 
-type Gone = Pick<ExitReport, "reason" | "exitCode">;
+type Gone = Pick<ExitReport, "reason" | "exitCode" | "detail">;
 
 export interface EngineWatchDeps {
   readonly containers: Pick<Containers, "watch" | "list" | "inspect">;
@@ -45,7 +45,7 @@ export function createEngineWatch({ containers, now, log }: EngineWatchDeps): En
     if (seen === undefined) onGone(id, { reason: "removed" });
     else {
       const oom = seen.oomKilled || outOfMemory.has(id);
-      onGone(id, { reason: oom ? "oom" : "exited", exitCode: exitCode ?? seen.exitCode });
+      onGone(id, { reason: oom ? "out_of_memory" : "exited", exitCode: exitCode ?? seen.exitCode });
     }
   };
 

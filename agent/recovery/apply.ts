@@ -103,7 +103,7 @@ export async function recover(deps: RecoveryDeps): Promise<RecoveryResult> {
   };
   for (const { id, sandboxId, containerId } of steps.ended) {
     const seen = await containers.inspect(containerId);
-    const reason = seen === undefined ? "lost" : seen.oomKilled ? "oom" : "exited";
+    const reason = seen === undefined ? "lost" : seen.oomKilled ? "out_of_memory" : "exited";
     const exitCode = seen === undefined ? {} : { exitCode: seen.exitCode };
     stores.executions.exit({ executionId: id, sandboxId, reason, ...exitCode, at: now() });
   }

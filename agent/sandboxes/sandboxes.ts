@@ -64,7 +64,7 @@ export interface Sandboxes {
   /** Ends it for a reason of the agent's own, and reports it. */
   end(executionId: string, reason: ExitReport["reason"]): Promise<void>;
   /** Docker reports that a container has ended. */
-  died(containerId: string, exit: Pick<ExitReport, "reason" | "exitCode">): void;
+  died(containerId: string, exit: Pick<ExitReport, "reason" | "exitCode" | "detail">): void;
   route(sandboxId: string): { executionId: string; address: string; controlToken: string } | undefined;
   get(executionId: string): Sandbox | undefined;
   running(): Sandbox[];
@@ -172,7 +172,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     }
   };
 
-  const finishWith = (sandbox: Sandbox, dead: boolean, exit: Pick<ExitReport, "reason" | "exitCode">) => {
+  const finishWith = (sandbox: Sandbox, dead: boolean, exit: Pick<ExitReport, "reason" | "exitCode" | "detail">) => {
     const { executionId, sandboxId } = sandbox;
     log.info({ executionId, sandboxId, ...exit }, "sandbox ended");
     return finish(sandbox, dead, () => {

@@ -154,6 +154,8 @@ const MIGRATIONS: readonly Step[] = [
   // A snapshot was called a capture.
   `alter table snapshots rename column captured_at to taken_at;
    update snapshots set state = 'taking' where state = 'capturing';`,
+  `alter table exits add column detail text;
+   update exits set reason = 'out_of_memory' where reason = 'oom';`,
 ];
 
 /** A policy holds the headers of its rules and the password of its proxy. */

@@ -6,6 +6,7 @@
 import type { ExitReport } from "../../shared/agent-api/routes.ts";
 import type { EgressPolicy } from "../../shared/policy/egress-policy.ts";
 import type { Seal } from "../../shared/program/seal.ts";
+import { cleanDetail } from "../../shared/states/end-reason.ts";
 import { egressContext, type Sqlite } from "./database.ts";
 
 export interface Execution {
@@ -38,7 +39,10 @@ export interface ExecutionStore {
   remove(id: string): void;
   /** Records a stop on request, so that a late start is refused. */
   stop(id: string, at: number): void;
-  /** Records, in one transaction, that the execution ended without a request and must be reported. */
+  /**
+   * Records, in one transaction, that the execution ended without a request and must be reported. `detail` is cleaned: it
+   * may hold what came out of the sandbox, and the orchestrator refuses a report with a longer one.
+   */
   exit(report: ExitReport): void;
   wasStopped(id: string): boolean;
   /** @throws {AppError} internal when the key differs from the one that sealed the rows */
@@ -70,6 +74,7 @@ interface ExitRow {
   reason: ExitReport["reason"];
   exit_code: number | null;
   at: number;
+  detail: string | null;
 }
 
 export function executionStore(database: Sqlite, sealing: Seal): ExecutionStore {
@@ -86,7 +91,7 @@ export function executionStore(database: Sqlite, sealing: Seal): ExecutionStore 
   const wasStopped = database.prepare<[string], { id: string }>("select id from stopped where id = ?");
   const all = database.prepare<[], Row>("select * from executions");
   const addExit = database.prepare<ExitRow>(`insert into exits values (
-    @id, @sandbox_id, @reason, @exit_code, @at) on conflict do nothing`);
+    @id, @sandbox_id, @reason, @exit_code, @at, @detail) on conflict do nothing`);
   const exits = database.prepare<[], ExitRow>("select * from exits order by at limit 1000");
   const acknowledge = database.prepare<[string]>("delete from exits where id = ?");
   const pruneStopped = database.prepare<[number]>("delete from stopped where at < ?");
@@ -118,10 +123,11 @@ export function executionStore(database: Sqlite, sealing: Seal): ExecutionStore 
       remove.run(id);
       remember.run(id, at);
     }),
-    exit: database.transaction(({ executionId, sandboxId, reason, exitCode, at }: ExitReport) => {
+    exit: database.transaction(({ executionId, sandboxId, reason, exitCode, detail = "", at }: ExitReport) => {
       remove.run(executionId);
       remember.run(executionId, at);
-      addExit.run({ id: executionId, sandbox_id: sandboxId, reason, exit_code: exitCode ?? null, at });
+      const more = { exit_code: exitCode ?? null, detail: cleanDetail(detail) ?? null };
+      addExit.run({ id: executionId, sandbox_id: sandboxId, reason, at, ...more });
     }),
     wasStopped: (id) => wasStopped.get(id) !== undefined,
     all: () => all.all().map((row) => toExecution(row, sealing)),
@@ -151,6 +157,7 @@ function toExecution(row: Row, sealing: Seal): Execution {
   };
 }
 
-function toExit({ id, sandbox_id: sandboxId, reason, exit_code: exitCode, at }: ExitRow): ExitReport {
-  return { executionId: id, sandboxId, reason, at, ...(exitCode === null ? {} : { exitCode }) };
+function toExit({ id, sandbox_id: sandboxId, reason, exit_code: exitCode, at, detail }: ExitRow): ExitReport {
+  const more = { ...(exitCode === null ? {} : { exitCode }), ...(detail === null ? {} : { detail }) };
+  return { executionId: id, sandboxId, reason, at, ...more };
 }

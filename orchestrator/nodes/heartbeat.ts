@@ -4,9 +4,10 @@ import type { ExitReport, Heartbeat, nodeApi } from "../../shared/agent-api/rout
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";
+import { cleanDetail, type End } from "../../shared/states/end-reason.ts";
 import type { RoutingTable } from "../routing-table.ts";
 import type { Holding } from "../sandboxes/lifecycle/holding.ts";
-import type { Ending, EndReason } from "../sandboxes/lifecycle/kill.ts";
+import type { Ending } from "../sandboxes/lifecycle/kill.ts";
 import type { Pausing } from "../sandboxes/lifecycle/pause.ts";
 import type { PausedSandboxStore } from "../store/sandboxes/paused.ts";
 import type { SandboxStore } from "../store/sandboxes/sandboxes.ts";
@@ -39,7 +40,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
   const suspicions = new Map<string, Suspicions>();
 
   async function handleExits(exits: readonly ExitReport[], nodeId: string): Promise<void> {
-    await Promise.all(exits.map((exit) => deps.ending.ended({ ...exit, nodeId }, reasonOf(exit))));
+    await Promise.all(exits.map((exit) => deps.ending.ended({ ...exit, nodeId }, endOf(exit))));
   }
 
   const checkedAt = new Map<string, number>();
@@ -89,7 +90,7 @@ export function createReportHandlers(deps: ReportsDeps): Handlers<typeof nodeApi
     }
     for (const record of lost) {
       deps.log.warn({ nodeId, sandboxId: record.id, executionId: record.executionId }, "sandbox lost on its node");
-      await deps.ending.ended({ sandboxId: record.id, executionId: record.executionId, nodeId }, "lost");
+      await deps.ending.ended({ sandboxId: record.id, executionId: record.executionId, nodeId }, { reason: "lost" });
     }
   }
 
@@ -136,6 +137,8 @@ function itself(nodeId: string, caller: string): void {
     throw new AppError("forbidden", `the token belongs to node '${caller}', not to node '${nodeId}'`);
 }
 
-function reasonOf({ reason }: ExitReport): EndReason {
-  return reason === "expired" ? "timeout" : reason;
+/** An agent's `expired` is the sandbox's timeout; `oom` is what agents of earlier versions call `out_of_memory`. */
+export function endOf({ reason, exitCode, detail }: Pick<ExitReport, "reason" | "exitCode" | "detail">): End {
+  const name = reason === "expired" ? "timeout" : reason === "oom" ? "out_of_memory" : reason;
+  return { reason: name, exitCode, detail: detail === undefined ? undefined : cleanDetail(detail) };
 }

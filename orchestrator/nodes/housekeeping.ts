@@ -92,7 +92,10 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
       if (deps.now() - silentSince < deps.nodeLostMs) continue;
       for (const record of await deps.store.sandboxes.onNode(id)) {
         if (record.state !== "running") continue;
-        await deps.ending.ended({ sandboxId: record.id, executionId: record.executionId, nodeId: id }, "node_lost");
+        await deps.ending.ended(
+          { sandboxId: record.id, executionId: record.executionId, nodeId: id },
+          { reason: "node_lost" },
+        );
       }
     }
   }

@@ -5,6 +5,7 @@ import type { Started, StartRequest } from "../../shared/agent-api/routes.ts";
 import { AppError, type ErrorCode, isError } from "../../shared/http/errors.ts";
 import { newExecutionId } from "../../shared/ids.ts";
 import type { Log } from "../../shared/program/log.ts";
+import { cleanDetail, type End } from "../../shared/states/end-reason.ts";
 import type { Background } from "../background.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { type Choice, choose, type Demand, type PlacementPolicy } from "../nodes/placement.ts";
@@ -89,7 +90,7 @@ async function run(request: LaunchRequest, deps: LaunchDeps): Promise<{ record: 
         id,
         to: "gone",
         when: { executionId, from: ["starting"] },
-        set: { endedAt: deps.now(), endReason: "create_failed" },
+        set: { endedAt: deps.now(), end: failedStart(AppError.from(reason)) },
       });
       deps.background.run("end failed start", () => deps.end(nodeId, executionId));
     }
@@ -147,6 +148,12 @@ async function settle(
   if (record === undefined) throw killedMeanwhile(sandbox.id);
   deps.routes.add(record);
   return record;
+}
+
+/** The caller got the same words. */
+function failedStart({ message }: AppError): End {
+  const detail = cleanDetail(message);
+  return { reason: "create_failed", ...(detail === undefined ? {} : { detail }) };
 }
 
 function killedMeanwhile(id: string): AppError {

@@ -1,6 +1,7 @@
 /** The columns of every table, as Kysely sees them. Times are unix milliseconds, JSON is text, booleans are 0 and 1. */
 
 import type { Kysely, Transaction } from "kysely";
+import type { EndReason } from "../../shared/states/end-reason.ts";
 import type { SandboxState } from "../../shared/states/sandbox-state.ts";
 
 export interface ProjectRow {
@@ -181,7 +182,11 @@ export interface SandboxRow {
   /** Deadline of the transition under way; 0 in a state of rest. */
   readonly deadline_at: number;
   readonly ended_at: number | null;
-  readonly end_reason: string | null;
+  /** Set by the move to `killing`, or by the move to `gone` without one: once, and never changed. */
+  readonly end_reason: EndReason | null;
+  /** Of the sandbox's first process, when its node saw it exit. */
+  readonly exit_code: number | null;
+  readonly end_detail: string | null;
 }
 
 interface SandboxMetadataRow {

@@ -2,6 +2,7 @@
 
 import { type Static, Type } from "typebox";
 import { EgressPolicy } from "../policy/egress-policy.ts";
+import { MAX_END_DETAIL } from "../states/end-reason.ts";
 import { BuildReference, closed, Resources, SnapshotId, strings, time } from "./shapes.ts";
 
 /**
@@ -89,11 +90,15 @@ export const ExitReport = Type.Object(
     executionId: Type.String(),
     sandboxId: Type.String(),
     /**
-     * `exited`: the container's first process ended; `oom`: killed for memory; `expired`: ended by the agent itself;
-     * `disk_full`: ended by the agent, which had held the sandbox for too long because the node's disk was short.
+     * `exited`: the container's first process ended; `out_of_memory`: the kernel killed it for memory, which an agent of
+     * an earlier version calls `oom`; `expired`: ended by the agent itself at its timeout; `disk_full`: ended by the agent,
+     * which had held the sandbox for too long because the node's disk was short.
      */
-    reason: Type.Enum(["exited", "oom", "removed", "expired", "lost", "disk_full"]),
+    reason: Type.Enum(["exited", "out_of_memory", "oom", "removed", "expired", "lost", "disk_full"]),
+    /** Of the container's first process; absent when it was not seen. */
     exitCode: Type.Optional(Type.Integer()),
+    /** More about the reason in the agent's words, made by `cleanDetail`: it may name what came out of the sandbox. */
+    detail: Type.Optional(Type.String({ maxLength: MAX_END_DETAIL })),
     at: time,
   },
   closed,

@@ -2,15 +2,14 @@
 
 import type { ExitReport } from "../../../shared/agent-api/routes.ts";
 import type { Log } from "../../../shared/program/log.ts";
+import type { End, EndReason } from "../../../shared/states/end-reason.ts";
 import type { Nodes } from "../../nodes/nodes.ts";
 import type { RoutingTable } from "../../routing-table.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { MoveIf } from "../../store/sandboxes/sandboxes.ts";
-import type { Store } from "../../store/store.ts";
+import type { NewEvent, Store } from "../../store/store.ts";
 import type { Transitions } from "./transitions.ts";
-
-export type EndReason = "request" | "admin" | "timeout" | "orphaned" | "node_lost" | "abandoned" | ExitReport["reason"];
 
 export interface Ending {
   /** False: there is nothing to kill. All callers that kill the same sandbox share one transition. */
@@ -19,11 +18,11 @@ export interface Ending {
   expire(record: SandboxRecord): Promise<boolean>;
   /** Kills a paused sandbox only if it is still paused with this snapshot, since a time not later than `before`. */
   expirePaused(paused: { readonly id: string; readonly snapshotId: string }, before: number): Promise<boolean>;
-  /** The execution has ended on this node. No effect for another execution or another node. */
-  ended(
-    exit: Pick<ExitReport, "sandboxId" | "executionId"> & { readonly nodeId: string },
-    reason: EndReason,
-  ): Promise<boolean>;
+  /**
+   * The execution has ended on this node. No effect for another execution or another node. A sandbox that is being killed
+   * keeps the reason of the kill.
+   */
+  ended(exit: Pick<ExitReport, "sandboxId" | "executionId"> & { readonly nodeId: string }, how: End): Promise<boolean>;
   /** Asks a node to end an execution; limited, never throws: the node's next report repairs what was missed. */
   end(nodeId: string, executionId: string): Promise<void>;
 }
@@ -55,43 +54,42 @@ export function createEnding(deps: EndingDeps): Ending {
   }
 
   /** killing → gone. The route is removed first, so that no request reaches a dying sandbox. */
-  async function finish(record: SandboxRecord, reason: string): Promise<void> {
+  async function finish(record: SandboxRecord): Promise<void> {
     await routes.remove(record.id, record.executionId, "killed");
     await end(record.nodeId, record.executionId);
     // The execution first, then its snapshots: a running sandbox must not lose the files below it.
     for (const snapshot of [record.snapshot, record.pendingSnapshot]) {
       if (snapshot !== undefined) await deps.snapshots.remove(record.nodeId, snapshot.id);
     }
-    const gone = await store.move(
-      {
-        id: record.id,
-        to: "gone",
-        when: { executionId: record.executionId },
-        set: { endedAt: now(), endReason: reason },
-      },
-      { type: "killed", data: { reason } },
-    );
-    if (gone !== undefined) noteEnd(gone, reason);
+    await bury(record);
   }
 
-  function noteEnd(record: SandboxRecord, reason: string): void {
+  /** killing → gone, with the reason of the kill. */
+  async function bury({ id, executionId, end }: SandboxRecord): Promise<SandboxRecord | undefined> {
+    const when = { executionId, from: ["killing" as const] };
+    const gone = await store.move({ id, to: "gone", when, set: { endedAt: now() } }, killed(end));
+    if (gone !== undefined) noteEnd(gone);
+    return gone;
+  }
+
+  function noteEnd(record: SandboxRecord): void {
     deps.nodes.freed(record.nodeId, record);
-    deps.log.info({ sandboxId: record.id, executionId: record.executionId, reason }, "sandbox ended");
+    deps.log.info({ sandboxId: record.id, executionId: record.executionId, ...record.end }, "sandbox ended");
   }
 
   async function killNow(id: string, reason: EndReason, when?: MoveIf): Promise<boolean> {
-    const set = { endAt: now(), endReason: reason, deadlineAt: now() + deps.stopTimeoutMs * 2 };
+    const set = { endAt: now(), end: { reason }, deadlineAt: now() + deps.stopTimeoutMs * 2 };
     const killing = await store.move({ id, to: "killing", set, ...(when === undefined ? {} : { when }) });
     if (killing !== undefined) {
       deps.observe(reason);
-      await finish(killing, reason);
+      await finish(killing);
       return true;
     }
     if (when !== undefined) return false;
     // Already `killing`, perhaps by a crashed process: finishing twice is harmless, the event is written once.
     const record = await store.sandboxes.get(id);
     if (record?.state !== "killing") return false;
-    await finish(record, record.endReason ?? reason);
+    await finish(record);
     return true;
   }
 
@@ -116,25 +114,38 @@ export function createEnding(deps: EndingDeps): Ending {
     expire: (record) => transition(record.id, () => killNow(record.id, "timeout", { endAtMost: now() })),
     expirePaused: ({ id, snapshotId }, before) =>
       transition(id, () => killNow(id, "expired", { from: ["paused"], snapshotId, endAtMost: before })),
-    ended: ({ sandboxId, executionId, nodeId }, reason) =>
+    ended: ({ sandboxId, executionId, nodeId }, how) =>
       transition(sandboxId, async () => {
-        const gone = await store.move(
-          {
-            id: sandboxId,
-            to: "gone",
-            when: { executionId, nodeId, from: ["running", "pausing", "snapshotting", "killing"] },
-            set: { endedAt: now(), endReason: reason },
-          },
-          { type: "killed", data: { reason } },
-        );
+        const when = { executionId, nodeId, from: ["running", "pausing", "snapshotting"] as const };
+        const set = { endedAt: now(), end: how };
+        let gone = await store.move({ id: sandboxId, to: "gone", when, set }, killed(how));
+        if (gone !== undefined) {
+          deps.observe(how.reason);
+          noteEnd(gone);
+        } else {
+          const record = await store.sandboxes.get(sandboxId);
+          const killing = record?.state === "killing" && record.executionId === executionId && record.nodeId === nodeId;
+          gone = killing ? await bury(record) : undefined;
+        }
         if (gone === undefined) return false;
-        deps.observe(reason);
         await routes.remove(sandboxId, executionId, "lost");
         for (const snapshot of [gone.snapshot, gone.pendingSnapshot]) {
           if (snapshot !== undefined) deps.snapshots.removeSoon(gone.nodeId, snapshot.id);
         }
-        noteEnd(gone, reason);
         return true;
       }),
+  };
+}
+
+/** The event of an end. A record that is being killed has its end. */
+function killed(end: End | undefined): NewEvent {
+  const { reason, exitCode, detail } = end ?? { reason: "abandoned" };
+  return {
+    type: "killed",
+    data: {
+      reason,
+      ...(exitCode === undefined ? {} : { exit_code: exitCode }),
+      ...(detail === undefined ? {} : { detail }),
+    },
   };
 }

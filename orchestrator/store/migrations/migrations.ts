@@ -6,6 +6,7 @@ import { builds } from "./0004-builds.ts";
 import { sealNetworks } from "./0005-seal.ts";
 import { pendingSnapshot } from "./0006-pending-snapshot.ts";
 import { storedSizes } from "./0007-stored-sizes.ts";
+import { ends } from "./0008-ends.ts";
 
 const first: Migration = {
   async up(db: Kysely<unknown>) {
@@ -217,6 +218,7 @@ export function migrations(sealing: Seal): MigrationProvider {
     "0005": sealNetworks(sealing),
     "0006": pendingSnapshot,
     "0007": storedSizes,
+    "0008": ends,
   };
   return { getMigrations: () => Promise.resolve(all) };
 }

@@ -3,6 +3,7 @@
 import type { Selectable, Updateable } from "kysely";
 import type { NetworkOptions } from "../../../shared/api/network.ts";
 import type { Seal } from "../../../shared/program/seal.ts";
+import type { End } from "../../../shared/states/end-reason.ts";
 import type { SandboxState } from "../../../shared/states/sandbox-state.ts";
 import { type SnapshotSize, sizeOf } from "../storage/size.ts";
 import type { SandboxRow } from "../tables.ts";
@@ -40,7 +41,8 @@ export interface SandboxRecord {
   readonly startedAt: number;
   readonly endAt: number;
   readonly endedAt: number | undefined;
-  readonly endReason: string | undefined;
+  /** How it ended; set with the move to `killing`, or to `gone` without one. */
+  readonly end: End | undefined;
   /** The snapshot that a paused sandbox resumes from. Kept while it starts, and after a start without memory. */
   readonly snapshot: Snapshot | undefined;
   /** A pause or checkpoint under way, written before the node is asked. */
@@ -75,7 +77,7 @@ export interface Resumption {
 export interface NewSandbox
   extends Omit<
     SandboxRecord,
-    "state" | "address" | "endedAt" | "endReason" | "snapshot" | "pendingSnapshot" | "resumption" | "networkVersion"
+    "state" | "address" | "endedAt" | "end" | "snapshot" | "pendingSnapshot" | "resumption" | "networkVersion"
   > {
   readonly sealedEnvs: string;
   readonly deadlineAt: number;
@@ -93,7 +95,7 @@ export interface MoveSet {
   readonly endAt?: number;
   readonly deadlineAt?: number;
   readonly endedAt?: number;
-  readonly endReason?: string;
+  readonly end?: End;
   readonly onTimeout?: "kill" | "pause";
   readonly snapshot?: Snapshot | null;
   readonly pendingSnapshot?: PendingSnapshot | null;
@@ -156,6 +158,8 @@ export function toRow(sandbox: NewSandbox, sealing: Seal): Record<keyof SandboxR
     deadline_at: sandbox.deadlineAt,
     ended_at: null,
     end_reason: null,
+    exit_code: null,
+    end_detail: null,
   };
 }
 
@@ -168,7 +172,7 @@ export function toColumns(set: MoveSet): Updateable<SandboxRow> {
     ...(set.startedAt === undefined ? {} : { started_at: set.startedAt }),
     ...(set.endAt === undefined ? {} : { end_at: set.endAt }),
     ...(set.endedAt === undefined ? {} : { ended_at: set.endedAt }),
-    ...(set.endReason === undefined ? {} : { end_reason: set.endReason }),
+    ...(set.end === undefined ? {} : endColumns(set.end)),
     ...(set.onTimeout === undefined ? {} : { on_timeout: set.onTimeout }),
     ...nullable(
       set.snapshot,
@@ -195,6 +199,15 @@ export function toColumns(set: MoveSet): Updateable<SandboxRow> {
       NO_RESUMPTION,
     ),
   };
+}
+
+function endColumns({ reason, exitCode, detail }: End): Updateable<SandboxRow> {
+  return { end_reason: reason, exit_code: exitCode ?? null, end_detail: detail ?? null };
+}
+
+function endOf({ end_reason: reason, exit_code: exitCode, end_detail: detail }: Selectable<SandboxRow>) {
+  if (reason === null) return undefined;
+  return { reason, ...(exitCode === null ? {} : { exitCode }), ...(detail === null ? {} : { detail }) };
 }
 
 const NO_SNAPSHOT = {
@@ -263,7 +276,7 @@ export function toRecord(row: Selectable<SandboxRow>, sealing: Seal): SandboxRec
     startedAt: row.started_at,
     endAt: row.end_at,
     endedAt: row.ended_at ?? undefined,
-    endReason: row.end_reason ?? undefined,
+    end: endOf(row),
     snapshot: snapshotOf(row),
     pendingSnapshot: pendingSnapshotOf(row),
     resumption: row.resume_s === null ? undefined : { memory: row.resume_memory === 1, seconds: row.resume_s },

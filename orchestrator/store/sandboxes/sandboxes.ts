@@ -77,6 +77,9 @@ export function sandboxStore(db: Database, sealing: Seal) {
       if (when.snapshotId !== undefined) query = query.where("snapshot_id", "=", when.snapshotId);
       if (when.limit !== undefined) query = query.where(belowLimit(when.limit));
       if (when.room !== undefined) query = query.where(fits(when.room));
+      // The first decision about an end stays, and no sandbox is gone without one.
+      if (set.end !== undefined) query = query.where("end_reason", "is", null);
+      else if (move.to === "gone") query = query.where("end_reason", "is not", null);
       const row = await query.returningAll().executeTakeFirst();
       return row === undefined ? undefined : toRecord(row, sealing);
     },

@@ -254,7 +254,7 @@ test("a sandbox whose process exited is gone at once, and its event has the reas
   await cluster.agent.reportExit(executionId, "oom");
   expect((await cluster.ask("GET", `/sandboxes/${sandboxID}`)).status).toBe(404);
   const events = (await cluster.ask("GET", `/events/sandboxes/${sandboxID}`)).body as { eventData: unknown }[];
-  expect(events[0]).toMatchObject({ type: "sandbox.lifecycle.killed", eventData: { reason: "oom" } });
+  expect(events[0]).toMatchObject({ type: "sandbox.lifecycle.killed", eventData: { reason: "out_of_memory" } });
 });
 
 test("the concurrency limit holds in a burst", async () => {

@@ -140,8 +140,9 @@ test("secrets that a version before has written in the clear are sealed at the n
       create index sandboxes_capture on sandboxes (capture_id);
       alter table sandboxes drop column snapshot_memory_bytes; alter table sandboxes drop column snapshot_disk_bytes;
       alter table sandboxes drop column pending_snapshot_bytes;
+      alter table sandboxes drop column exit_code; alter table sandboxes drop column end_detail;
       alter table builds drop column stored_memory_bytes; alter table builds drop column stored_disk_bytes;
-      delete from kysely_migration where name in ('0005', '0006', '0007'); pragma user_version = 0`);
+      delete from kysely_migration where name in ('0005', '0006', '0007', '0008'); pragma user_version = 0`);
     database.close();
     before = await filesWith(folder, "hunter2");
   });

@@ -171,7 +171,7 @@ test("an end is reported with its exit code, and as out of memory when it was", 
     .poll(() => gone)
     .toEqual([
       { id: "c1", reason: "exited", exitCode: 3 },
-      { id: "c2", reason: "oom", exitCode: 137 },
+      { id: "c2", reason: "out_of_memory", exitCode: 137 },
     ]);
 });
 

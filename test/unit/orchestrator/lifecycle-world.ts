@@ -197,7 +197,10 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
   async function exit({ ending }: Process): Promise<unknown> {
     const record = await store.sandboxes.get(ID);
     if (record === undefined || !live.delete(record.executionId)) return undefined;
-    return ending.ended({ sandboxId: ID, executionId: record.executionId, nodeId: NODE }, "exited");
+    return ending.ended(
+      { sandboxId: ID, executionId: record.executionId, nodeId: NODE },
+      { reason: "exited", exitCode: 1 },
+    );
   }
 
   async function expire({ pausing }: Process): Promise<unknown> {
@@ -267,7 +270,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
         const { pausedByNode, lost, stop } = await plan();
         for (const each of pausedByNode) await current.pausing.adopt(each.record, each.stored);
         for (const { executionId } of lost)
-          await current.ending.ended({ sandboxId: ID, executionId, nodeId: NODE }, "lost");
+          await current.ending.ended({ sandboxId: ID, executionId, nodeId: NODE }, { reason: "lost" });
         for (const executionId of stop) live.delete(executionId);
       }
       await current.checkpointing.sweep(Number.MAX_SAFE_INTEGER);

@@ -8,7 +8,9 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toPolicy } from "../../../orchestrator/network/policy.ts";
 import { openPassword } from "../../../orchestrator/network/secret.ts";
+import type { SandboxRecord } from "../../../orchestrator/store/sandboxes/record.ts";
 import { AppError } from "../../../shared/http/errors.ts";
+import type { EndReason } from "../../../shared/states/end-reason.ts";
 import { tries } from "../../support/store/databases.ts";
 import { ID } from "./lifecycle-node.ts";
 import { type LifecycleWorld, lifecycleWorld, type Operation, sealing } from "./lifecycle-world.ts";
@@ -46,6 +48,14 @@ const peaceful = fc.constantFrom<Operation>(
 );
 
 const KILLS: readonly Operation[] = ["kill", "expire paused"];
+
+/** What ends the sandbox, and the reason that its record has then. An exit that no one reported is found as `lost`. */
+const END_OF: readonly (readonly [Operation, EndReason])[] = [
+  ["kill", "request"],
+  ["expire paused", "expired"],
+  ["exit", "exited"],
+  ["exit", "lost"],
+];
 
 interface Ran {
   readonly w: LifecycleWorld;
@@ -110,7 +120,26 @@ async function check({ w, killed }: Ran): Promise<void> {
   expect(await w.store.storage.projectBytes(record.projectId)).toBe(0);
   await checkStored(w, state === "gone" ? undefined : snapshot?.id);
   const events = await w.store.events.list(record.projectId, { offset: 0, limit: 100, ascending: true });
-  expect(events.filter(({ type }) => type.endsWith("killed")).length).toBe(state === "gone" ? 1 : 0);
+  const ends = events.filter(({ type }) => type.endsWith("killed"));
+  expect(ends.map(({ data }) => reasonOf(data))).toEqual(state === "gone" ? [record.end?.reason] : []);
+  checkEnd(record);
+}
+
+/** One of the reasons of a sandbox that has ended, and none otherwise. */
+function checkEnd({ state, end }: SandboxRecord): void {
+  if (state !== "gone") expect(end).toBeUndefined();
+  else expect(END_OF.map(([, reason]) => reason)).toContain(end?.reason);
+  expect(end?.exitCode).toBe(end?.reason === "exited" ? 1 : undefined);
+}
+
+function reasonOf(data: string | null): unknown {
+  return data === null ? undefined : (JSON.parse(data) as { reason: unknown }).reason;
+}
+
+async function checkCause({ w }: Ran, asked: readonly Operation[]): Promise<void> {
+  const end = (await w.store.sandboxes.get(ID))?.end;
+  const causes = END_OF.filter(([, reason]) => reason === end?.reason).map(([cause]) => cause);
+  if (end !== undefined) expect(asked.some((each) => causes.includes(each))).toBe(true);
 }
 
 async function checkThere({ w }: Ran): Promise<void> {
@@ -132,9 +161,10 @@ describe("random interleavings", () => {
         const ran = await run(scheduler, list);
         try {
           await check(ran);
-          // Neither a fault of the node nor a death of the process ends a sandbox.
+          // Neither a fault of the node nor a death of the process ends a sandbox, and its reason is something that happened.
           const asked = list.flat();
           if (!asked.includes("exit") && !asked.some((each) => KILLS.includes(each))) await checkThere(ran);
+          await checkCause(ran, asked);
         } finally {
           await ran.w.close();
         }

@@ -96,3 +96,22 @@ test("a sandbox that was paused before sizes were recorded has none until its no
   expect((await store.sandboxes.get("i1"))?.snapshot?.size).toEqual({ memoryBytes: 3, diskBytes: 4 });
   await drop();
 });
+
+test("an end for memory from before the update has the reason's new name", async () => {
+  const { db, drop } = await emptyTestDatabase();
+  const migrator = new Migrator({ db, provider: migrations(testSeal) });
+  expect((await migrator.migrateTo("0007")).error).toBeUndefined();
+  await sql`
+    insert into sandboxes (id, project_id, state, execution_id, node_id, template_id, build_id, cpu_count, memory_mb,
+      disk_mb, envd_version, metadata, envs, on_timeout, auto_resume, timeout_s, created_at, started_at, end_at,
+      deadline_at, ended_at, end_reason)
+    values ('i1', 'p', 'gone', 'e1', 'n', 't', 'b', 1, 128, 0, '0', '{}', '', 'kill', 0, 1, 1, 1, 1, 0, 2, 'oom'),
+      ('i2', 'p', 'gone', 'e2', 'n', 't', 'b', 1, 128, 0, '0', '{}', '', 'kill', 0, 1, 1, 1, 1, 0, 2, 'timeout')`.execute(
+    db,
+  );
+  expect((await migrator.migrateToLatest()).error).toBeUndefined();
+  const store = createStore(db, () => 5, testSeal);
+  expect((await store.sandboxes.get("i1"))?.end).toEqual({ reason: "out_of_memory" });
+  expect((await store.sandboxes.get("i2"))?.end).toEqual({ reason: "timeout" });
+  await drop();
+});

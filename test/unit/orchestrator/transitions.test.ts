@@ -237,17 +237,44 @@ describe("ends", () => {
 
   test("a report about another execution changes nothing", async () => {
     await running({});
-    expect(await w.ending.ended({ sandboxId: ID, executionId: newExecutionId(), nodeId: "n1" }, "exited")).toBe(false);
+    expect(
+      await w.ending.ended({ sandboxId: ID, executionId: newExecutionId(), nodeId: "n1" }, { reason: "exited" }),
+    ).toBe(false);
     expect((await w.store.sandboxes.get(ID))?.state).toBe("running");
   });
 
   test("a kill that a crash interrupted is finished by the next kill", async () => {
     const executionId = await running({});
-    await w.store.move({ id: ID, to: "killing", set: { deadlineAt: 7, endReason: "request" } });
+    await w.store.move({ id: ID, to: "killing", set: { deadlineAt: 7, end: { reason: "request" } } });
     expect((await w.store.sandboxes.stuck(7, 10)).map(({ id }) => id)).toEqual([ID]);
     expect(await w.ending.kill(ID, "abandoned")).toBe(true);
     expect(w.ended).toEqual(new Set([executionId]));
-    expect(await w.store.sandboxes.get(ID)).toMatchObject({ state: "gone", endReason: "request" });
+    expect(await w.store.sandboxes.get(ID)).toMatchObject({ state: "gone", end: { reason: "request" } });
+  });
+
+  test("an exit that the node reports during a kill finishes it with the reason of the kill", async () => {
+    const executionId = await running({});
+    await w.store.move({ id: ID, to: "killing", set: { deadlineAt: 7, end: { reason: "timeout" } } });
+    const exit = { sandboxId: ID, executionId, nodeId: "n1" };
+    expect(await w.ending.ended(exit, { reason: "exited", exitCode: 137 })).toBe(true);
+    const record = await w.store.sandboxes.get(ID);
+    expect(record).toMatchObject({ state: "gone", endedAt: 5, end: { reason: "timeout" } });
+    expect(record?.end?.exitCode).toBeUndefined();
+  });
+
+  test("an exit is stored with its code and detail, and a second report changes nothing", async () => {
+    const executionId = await running({});
+    const exit = { sandboxId: ID, executionId, nodeId: "n1" };
+    const end = { reason: "out_of_memory", exitCode: 137, detail: "init was killed" } as const;
+    expect(await w.ending.ended(exit, end)).toBe(true);
+    expect(await w.ending.ended(exit, { reason: "lost" })).toBe(false);
+    expect(await w.store.sandboxes.get(ID)).toMatchObject({ state: "gone", endedAt: 5, end });
+  });
+
+  test("no sandbox is gone without a reason", async () => {
+    await running({});
+    expect(await w.store.move({ id: ID, to: "gone" })).toBeUndefined();
+    expect((await w.store.sandboxes.get(ID))?.state).toBe("running");
   });
 
   test("a start that returns after its kill does not bring the route back", async () => {

@@ -84,7 +84,7 @@ test("a database of the version before keeps its executions: with the internet t
   // Takes the schema back to that of the previous version.
   fresh.exec(`alter table executions drop column egress; alter table executions add column internet integer not null default 1;
     alter table executions drop column project_id; alter table snapshots drop column project_id;
-    alter table snapshots drop column resuming; alter table snapshots rename column taken_at to captured_at;
+    alter table snapshots drop column resuming; alter table exits drop column detail; alter table snapshots rename column taken_at to captured_at;
     drop table network_log; drop table network_suppressed;
     drop table builds; drop table build_logs; drop table layers;
     insert into executions (id, sandbox_id, container_id, internet, end_at, started_at, warm, running)
@@ -100,6 +100,6 @@ test("a database of the version before keeps its executions: with the internet t
   store.setEgress("open", CLOSED);
   expect(store.all().map(({ egress }) => egress)).toEqual([CLOSED, CLOSED]);
   again.close();
-  expect(new Database(path).pragma("user_version", { simple: true })).toBe(12);
+  expect(new Database(path).pragma("user_version", { simple: true })).toBe(13);
   await rm(directory, { recursive: true });
 });

@@ -70,7 +70,7 @@ test("tokens of the version before are sealed, and deleted ones leave the file",
   former.exec(
     `drop table former; pragma user_version = 5; alter table executions drop column project_id;
     alter table snapshots drop column project_id; alter table snapshots drop column resuming;
-    alter table snapshots rename column taken_at to captured_at`,
+    alter table exits drop column detail; alter table snapshots rename column taken_at to captured_at`,
   );
   former.close();
   expect(await filesWith(directory, "hunter2")).toEqual(["agent.db"]);
@@ -150,7 +150,7 @@ test("control tokens that the version before wrote in the clear are sealed, and 
     .run(disk("2").controlToken.padEnd(60_000, "+"));
   former.prepare("update snapshots set disk = json_set(disk, '$.controlToken', ?)").run(disk("2").controlToken);
   former.exec(`alter table snapshots drop column resuming; pragma user_version = 8;
-    alter table snapshots rename column taken_at to captured_at`);
+    alter table exits drop column detail; alter table snapshots rename column taken_at to captured_at`);
   former.close();
   expect(await filesWith(directory, "hunter2")).toEqual(["agent.db"]);
   const stores = openStores(path(), testSeal);

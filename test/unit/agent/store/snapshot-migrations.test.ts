@@ -35,6 +35,28 @@ const snapshot = (id: string): Snapshot => ({
   resuming: false,
 });
 
+test("an exit that the former version recorded is reported with the reason's new name, and a new one with its detail", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-store-"));
+  try {
+    const path = join(directory, "agent.db");
+    const first = openStores(path, sealing);
+    first.executions.exit({ executionId: "e1", sandboxId: "s1", reason: "out_of_memory", exitCode: 137, at: 1 });
+    first.close();
+    const former = new Database(path);
+    former.exec(`alter table exits drop column detail; update exits set reason = 'oom'; pragma user_version = 12`);
+    former.close();
+    const stores = openStores(path, sealing);
+    stores.executions.exit({ executionId: "e2", sandboxId: "s2", reason: "exited", detail: "by\nitself", at: 2 });
+    expect(stores.executions.exits()).toEqual([
+      { executionId: "e1", sandboxId: "s1", reason: "out_of_memory", exitCode: 137, at: 1 },
+      { executionId: "e2", sandboxId: "s2", reason: "exited", detail: "by itself", at: 2 },
+    ]);
+    stores.close();
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
 test("an updated agent keeps the snapshots of its former version, stored and begun", async () => {
   const directory = await mkdtemp(join(tmpdir(), "svc-store-"));
   try {
@@ -45,7 +67,7 @@ test("an updated agent keeps the snapshots of its former version, stored and beg
     first.snapshots.keep("stored", { memoryBytes: 1, diskBytes: 2, takenAt: 3 }, () => undefined);
     first.close();
     const former = new Database(path);
-    former.exec(`alter table snapshots rename column taken_at to captured_at;
+    former.exec(`alter table exits drop column detail; alter table snapshots rename column taken_at to captured_at;
       update snapshots set state = 'capturing' where state = 'taking'; pragma user_version = 11`);
     former.close();
     const stores = openStores(path, sealing);
