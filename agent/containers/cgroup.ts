@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
-import { memoryKills, memoryV1, memoryV2, type Usage, usageUsV2 } from "./cgroup-files.ts";
+import { memoryKills, memoryV1, memoryV2, socketBufferLimit, type Usage, usageUsV2 } from "./cgroup-files.ts";
 
 const ROOT = "/sys/fs/cgroup";
 const FREEZE_LIMIT_MS = 2_000;
@@ -98,6 +98,7 @@ function divided(memberships: string): Group {
   const freezer = `${group}/freezer.state`;
   const cpu = `${ROOT}/cpuacct${pathOf(memberships, "cpuacct")}/cpuacct.usage`;
   const memory = `${ROOT}/memory${pathOf(memberships, "memory")}`;
+  tryTo(() => boundSocketBuffers(memory));
   return {
     async freeze() {
       writeFileSync(freezer, "FROZEN");
@@ -117,6 +118,15 @@ function divided(memberships: string): Group {
       ...memoryV1(read(`${memory}/memory.usage_in_bytes`), read(`${memory}/memory.stat`)),
     }),
   };
+}
+
+/**
+ * Version 1 counts buffers of sockets apart from other memory, and without a limit of their own not at all: one sandbox
+ * could take all that the machine has for TCP (`tcp_mem`). Counts for sockets that are opened from now on.
+ */
+function boundSocketBuffers(memory: string): void {
+  const limit = socketBufferLimit(read(`${memory}/memory.limit_in_bytes`));
+  if (limit !== undefined) writeFileSync(`${memory}/memory.kmem.tcp.limit_in_bytes`, String(limit));
 }
 
 /** A line is `id:controllers:path`. Version 2 has one line, with no controllers. */
@@ -143,7 +153,7 @@ function tryTo(work: () => void): void {
   try {
     work();
   } catch {
-    // The container ended meanwhile.
+    // The container ended meanwhile, or the kernel has no such file.
   }
 }
 

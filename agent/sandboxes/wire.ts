@@ -89,7 +89,8 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
         expiry.changed();
         report.soon();
       },
-      onExit: (reason) => {
+      onExit: (reason, sandbox) => {
+        if (reason === "out_of_memory") logs.outOfMemory(sandbox);
         starts.instruments.exited(reason);
         report.exited();
       },

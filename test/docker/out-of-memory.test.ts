@@ -49,5 +49,8 @@ test("a sandbox whose own first program is killed for memory ends with that reas
   command(address, script, { user: "root" }).catch(() => undefined);
   await expect
     .poll(() => agent.exits.find((exit) => exit.executionId === executionId), SLOW)
-    .toMatchObject({ reason: "out_of_memory", exitCode: 137 });
+    .toMatchObject({ reason: "out_of_memory", exitCode: 137, detail: "limit 256 MiB" });
+  const query = { limit: 1, direction: "backward" as const };
+  const [last] = await agent.call.executionLogs({ params: { executionId }, query });
+  expect(last).toMatchObject({ level: "error", message: "the sandbox ended, out of memory: limit 256 MiB" });
 }, 60_000);

@@ -51,6 +51,8 @@ test.each(["user", "root"])(
     expect(taken).toMatchObject({ pipes: 1_500, watches: 9_000, requests: 4 });
     expect(taken["terminals"]).toBeGreaterThan(400);
     expect(taken["terminals"]).toBeLessThanOrEqual(512);
+    // A quarter of the sandbox's memory, and what the kernel always grants each connection.
+    expect(taken["buffered bytes"]).toBeLessThan(80 * 1024 * 1024);
 
     const { output } = await command(neighbour.address, useUp("need"), { user });
     const { limits, ...found } = JSON.parse(output) as { limits: { signals: number; queues: number } };

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import sys
 import time
 
@@ -14,6 +15,7 @@ ARM = os.uname().machine == "aarch64"
 IO_SETUP, TIMER_CREATE = (0, 107) if ARM else (206, 222)
 F_GETPIPE_SZ = 1032
 REAL_TIME_SIGNAL = 40
+held = []
 
 
 def checked(result):
@@ -49,6 +51,22 @@ def watch(directory):
     checked(libc.inotify_add_watch(instance, directory.encode(), 0xFFF))
 
 
+def buffers():
+    """Bytes that wait in connections to itself, which nobody reads."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=200)
+    sent = 0
+    for _ in range(60):
+        one = socket.create_connection(listener.getsockname())
+        held.extend([one, listener.accept()[0]])
+        one.setblocking(False)
+        try:
+            while True:
+                sent += one.send(bytes(65536))
+        except BlockingIOError:
+            pass
+    return sent
+
+
 def up_to(count, take):
     """How often it worked."""
     for done in range(count):
@@ -68,6 +86,7 @@ def attack():
         "queues": up_to(200, queue),
         "signals": up_to(150_000, lambda _: queued_signal()),
         "requests": up_to(4, lambda _: requests(40_000)),
+        "buffered bytes": buffers(),
     }), flush=True)
     time.sleep(600)
 

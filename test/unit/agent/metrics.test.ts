@@ -1,5 +1,11 @@
 import { afterEach, expect, test } from "vitest";
-import { memoryV1, memoryV2, memoryKills as parseKills, usageUsV2 } from "../../../agent/containers/cgroup-files.ts";
+import {
+  memoryV1,
+  memoryV2,
+  memoryKills as parseKills,
+  socketBufferLimit,
+  usageUsV2,
+} from "../../../agent/containers/cgroup-files.ts";
 import { planNetwork } from "../../../agent/network/addresses.ts";
 import { createMemoryKills } from "../../../agent/sandboxes/memory-kills.ts";
 import type { Sandbox } from "../../../agent/sandboxes/sandbox.ts";
@@ -192,4 +198,10 @@ test("an agent that takes a sandbox over counts only the kills that follow", () 
 test("the kernel's counter of kills is read from the files of both cgroup versions", () => {
   expect(parseKills("low 0\nmax 5\noom 2\noom_kill 1\noom_group_kill 0\n")).toBe(1);
   expect(parseKills("oom_kill_disable 0\nunder_oom 0\noom_kill 12\n")).toBe(12);
+});
+
+test("socket buffers get a quarter of a sandbox's memory, and no limit where the memory has none", () => {
+  expect(socketBufferLimit("1073741824\n")).toBe(268_435_456);
+  expect(socketBufferLimit("9223372036854771712\n")).toBeUndefined();
+  expect(socketBufferLimit("")).toBeUndefined();
 });
