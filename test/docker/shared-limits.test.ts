@@ -29,6 +29,7 @@ test.each([
   ["fs/pipe-user-pages-soft", 2 ** 30],
   ["fs/aio-max-nr", 2 ** 30],
   ["fs/file-max", 2 ** 40],
+  ["net/ipv4/tcp_max_orphans", 2 ** 30],
   ["kernel/pid_max", 1_000 * 4_096],
   ["kernel/pty/max", 1_000 * 512],
 ])("the machine's %s is beyond what sandboxes can take", async (name, least) => {
