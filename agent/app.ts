@@ -67,7 +67,7 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
   const { snapshots, frozen, admission } = storing;
   const building = createBuildParts(config, deps, { ...base, ...running, ...storing, disk }, teardown);
   const { builds } = building;
-  const limits = createLimitWatch({ read: deps.machine.limits, log });
+  const limits = createLimitWatch({ read: () => deps.machine.limits(), log });
   teardown.add("limits of the kernel", () => limits.stop());
   limits.begin();
   const { slots } = base;

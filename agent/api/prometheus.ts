@@ -82,16 +82,20 @@ export function createInstruments(sources: InstrumentSources): Instruments {
     ({ promisedBytes }) => promisedBytes,
   );
   ofSandboxDisk("svc_disk_used_bytes", "Bytes that these use, as last measured", ({ usedBytes }) => usedBytes);
-  const ofWork = (name: string, help: string, read: (work: DiskWork[keyof DiskWork]) => number) =>
+  const counted = (name: string, help: string, labelNames: string[], read: (counter: Counter) => void): Counter =>
     new Counter({
       name,
       help,
-      labelNames: ["work"],
+      labelNames,
       registers,
       collect() {
         this.reset();
-        for (const [work, done] of Object.entries(sources.diskWork())) this.inc({ work }, read(done));
+        read(this);
       },
+    });
+  const ofWork = (name: string, help: string, read: (work: DiskWork[keyof DiskWork]) => number) =>
+    counted(name, help, ["work"], (one) => {
+      for (const [work, done] of Object.entries(sources.diskWork())) one.inc({ work }, read(done));
     });
   ofWork(
     "svc_disk_work_total",
@@ -114,6 +118,12 @@ export function createInstruments(sources: InstrumentSources): Instruments {
   });
   gauge("svc_network_slots", "Addresses in use or resting", [], (one) => one.set(sources.slots()));
   gauge("svc_orphans", "Dead containers not removed yet", [], (one) => one.set(sources.pendingRemovals()));
+  counted(
+    "svc_sandbox_oom_kills_total",
+    "Processes that the kernel killed because their sandbox had used up its memory",
+    [],
+    (one) => one.inc(sources.memoryKills()),
+  );
   const ofLimits = (name: string, help: string, of: "used" | "max") =>
     gauge(name, help, ["limit"], (one) => {
       for (const [limit, figures] of Object.entries(sources.hostLimits())) one.set({ limit }, figures[of]);
@@ -123,16 +133,6 @@ export function createInstruments(sources: InstrumentSources): Instruments {
   gauge("svc_orchestrator_reached", "1 while the orchestrator answers", [], (one) =>
     one.set(Number(sources.orchestratorReached())),
   );
-
-  new Counter({
-    name: "svc_sandbox_oom_kills_total",
-    help: "Processes that the kernel killed because their sandbox had used up its memory",
-    registers,
-    collect() {
-      this.reset();
-      this.inc(sources.memoryKills());
-    },
-  });
 
   const created = new Histogram({
     name: "svc_sandbox_create_duration_seconds",

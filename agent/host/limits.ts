@@ -5,7 +5,7 @@
 
 import { readFileSync } from "node:fs";
 
-export interface HostLimit {
+interface HostLimit {
   readonly used: number;
   readonly max: number;
 }

@@ -1,6 +1,8 @@
 /**
  * Processes of this sandbox that the kernel ended because the sandbox had used up its memory. The kernel only counts them
- * and does not say which they were, so an end is explained by a kill that was seen at the same time.
+ * and does not say which they were, so an end is explained by a kill that was seen at the same time. The counter is read
+ * when a process starts or ends and when the log is read, because an idle sandbox runs no timers; the kernel's notice of a
+ * kill needs a cgroup that can be written.
  */
 
 import type { Journal } from "../runtime/journal.ts";

@@ -87,6 +87,17 @@ test("lines are fetched on request, once each, and stay readable after the end",
   expect(asked).toHaveLength(2);
 });
 
+test("a sandbox whose first process was killed for memory has that as its last line", async () => {
+  const { logs } = setup(() => ({ entries: [line(1), line(2)] }));
+  await logs.read("e1", sandbox, all);
+  logs.outOfMemory(sandbox);
+  expect((await logs.read("e1", undefined, all)).map(({ level, message }) => `${level} ${message}`)).toEqual([
+    "info line 1",
+    "info line 2",
+    "error the sandbox ended, out of memory: limit 512 MiB",
+  ]);
+});
+
 test("log entries can be read in both directions, from a cursor, by level and by a word", async () => {
   const entries = [line(1), line(2, { level: "error", message: "a Problem" }), line(3, { level: "warn" })];
   const { logs } = setup(() => ({ entries }));
