@@ -1,7 +1,7 @@
 /** Limits that the kernel counts for the whole machine or for a user id: a sandbox that takes all it can, and its neighbour. */
 
 import { readFile } from "node:fs/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Started } from "../../shared/agent-api/routes.ts";
 import { type RealAgent, realAgent } from "../support/agent/real-agent.ts";
 import { background, command } from "../support/sandbox/envd-commands.ts";
@@ -41,6 +41,7 @@ test.each(["user", "root"])(
   async (user) => {
     const got = `/tmp/got-${user}`;
     const pid = await background(attacker.address, `${useUp("attack")} > ${got}`, { user });
+    onTestFinished(async () => void (await command(attacker.address, `kill -9 ${pid}`, { user })));
     await expect
       .poll(async () => (await command(attacker.address, `cat ${got}`, { user })).output, SLOW)
       .toContain("}");
@@ -67,7 +68,6 @@ test.each(["user", "root"])(
       "ordinary signals and timers": 124,
       ...unlimited,
     });
-    await command(attacker.address, `kill -9 ${pid}`, { user });
   },
   60_000,
 );
