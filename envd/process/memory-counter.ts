@@ -15,9 +15,13 @@ const NO_LIMIT_BYTES = 2 ** 60;
 
 /** @param directory where the cgroups are mounted */
 export function memoryCounter(directory: string): () => MemoryCounter | undefined {
+  // The version of the last success: every start and end of a process reads, and a missing file costs as much as one.
+  let known: (typeof FILES)[number] | undefined;
   return () => {
-    for (const { events, limit } of FILES) {
+    for (const files of known === undefined ? FILES : [known]) {
+      const { events, limit } = files;
       const counter = parseMemoryCounter(read(join(directory, events)), () => read(join(directory, limit)));
+      known = counter === undefined ? undefined : files;
       if (counter !== undefined) return counter;
     }
     return undefined;
