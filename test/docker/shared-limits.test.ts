@@ -9,12 +9,11 @@ import { background, command } from "../support/sandbox/envd-commands.ts";
 const SLOW = { timeout: 40_000, interval: 200 };
 
 let agent: RealAgent;
-let attacker: Started;
 let neighbour: Started;
 let program: string;
 beforeAll(async () => {
   agent = await realAgent();
-  [attacker, neighbour] = await Promise.all([agent.start(), agent.start()]);
+  neighbour = await agent.start();
   program = (await readFile(new URL("../support/sandbox/use-up.py", import.meta.url))).toString("base64");
 });
 afterAll(() => agent.close());
@@ -39,9 +38,10 @@ test.each([
 test.each(["user", "root"])(
   "a sandbox that takes all it can as %s leaves its neighbour what it needs",
   async (user) => {
-    const got = `/tmp/got-${user}`;
-    const pid = await background(attacker.address, `${useUp("attack")} > ${got}`, { user });
-    onTestFinished(async () => void (await command(attacker.address, `kill -9 ${pid}`, { user })));
+    const attacker = await agent.start();
+    onTestFinished(() => agent.stop(attacker.executionId));
+    const got = "/tmp/got";
+    await background(attacker.address, `${useUp("attack")} > ${got}`, { user });
     await expect
       .poll(async () => (await command(attacker.address, `cat ${got}`, { user })).output, SLOW)
       .toContain("}");
