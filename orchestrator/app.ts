@@ -64,16 +64,16 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
   });
   teardown.add("background work", () => background.settled());
   const api = createApi(base, { store, nodes });
-  const { metrics } = api;
+  const { metrics, identity } = api;
   const routes = createRoutingTable({ seed: config.seed, place: (id) => nodes.place(id) });
   for (const record of await store.sandboxes.routable()) routes.add(record);
 
   const snapshots = createSnapshots(base, { store, nodes });
   const { remover, quota } = snapshots;
-  const sandboxes = startSandboxes(base, { store, nodes, routes, snapshots: remover, quota, metrics });
-  const { checkpointing, ending, transitions, autoResuming } = sandboxes;
+  const sandboxes = startSandboxes(base, { store, nodes, routes, snapshots: remover, quota, metrics, identity });
+  const { checkpointing, ending, transitions, autoResuming, history, nodeData } = sandboxes;
   snapshots.startExpiry(ending);
-  const network = createNetwork(base, { store, nodes, transitions });
+  const network = createNetwork(base, { store, nodes, transitions, history, nodeData });
   const repaired = { sandboxes, networks: network.updating };
   await finishAbandonedWork(repaired);
   const edge = await openEdge(base, { routes, autoResuming, nodeToken: tokenTo });

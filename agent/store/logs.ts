@@ -1,10 +1,11 @@
-/** Log entries, bounded per sandbox, kept some hours after its end. The only SQL on that table, apart from migrations. */
+/** Log entries, bounded per sandbox and in all, kept for some hours. The only SQL on that table, apart from migrations. */
 
 import { LOG_LEVELS, type LogEntry } from "../../shared/agent-api/sandbox-log.ts";
 import type { Sqlite } from "./database.ts";
 
 /** Number of entries above which the oldest are deleted. */
 const MAX_ENTRIES_PER_SANDBOX = 5_000;
+const MAX_ENTRIES = 500_000;
 
 export interface StoredEntry {
   /** envd's number of the line: reading the same line twice changes nothing. */
@@ -31,6 +32,7 @@ export interface LogStore {
   /** The `after` of the next read. */
   lastSeq(executionId: string): number;
   read(executionId: string, query: LogQuery): LogEntry[];
+  /** Deletes entries older than a time, and the oldest beyond the limit of all. */
   prune(before: number): void;
 }
 
@@ -52,7 +54,7 @@ interface Bounds {
   limit: number;
 }
 
-export function logStore(database: Sqlite): LogStore {
+export function logStore(database: Sqlite, mostEntries = MAX_ENTRIES): LogStore {
   const insert = database.prepare<Row>(
     "insert into logs values (@execution_id, @seq, @at, @level, @message, @fields) on conflict do nothing",
   );
@@ -67,6 +69,7 @@ export function logStore(database: Sqlite): LogStore {
   const forward = database.prepare<Bounds, Row>(`select * ${where} order by at, seq limit @limit`);
   const backward = database.prepare<Bounds, Row>(`select * ${where} order by at desc, seq desc limit @limit`);
   const prune = database.prepare<[number]>("delete from logs where at < ?");
+  const surplus = database.prepare<[number], { at: number }>("select at from logs order by at desc limit 1 offset ?");
 
   return {
     add: database.transaction((executionId: string, entries: readonly StoredEntry[]) => {
@@ -95,7 +98,10 @@ export function logStore(database: Sqlite): LogStore {
       };
       return (isForward ? forward : backward).all(bounds).map(toEntry);
     },
-    prune: (before) => void prune.run(before),
+    prune: database.transaction((before: number) => {
+      const tooOld = surplus.get(mostEntries)?.at;
+      prune.run(tooOld === undefined ? before : Math.max(before, tooOld + 1));
+    }),
   };
 }
 

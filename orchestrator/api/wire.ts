@@ -17,7 +17,7 @@ import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
 import { createAuth } from "./auth.ts";
 import { drains } from "./drain.ts";
 import { createHealthHandlers } from "./health.ts";
-import { createIdentity } from "./key-cache.ts";
+import { createIdentity, type Identity } from "./key-cache.ts";
 import { createKeyHandlers, createKeys, createTeamHandlers } from "./keys.ts";
 import { createMetrics, type Metrics } from "./prometheus.ts";
 import { createRateLimiter, type Rate } from "./rate-limit.ts";
@@ -51,17 +51,19 @@ export function createApi(base: Base, { store, nodes }: ApiSources) {
     nodes: () => nodes.list(),
     now: base.now,
   });
-  return { metrics, start: (parts: ApiParts) => startApi(base, { ...parts, store, nodes, metrics }) };
+  const identity = createIdentity({ keys: store.keys, background: base.background, now: base.now });
+  const sources = { store, nodes, metrics, identity };
+  return { metrics, identity, start: (parts: ApiParts) => startApi(base, { ...parts, ...sources }) };
 }
 
 interface StartApiDeps extends ApiParts, ApiSources {
   readonly metrics: Metrics;
+  readonly identity: Identity;
 }
 
 /** Resolves with the API's URL when the API listens. */
-async function startApi({ config, background, now, log, teardown }: Base, parts: StartApiDeps): Promise<string> {
-  const { store, nodes, metrics } = parts;
-  const identity = createIdentity({ keys: store.keys, background, now });
+async function startApi({ config, now, log, teardown }: Base, parts: StartApiDeps): Promise<string> {
+  const { store, nodes, metrics, identity } = parts;
   const keys = createKeys({ keys: store.keys, identity });
   const stopping = { asked: false };
   const isProxy = addressList("SVC_TRUSTED_PROXIES", config.trustedProxies);

@@ -5,6 +5,7 @@ import { DOCTYPE, PAGE_POLICY, type Page, renderPage } from "./pages.ts";
 
 export type Refusal =
   | { readonly is: "not_found"; readonly sandboxId: string }
+  | { readonly is: "paused"; readonly sandboxId: string }
   | { readonly is: "closed_port"; readonly sandboxId: string; readonly port: number }
   | { readonly is: "bad_response"; readonly sandboxId: string; readonly port: number }
   | { readonly is: "node_unreachable"; readonly sandboxId: string }
@@ -121,6 +122,17 @@ function describe(refusal: WithSandbox): Described {
           title: "Sandbox Not Found",
           what: `The sandbox ${refusal.sandboxId} was not found.`,
           advice: "It may have been stopped, have reached its end of life, or never have existed. Start a new one.",
+        },
+      };
+    // The status of a sandbox that does not run: SDKs read it as such, and any other one as a failure.
+    case "paused":
+      return {
+        status: 502,
+        message: "The sandbox is paused: connect to resume it",
+        page: {
+          title: "Sandbox Is Paused",
+          what: `The sandbox ${refusal.sandboxId} is paused, and requests do not resume it.`,
+          advice: `Connect to it to resume it: POST /v2/sandboxes/${refusal.sandboxId}/connect of the platform API, or connect of an SDK.`,
         },
       };
     case "closed_port":

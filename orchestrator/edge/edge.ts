@@ -285,6 +285,7 @@ function tokensOf({ client, visitor }: Visit): VisitorTokens {
     trafficAccessTokens: visitor.trafficTokens.map(({ value }) => value),
     envdAccessToken: headerValue(client.request.rawHeaders, "x-access-token"),
     signed: readSigned(client.request.method ?? "", visitor.path),
+    apiKey: headerValue(client.request.rawHeaders, "x-api-key"),
   };
 }
 

@@ -49,6 +49,8 @@ export interface VisitorTokens {
   readonly envdAccessToken?: string | undefined;
   /** A signed file URL: its signature proves that the sender knows envd's token. */
   readonly signed?: Signed | undefined;
+  /** An API key. It resumes nothing, but the sandbox's project may know that the sandbox is paused. */
+  readonly apiKey?: string | undefined;
 }
 
 /** A paused sandbox, as far as a signed URL needs to know it. */
@@ -59,8 +61,10 @@ export interface PausedSandbox {
 
 export type AutoResumeResult =
   | { readonly is: "running"; readonly route: EdgeRoute }
-  /** The sandbox is unknown, deleted, or does not resume by traffic. */
+  /** The sandbox is unknown or deleted, or does not resume by traffic and the visitor holds no token of it. */
   | { readonly is: "not_found" }
+  /** It was not resumed, and the visitor holds a token of it. */
+  | { readonly is: "paused" }
   | { readonly is: "denied"; readonly message: string }
   | { readonly is: "transitioning" }
   | { readonly is: "limited"; readonly message: string };

@@ -6,29 +6,28 @@ import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import { hostName } from "../../shared/policy/names.ts";
 import { addressNumber } from "../../shared/policy/ranges.ts";
-import type { Log } from "../../shared/program/log.ts";
 import type { Nodes } from "../nodes/nodes.ts";
-import { visibleSandbox } from "../sandboxes/handlers.ts";
+import type { History } from "../sandboxes/history.ts";
 import { shown } from "../sandboxes/lifecycle/paused.ts";
+import type { NodeData } from "../sandboxes/node-data.ts";
 import { checkedId } from "../sandboxes/not-found.ts";
 import { iso } from "../sandboxes/view.ts";
 import type { Project } from "../store/projects.ts";
-import type { Store } from "../store/store.ts";
 import { type NetworkLimits, readEgress } from "./options.ts";
 import { apart } from "./secret.ts";
 import type { NetworkUpdating } from "./updating.ts";
 
 export interface NetworkHandlersDeps extends NetworkLimits {
-  readonly store: Store;
+  readonly history: History;
+  readonly nodeData: NodeData;
   readonly nodes: Pick<Nodes, "agent">;
   readonly updating: Pick<NetworkUpdating, "replace">;
-  readonly log: Log;
 }
 
 const NODE_LIMIT = { timeoutMs: 15_000 } as const;
 
 export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeof sandboxNetworkApi, Project> {
-  const { store, nodes } = deps;
+  const { history, nodes } = deps;
   return {
     async updateNetwork({ params, body }, { caller }) {
       const id = checkedId(params.sandboxID);
@@ -42,7 +41,7 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
       if (host === undefined) {
         throw new AppError("bad_request", "query field 'host' must be a host name or an IPv4 address");
       }
-      const record = await visibleSandbox(store, caller, params.sandboxID);
+      const record = await history.find(caller, params.sandboxID);
       const { id, nodeId, executionId } = record;
       if (shown(record) !== "running") throw new AppError("conflict", `Sandbox "${id}" is paused; resume it first`);
       try {
@@ -55,21 +54,16 @@ export function createNetworkHandlers(deps: NetworkHandlersDeps): Handlers<typeo
     },
 
     async networkLog({ params, query }, { caller }) {
-      const record = await visibleSandbox(store, caller, params.sandboxID);
-      const { cursor, limit = 1000 } = query;
+      const { cursor, limit = 1000, ended } = query;
+      const record = await history.find(caller, params.sandboxID, ended);
       const { id: sandboxId, nodeId } = record;
-      try {
-        const asked = { limit, ...(cursor === undefined ? {} : { cursor }) };
-        const { entries, suppressed } = await nodes
-          .agent(nodeId)
-          .networkLog({ params: { sandboxId }, query: asked }, NODE_LIMIT);
-        return { entries: entries.map(toDecision), suppressed };
-      } catch (error) {
-        // The node of a paused sandbox may be away.
-        if (shown(record) !== "paused") throw error;
-        deps.log.debug({ err: error, sandboxId }, "no network log of a paused sandbox");
-        return { entries: [], suppressed: 0 };
-      }
+      const asked = { limit, ...(cursor === undefined ? {} : { cursor }) };
+      const from = () => nodes.agent(nodeId).networkLog({ params: { sandboxId }, query: asked }, NODE_LIMIT);
+      const { entries, suppressed } = await deps.nodeData.read(record, "decisions about connections", {
+        from,
+        none: { entries: [], suppressed: 0 },
+      });
+      return { entries: entries.map(toDecision), suppressed };
     },
   };
 }

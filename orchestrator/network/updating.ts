@@ -17,9 +17,9 @@ import type { Log } from "../../shared/program/log.ts";
 import type { Seal } from "../../shared/program/seal.ts";
 import type { Nodes } from "../nodes/nodes.ts";
 import { callAgain } from "../nodes/retry.ts";
+import type { History } from "../sandboxes/history.ts";
 import { shown } from "../sandboxes/lifecycle/paused.ts";
 import type { Transitions } from "../sandboxes/lifecycle/transitions.ts";
-import { notFound } from "../sandboxes/not-found.ts";
 import type { Project } from "../store/projects.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
@@ -46,6 +46,7 @@ export interface NetworkUpdating {
 
 export interface NetworkUpdatingDeps {
   readonly store: Store;
+  readonly history: Pick<History, "missing">;
   readonly nodes: Nodes;
   readonly transitions: Transitions;
   readonly sealing: Seal;
@@ -74,7 +75,7 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
   const { store, sealing } = deps;
 
   async function replaceNow(project: Project, id: string, egress: NewEgress): Promise<void> {
-    const seen = await running(store, project, id);
+    const seen = await running(deps, project, id);
     const wish = { ...egress, network: merged(seen.network, egress.network) };
     const { executionId } = seen;
     const record = await store.networks.begin(seen, seal(id, { executionId, wish }));
@@ -150,14 +151,14 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
   }
 
   async function refusal(project: Project, id: string): Promise<AppError> {
-    await running(store, project, id);
+    await running(deps, project, id);
     return new AppError("conflict", `Sandbox "${id}" is changing state`);
   }
 
   return {
     async replace(project, id, egress) {
       // Refuses at once; otherwise the caller would wait for a pause to end first.
-      await running(store, project, id);
+      await running(deps, project, id);
       await deps.transitions.perform({
         sandboxId: id,
         aim: "network",
@@ -188,10 +189,14 @@ export function createNetworkUpdating(deps: NetworkUpdatingDeps): NetworkUpdatin
 }
 
 /** AppError 404 or 409 when the sandbox cannot be changed now. */
-async function running(store: Store, project: Project, id: string): Promise<SandboxRecord> {
+async function running(
+  { store, history }: Pick<NetworkUpdatingDeps, "store" | "history">,
+  project: Project,
+  id: string,
+): Promise<SandboxRecord> {
   const record = await store.sandboxes.get(id);
   const seen = record === undefined || record.projectId !== project.id ? undefined : shown(record);
-  if (record === undefined || seen === undefined) throw notFound(id);
+  if (record === undefined || seen === undefined) throw history.missing(project, id, record);
   if (seen === "paused") throw new AppError("conflict", `Sandbox "${id}" is paused; resume it first`);
   if (record.state !== "running") throw new AppError("conflict", `Sandbox "${id}" is changing state`);
   return record;

@@ -2,7 +2,9 @@
 
 import type { Base } from "../app-parts.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import type { History } from "../sandboxes/history.ts";
 import type { Transitions } from "../sandboxes/lifecycle/transitions.ts";
+import type { NodeData } from "../sandboxes/node-data.ts";
 import type { Store } from "../store/store.ts";
 import { createNetworkHandlers } from "./handlers.ts";
 import { readAllowed } from "./proxy.ts";
@@ -12,11 +14,13 @@ interface CreateNetworkDeps {
   readonly store: Store;
   readonly nodes: Nodes;
   readonly transitions: Transitions;
+  readonly history: History;
+  readonly nodeData: NodeData;
 }
 
 export function createNetwork({ config, sealing, now, random, log }: Base, used: CreateNetworkDeps) {
   const { patienceMs, networkTimeoutMs } = config;
   const updating = createNetworkUpdating({ ...used, sealing, now, random, log, patienceMs, networkTimeoutMs });
   const proxyRanges = readAllowed(config.egressProxyAllow);
-  return { updating, proxyRanges, handlers: createNetworkHandlers({ ...used, log, proxyRanges, updating }) };
+  return { updating, proxyRanges, handlers: createNetworkHandlers({ ...used, proxyRanges, updating }) };
 }

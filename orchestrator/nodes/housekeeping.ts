@@ -11,6 +11,7 @@ import type { Resuming } from "../sandboxes/lifecycle/resume.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Spawns } from "../templates/usage.ts";
+import { createForgetting } from "./forgetting.ts";
 import type { Nodes } from "./nodes.ts";
 
 export interface HousekeepingDeps {
@@ -26,11 +27,11 @@ export interface HousekeepingDeps {
   readonly log: Log;
   readonly everyMs: number;
   readonly nodeLostMs: number;
+  readonly endedMs: number;
   readonly historyMs: number;
 }
 
 const BATCH = 100;
-const FORGET_EVERY_MS = 3_600_000;
 
 /** Pause before a failed repair is tried again. */
 const RETRY_MS = 15_000;
@@ -83,7 +84,7 @@ async function finish(record: SandboxRecord, deps: Repairs): Promise<boolean> {
 
 export function startHousekeeping(deps: HousekeepingDeps): Loop {
   const startedAt = deps.now();
-  let forgottenAt = 0;
+  const forget = createForgetting(deps);
 
   async function loseSilentNodes(): Promise<void> {
     for (const { id, lastHeardAt } of deps.nodes.list()) {
@@ -98,15 +99,6 @@ export function startHousekeeping(deps: HousekeepingDeps): Loop {
         );
       }
     }
-  }
-
-  async function forget(): Promise<void> {
-    if (deps.now() - forgottenAt < FORGET_EVERY_MS) return;
-    forgottenAt = deps.now();
-    const before = deps.now() - deps.historyMs;
-    const count = await deps.store.sandboxes.forget(before);
-    await deps.store.events.forget(before);
-    if (count > 0) deps.log.info({ count }, "deleted the records of old sandboxes");
   }
 
   return loop({ name: "housekeeping", everyMs: deps.everyMs, log: deps.log }, async () => {

@@ -13,6 +13,7 @@ import { finishAbandoned, startHousekeeping } from "./housekeeping.ts";
 import { type Nodes, openNodes } from "./nodes.ts";
 import { createPools, type Pools } from "./warm-pools.ts";
 
+const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
 interface StartNodesDeps {
@@ -78,6 +79,7 @@ function startRepairs({ config, now, log, teardown }: Base, parts: StartRepairsD
     log,
     everyMs: config.reconcileEveryMs,
     nodeLostMs: config.nodeLostMs,
+    endedMs: config.endedSandboxKeepHours * HOUR_MS,
     historyMs: config.historyDays * DAY_MS,
   });
   teardown.add("housekeeping", () => housekeeping.stop());

@@ -7,7 +7,6 @@ import type { Context, Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { newSandboxId } from "../../shared/ids.ts";
 import type { Seal } from "../../shared/program/seal.ts";
-import type { SandboxState } from "../../shared/states/sandbox-state.ts";
 import type { Background } from "../background.ts";
 import { settingsOf } from "../builds/settings.ts";
 import type { NetworkLimits } from "../network/options.ts";
@@ -16,18 +15,17 @@ import { canBePooled, type Pools } from "../nodes/warm-pools.ts";
 import type { Build } from "../store/builds/record.ts";
 import type { Project } from "../store/projects.ts";
 import type { SandboxFilter } from "../store/sandboxes/filter.ts";
-import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { Resolved, TemplateNames } from "../templates/names.ts";
 import { possibleTemplateReference } from "../templates/reference.ts";
 import type { Spawns } from "../templates/usage.ts";
+import type { History } from "./history.ts";
 import type { Launch } from "./launch.ts";
 import type { ConnectAsk, Connecting } from "./lifecycle/connect.ts";
 import type { Ending } from "./lifecycle/kill.ts";
-import { shown } from "./lifecycle/paused.ts";
 import type { Lifetime } from "./lifecycle/timeout.ts";
 import { fromToken, type Order, parseMetadata, parseStates, STATES, toToken } from "./lists.ts";
-import { checkedId, notFound } from "./not-found.ts";
+import { checkedId } from "./not-found.ts";
 import { checkTimeout, readOptions } from "./options.ts";
 import { startRequest } from "./start-request.ts";
 import { toDetail, toListed, toSandbox, type ViewDeps } from "./view.ts";
@@ -38,6 +36,7 @@ export interface SandboxesDeps extends ViewDeps, NetworkLimits {
   readonly ending: Ending;
   readonly lifetime: Lifetime;
   readonly connecting: Connecting;
+  readonly history: History;
   readonly templates: TemplateNames;
   readonly pools: Pick<Pools, "used">;
   readonly spawns: Pick<Spawns, "count">;
@@ -49,8 +48,6 @@ export interface SandboxesDeps extends ViewDeps, NetworkLimits {
 }
 
 type SandboxHandlers = Omit<Handlers<typeof sandboxApi, Project>, "metricsOfMany" | "metrics" | "logsV1" | "logs">;
-
-const ENDED: readonly SandboxState[] = ["killing", "gone"];
 
 /** Timeouts of a create request that names none. */
 const DEFAULT_TIMEOUT_S = 300;
@@ -99,11 +96,6 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     deps.spawns.count(template.id);
   }
 
-  /** @throws {AppError} sandbox_not_found for a sandbox that is unknown, ended, starting, or another project's */
-  async function visible(project: Project, reference: string): Promise<SandboxRecord> {
-    return visibleSandbox(store, project, reference);
-  }
-
   async function filterOf(project: Project, query: { metadata?: string; template?: string; startedAfter?: string }) {
     const metadata = parseMetadata(query.metadata);
     const filter: Omit<SandboxFilter, "states"> = {
@@ -130,15 +122,15 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
     create: ({ body }, context) => create(context.caller, body, DEFAULT_TIMEOUT_S, context),
     createV1: ({ body }, context) => create(context.caller, body, DEFAULT_TIMEOUT_V1_S, context),
 
-    async get({ params }, { caller }) {
-      return toDetail(await visible(caller, params.sandboxID), deps);
+    async get({ params, query }, { caller }) {
+      return toDetail(await deps.history.find(caller, params.sandboxID, query.ended), deps);
     },
 
     async kill({ params }, { caller }) {
       const id = checkedId(params.sandboxID);
       const record = await store.sandboxes.get(id);
       if (record === undefined || record.projectId !== caller.id || !(await deps.ending.kill(id, "request"))) {
-        throw notFound(id);
+        throw deps.history.missing(caller, id, await store.sandboxes.get(id));
       }
     },
 
@@ -158,7 +150,8 @@ export function createSandboxHandlers(deps: SandboxesDeps): SandboxHandlers {
       const resuming = wanted.includes("paused");
       const states = wanted.flatMap((state) => STATES[state]);
       const after = fromToken(query.nextToken, order);
-      const filter = { ...(await filterOf(caller, query)), states, resuming };
+      const endedSince = deps.history.readableSince();
+      const filter = { ...(await filterOf(caller, query)), states, resuming, endedSince };
       const counts = await store.sandboxes.count(filter);
       const total = (of: readonly string[]) =>
         [...counts].reduce((sum, [state, count]) => sum + (of.includes(state) ? count : 0), 0);
@@ -205,23 +198,4 @@ function memoryOf({ memory, onResume }: { readonly memory?: boolean; readonly on
     throw new AppError("bad_request", "body fields 'memory' and 'onResume' contradict each other");
   }
   return restores;
-}
-
-/** A sandbox of the project that exists now. @throws {AppError} sandbox_not_found, bad_request */
-export async function visibleSandbox(store: Store, project: Project, reference: string): Promise<SandboxRecord> {
-  const record = await sandboxOrEnded(store, project, reference);
-  if (shown(record) === undefined) throw notFound(record.id);
-  return record;
-}
-
-/**
- * A sandbox of the project that exists now or whose record is still kept: logs can be read longer than the sandbox
- * lives. @throws {AppError} sandbox_not_found, bad_request
- */
-export async function sandboxOrEnded(store: Store, project: Project, reference: string): Promise<SandboxRecord> {
-  const id = checkedId(reference);
-  const record = await store.sandboxes.get(id);
-  const known = record !== undefined && (shown(record) !== undefined || ENDED.includes(record.state));
-  if (!known || record.projectId !== project.id) throw notFound(id);
-  return record;
 }

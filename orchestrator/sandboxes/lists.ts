@@ -5,22 +5,23 @@ import type { SandboxState } from "../../shared/states/sandbox-state.ts";
 import type { Position } from "../store/sandboxes/sandboxes.ts";
 import { iso } from "./view.ts";
 
-export type Shown = "running" | "paused";
+export type Shown = "running" | "paused" | "ended";
 export type Order = "asc" | "desc";
 
 /** Stored states behind each shown state (sandbox-state.ts `shownState`). */
 export const STATES: Readonly<Record<Shown, readonly SandboxState[]>> = {
   running: ["running", "snapshotting"],
   paused: ["pausing", "paused"],
+  ended: ["gone"],
 };
 
-/** `running,paused`; absent: both. */
+/** `running,paused,ended`; absent: those that have not ended. */
 export function parseStates(text: string | undefined): readonly Shown[] {
   if (text === undefined) return ["running", "paused"];
   const states = text.split(",").map((state) => state.trim());
   return states.map((state) => {
-    if (state === "running" || state === "paused") return state;
-    throw new AppError("bad_request", "query field 'state' must be a list of running, paused");
+    if (state === "running" || state === "paused" || state === "ended") return state;
+    throw new AppError("bad_request", "query field 'state' must be a list of running, paused, ended");
   });
 }
 

@@ -13,14 +13,16 @@ import type { Project } from "../store/projects.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";
 import type { Store } from "../store/store.ts";
 import type { EventRow } from "../store/tables.ts";
-import { sandboxOrEnded, visibleSandbox } from "./handlers.ts";
-import { shown } from "./lifecycle/paused.ts";
+import type { History } from "./history.ts";
+import type { NodeData } from "./node-data.ts";
 import { checkedId } from "./not-found.ts";
 import { iso } from "./view.ts";
 
 export interface ObservationDeps {
   readonly store: Store;
   readonly nodes: Pick<Nodes, "agent">;
+  readonly history: History;
+  readonly nodeData: NodeData;
   readonly log: Log;
 }
 
@@ -29,7 +31,8 @@ type ObservationHandlers = Pick<Handlers<typeof sandboxApi, Project>, "metricsOf
 const NODE_LIMIT = { timeoutMs: 10_000 } as const;
 const MAX_IDS = 100;
 
-export function createObservationHandlers({ store, nodes, log }: ObservationDeps): ObservationHandlers {
+export function createObservationHandlers(deps: ObservationDeps): ObservationHandlers {
+  const { store, nodes, history, nodeData, log } = deps;
   return {
     async metricsOfMany({ query }, { caller }) {
       const ids = query.sandbox_ids.split(",").map((id) => checkedId(id.trim()));
@@ -47,29 +50,24 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
     },
 
     async metrics({ params, query }, { caller }) {
-      const record = await visibleSandbox(store, caller, params.sandboxID);
+      const record = await history.find(caller, params.sandboxID, query.ended);
       const { start, end } = query;
       if (start !== undefined && end !== undefined && end < start) {
         throw new AppError("bad_request", "query field 'end' must not be before 'start'");
       }
-      const samples = await unlessPaused(record, () =>
-        nodes.agent(record.nodeId).executionMetrics(
-          {
-            params: { executionId: record.executionId },
-            query: {
-              start: start === undefined ? record.createdAt : start * 1000,
-              // The requested second counts to its end.
-              ...(end === undefined ? {} : { end: end * 1000 + 999 }),
-            },
-          },
-          NODE_LIMIT,
-        ),
-      );
+      const { nodeId, executionId, createdAt } = record;
+      const range = {
+        start: start === undefined ? createdAt : start * 1000,
+        // The requested second counts to its end.
+        ...(end === undefined ? {} : { end: end * 1000 + 999 }),
+      };
+      const from = () => nodes.agent(nodeId).executionMetrics({ params: { executionId }, query: range }, NODE_LIMIT);
+      const samples = await nodeData.read(record, "metrics", { from, none: [] });
       return samples.map(toMetric);
     },
 
     async logsV1({ params, query }, { caller }) {
-      const record = await sandboxOrEnded(store, caller, params.sandboxID);
+      const record = await history.find(caller, params.sandboxID, true);
       const logEntries = await entries(record, {
         limit: query.limit ?? 1000,
         direction: "forward",
@@ -80,23 +78,11 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
     },
 
     async logs({ params, query }, { caller }) {
-      const record = await sandboxOrEnded(store, caller, params.sandboxID);
-      return {
-        logs: await entries(record, { ...query, limit: query.limit ?? 1000, direction: query.direction ?? "backward" }),
-      };
+      const record = await history.find(caller, params.sandboxID, true);
+      const { ended: _, limit = 1000, direction = "backward", ...rest } = query;
+      return { logs: await entries(record, { ...rest, limit, direction }) };
     },
   };
-
-  /** The node of a paused sandbox may be away, or may not know its execution: then there is nothing to show. */
-  async function unlessPaused<T>(record: SandboxRecord, read: () => Promise<T[]>): Promise<T[]> {
-    try {
-      return await read();
-    } catch (error) {
-      if (shown(record) !== "paused") throw error;
-      log.debug({ err: error, sandboxId: record.id }, "could not read a paused sandbox's data");
-      return [];
-    }
-  }
 
   async function latest(nodeId: string, mine: readonly SandboxRecord[]): Promise<[string, SandboxMetric][]> {
     try {
@@ -124,9 +110,8 @@ export function createObservationHandlers({ store, nodes, log }: ObservationDeps
     },
   ): Promise<LogEntry[]> {
     const { nodeId, executionId } = record;
-    return unlessPaused(record, () =>
-      nodes.agent(nodeId).executionLogs({ params: { executionId }, query }, NODE_LIMIT),
-    );
+    const from = () => nodes.agent(nodeId).executionLogs({ params: { executionId }, query }, NODE_LIMIT);
+    return nodeData.read(record, "logs", { from, none: [] });
   }
 }
 

@@ -35,28 +35,33 @@ export function toListed(record: SandboxRecord): ListedSandbox {
 }
 
 function listed(record: SandboxRecord): Complete<ListedSandbox> {
+  const endedAt = endedAtOf(record);
   return {
     templateID: record.templateId,
     alias: record.alias,
     sandboxID: record.id,
     clientID: CLIENT_ID,
     startedAt: iso(record.startedAt),
-    endAt: iso(record.endAt),
+    endAt: iso(endedAt ?? record.endAt),
     cpuCount: record.cpuCount,
     memoryMB: record.memoryMB,
     diskSizeMB: record.diskSizeMB,
-    state: shown(record) ?? "running",
+    state: shown(record) ?? (endedAt === undefined ? "running" : "ended"),
     envdVersion: record.envdVersion,
     metadata: record.metadata,
     volumeMounts: [],
     storedBytes: storedBytes(record),
+    endedAt: endedAt === undefined ? undefined : iso(endedAt),
+    endReason: record.end?.reason,
+    exitCode: record.end?.exitCode,
+    endDetail: record.end?.detail,
   };
 }
 
 export function toDetail(record: SandboxRecord, { seed, domain }: ViewDeps): SandboxDetail {
   return answer<SandboxDetail>({
     ...listed(record),
-    envdAccessToken: envdToken(seed, record.id),
+    envdAccessToken: endedAtOf(record) === undefined ? envdToken(seed, record.id) : undefined,
     domain,
     allowInternetAccess: record.internet ?? null,
     network: record.network === undefined ? undefined : shownNetwork(record.network),
@@ -71,6 +76,12 @@ function shownNetwork(network: NetworkOptions): NonNullable<SandboxDetail["netwo
   if (egressProxy === null) return { ...rest, egressProxy: null };
   const { address, username } = egressProxy;
   return { ...rest, egressProxy: { address, ...(username === undefined ? {} : { username }) } };
+}
+
+/** When the sandbox ended; while it is being killed, when that began. Undefined: it has not ended. */
+export function endedAtOf({ state, endedAt, endAt }: SandboxRecord): number | undefined {
+  if (state === "killing") return endAt;
+  return state === "gone" ? (endedAt ?? endAt) : undefined;
 }
 
 export function iso(ms: number): string {

@@ -1,5 +1,6 @@
 /** Constructs the parts that create, pause, resume, snapshot, fork, expire and kill sandboxes, and their handlers. */
 
+import type { Identity } from "../api/key-cache.ts";
 import type { Metrics } from "../api/prometheus.ts";
 import type { Base } from "../app-parts.ts";
 import type { NetworkLimits } from "../network/options.ts";
@@ -13,6 +14,7 @@ import type { Store } from "../store/store.ts";
 import type { TemplateNames } from "../templates/names.ts";
 import type { Spawns } from "../templates/usage.ts";
 import { createSandboxHandlers } from "./handlers.ts";
+import { createHistory } from "./history.ts";
 import { createLaunch } from "./launch.ts";
 import { createAutoResuming } from "./lifecycle/auto-resume.ts";
 import { createCheckpointing } from "./lifecycle/checkpoint.ts";
@@ -25,6 +27,7 @@ import { createPausing } from "./lifecycle/pause.ts";
 import { createResuming } from "./lifecycle/resume.ts";
 import { createLifetime } from "./lifecycle/timeout.ts";
 import { createTransitions } from "./lifecycle/transitions.ts";
+import { createNodeData } from "./node-data.ts";
 import { createEventHandlers, createObservationHandlers } from "./observation.ts";
 import { createSandboxStateHandlers } from "./state-handlers.ts";
 
@@ -35,6 +38,7 @@ interface StartSandboxesDeps {
   readonly snapshots: SnapshotRemover;
   readonly quota: ProjectQuota | undefined;
   readonly metrics: Metrics;
+  readonly identity: Pick<Identity, "owner">;
 }
 
 interface SandboxHandlersDeps extends NetworkLimits {
@@ -44,6 +48,8 @@ interface SandboxHandlersDeps extends NetworkLimits {
   /** Base domain of sandboxes. */
   readonly domain: string;
 }
+
+const HOUR_MS = 3_600_000;
 
 export type Sandboxes = ReturnType<typeof startSandboxes>;
 
@@ -57,6 +63,8 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
     maxSandboxes: (project: Project) => project.maxSandboxes ?? config.maxProjectSandboxes,
   };
   const transitions = createTransitions();
+  const history = createHistory({ store, keepMs: config.endedSandboxKeepHours * HOUR_MS, now });
+  const nodeData = createNodeData({ nodes, nodeLostMs: config.nodeLostMs, now, log });
   const ending = createEnding({
     ...common,
     ...used,
@@ -78,13 +86,24 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
   teardown.add("expiry", () => expiry.stop());
   const expiresAt = (endAt: number) => expiry.soon(endAt);
 
-  const moving = { ...common, ...used, ...limits, transitions, seed, patienceMs, snapshotTimeoutMs, expiresAt };
+  const moving = {
+    ...common,
+    ...used,
+    ...limits,
+    history,
+    transitions,
+    seed,
+    patienceMs,
+    snapshotTimeoutMs,
+    expiresAt,
+  };
   const resuming = createResuming({ ...moving, startTimeoutMs: config.resumeTimeoutMs, end });
   const autoResuming = createAutoResuming({
     ...moving,
     resuming,
     limit: config.autoResumeLimit,
     timeoutMs: config.autoResumeTimeoutMs,
+    projectOf: async (key) => (await used.identity.owner(key))?.project.id,
   });
   const pausing = createPausing({ ...moving, onPaused: () => autoResuming.changed() });
   const checkpointing = createCheckpointing(moving);
@@ -109,6 +128,8 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
   const holding = createHolding({ store, routes, log });
 
   return {
+    history,
+    nodeData,
     transitions,
     ending,
     resuming,
@@ -119,7 +140,7 @@ export function startSandboxes(base: Base, used: StartSandboxesDeps) {
     handlers: (served: SandboxHandlersDeps) => ({
       sandboxes: {
         ...createSandboxHandlers({ ...moving, ...served, launch, ending, lifetime, connecting }),
-        ...createObservationHandlers({ store, nodes, log }),
+        ...createObservationHandlers({ store, nodes, history, nodeData, log }),
       },
       sandboxStates: createSandboxStateHandlers({ ...moving, ...served, pausing, connecting, forking, ending }),
       events: createEventHandlers(store),

@@ -15,6 +15,8 @@ export interface EventPage {
   readonly sandboxId?: string;
 }
 
+export type EventStore = ReturnType<typeof eventStore>;
+
 export function eventStore(db: Database, now: () => number) {
   // Orders events of one millisecond; across replicas the clock decides.
   let last = 0;

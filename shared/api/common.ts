@@ -43,6 +43,11 @@ export const Timestamp = Type.String({ format: "date-time", description: "RFC 33
 export const UnixSeconds = Type.Integer({ minimum: 0, maximum: 99_999_999_999, description: "Unix time, seconds" });
 
 export const SandboxId = Type.String({ minLength: 1, maxLength: 128, description: "Sandbox id, or id-clientID" });
+/** Opens the history: without it a sandbox that has ended is not found. */
+export const ended = Type.Optional(
+  Type.Boolean({ description: "true: also a sandbox that has ended, for as long as the platform keeps its record" }),
+);
+
 export const bySandbox = Type.Object({ sandboxID: SandboxId });
 
 /** UUID or `prj_…`; the look-up decides which. */

@@ -2,7 +2,7 @@
 
 import { type Static, Type } from "typebox";
 import { contract } from "../http/contract.ts";
-import { bySandbox, Timestamp } from "./common.ts";
+import { bySandbox, ended, Timestamp } from "./common.ts";
 import { NetworkUpdate } from "./network.ts";
 
 const one = { tag: "Sandboxes", access: "project", params: bySandbox } as const;
@@ -82,6 +82,7 @@ export const sandboxNetworkApi = contract({
           description: "From a cursor there may be more: those of the last millisecond are all there",
         }),
       ),
+      ended,
     }),
     status: 200,
     reply: Type.Object({
@@ -91,6 +92,6 @@ export const sandboxNetworkApi = contract({
         description: "Number of decisions that are not listed, because there were too many",
       }),
     }),
-    errors: [400, 401, 404, 503],
+    errors: [400, 401, 404, 410, 503],
   },
 });

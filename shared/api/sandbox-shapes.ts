@@ -1,6 +1,7 @@
 /** Bodies and replies of the sandbox routes. */
 
 import { type Static, Type } from "typebox";
+import { EndReason } from "../states/end-reason.ts";
 import { INT32, Metadata, map, messages, nullable, TemplateReference, Timestamp } from "./common.ts";
 import { NetworkOptions, NetworkShown } from "./network.ts";
 
@@ -70,7 +71,9 @@ export const Sandbox = Type.Object({
 });
 export type Sandbox = Static<typeof Sandbox>;
 
-const ShownState = Type.Enum(["running", "paused"]);
+const ShownState = Type.Enum(["running", "paused", "ended"], {
+  description: "ended: only where the request asks for ended sandboxes",
+});
 
 const listed = {
   templateID: Type.String(),
@@ -89,6 +92,10 @@ const listed = {
   storedBytes: Type.Optional(
     Type.Integer({ description: "Memory and disk of a paused sandbox on its node; of this platform alone" }),
   ),
+  endedAt: Type.Optional(Timestamp),
+  endReason: Type.Optional(EndReason),
+  exitCode: Type.Optional(Type.Integer({ description: "Of the sandbox's first process, if the node saw it exit" })),
+  endDetail: Type.Optional(Type.String({ description: "More about the reason, for people" })),
 };
 
 export const ListedSandbox = Type.Object(listed);

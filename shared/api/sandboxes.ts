@@ -3,7 +3,7 @@
 import { Type } from "typebox";
 import { LogEntry } from "../agent-api/sandbox-log.ts";
 import { contract } from "../http/contract.ts";
-import { bySandbox, int32, LogLevel, logQuery, page, Timestamp, UnixSeconds } from "./common.ts";
+import { bySandbox, ended, int32, LogLevel, logQuery, page, Timestamp, UnixSeconds } from "./common.ts";
 import {
   ConnectBody,
   ConnectBodyV1,
@@ -18,6 +18,11 @@ import {
 
 const metadataFilter = Type.Optional(
   Type.String({ maxLength: 8192, description: "k=v pairs joined by &, each part percent-encoded" }),
+);
+
+/** Logs of an ended sandbox can be read without it too, as in the hosted service. */
+const logsOfEnded = Type.Optional(
+  Type.Boolean({ description: "Accepted: logs can be read after the end in any case" }),
 );
 
 const one = { tag: "Sandboxes", access: "project", params: bySandbox } as const;
@@ -63,7 +68,12 @@ export const sandboxApi = contract({
     summary: "List sandboxes, a page at a time",
     query: Type.Object({
       metadata: metadataFilter,
-      state: Type.Optional(Type.String({ maxLength: 64, description: "Comma-separated: running, paused" })),
+      state: Type.Optional(
+        Type.String({
+          maxLength: 64,
+          description: "Comma-separated: running, paused, ended; the first two when left out",
+        }),
+      ),
       order: Type.Optional(Type.Enum(["asc", "desc"], { description: "By start time; desc when left out" })),
       startedAfter: Type.Optional(Timestamp),
       template: Type.Optional(Type.String({ maxLength: 256, description: "Template id or alias" })),
@@ -94,6 +104,7 @@ export const sandboxApi = contract({
     method: "GET",
     path: "/sandboxes/{sandboxID}",
     summary: "Read a sandbox",
+    query: Type.Object({ ended }),
     status: 200,
     reply: SandboxDetail,
     errors: [401, 404],
@@ -115,13 +126,14 @@ export const sandboxApi = contract({
     query: Type.Object({
       start: Type.Optional(Type.Integer({ minimum: 0, maximum: 99_999_999_999_999, description: "Unix time, ms" })),
       limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000, default: 1000 })),
+      ended: logsOfEnded,
     }),
     status: 200,
     reply: Type.Object({
       logs: Type.Array(Type.Object({ timestamp: Timestamp, line: Type.String() })),
       logEntries: Type.Array(LogEntry),
     }),
-    errors: [401, 404],
+    errors: [401, 404, 410],
   },
   logs: {
     ...one,
@@ -133,20 +145,21 @@ export const sandboxApi = contract({
       level: Type.Optional(LogLevel),
       limit: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000, default: 1000 })),
       search: Type.Optional(Type.String({ maxLength: 256 })),
+      ended: logsOfEnded,
     }),
     status: 200,
     reply: Type.Object({ logs: Type.Array(LogEntry) }),
-    errors: [401, 404],
+    errors: [401, 404, 410],
   },
   metrics: {
     ...one,
     method: "GET",
     path: "/sandboxes/{sandboxID}/metrics",
     summary: "Metrics between two times, oldest first",
-    query: Type.Object({ start: Type.Optional(UnixSeconds), end: Type.Optional(UnixSeconds) }),
+    query: Type.Object({ start: Type.Optional(UnixSeconds), end: Type.Optional(UnixSeconds), ended }),
     status: 200,
     reply: Type.Array(SandboxMetric),
-    errors: [400, 401, 404],
+    errors: [400, 401, 404, 410],
   },
   connectV1: {
     ...one,

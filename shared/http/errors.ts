@@ -11,6 +11,7 @@ export const catalogue = {
   forbidden: 403,
   not_found: 404,
   sandbox_not_found: 404,
+  sandbox_ended: 404,
   template_not_found: 404,
   not_acceptable: 406,
   request_timeout: 408,

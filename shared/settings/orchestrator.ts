@@ -117,7 +117,13 @@ export const OrchestratorConfig = Type.Object({
     default: 30,
     minimum: 1,
     maximum: 3650,
-    description: "How long ended sandboxes are kept, days",
+    description: "How long events are kept, days, and the use of snapshots by ended sandboxes",
+  }),
+  endedSandboxKeepHours: Type.Integer({
+    default: 24,
+    minimum: 0,
+    maximum: 87_600,
+    description: "How long an ended sandbox, its end and its logs can be read, hours; 0: not at all",
   }),
   projectStoredQuotaMb: Type.Integer({
     default: 0,

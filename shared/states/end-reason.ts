@@ -69,9 +69,6 @@ export function describeEnd({ reason, exitCode, detail }: End): string {
 /** `detail` as it may be stored: one line without control characters, of bounded length. Undefined: nothing is left. */
 export function cleanDetail(detail: string): string | undefined {
   const line = detail.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, " ").trim();
-  return line === ""
-    ? undefined
-    : Array.from(line)
-        .slice(0, MAX_END_DETAIL / 2)
-        .join("");
+  const characters = Array.from(line).slice(0, MAX_END_DETAIL / 2);
+  return characters.length === 0 ? undefined : characters.join("");
 }

@@ -1,6 +1,7 @@
 /**
- * Resumes a paused sandbox for traffic when its policy allows it. Tokens are checked before anything is resumed, the
- * number of waiting requests is bounded, and a visitor without access gets "not found" like for an unknown sandbox.
+ * Resumes a paused sandbox for traffic when its policy allows it. Tokens are checked before anything is resumed, and the
+ * number of waiting requests is bounded. Of a sandbox that is not resumed, a visitor that holds a token of it learns that
+ * it is paused, and others get "not found" like for an unknown sandbox.
  */
 
 import { AppError } from "../../../shared/http/errors.ts";
@@ -18,12 +19,14 @@ import { findSigner } from "../../edge/signed-url.ts";
 import type { Project } from "../../store/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
+import { isHolder, type ProofDeps, proofOf } from "./holders.ts";
+import { shown } from "./paused.ts";
 import type { Resuming } from "./resume.ts";
 import type { Transitions } from "./transitions.ts";
 
 export interface AutoResuming {
   readonly autoResume: AutoResume;
-  /** Paused sandboxes that a signed URL may resume. */
+  /** Paused sandboxes that a signed URL may name: those that it resumes, and the last paused ones of the others. */
   pausedSandboxes(): Promise<readonly PausedSandbox[]>;
   /** A sandbox was paused: drops the cached list of paused sandboxes. */
   changed(): void;
@@ -42,6 +45,7 @@ export interface AutoResumingDeps {
   /** Most requests that wait at once. */
   readonly limit: number;
   readonly timeoutMs: number;
+  readonly projectOf: ProofDeps["projectOf"];
 }
 
 /** Shortest timeout of a sandbox that traffic resumed, as in the hosted service. */
@@ -50,7 +54,11 @@ const LEAST_SECONDS = 300;
 const PAUSED_FRESH_MS = 1_000;
 const ROUNDS = 3;
 
+/** Paused sandboxes that do not resume by traffic, and whose signed URLs are recognised: the last ones to be paused. */
+const MOST_OTHERS = 2_000;
+
 const NOT_FOUND: AutoResumeResult = { is: "not_found" };
+const PAUSED: AutoResumeResult = { is: "paused" };
 
 export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
   const { store } = deps;
@@ -58,11 +66,13 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
   let known: { readonly at: number; readonly list: Promise<readonly PausedSandbox[]> } | undefined;
 
   async function resumeNow(sandboxId: string, port: number, tokens: VisitorTokens): Promise<AutoResumeResult> {
+    const proof = await proofOf(sandboxId, tokens, deps);
     for (let round = 0; round < ROUNDS; round++) {
       const record = await store.sandboxes.get(sandboxId);
       if (record === undefined) return NOT_FOUND;
       if (record.state === "running" || record.state === "snapshotting") return routed(sandboxId);
-      if (!mayAutoResume(record)) return NOT_FOUND;
+      const unresumed = shown(record) === "paused" && isHolder(proof, record) ? PAUSED : NOT_FOUND;
+      if (!mayAutoResume(record)) return unresumed;
       const message = denial(record, { port, tokens, seed: deps.seed });
       if (message !== undefined) return { is: "denied", message };
       if (record.state === "pausing") {
@@ -71,11 +81,16 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
       }
       const project = await store.projects.find(record.projectId);
       if (project === undefined) return NOT_FOUND;
-      await deps.resuming.resume(sandboxId, {
+      const ask = {
         memory: true,
         seconds: secondsFor(record.timeoutSeconds, deps.maxHours(project)),
         limit: deps.maxSandboxes(project),
-      });
+      };
+      try {
+        await deps.resuming.resume(sandboxId, ask);
+      } catch (reason) {
+        return failure(sandboxId, reason, unresumed);
+      }
       return routed(sandboxId);
     }
     return { is: "transitioning" };
@@ -86,17 +101,18 @@ export function createAutoResuming(deps: AutoResumingDeps): AutoResuming {
     return route === undefined ? NOT_FOUND : { is: "running", route };
   }
 
-  function failure(sandboxId: string, reason: unknown): AutoResumeResult {
+  /** `otherwise`: the answer to a failure whose reason is not the visitor's. */
+  function failure(sandboxId: string, reason: unknown, otherwise = NOT_FOUND): AutoResumeResult {
     const error = AppError.from(reason);
     if (error.code === "too_many_sandboxes") return { is: "limited", message: error.message };
     if (error.status === 409) return { is: "transitioning" };
     // The log has the reason for the owner; the visitor does not get it.
     deps.log.warn({ err: error, sandboxId }, "could not resume a sandbox for traffic");
-    return NOT_FOUND;
+    return error.status === 404 ? NOT_FOUND : otherwise;
   }
 
   async function readPausedSandboxes(): Promise<readonly PausedSandbox[]> {
-    const ids = await store.pausedSandboxes.autoResumable();
+    const ids = await store.pausedSandboxes.signers(MOST_OTHERS);
     return ids.map((sandboxId) => ({ sandboxId, envdAccessToken: envdToken(deps.seed, sandboxId) }));
   }
 

@@ -16,7 +16,7 @@ import type { Project } from "../../store/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import { sizesOf } from "../../store/storage/size.ts";
 import type { Store } from "../../store/store.ts";
-import { notFound } from "../not-found.ts";
+import type { History } from "../history.ts";
 import type { Transitions } from "./transitions.ts";
 
 interface CheckpointRequest {
@@ -47,6 +47,7 @@ export interface Checkpointing {
 
 export interface CheckpointingDeps {
   readonly store: Store;
+  readonly history: Pick<History, "missing">;
   readonly nodes: Nodes;
   readonly transitions: Transitions;
   readonly snapshots: SnapshotRemover;
@@ -68,7 +69,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
 
   async function checkpointNow(id: string, ask: CheckpointRequest): Promise<Checkpoint> {
     const before = await store.sandboxes.get(id);
-    refuse(before, id, ask.done);
+    refuse(before, id, ask.done, (record) => deps.history.missing({ id: record?.projectId ?? "" }, id, record));
     const source = await store.templates.build(before.buildId);
     const room = await deps.quota?.admit(before);
     const target = await ask.template?.();
@@ -165,7 +166,7 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
 
     async checkpoint(project, id, ask) {
       const record = await store.sandboxes.get(id);
-      if (record === undefined || record.projectId !== project.id) throw notFound(id);
+      if (record === undefined || record.projectId !== project.id) throw deps.history.missing(project, id, record);
       return deps.transitions.perform({
         sandboxId: id,
         aim: "snapshotting",
@@ -209,12 +210,17 @@ export function createCheckpointing(deps: CheckpointingDeps): Checkpointing {
 }
 
 /** Throws for every state in which no snapshot can be taken. */
-function refuse(record: SandboxRecord | undefined, id: string, done: string): asserts record is SandboxRecord {
+function refuse(
+  record: SandboxRecord | undefined,
+  id: string,
+  done: string,
+  missing: (record: SandboxRecord | undefined) => AppError,
+): asserts record is SandboxRecord {
   switch (record?.state) {
     case undefined:
     case "gone":
     case "killing":
-      throw notFound(id);
+      throw missing(record);
     case "running":
       return;
     case "paused":

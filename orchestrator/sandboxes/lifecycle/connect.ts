@@ -5,7 +5,7 @@ import { AppError } from "../../../shared/http/errors.ts";
 import type { Project } from "../../store/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
-import { notFound } from "../not-found.ts";
+import type { History } from "../history.ts";
 import { isResuming } from "./paused.ts";
 import type { Resuming } from "./resume.ts";
 import type { Lifetime } from "./timeout.ts";
@@ -32,6 +32,7 @@ export interface Connecting {
 
 export interface ConnectingDeps {
   readonly store: Store;
+  readonly history: Pick<History, "missing">;
   readonly resuming: Resuming;
   readonly lifetime: Lifetime;
   readonly transitions: Transitions;
@@ -49,7 +50,9 @@ export function createConnecting(deps: ConnectingDeps): Connecting {
 
   async function owned(project: Project, id: string): Promise<SandboxRecord> {
     const record = await store.sandboxes.get(id);
-    if (record === undefined || record.projectId !== project.id || record.state === "gone") throw notFound(id);
+    if (record === undefined || record.projectId !== project.id || record.state === "gone") {
+      throw deps.history.missing(project, id, record);
+    }
     if (record.state === "killing") throw new AppError("conflict", `Sandbox "${id}" is being killed`);
     if (record.state === "starting" && !isResuming(record)) {
       throw new AppError("conflict", `Sandbox "${id}" is still starting`);

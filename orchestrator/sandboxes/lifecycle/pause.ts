@@ -18,7 +18,7 @@ import type { SandboxRecord, Snapshot } from "../../store/sandboxes/record.ts";
 import type { Room } from "../../store/storage/quota.ts";
 import { sizesOf } from "../../store/storage/size.ts";
 import type { Store } from "../../store/store.ts";
-import { notFound } from "../not-found.ts";
+import type { History } from "../history.ts";
 import type { Transitions } from "./transitions.ts";
 
 export interface Pausing {
@@ -34,6 +34,7 @@ export interface Pausing {
 
 export interface PausingDeps {
   readonly store: Store;
+  readonly history: Pick<History, "missing">;
   readonly nodes: Nodes;
   readonly routes: RoutingTable;
   readonly transitions: Transitions;
@@ -172,11 +173,11 @@ export function createPausing(deps: PausingDeps): Pausing {
 
     async pause(project, id, memory) {
       const before = await store.sandboxes.get(id);
-      refuse(before, project, id);
+      refuse(before, project, id, deps.history);
       for (let round = 0; round < ROUNDS; round++) {
         const outcome = await begin(id, () => pauseNow(id, memory));
         if (outcome.is === "paused") return;
-        refuse(outcome.record, project, id);
+        refuse(outcome.record, project, id, deps.history);
         // Running: this caller joined a timeout whose end had moved, or another caller's failure.
       }
       throw new AppError("conflict", `Sandbox "${id}" is changing state`);
@@ -209,16 +210,21 @@ export function createPausing(deps: PausingDeps): Pausing {
 }
 
 /** Throws for every state from which a pause can neither start nor wait. */
-function refuse(record: SandboxRecord | undefined, project: Project, id: string): void {
-  if (record === undefined || record.projectId !== project.id) throw notFound(id);
+function refuse(
+  record: SandboxRecord | undefined,
+  project: Project,
+  id: string,
+  history: Pick<History, "missing">,
+): void {
+  if (record === undefined || record.projectId !== project.id) throw history.missing(project, id, record);
   switch (record.state) {
     case "gone":
     case "killing":
-      throw notFound(id);
+      throw history.missing(project, id, record);
     case "paused":
       throw new AppError("conflict", `Sandbox "${id}" is already paused`);
     case "starting":
-      if (record.resumption === undefined) throw notFound(id);
+      if (record.resumption === undefined) throw history.missing(project, id, record);
       return;
     case "running":
     case "pausing":

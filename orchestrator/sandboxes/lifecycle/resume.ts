@@ -18,6 +18,7 @@ import type { RoutingTable } from "../../routing-table.ts";
 import type { SnapshotRemover } from "../../snapshots/removal.ts";
 import type { Resumption, SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
+import type { History } from "../history.ts";
 import { notFound } from "../not-found.ts";
 import { startRequest } from "../start-request.ts";
 import { isResuming } from "./paused.ts";
@@ -44,6 +45,7 @@ export interface Resuming {
 
 export interface ResumingDeps {
   readonly store: Store;
+  readonly history: Pick<History, "missing">;
   readonly nodes: Nodes;
   readonly routes: RoutingTable;
   readonly transitions: Transitions;
@@ -82,7 +84,9 @@ export function createResuming(deps: ResumingDeps): Resuming {
 
   async function resumeNow(id: string, ask: ResumeAsk | undefined): Promise<Done> {
     const record = await store.sandboxes.get(id);
-    if (record === undefined || record.state === "gone") throw notFound(id);
+    // Its callers have checked the owner.
+    if (record === undefined) throw notFound(id);
+    if (record.state === "gone") throw deps.history.missing({ id: record.projectId }, id, record);
     if (record.state === "running" || record.state === "snapshotting") return { record, by: undefined, memory: false };
     if (isResuming(record)) {
       if (ask !== undefined && isOther(ask, record.resumption?.memory ?? true)) throw inFlight(id);

@@ -6,7 +6,7 @@ import type { Nodes } from "../../nodes/nodes.ts";
 import type { Project } from "../../store/projects.ts";
 import type { SandboxRecord } from "../../store/sandboxes/record.ts";
 import type { Store } from "../../store/store.ts";
-import { notFound } from "../not-found.ts";
+import type { History } from "../history.ts";
 import type { Expiry } from "./expiry.ts";
 import { shown } from "./paused.ts";
 
@@ -20,6 +20,7 @@ export interface Lifetime {
 
 export interface LifetimeDeps {
   readonly store: Store;
+  readonly history: Pick<History, "missing">;
   readonly nodes: Nodes;
   readonly background: Background;
   readonly expiry: Pick<Expiry, "soon">;
@@ -35,7 +36,9 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
 
   async function owned(project: Project, id: string): Promise<SandboxRecord> {
     const record = await store.sandboxes.get(id);
-    if (record === undefined || record.projectId !== project.id || record.state === "gone") throw notFound(id);
+    if (record === undefined || record.projectId !== project.id || record.state === "gone") {
+      throw deps.history.missing(project, id, record);
+    }
     return record;
   }
 
@@ -58,11 +61,11 @@ export function createLifetime(deps: LifetimeDeps): Lifetime {
   /** Why a sandbox is not running although its caller expects it. */
   async function refusal(project: Project, id: string): Promise<AppError> {
     const record = await store.sandboxes.get(id);
-    if (record === undefined || record.projectId !== project.id) return notFound(id);
+    if (record === undefined || record.projectId !== project.id) return deps.history.missing(project, id, record);
     if (record.state === "killing") return new AppError("conflict", `Sandbox "${id}" is being killed`);
     if (record.state === "starting") return new AppError("conflict", `Sandbox "${id}" is still starting`);
     if (shown(record) === "running") return new AppError("conflict", `Sandbox "${id}" is changing state`);
-    return notFound(id);
+    return deps.history.missing(project, id, record);
   }
 
   async function change(

@@ -12,6 +12,8 @@ export interface SandboxFilter {
   readonly templateId?: string;
   /** Includes sandboxes that are being resumed, which the API shows as `paused` until they run. */
   readonly resuming?: boolean;
+  /** Without sandboxes that ended before this time. */
+  readonly endedSince?: number;
 }
 
 export function matches(where: ExpressionBuilder<Tables, "sandboxes">, filter: SandboxFilter) {
@@ -22,6 +24,9 @@ export function matches(where: ExpressionBuilder<Tables, "sandboxes">, filter: S
     filter.resuming === true ? where.or([shown, resuming]) : shown,
   ];
   if (filter.startedAfter !== undefined) conditions.push(where("started_at", ">=", filter.startedAfter));
+  if (filter.endedSince !== undefined) {
+    conditions.push(where.or([where("state", "!=", "gone"), where("ended_at", ">=", filter.endedSince)]));
+  }
   if (filter.templateId !== undefined) conditions.push(where("template_id", "=", filter.templateId));
   for (const [name, value] of filter.metadata ?? []) {
     conditions.push(

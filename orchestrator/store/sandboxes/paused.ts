@@ -45,15 +45,12 @@ export function pausedSandboxStore(db: Database) {
       return rows.flatMap(({ id, snapshot_id: snapshotId }) => (snapshotId === null ? [] : [{ id, snapshotId }]));
     },
 
-    /** Ids of the paused sandboxes that traffic may resume. */
-    async autoResumable(): Promise<string[]> {
-      const rows = await db
-        .selectFrom("sandboxes")
-        .select("id")
-        .where("state", "in", ["pausing", "paused", "starting"])
-        .where("auto_resume", "=", 1)
-        .execute();
-      return rows.map(({ id }) => id);
+    /** Ids of the paused sandboxes that traffic may resume, and of at most `others` that it may not, the last paused. */
+    async signers(others: number): Promise<string[]> {
+      const paused = db.selectFrom("sandboxes").select("id").where("state", "in", ["pausing", "paused", "starting"]);
+      const resumable = await paused.where("auto_resume", "=", 1).execute();
+      const rest = await paused.where("auto_resume", "=", 0).orderBy("end_at", "desc").limit(others).execute();
+      return [...resumable, ...rest].map(({ id }) => id);
     },
 
     /** Whether a sandbox that has not ended was started from this template. */

@@ -250,12 +250,40 @@ export function sandboxStore(db: Database, sealing: Seal) {
       return new Map(rows.map(({ state, count }) => [state, Number(count)]));
     },
 
-    /** Deletes history that ended before `before`. */
-    async forget(before: number): Promise<number> {
+    /**
+     * Deletes at most `limit` sandboxes that ended before `before`, the oldest first. Those that were started from a
+     * snapshot which still exists stay until `usesBefore`: the snapshot's lifetime begins with their end.
+     */
+    async forget(old: {
+      readonly before: number;
+      readonly usesBefore: number;
+      readonly limit: number;
+    }): Promise<number> {
       const result = await db
         .deleteFrom("sandboxes")
-        .where("state", "=", "gone")
-        .where("ended_at", "<", before)
+        .where("id", "in", (from) =>
+          from
+            .selectFrom("sandboxes as ended")
+            .select("ended.id")
+            .where("ended.state", "=", "gone")
+            .where("ended.ended_at", "<", old.before)
+            .where((where) =>
+              where.or([
+                where("ended.ended_at", "<", old.usesBefore),
+                where.not(
+                  where.exists(
+                    where
+                      .selectFrom("builds")
+                      .select("builds.id")
+                      .whereRef("builds.id", "=", "ended.build_id")
+                      .where("builds.kind", "=", "snapshot"),
+                  ),
+                ),
+              ]),
+            )
+            .orderBy("ended.ended_at")
+            .limit(old.limit),
+        )
         .executeTakeFirst();
       return Number(result.numDeletedRows);
     },

@@ -164,6 +164,7 @@ test("connections beyond a sandbox's limit are refused, WebSockets too, and clos
 test.each<[AutoResumeResult | "running", number, string]>([
   ["running", 200, "resumed"],
   [{ is: "not_found" }, 502, "The sandbox was not found"],
+  [{ is: "paused" }, 502, "The sandbox is paused: connect to resume it"],
   [{ is: "denied", message: "wrong token" }, 403, "wrong token"],
   [{ is: "transitioning" }, 409, "The sandbox is still transitioning"],
   [{ is: "limited", message: "too many" }, 429, "too many"],

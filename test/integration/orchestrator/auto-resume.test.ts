@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { WebSocket, WebSocketServer } from "ws";
 import { AppError } from "../../../shared/http/errors.ts";
 import { fileSignature } from "../../../shared/ids.ts";
-import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
+import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
 import { listening } from "../../support/peers/listening.ts";
 import { gateway } from "../../support/runner/promises.ts";
@@ -67,6 +67,11 @@ async function visit(id: string, { to = port, path = "/x", headers = {} }: Visit
 const notFound = (sandboxId: string) => ({
   status: 502,
   text: JSON.stringify({ sandboxId, message: "The sandbox was not found", code: 502 }),
+});
+
+const isPaused = (sandboxId: string) => ({
+  status: 502,
+  text: JSON.stringify({ sandboxId, message: "The sandbox is paused: connect to resume it", code: 502 }),
 });
 
 test("a request that resumes a sandbox is served by it, and it runs for at least 300 s", async () => {
@@ -137,7 +142,7 @@ describe("no sandbox is resumed", () => {
     const { sandboxID, envdAccessToken = "" } = await paused(body, how);
     expect(await visit(sandboxID)).toEqual(notFound(sandboxID));
     const health = await visit(sandboxID, { to: ENVD_PORT, headers: { "x-access-token": envdAccessToken } });
-    expect(health).toEqual(notFound(sandboxID));
+    expect(health).toEqual(isPaused(sandboxID));
     expect(cluster.agent.starts).toHaveLength(1);
   });
 
@@ -204,13 +209,92 @@ describe("no sandbox is resumed", () => {
   });
 });
 
-describe("signed file URLs", () => {
-  const path = "/home/user/a.txt";
-  const url = (token: string) => {
-    const signature = fileSignature({ path, operation: "read", username: "", token });
-    return `/files?${new URLSearchParams({ path, signature }).toString()}`;
-  };
+const path = "/home/user/a.txt";
+const url = (token: string) => {
+  const signature = fileSignature({ path, operation: "read", username: "", token });
+  return `/files?${new URLSearchParams({ path, signature }).toString()}`;
+};
 
+describe("of a paused sandbox that traffic does not resume", () => {
+  const asleep = (body: object = {}) => paused({ autoResume: { enabled: false }, ...body });
+
+  test("holders of a token or a key learn that it is paused, and it stays paused", async () => {
+    const {
+      sandboxID,
+      envdAccessToken = "",
+      trafficAccessToken,
+    } = await asleep({
+      network: { allowPublicTraffic: false },
+    });
+    const visits: Visit[] = [
+      { headers: { "x-access-token": envdAccessToken } },
+      { to: ENVD_PORT, path: "/health", headers: { "x-access-token": envdAccessToken } },
+      { headers: { "e2b-traffic-access-token": trafficAccessToken ?? "" } },
+      { headers: { "e2b-traffic-access-token": "wrong", "svc-traffic-access-token": trafficAccessToken ?? "" } },
+      { headers: { "x-api-key": cluster.key } },
+      { to: ENVD_PORT, path: url(envdAccessToken) },
+    ];
+    for (const each of visits) expect([each, await visit(sandboxID, each)]).toEqual([each, isPaused(sandboxID)]);
+    const unaddressed = await fetch(`${cluster.edgeUrl}${url(envdAccessToken)}`);
+    expect({ status: unaddressed.status, text: await unaddressed.text() }).toEqual(isPaused(sandboxID));
+    expect((await read(sandboxID)).state).toBe("paused");
+    expect(cluster.agent.starts).toHaveLength(1);
+  });
+
+  test("all others get the answer for a sandbox that never existed", async () => {
+    const { sandboxID } = await asleep();
+    const { envdAccessToken = "", trafficAccessToken } = await asleep({ network: { allowPublicTraffic: false } });
+    const { key } = await cluster.addProject("neighbour");
+    const visits: Visit[] = [
+      {},
+      { to: ENVD_PORT, path: "/health" },
+      { headers: { "x-access-token": "wrong" } },
+      { headers: { "x-access-token": envdAccessToken } },
+      { headers: { "e2b-traffic-access-token": trafficAccessToken ?? "" } },
+      { headers: { "x-api-key": key } },
+      { headers: { "x-api-key": `svc_${"0".repeat(40)}` } },
+      { headers: { "x-api-key": "no key" } },
+      { to: ENVD_PORT, path: url(envdAccessToken) },
+    ];
+    for (const each of visits) {
+      const nobody = "inosuchsandbox";
+      expect([each, await visit(sandboxID, each)]).toEqual([each, notFound(sandboxID)]);
+      expect([each, await visit(nobody, each)]).toEqual([each, notFound(nobody)]);
+    }
+  });
+
+  test("a key that was revoked shows nothing", async () => {
+    const { sandboxID } = await asleep();
+    const headers = { "x-api-key": cluster.key };
+    const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
+    const route = `/admin/teams/${cluster.teamId}/api-keys`;
+    const made = await cluster.ask("POST", route, { ...admin, body: { name: "other" } });
+    const { id, key } = made.body as { id: string; key: string };
+    expect(await visit(sandboxID, { headers: { "x-api-key": key } })).toEqual(isPaused(sandboxID));
+    expect((await cluster.ask("DELETE", `${route}/${id}`, admin)).status).toBe(204);
+    expect(await visit(sandboxID, { headers: { "x-api-key": key } })).toEqual(notFound(sandboxID));
+    expect(await visit(sandboxID, { headers })).toEqual(isPaused(sandboxID));
+  });
+
+  test("holders get not found once it has been killed, and the port's answer once it runs", async () => {
+    const { sandboxID, envdAccessToken = "" } = await asleep();
+    const headers = { "x-access-token": envdAccessToken };
+    await cluster.ask("POST", `/v2/sandboxes/${sandboxID}/connect`, { body: {} });
+    expect(await visit(sandboxID, { headers })).toEqual({ status: 200, text: "inside /x" });
+    await cluster.ask("DELETE", `/sandboxes/${sandboxID}`);
+    expect(await visit(sandboxID, { headers })).toEqual(notFound(sandboxID));
+  });
+
+  test("holders learn it too when a resume failed on the node", async () => {
+    const { sandboxID, envdAccessToken = "" } = await paused();
+    cluster.agent.onStart = () => {
+      throw new AppError("snapshot_corrupt", "a secret place is damaged");
+    };
+    expect(await visit(sandboxID, { headers: { "x-access-token": envdAccessToken } })).toEqual(isPaused(sandboxID));
+  });
+});
+
+describe("signed file URLs", () => {
   test("resume their sandbox without any other mention of it", async () => {
     const { sandboxID, envdAccessToken = "" } = await paused();
     const response = await fetch(`${cluster.edgeUrl}${url(envdAccessToken)}`);

@@ -80,7 +80,11 @@ export interface FakeAgent extends FakeBuilds {
   load: Partial<Heartbeat["load"]>;
   /** Sends a report now, and carries out the stops and ends of the reply. */
   beat(): Promise<HeartbeatReply>;
-  reportExit(executionId: string, reason: ExitReport["reason"]): Promise<void>;
+  reportExit(
+    executionId: string,
+    reason: ExitReport["reason"],
+    more?: Pick<ExitReport, "exitCode" | "detail">,
+  ): Promise<void>;
   stop(): Promise<void>;
 }
 

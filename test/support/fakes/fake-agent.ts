@@ -236,13 +236,13 @@ export async function startFakeAgent(options: FakeAgentOptions): Promise<FakeAge
       }
       return reply;
     },
-    async reportExit(executionId, reason) {
+    async reportExit(executionId, reason, more = {}) {
       const started = live.get(executionId);
       live.delete(executionId);
       const sandboxId = started?.body.sandboxId ?? "unknown";
       await orchestrator.call.reportExits({
         params: { nodeId },
-        body: { exits: [{ executionId, sandboxId, reason, at: Date.now() }] },
+        body: { exits: [{ executionId, sandboxId, reason, at: Date.now(), ...more }] },
       });
     },
     async stop() {

@@ -7,6 +7,7 @@ import { unaddressedAnswer } from "../../../orchestrator/edge/root.ts";
 const sandboxId = "iabc";
 const refusals: readonly (readonly [Refusal, number, object])[] = [
   [{ is: "not_found", sandboxId }, 502, { sandboxId, message: "The sandbox was not found", code: 502 }],
+  [{ is: "paused", sandboxId }, 502, { sandboxId, message: "The sandbox is paused: connect to resume it", code: 502 }],
   [
     { is: "closed_port", sandboxId, port: 81 },
     502,

@@ -9,6 +9,7 @@ import { finishAbandoned } from "../../../orchestrator/nodes/housekeeping.ts";
 import type { Nodes } from "../../../orchestrator/nodes/nodes.ts";
 import { noSuspicions, reconcile } from "../../../orchestrator/nodes/reconcile.ts";
 import { createRoutingTable, type RoutingTable } from "../../../orchestrator/routing-table.ts";
+import { createHistory } from "../../../orchestrator/sandboxes/history.ts";
 import { createCheckpointing } from "../../../orchestrator/sandboxes/lifecycle/checkpoint.ts";
 import { createEnding, type Ending } from "../../../orchestrator/sandboxes/lifecycle/kill.ts";
 import { createPausing } from "../../../orchestrator/sandboxes/lifecycle/pause.ts";
@@ -128,6 +129,7 @@ export async function lifecycleWorld(step: () => Promise<void>): Promise<Lifecyc
     const now = () => NOW;
     const parts = {
       store: mine,
+      history: createHistory({ store: mine, keepMs: 60_000, now }),
       nodes,
       routes,
       transitions,

@@ -59,7 +59,7 @@ describe("what is old", () => {
     const usedLately = await snapshot("source", undefined);
     await run("runs", used);
     await run("ended", usedLately);
-    await store.move({ id: "ended", to: "gone", set: { endedAt: 50 } });
+    await store.move({ id: "ended", to: "gone", set: { endedAt: 50, end: { reason: "request" } } });
     clock = 100;
     await snapshot("source", undefined);
     const expire = async (before: number) => (await store.expireSnapshots({ before, limit: 10 })).map(({ id }) => id);
@@ -69,7 +69,7 @@ describe("what is old", () => {
     expect(await store.templates.build(unused)).toBeUndefined();
     expect(await store.pausedSandboxes.wanted([unused, used])).toEqual(new Set([used]));
     expect(await expire(50)).toEqual([usedLately]);
-    await store.move({ id: "runs", to: "gone", set: { endedAt: 60 } });
+    await store.move({ id: "runs", to: "gone", set: { endedAt: 60, end: { reason: "request" } } });
     expect(await expire(60)).toEqual([used]);
     const events = await store.events.list(project.id, { offset: 0, limit: 100, ascending: true });
     const deleted = events.filter(({ type }) => type === "sandbox.lifecycle.snapshot_deleted");
