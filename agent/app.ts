@@ -8,6 +8,7 @@ import { createEngineWatch } from "./containers/engine-watch.ts";
 import type { AgentDeps } from "./deps.ts";
 import { createDiskParts } from "./disk/wire.ts";
 import { createReplaceEgress } from "./egress-supervisor/replace.ts";
+import { createLimitWatch } from "./host/limit-watch.ts";
 import { startNetwork } from "./network/wire.ts";
 import { startProxy } from "./proxy/start-proxy.ts";
 import { startRecovery } from "./recovery/wire.ts";
@@ -60,14 +61,18 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
   const { report } = api;
   const base = { ...recovered, report, capabilities };
   const running = createSandboxParts(config, deps, base, teardown);
-  const { live, pool, usage, disposal } = running;
+  const { live, pool, usage, memoryKills, disposal } = running;
   const engine = createEngineWatch({ containers, now, log });
   const { disk, account: diskAccount, watch } = createDiskParts(config, deps, { ...base, usage }, teardown);
   const storing = createSnapshotParts(config, deps, { ...base, ...running, disk }, teardown);
   const { snapshots, frozen, admission } = storing;
   const building = createBuildParts(config, deps, { ...base, ...running, ...storing, disk }, teardown);
   const { builds } = building;
-  const instruments = api.measure({ live, disk, diskAccount, admission, pool, slots: base.slots, disposal });
+  const limits = createLimitWatch({ read: () => deps.machine.limits(), log });
+  teardown.add("limits of the kernel", () => limits.stop());
+  limits.begin();
+  const { slots } = base;
+  const instruments = api.measure({ live, disk, diskAccount, admission, pool, slots, disposal, memoryKills, limits });
 
   const proxy = await startProxy({ config, live, isHeld: (id) => disk.isHeld(id), log }, teardown);
   const { rescue, launchFrom: fromSnapshot } = storing;
@@ -77,6 +82,7 @@ async function startParts(config: AgentConfig, deps: AgentDeps, recovered: Recov
     rescue,
     proxy,
     disk,
+    limits,
     instruments,
   });
   const taker = storing.begin({ sandboxes, logs });

@@ -24,7 +24,7 @@ import type { CertificateWithKey } from "./egress/messages.ts";
 import { caFor, loadAuthority } from "./egress/rewrite/authority.ts";
 import { createEgressProcess } from "./egress-supervisor/process.ts";
 import { choosePort, egressCommand, extraCertificates } from "./egress-supervisor/program.ts";
-import { allowedCpus, openFileLimit, probe } from "./host/capabilities.ts";
+import { allowedCpus, openFileLimit, probe, userLimits } from "./host/capabilities.ts";
 import { runCommand } from "./host/command.ts";
 import { readCompanyCertificates } from "./host/company-certificates.ts";
 import { proxyVariables, readCompanyProxies } from "./host/company-proxies.ts";
@@ -67,6 +67,7 @@ export function hostDeps(config: AgentConfig, log: Log, environment: NodeJS.Proc
     runtime: config.ociRuntime,
     seccomp: JSON.stringify(seccompProfile(process.arch)),
     openFiles: openFileLimit(),
+    userLimits: userLimits(),
   });
   const cpuSets = createCpuSets(allowedCpus());
   const containers = withDisks({

@@ -6,7 +6,7 @@ import { WatchHub } from "./filesystem/watch/watch-hub.ts";
 import { startHttp } from "./http/wire.ts";
 import { createInit } from "./init/wire.ts";
 import { Metrics } from "./metrics/metrics.ts";
-import { ProcessTable } from "./process/process-table.ts";
+import { createProcesses } from "./process/wire.ts";
 import { createRuntime } from "./runtime/wire.ts";
 import { createSystem } from "./system/wire.ts";
 
@@ -19,7 +19,7 @@ export interface EnvdConfig {
   readonly path: string | undefined;
   /** Path of the svc-exec program. */
   readonly helper: string;
-  /** Root of envd's own files and of the user database: `/` outside of tests. */
+  /** Root of envd's own files, of the user database and of the cgroups: `/` outside of tests. */
   readonly root: string;
   readonly now: () => number;
 }
@@ -45,14 +45,15 @@ export async function startEnvd(config: EnvdConfig): Promise<Envd> {
   const { journal, idleMemory, limits } = createRuntime(config);
   const { users, system } = createSystem(config);
   const hub = new WatchHub(system);
-  const table = new ProcessTable(system, journal, limits);
+  const { table, memoryKills } = createProcesses(config, { system, journal, limits });
   const { session, initialiser, warm } = createInit(config, { users, journal });
   const rpc = once(async () => {
     const { createRpcHandler } = await import("./rpc/rpc.ts");
     return createRpcHandler({ session, users, system, table, hub, journal, now, shutdown: shutdown.signal });
   });
   const metrics = new Metrics(now);
-  const http = await startHttp(config, { session, system, journal, metrics, initialiser, hub, warm, rpc, idleMemory });
+  const served = { session, system, journal, memoryKills, metrics, initialiser, hub, warm, rpc, idleMemory };
+  const http = await startHttp(config, served);
   // Loads the code of RPCs only now: a client's first command needs it, the node's first request does not. The helper
   // process starts now, while the sandbox surely has room for it: a full sandbox would refuse it later.
   const preparing = setTimeout(() => {

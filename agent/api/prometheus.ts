@@ -6,6 +6,7 @@ import { COMMIT, VERSION } from "../../shared/version.ts";
 import type { DiskAccount } from "../disk/account.ts";
 import type { DiskReserve, WatchedDisk } from "../disk/reserve.ts";
 import type { DiskWork } from "../disks/disks.ts";
+import type { HostLimits } from "../host/limits.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -24,6 +25,9 @@ export interface InstrumentSources {
   readonly slots: () => number;
   readonly pendingRemovals: () => number;
   readonly orchestratorReached: () => boolean;
+  /** Since the start of the agent. */
+  readonly memoryKills: () => number;
+  readonly hostLimits: () => HostLimits;
 }
 
 export interface Instruments {
@@ -78,16 +82,20 @@ export function createInstruments(sources: InstrumentSources): Instruments {
     ({ promisedBytes }) => promisedBytes,
   );
   ofSandboxDisk("svc_disk_used_bytes", "Bytes that these use, as last measured", ({ usedBytes }) => usedBytes);
-  const ofWork = (name: string, help: string, read: (work: DiskWork[keyof DiskWork]) => number) =>
+  const counted = (name: string, help: string, labelNames: string[], read: (counter: Counter) => void): Counter =>
     new Counter({
       name,
       help,
-      labelNames: ["work"],
+      labelNames,
       registers,
       collect() {
         this.reset();
-        for (const [work, done] of Object.entries(sources.diskWork())) this.inc({ work }, read(done));
+        read(this);
       },
+    });
+  const ofWork = (name: string, help: string, read: (work: DiskWork[keyof DiskWork]) => number) =>
+    counted(name, help, ["work"], (one) => {
+      for (const [work, done] of Object.entries(sources.diskWork())) one.inc({ work }, read(done));
     });
   ofWork(
     "svc_disk_work_total",
@@ -110,6 +118,18 @@ export function createInstruments(sources: InstrumentSources): Instruments {
   });
   gauge("svc_network_slots", "Addresses in use or resting", [], (one) => one.set(sources.slots()));
   gauge("svc_orphans", "Dead containers not removed yet", [], (one) => one.set(sources.pendingRemovals()));
+  counted(
+    "svc_sandbox_oom_kills_total",
+    "Processes that the kernel killed because their sandbox had used up its memory",
+    [],
+    (one) => one.inc(sources.memoryKills()),
+  );
+  const ofLimits = (name: string, help: string, of: "used" | "max") =>
+    gauge(name, help, ["limit"], (one) => {
+      for (const [limit, figures] of Object.entries(sources.hostLimits())) one.set({ limit }, figures[of]);
+    });
+  ofLimits("svc_host_limit_used", "Use of a kernel limit that all programs of the machine share", "used");
+  ofLimits("svc_host_limit_max", "The limit", "max");
   gauge("svc_orchestrator_reached", "1 while the orchestrator answers", [], (one) =>
     one.set(Number(sources.orchestratorReached())),
   );

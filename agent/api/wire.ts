@@ -7,17 +7,19 @@ import type { AgentDeps } from "../deps.ts";
 import type { DiskAccount } from "../disk/account.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
 import type { EgressProcess } from "../egress-supervisor/process.ts";
+import type { LimitWatch } from "../host/limit-watch.ts";
 import type { Slots } from "../network/slots.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
 import type { Disposal } from "../sandboxes/disposal.ts";
 import type { LiveSet } from "../sandboxes/live-set.ts";
+import type { MemoryKills } from "../sandboxes/memory-kills.ts";
 import type { Pool } from "../sandboxes/pool/pool.ts";
 import type { Admission } from "../snapshots/take/admission.ts";
 import type { Stores } from "../store/stores.ts";
 import { listGarbage } from "./garbage.ts";
 import type { NodeIdentity } from "./heartbeat.ts";
 import { identify } from "./identity.ts";
-import { createInstruments, type Instruments } from "./prometheus.ts";
+import { createInstruments } from "./prometheus.ts";
 import { createReport } from "./report.ts";
 import { type Api, type StartApiDeps, startApi } from "./start-api.ts";
 import { type StartReportDeps, startReport } from "./start-report.ts";
@@ -30,6 +32,8 @@ interface MeasuredParts {
   readonly pool: Pick<Pool, "load">;
   readonly slots: Pick<Slots, "taken">;
   readonly disposal: Pick<Disposal, "pending">;
+  readonly memoryKills: Pick<MemoryKills, "total">;
+  readonly limits: Pick<LimitWatch, "seen">;
 }
 
 interface ApiParts
@@ -47,7 +51,7 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
   const { now, log, diskWork } = deps;
   const report = createReport({ nodeId, everyMs: config.heartbeatEveryMs, now, log });
 
-  const measure = ({ live, disk, diskAccount, admission, pool, slots, disposal }: MeasuredParts): Instruments =>
+  const measure = ({ live, disk, diskAccount, admission, pool, slots, disposal, memoryKills, limits }: MeasuredParts) =>
     createInstruments({
       nodeId,
       running: () => live.running().length,
@@ -60,6 +64,8 @@ export function createApiParts(config: AgentConfig, deps: AgentDeps, teardown: T
       pools: () => pool.load(),
       slots: () => slots.taken,
       pendingRemovals: () => disposal.pending,
+      memoryKills: () => memoryKills.total,
+      hostLimits: () => limits.seen(),
       orchestratorReached: () => report.reached,
     });
 

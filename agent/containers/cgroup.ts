@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { AppError } from "../../shared/http/errors.ts";
-import { memoryV1, memoryV2, type Usage, usageUsV2 } from "./cgroup-files.ts";
+import { memoryKills, memoryV1, memoryV2, socketBufferLimit, type Usage, usageUsV2 } from "./cgroup-files.ts";
 import { type Size, setLimits } from "./limits.ts";
 
 const ROOT = "/sys/fs/cgroup";
@@ -23,6 +23,8 @@ export interface Cgroup {
   usage(): Usage;
   /** Sets its limits, frozen or running. When it throws, the container must not be used any more. */
   resize(size: Size): void;
+  /** Processes inside that the kernel killed because the container had used up its memory. */
+  memoryKills(): number;
   /** Process ids on the host. */
   processes(): number[];
 }
@@ -51,7 +53,7 @@ export const openCgroup: OpenCgroup = (pid, containerId) => {
   };
 };
 
-type Group = Pick<Cgroup, "freeze" | "thaw" | "frozen" | "usage" | "resize" | "processes">;
+type Group = Pick<Cgroup, "freeze" | "thaw" | "frozen" | "usage" | "memoryKills" | "resize" | "processes">;
 
 function firstProcess(pid: number, containerId: string) {
   // Undefined for another container and for a zombie, whose cgroup can still be read although everything inside is dead.
@@ -86,6 +88,7 @@ function unified(memberships: string): Group {
     thaw: () => writeFileSync(`${directory}/cgroup.freeze`, "0"),
     frozen: () => tryRead(`${directory}/cgroup.freeze`).trim() === "1",
     processes: () => numbers(read(`${directory}/cgroup.procs`)),
+    memoryKills: () => memoryKills(read(`${directory}/memory.events`)),
     usage: () => ({
       cpuUs: usageUsV2(read(`${directory}/cpu.stat`)),
       ...memoryV2(read(`${directory}/memory.current`), read(`${directory}/memory.stat`)),
@@ -105,6 +108,7 @@ function divided(memberships: string): Group {
     cpu: `${ROOT}/cpu${pathOf(memberships, "cpu")}`,
     cpuset: `${ROOT}/cpuset${pathOf(memberships, "cpuset")}`,
   } as const;
+  tryTo(() => boundSocketBuffers(memory));
   return {
     async freeze() {
       writeFileSync(freezer, "FROZEN");
@@ -118,12 +122,25 @@ function divided(memberships: string): Group {
     thaw: () => writeFileSync(freezer, "THAWED"),
     frozen: () => /^(FROZEN|FREEZING)$/.test(tryRead(freezer).trim()),
     processes: () => numbers(read(`${group}/cgroup.procs`)),
+    memoryKills: () => memoryKills(read(`${memory}/memory.oom_control`)),
     usage: () => ({
       cpuUs: Math.round(Number(read(cpu)) / 1_000),
       ...memoryV1(read(`${memory}/memory.usage_in_bytes`), read(`${memory}/memory.stat`)),
     }),
-    resize: (size) => setLimits(limited, size),
+    resize(size) {
+      setLimits(limited, size);
+      tryTo(() => boundSocketBuffers(memory));
+    },
   };
+}
+
+/**
+ * Version 1 counts buffers of sockets apart from other memory, and without a limit of their own not at all: one sandbox
+ * could take all that the machine has for TCP (`tcp_mem`). Counts for sockets that are opened from now on.
+ */
+function boundSocketBuffers(memory: string): void {
+  const limit = socketBufferLimit(read(`${memory}/memory.limit_in_bytes`));
+  if (limit !== undefined) writeFileSync(`${memory}/memory.kmem.tcp.limit_in_bytes`, String(limit));
 }
 
 /** A line is `id:controllers:path`. Version 2 has one line, with no controllers. */
@@ -150,7 +167,7 @@ function tryTo(work: () => void): void {
   try {
     work();
   } catch {
-    // The container ended meanwhile.
+    // The container ended meanwhile, or the kernel has no such file.
   }
 }
 

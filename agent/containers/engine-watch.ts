@@ -7,6 +7,10 @@ import type { ContainerEvent, Containers } from "./containers.ts";
 const RETRY_MS = 1_000;
 /** Events are requested from slightly before the last one: a repeated event is harmless. */
 const OVERLAP_MS = 2_000;
+/** Exit code of a first process that SIGKILL ended. */
+const KILLED = 137;
+/** Docker reports every kill for memory in a container. Only one of now can be what ended the first process. */
+const OUT_OF_MEMORY_MS = 10_000;
 
 type Gone = Pick<ExitReport, "reason" | "exitCode" | "detail">;
 
@@ -34,7 +38,7 @@ export interface EngineWatch {
 export function createEngineWatch({ containers, now, log }: EngineWatchDeps): EngineWatch {
   const stopping = new AbortController();
   const state = { connected: false, away: false, since: now() };
-  const outOfMemory = new Set<string>();
+  const outOfMemory = new Map<string, number>();
   let running: Promise<void> | undefined;
 
   const gone = async (id: string, exitCode: number | undefined, { owned, onGone }: EngineWatchSources) => {
@@ -44,8 +48,10 @@ export function createEngineWatch({ containers, now, log }: EngineWatchDeps): En
     if (seen?.running === true) return;
     if (seen === undefined) onGone(id, { reason: "removed" });
     else {
-      const oom = seen.oomKilled || outOfMemory.has(id);
-      onGone(id, { reason: oom ? "out_of_memory" : "exited", exitCode: exitCode ?? seen.exitCode });
+      const code = exitCode ?? seen.exitCode;
+      const last = outOfMemory.get(id);
+      const isRecent = last === undefined ? seen.oomKilled : now() - last < OUT_OF_MEMORY_MS;
+      onGone(id, { reason: code === KILLED && isRecent ? "out_of_memory" : "exited", exitCode: code });
     }
   };
 
@@ -53,7 +59,7 @@ export function createEngineWatch({ containers, now, log }: EngineWatchDeps): En
     state.since = now() - OVERLAP_MS;
     switch (event.kind) {
       case "oom":
-        if (watched.owned().includes(event.id)) outOfMemory.add(event.id);
+        if (watched.owned().includes(event.id)) outOfMemory.set(event.id, now());
         return;
       case "died":
       case "removed":

@@ -89,11 +89,7 @@ export function limitWrites(
   const quota = String(size.cpuCount * before.periodUs);
   const cpus = size.cpus === undefined ? [] : [[`${at.cpuset}/cpuset.cpus`, size.cpus] as const];
   if (at.version === 2) {
-    return [
-      ...cpus,
-      [`${at.memory}/memory.max`, memory],
-      [`${at.cpu}/cpu.max`, `${quota} ${before.periodUs}`],
-    ];
+    return [...cpus, [`${at.memory}/memory.max`, memory], [`${at.cpu}/cpu.max`, `${quota} ${before.periodUs}`]];
   }
   const ram = [`${at.memory}/memory.limit_in_bytes`, memory] as const;
   const withSwap = [`${at.memory}/memory.memsw.limit_in_bytes`, memory] as const;

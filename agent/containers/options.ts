@@ -79,6 +79,8 @@ export interface NodeOptions {
   readonly seccomp: string;
   /** Descriptor limit of Docker itself: it cannot grant more. */
   readonly openFiles: number;
+  /** Limits that the kernel counts for a user id over all sandboxes, by Docker's name; -1: no limit. */
+  readonly userLimits: Readonly<Record<string, number>>;
   readonly diskLimit: boolean;
   /** Images declare it by the label svc.sudo=false. */
   readonly sudo: boolean;
@@ -123,6 +125,7 @@ export function containerOptions(spec: ContainerSpec, node: NodeOptions) {
         { Name: "nofile", Soft: node.openFiles, Hard: node.openFiles },
         // A core pattern may be a program that the kernel starts on the host.
         { Name: "core", Soft: 0, Hard: 0 },
+        ...Object.entries(node.userLimits).map(([Name, most]) => ({ Name, Soft: most, Hard: most })),
       ],
       ...(node.diskLimit && spec.resources.diskSizeMB > 0
         ? { StorageOpt: { size: `${spec.resources.diskSizeMB}M` } }

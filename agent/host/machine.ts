@@ -4,6 +4,8 @@ import { readFileSync, statfsSync } from "node:fs";
 import { cpus, hostname } from "node:os";
 import type { NodeFacts, NodeLoad } from "../../shared/agent-api/routes.ts";
 
+import { type HostLimits, readHostLimits } from "./limits.ts";
+
 type Load = Pick<NodeLoad, "cpuCount" | "cpuPercent" | "memoryTotalBytes" | "memoryUsedBytes" | "disks">;
 
 export interface Machine {
@@ -15,6 +17,7 @@ export interface Machine {
   load(): Load;
   /** Bytes that the machine could give to new processes. */
   freeMemory(): number;
+  limits(): HostLimits;
 }
 
 export function hostMachine(directories: readonly string[]): Machine {
@@ -45,6 +48,7 @@ export function hostMachine(directories: readonly string[]): Machine {
       };
     },
     freeMemory: () => memory().available,
+    limits: () => readHostLimits(),
   };
 }
 

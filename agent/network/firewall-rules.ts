@@ -40,6 +40,12 @@ export type LogSet = (typeof LOG_SETS)[number];
 /** An element of the log stays for this long after its last packet; the log is read more often, so it misses none. */
 const LOG_SECONDS = 10;
 const LOG_SIZE = 4_096;
+/**
+ * Limit of new connections of one sandbox, to the internet, the egress process and the resolver together. The kernel
+ * remembers a connection for up to two minutes after its end, in a table that all programs of the machine share: this
+ * many take 35 000 entries of it at most.
+ */
+const NEW_CONNECTIONS = "250/second burst 5000 packets";
 /** Limit of new entries of one sandbox; further ones are only counted. */
 const LOG_PACE = "20/second burst 100 packets";
 
@@ -64,6 +70,8 @@ export function tableText(plan: Plan, slots: Iterable<SlotPolicy>, options: Tabl
   const to = `oifname "${plan.network}-*"`;
   const pinned = hex(PINNED_MARK);
   const steered = hex(STEERED_MARK);
+  // Only the first packet: datagrams that get no answer, and repeated requests, take no further entry.
+  const firstPacket = "ct state new ct status & confirmed == 0";
   const denied = `{ ${deniedRanges(plan).join(", ")} }`;
   return `add table inet ${plan.network}
 delete table inet ${plan.network}
@@ -78,6 +86,12 @@ ${SLOT_SETS.map((name) =>
     type ipv4_addr
     size 65535
     flags dynamic
+  }
+  set arrivals {
+    type ipv4_addr
+    size 65535
+    flags dynamic,timeout
+    timeout 1m
   }
   set pace {
     type ipv4_addr
@@ -131,6 +145,7 @@ ${SLOT_SETS.map((name) =>
     ct state established,related accept
     ct state invalid drop
     add @connections { ip saddr ct count over ${options.connections} } goto crowd
+    ${firstPacket} update @arrivals { ip saddr limit rate over ${NEW_CONNECTIONS} } goto crowd
     jump tell_granted
     accept
   }
@@ -165,6 +180,7 @@ ${LOG_SETS.map(tellChain).join("")}  chain into {
   chain local {
     meta nfproto != ipv4 drop
     iifname . ip saddr != @pinned drop
+    ${firstPacket} update @arrivals { ip saddr limit rate over ${NEW_CONNECTIONS} } drop
     meta mark & ${steered} == ${steered} iifname @open accept
     ct direction reply ct state established accept
     ip daddr ${plan.gateway} meta l4proto { tcp, udp } th dport 53 iifname @open accept

@@ -44,6 +44,8 @@ export interface SandboxLogs {
   read(executionId: string, sandbox: Sandbox | undefined, query: LogQuery): Promise<LogEntry[]>;
   /** Called just before the kill. Quick, and never throws. */
   last(sandbox: Sandbox): Promise<void>;
+  /** Adds the last line of a sandbox whose first process the kernel killed: envd could not. */
+  outOfMemory(sandbox: Sandbox): void;
   stop(): Promise<void>;
 }
 
@@ -93,6 +95,11 @@ export function startSandboxLogs({ envd, store, running, now, log }: SandboxLogs
       return store.read(executionId, query);
     },
     last: (sandbox) => pull(sandbox, LAST_LIMIT_MS),
+    outOfMemory({ executionId, container }) {
+      const message = `the sandbox ended, out of memory: limit ${container.resources.memoryMB} MiB`;
+      const seq = store.lastSeq(executionId) + 1;
+      store.add(executionId, [{ seq, at: now(), level: "error", message, fields: { logger: "node" } }]);
+    },
     stop: () => rounds.stop(),
   };
 }

@@ -30,7 +30,7 @@ export interface SandboxesDeps {
   readonly onChange: () => void;
   readonly onStart: (sandbox: Sandbox) => void;
   /** Called when a sandbox has ended without a request and its exit is recorded. */
-  readonly onExit: (reason: ExitReport["reason"]) => void;
+  readonly onExit: (reason: ExitReport["reason"], sandbox: Sandbox) => void;
   /** Called when its processes are dead. True: it is kept as a paused sandbox, so its end is not reported as an exit. */
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
   readonly maxSandboxes: number;
@@ -177,7 +177,7 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     log.info({ executionId, sandboxId, ...exit }, "sandbox ended");
     return finish(sandbox, dead, () => {
       store.exit({ executionId, sandboxId, ...exit, at: now() });
-      deps.onExit(exit.reason);
+      deps.onExit(exit.reason, sandbox);
     });
   };
 
@@ -276,8 +276,9 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     died(containerId, exit) {
       for (const entry of entries.values()) {
         if (entry.is !== "running" || entry.sandbox.container.id !== containerId) continue;
-        finishWith(entry.sandbox, true, exit).catch((error: unknown) =>
-          log.error({ err: error }, "could not record an exit"),
+        const limit = { detail: `limit ${entry.sandbox.container.resources.memoryMB} MiB` };
+        finishWith(entry.sandbox, true, exit.reason === "out_of_memory" ? { ...exit, ...limit } : exit).catch(
+          (error: unknown) => log.error({ err: error }, "could not record an exit"),
         );
         return;
       }

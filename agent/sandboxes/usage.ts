@@ -5,6 +5,7 @@ import type { Log } from "../../shared/program/log.ts";
 import { type Loop, loop } from "../../shared/program/loop.ts";
 import type { Usage } from "../containers/cgroup-files.ts";
 import type { SampleStore } from "../store/samples.ts";
+import type { MemoryKills } from "./memory-kills.ts";
 import type { Sandbox } from "./sandbox.ts";
 
 const MIB = 1024 * 1024;
@@ -20,6 +21,7 @@ export interface UsageSamplingDeps {
   readonly store: SampleStore;
   /** Bytes of a directory tree; undefined when it takes too long. */
   readonly diskUsage: (directory: string) => Promise<number | undefined>;
+  readonly memoryKills: Pick<MemoryKills, "look">;
   readonly everyMs: number;
   readonly now: () => number;
   readonly log: Log;
@@ -49,6 +51,7 @@ export function createUsageSampling({
   running,
   store,
   diskUsage,
+  memoryKills,
   everyMs,
   now,
   log,
@@ -84,6 +87,7 @@ export function createUsageSampling({
       if (!running().some(({ executionId }) => executionId === sandbox.executionId)) return;
       try {
         first(sandbox);
+        memoryKills.look(sandbox);
       } catch (error) {
         log.warn({ err: error, executionId: sandbox.executionId }, "could not take the first sample of a sandbox");
       }
@@ -119,6 +123,7 @@ export function createUsageSampling({
     await measureDisks(sandboxes);
     const samples = new Map<string, MetricSample>();
     for (const sandbox of sandboxes) {
+      memoryKills.look(sandbox);
       const seen = watched.get(sandbox.executionId);
       if (seen === undefined) first(sandbox);
       // Skips a sandbox that has just begun: its share of so short a time means nothing.

@@ -7,6 +7,7 @@ import type { Report } from "../api/report.ts";
 import type { AgentConfig } from "../config.ts";
 import type { AgentDeps } from "../deps.ts";
 import type { DiskReserve } from "../disk/reserve.ts";
+import type { LimitWatch } from "../host/limit-watch.ts";
 import type { Gate } from "../network/gate.ts";
 import type { Slots } from "../network/slots.ts";
 import type { NodeProxy } from "../proxy/node-proxy.ts";
@@ -18,6 +19,7 @@ import { createExpiry, endExpired } from "./expiry.ts";
 import { type LaunchDeps, type Launched, type LaunchSpec, launch } from "./launch.ts";
 import { createLiveSet } from "./live-set.ts";
 import { startSandboxLogs } from "./logs.ts";
+import { createMemoryKills } from "./memory-kills.ts";
 import { startContainerSource } from "./pool/container-source.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { createSandboxes } from "./sandboxes.ts";
@@ -40,6 +42,7 @@ interface Starts {
   readonly rescue: (sandbox: Sandbox) => Promise<boolean>;
   readonly proxy: Pick<NodeProxy, "close">;
   readonly disk: Pick<DiskReserve, "refusal">;
+  readonly limits: Pick<LimitWatch, "refusal">;
   readonly instruments: Pick<Instruments, "exited">;
 }
 
@@ -53,7 +56,9 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
   const live = createLiveSet();
   for (const sandbox of found.sandboxes) live.add(sandbox);
   const { running } = live;
-  const usage = createUsageSampling({ ...deps, store: stores.samples, everyMs: config.usageEveryMs, running });
+  const memoryKills = createMemoryKills({ since: now(), log });
+  const { usageEveryMs: everyMs } = config;
+  const usage = createUsageSampling({ ...deps, store: stores.samples, everyMs, running, memoryKills });
   const expiry = createExpiry({ lastContact: () => report.lastContact, graceMs: config.endGraceMs, running, now, log });
   const launchDeps: LaunchDeps = {
     ...deps,
@@ -81,19 +86,23 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
       },
       store: stores.executions,
       closeStreams: (executionId) => starts.proxy.close(executionId),
-      beforeEnd: (sandbox) => logs.last(sandbox),
+      beforeEnd: (sandbox) => {
+        memoryKills.look(sandbox);
+        return logs.last(sandbox);
+      },
       rescue: starts.rescue,
       onStart: (sandbox) => usage.started(sandbox),
       onChange: () => {
         expiry.changed();
         report.soon();
       },
-      onExit: (reason) => {
+      onExit: (reason, sandbox) => {
+        if (reason === "out_of_memory") logs.outOfMemory(sandbox);
         starts.instruments.exited(reason);
         report.exited();
       },
       maxSandboxes: config.maxSandboxes,
-      refusal: () => starts.disk.refusal(),
+      refusal: () => starts.disk.refusal() ?? starts.limits.refusal(),
       startLimitMs: config.startLimitMs,
       disposal,
       now,
@@ -106,5 +115,5 @@ export function createSandboxParts(config: AgentConfig, deps: AgentDeps, base: S
     };
     return { sandboxes, logs, startExpiry };
   };
-  return { ...source, live, usage, disposal, launchDeps, begin };
+  return { ...source, live, usage, memoryKills, disposal, launchDeps, begin };
 }

@@ -11,6 +11,7 @@ import type { Initialiser } from "../init/init.ts";
 import { parseInit, parseTrust } from "../init/init-request.ts";
 import type { Session } from "../init/session.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import type { MemoryKills } from "../process/memory-kills.ts";
 import type { Journal } from "../runtime/journal.ts";
 import type { System } from "../system/system.ts";
 import type { Access } from "./access.ts";
@@ -22,6 +23,7 @@ export interface RouteDeps {
   readonly access: Access;
   readonly system: System;
   readonly journal: Journal;
+  readonly memoryKills: Pick<MemoryKills, "look">;
   readonly metrics: Metrics;
   readonly initialiser: Initialiser;
   readonly hub: WatchHub;
@@ -47,7 +49,7 @@ export type Routes = Readonly<Record<string, Readonly<Record<string, Route>>>>;
 type OwnRoutes = Readonly<Record<Exclude<EnvdPath, "/connect">, Readonly<Record<string, Route>>>>;
 
 export function createRoutes(deps: RouteDeps): OwnRoutes {
-  const { session, access, system, journal, metrics, initialiser, hub } = deps;
+  const { session, access, system, journal, memoryKills, metrics, initialiser, hub } = deps;
 
   const forNode =
     (route: Route): Route =>
@@ -101,6 +103,8 @@ export function createRoutes(deps: RouteDeps): OwnRoutes {
         access.init(request, init.settings.accessToken);
         if (init.controlToken !== undefined) access.rotate(request, init.controlToken);
         await initialiser.apply(init);
+        // A restored container has a new cgroup, whose counter begins at zero.
+        memoryKills.look();
         sendNothing(response, 204);
       },
     },
@@ -113,6 +117,8 @@ export function createRoutes(deps: RouteDeps): OwnRoutes {
     "/logs": {
       GET: forNode(({ response, query }) => {
         const limit = wholeNumber(query, "limit", 1_000);
+        // No timer looks, because an idle sandbox runs none: the log is complete when it is read.
+        memoryKills.look();
         sendJson(response, 200, journal.read(wholeNumber(query, "after", 0), Math.min(limit, MOST_LOG_ENTRIES)));
       }),
     },

@@ -3,6 +3,7 @@
 import { AppError } from "../../shared/http/errors.ts";
 import type { Journal } from "../runtime/journal.ts";
 import { type Spawned, type System, SystemError } from "../system/system.ts";
+import type { MemoryKills } from "./memory-kills.ts";
 import { outputJournal } from "./output-journal.ts";
 import { type Ending, type Follower, Process } from "./process.ts";
 import { type Limits, planSpawn, type StartRequest, startError } from "./start-plan.ts";
@@ -28,13 +29,15 @@ export class ProcessTable {
   readonly #system: System;
   readonly #journal: Journal;
   readonly #limits: Limits;
+  readonly #memoryKills: MemoryKills;
   readonly #live = new Set<Process>();
   readonly #exited = new Map<number, Exited>();
 
-  constructor(system: System, journal: Journal, limits: Limits) {
+  constructor(system: System, journal: Journal, limits: Limits, memoryKills: MemoryKills) {
     this.#system = system;
     this.#journal = journal;
     this.#limits = limits;
+    this.#memoryKills = memoryKills;
   }
 
   list(): Process[] {
@@ -51,11 +54,12 @@ export class ProcessTable {
   ): Promise<{ process: Process; follower: Follower }> {
     const { config, terminal, cwd } = request;
     const plan = planSpawn(request, this.#limits);
+    const explain = this.#memoryKills.watch();
     const spawned = await this.#system.spawn(plan).catch((error: unknown) => {
       throw startError(error, config.cmd, cwd);
     });
     const output = outputJournal(this.#journal, spawned.pid);
-    const options = { config, tag, terminal: terminal !== undefined, deadlineMs, observe: output.observe };
+    const options = { config, tag, terminal: terminal !== undefined, deadlineMs, observe: output.observe, explain };
     const process = this.#adopt(spawned, options);
     const follower = process.follow();
     this.#exited.delete(process.pid);
@@ -101,7 +105,7 @@ export class ProcessTable {
     const { pid, tag } = process;
     const exited: Exited = { pid, tag, ending };
     const fields = ending.is === "exit" ? { pid, ...ending.report } : { pid, reason: ending.is };
-    this.#journal.write("info", "process", "process ended", fields);
+    this.#journal.write("info", "process", "process ended", { ...fields, cmd: describe(process) });
     if (this.#exited.size >= RETAINED_EXITS) {
       const [oldest] = this.#exited.keys();
       if (oldest !== undefined) this.#exited.delete(oldest);

@@ -4,6 +4,7 @@ import { AppError } from "../../shared/http/errors.ts";
 import type { Spawned, System, WaitStatus } from "../system/system.ts";
 import { describeExit, type ExitReport } from "./exit-status.ts";
 import type { InputEnd } from "./input-end.ts";
+import type { Explain } from "./memory-kills.ts";
 import { type OutputEnd, openEnds } from "./pipe-ends.ts";
 import { type Stream, Subscription } from "./subscription.ts";
 
@@ -30,6 +31,8 @@ export interface ProcessOptions {
   readonly deadlineMs: number | undefined;
   /** Gets all output, beside the followers, without slowing the process. */
   readonly observe: (stream: Stream, bytes: Uint8Array) => void;
+  /** Called once, at the moment of the end, unless envd itself killed the process. */
+  readonly explain: Explain;
 }
 
 /** How long a kill waits. A process that lives longer is stuck in the kernel, for example waiting for a disk. */
@@ -50,12 +53,14 @@ export class Process {
   readonly #system: System;
   readonly #followers = new Set<Follower>();
   readonly #observe: ProcessOptions["observe"];
+  readonly #explain: Explain;
   readonly #outputs: readonly OutputEnd[];
   #input: InputEnd | undefined;
   readonly #exited: Promise<unknown>;
   #expired = false;
   /** SendSignal was used: a grandchild that holds the output open must not delay the end. */
   #signalled = false;
+  #killed = false;
   #gone = false;
   #paused = false;
 
@@ -67,6 +72,7 @@ export class Process {
     this.tag = options.tag;
     this.terminal = options.terminal;
     this.#observe = options.observe;
+    this.#explain = options.explain;
     const ends = openEnds(spawned, options.terminal, (stream, bytes) => this.#publish(stream, bytes));
     this.#outputs = ends.outputs;
     this.#input = ends.input;
@@ -116,13 +122,14 @@ export class Process {
    */
   async signal(signal: number): Promise<boolean> {
     this.#signalled = true;
+    this.#killed ||= signal === 9;
     const reached = await this.#system.signal(this.pid, signal, signal === 9 || this.#gone ? "group" : "process");
     if (this.#gone) this.#drain();
-    if (reached && signal === 9) await this.#killed();
+    if (reached && signal === 9) await this.#dead();
     return reached || this.#gone;
   }
 
-  async #killed(): Promise<void> {
+  async #dead(): Promise<void> {
     if (!(await within(KILL_LIMIT_MS, this.#exited)))
       throw new AppError("internal", `process with pid ${this.pid} has not ended ${KILL_LIMIT_MS} ms after SIGKILL`);
     for (const limit = Date.now() + GROUP_LIMIT_MS; Date.now() < limit; await pause(GROUP_LOOK_MS))
@@ -132,20 +139,27 @@ export class Process {
   async #run(exited: Promise<WaitStatus>): Promise<Ending> {
     const status = await exited;
     this.#gone = true;
+    // At once, because another program may hold the outputs open for hours.
+    const report = status === undefined ? undefined : this.#report(status);
     // A terminal's pipe is closed by svc-exec itself, once it is empty.
     const unattended = this.#signalled || this.#expired || status === undefined;
     if (unattended && !this.terminal) this.#drain();
     await Promise.all(this.#outputs.map((output) => output.ended));
     this.#input?.destroy();
     this.#input = undefined;
-    const ending = this.#ending(status);
+    const ending = this.#ending(report);
     for (const follower of this.#followers) follower.end(ending);
     return ending;
   }
 
-  #ending(status: WaitStatus): Ending {
+  #report(status: number): ExitReport {
+    const report = describeExit(status);
+    return this.#killed ? report : this.#explain(report);
+  }
+
+  #ending(report: ExitReport | undefined): Ending {
     if (this.#expired) return { is: "deadline" };
-    return status === undefined ? { is: "lost" } : { is: "exit", report: describeExit(status) };
+    return report === undefined ? { is: "lost" } : { is: "exit", report };
   }
 
   #startDeadline(deadlineMs: number | undefined): NodeJS.Timeout | undefined {

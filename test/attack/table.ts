@@ -132,6 +132,8 @@ many restores of one project | permits are left to others | integration/agent/re
 no more processes | the sandbox recovers | conformance/processes.test.ts | no more processes
 all memory | the command dies alone | conformance/processes.test.ts | a command that eats all memory
 more connections than a sandbox may have | refused; its neighbour is not touched | docker/firewall.test.ts | at its limit of connections
+connections begun without end, so that the kernel's table is full | a bounded part of it; its neighbour is not touched | docker/firewall.test.ts | takes a bounded part of the kernel's table
+watches, terminals, pipes, files, asynchronous requests that the kernel counts for all | its neighbour gets its own | docker/shared-limits.test.ts
 no free descriptors in the egress process | it refuses, and recovers | docker/egress-process-life.test.ts | without free descriptors
 more connections to the node's proxy than its limit | refused | integration/edge/reaching.test.ts | connections beyond a sandbox's limit
 questions for names that trickle, or whose answers are not read | the connection ends | integration/egress/dns.test.ts | a TCP connection that

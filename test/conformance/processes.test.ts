@@ -262,11 +262,15 @@ describe("a sandbox at its limits", () => {
 
   test("a command that eats all memory dies alone", async () => {
     const sandbox = await ownSandbox();
+    const info = await sandbox.getInfo();
     await sandbox.files.write("/tmp/mark", "kept");
     const error = await refusal(
-      sandbox.commands.run(`python3 -c 'b = []\nwhile True: b.append(bytearray(16 << 20))'`, { timeoutMs: 60_000 }),
+      sandbox.commands.run(`exec python3 -c 'b = []\nwhile True: b.append(bytearray(16 << 20))'`, {
+        timeoutMs: 60_000,
+      }),
     );
-    expect(error).toMatchObject({ exitCode: expect.any(Number) as number });
+    const told = `signal: killed (out of memory: limit ${info.memoryMB} MiB)`;
+    expect(error).toMatchObject({ name: "CommandExitError", exitCode: -1, error: told, message: told });
     expect(await sandbox.files.read("/tmp/mark")).toBe("kept");
     expect((await sandbox.commands.run("echo still here")).stdout).toBe("still here\n");
   }, 90_000);

@@ -24,6 +24,7 @@ test("a container that is renamed during its removal is gone: Docker does not li
     runtime: "runc",
     seccomp: "unconfined",
     openFiles: 1024,
+    userLimits: {},
   });
   for (let round = 0; round < ROUNDS; round++) {
     const id = await containers.create({
@@ -57,6 +58,7 @@ test("an image with a hole in one of its layers is not copied into one layer; wi
     runtime: "runc",
     seccomp: "unconfined",
     openFiles: 1024,
+    userLimits: {},
   });
   const id = await containers.create({
     name: nodeId,

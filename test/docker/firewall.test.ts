@@ -267,6 +267,17 @@ describe("the firewall", () => {
     expect(flows).toContainEqual(expect.objectContaining({ source: "10.218.0.3", address: OTHER, outcome: "crowded" }));
   });
 
+  test("a sandbox that begins thousands of conversations at once takes a bounded part of the kernel's table", async () => {
+    const tracked = async () => Number(await text(0, "cat", "/proc/sys/net/netfilter/nf_conntrack_count"));
+    const before = await tracked();
+    const since = Date.now();
+    await text(2, "python3", "-c", PROGRAMS.crowd);
+    const taken = (await tracked()) - before;
+    expect(taken).toBeGreaterThan(4_000);
+    expect(taken).toBeLessThan(5_100 + ((Date.now() - since) / 1_000) * 250);
+    expect(await reach(3, "tcp", OTHER)).toBe("hello");
+  });
+
   test("each decision is reported once, with destination and count", async () => {
     await decisions();
     await open(2, ranges([`${ALLOWED}/32`]));

@@ -46,6 +46,8 @@ beforeAll(async () => {
     slots: () => 0,
     pendingRemovals: () => 0,
     orchestratorReached: () => true,
+    memoryKills: () => 0,
+    hostLimits: () => ({}),
   });
   // The only route that the test calls returns usage samples.
   const unused = {} as never;

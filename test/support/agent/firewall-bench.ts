@@ -106,6 +106,13 @@ for i in range(${CONNECTIONS + 4}):
     except OSError: refused += 1
 print(len(held), refused, flush=True); time.sleep(1.5)
 `,
+  /** Begins a conversation with the resolver from each of 8 000 ports. */
+  crowd: `
+import socket
+for port in range(20000, 28000):
+    u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    u.bind(("", port)); u.sendto(b"x", ("${GATEWAY}", 53)); u.close()
+`,
   /** Sends a datagram to each of many ports of a denied address. */
   flood: `
 import socket

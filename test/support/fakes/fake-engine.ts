@@ -247,6 +247,7 @@ export function fakeEngine(runtime = "/runtime/1"): FakeEngine {
       state.fault("resize");
       container.size = size;
     },
+    memoryKills: () => 0,
   });
 
   return {

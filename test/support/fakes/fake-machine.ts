@@ -10,6 +10,7 @@ export function fakeMachine(freeMemory: () => number): Machine {
     cpuFlags: "sse2",
     load: () => ({ cpuCount: 2, cpuPercent: 0, memoryTotalBytes: 2 ** 34, memoryUsedBytes: 0, disks: [] }),
     freeMemory,
+    limits: () => ({}),
   };
 }
 

@@ -14,12 +14,14 @@ export interface Command {
 interface Event {
   start?: { pid: number };
   data?: { stdout?: string; stderr?: string; pty?: string };
-  end?: { exitCode?: number; status?: string };
+  end?: { exitCode?: number; status?: string; error?: string };
 }
 
 export interface Finished {
   readonly code: number;
   readonly output: string;
+  /** Absent after exit 0. */
+  readonly error?: string;
 }
 
 /** Runs a command to its end. */
@@ -30,7 +32,8 @@ export async function command(address: string, text: string, options: Command = 
       if (part !== undefined) output.push(Buffer.from(part, "base64").toString("utf8"));
     return event.end === undefined ? undefined : event.end;
   });
-  return { code: end.exitCode ?? 0, output: output.join("").trim() };
+  const error = end.error === undefined ? {} : { error: end.error };
+  return { code: end.exitCode ?? 0, output: output.join("").trim(), ...error };
 }
 
 /** Starts a command that continues after its stream is left; resolves to its process id inside the sandbox. */

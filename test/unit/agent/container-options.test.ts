@@ -11,7 +11,15 @@ const spec = {
   runtimeDirectory: "/opt/runtime/1",
   resolver: "10.99.0.1",
 };
-const node = { nodeId: "n1", runtime: "svc", seccomp: "{}", openFiles: 1024, diskLimit: false, sudo: true };
+const node = {
+  nodeId: "n1",
+  runtime: "svc",
+  seccomp: "{}",
+  openFiles: 1024,
+  userLimits: { nproc: -1, memlock: 65_536 },
+  diskLimit: false,
+  sudo: true,
+};
 
 test("a container has no network but the slot's, no privileges and no way to reach the Docker daemon", () => {
   const { HostConfig } = containerOptions(spec, node);
@@ -43,6 +51,8 @@ test("a container's limits are those of its resources, without swap", () => {
     Ulimits: [
       { Name: "nofile", Soft: 1024, Hard: 1024 },
       { Name: "core", Soft: 0, Hard: 0 },
+      { Name: "nproc", Soft: -1, Hard: -1 },
+      { Name: "memlock", Soft: 65_536, Hard: 65_536 },
     ],
   });
 });

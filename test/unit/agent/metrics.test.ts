@@ -1,6 +1,13 @@
 import { afterEach, expect, test } from "vitest";
-import { memoryV1, memoryV2, usageUsV2 } from "../../../agent/containers/cgroup-files.ts";
+import {
+  memoryV1,
+  memoryV2,
+  memoryKills as parseKills,
+  socketBufferLimit,
+  usageUsV2,
+} from "../../../agent/containers/cgroup-files.ts";
 import { planNetwork } from "../../../agent/network/addresses.ts";
+import { createMemoryKills } from "../../../agent/sandboxes/memory-kills.ts";
 import type { Sandbox } from "../../../agent/sandboxes/sandbox.ts";
 import { createUsageSampling, type UsageSampling } from "../../../agent/sandboxes/usage.ts";
 import { openStores } from "../../../agent/store/stores.ts";
@@ -16,7 +23,7 @@ afterEach(async () => {
 
 function setup({ everyMs = 5 } = {}) {
   const clock = { now: 1_000_000 };
-  const used = { cpuUs: 400_000, memory: 30_000_000, cache: 5_000, shared: 0, gone: false };
+  const used = { cpuUs: 400_000, memory: 30_000_000, cache: 5_000, shared: 0, kills: 0, gone: false };
   const disk = { bytes: 4_096 as number | undefined, asked: 0 };
   const live: Sandbox[] = [];
   const sandbox: Sandbox = {
@@ -51,10 +58,16 @@ function setup({ everyMs = 5 } = {}) {
           if (used.gone) throw new Error("no such file");
           return used;
         },
+        memoryKills() {
+          if (used.gone) throw new Error("no such file");
+          return used.kills;
+        },
       },
     },
   };
   const store = openStores(":memory:", testSeal).samples;
+  const log = createLog({ component: "test", level: "silent" });
+  const memoryKills = createMemoryKills({ since: clock.now, log });
   const usage = createUsageSampling({
     running: () => live,
     store,
@@ -62,13 +75,14 @@ function setup({ everyMs = 5 } = {}) {
       disk.asked++;
       return Promise.resolve(disk.bytes);
     },
+    memoryKills,
     everyMs,
     now: () => clock.now,
-    log: createLog({ component: "test", level: "silent" }),
+    log,
   });
   running.push(usage);
   usage.begin();
-  return { clock, used, disk, live, sandbox, store, usage };
+  return { clock, used, disk, live, sandbox, store, usage, memoryKills };
 }
 
 test("the first sample comes soon and does not count earlier usage", async () => {
@@ -155,4 +169,40 @@ test("memory is read from both versions of control groups, without the file cach
     shared: 60,
   });
   expect(memoryV1("100\n", "total_cache 400\n")).toEqual({ memory: 0, cache: 400, shared: 0 });
+});
+
+test("kills for memory are counted for each round, and once each", async () => {
+  const { sandbox, live, used, memoryKills } = setup();
+  used.kills = 2;
+  live.push(sandbox);
+  await expect.poll(() => memoryKills.total).toBe(2);
+  memoryKills.look(sandbox);
+  expect(memoryKills.total).toBe(2);
+  used.kills = 5;
+  await expect.poll(() => memoryKills.total).toBe(5);
+  used.gone = true;
+  memoryKills.look(sandbox);
+  expect(memoryKills.total).toBe(5);
+});
+
+test("an agent that takes a sandbox over counts only the kills that follow", () => {
+  const { sandbox, used, memoryKills } = setup({ everyMs: 60_000 });
+  const older = { ...sandbox, startedAt: sandbox.startedAt - 1 };
+  used.kills = 7;
+  memoryKills.look(older);
+  expect(memoryKills.total).toBe(0);
+  used.kills = 8;
+  memoryKills.look(older);
+  expect(memoryKills.total).toBe(1);
+});
+
+test("the kernel's counter of kills is read from the files of both cgroup versions", () => {
+  expect(parseKills("low 0\nmax 5\noom 2\noom_kill 1\noom_group_kill 0\n")).toBe(1);
+  expect(parseKills("oom_kill_disable 0\nunder_oom 0\noom_kill 12\n")).toBe(12);
+});
+
+test("socket buffers get a quarter of a sandbox's memory, and no limit where the memory has none", () => {
+  expect(socketBufferLimit("1073741824\n")).toBe(268_435_456);
+  expect(socketBufferLimit("9223372036854771712\n")).toBeUndefined();
+  expect(socketBufferLimit("")).toBeUndefined();
 });

@@ -24,6 +24,8 @@ const sources: InstrumentSources = {
   slots: () => 0,
   pendingRemovals: () => 0,
   orchestratorReached: () => true,
+  memoryKills: () => 4,
+  hostLimits: () => ({ connections: { used: 12, max: 262_144 }, terminals: { used: 3, max: 3_072 } }),
 };
 
 test("/metrics has held sandboxes, free and reserved bytes of each disk, what is promised and used, and the quota's use", async () => {
@@ -44,6 +46,22 @@ test("/metrics has held sandboxes, free and reserved bytes of each disk, what is
     'svc_disk_work_seconds_total{work="frozen"} 0.25',
     "svc_snapshot_stored_bytes 400",
     "svc_snapshot_quota_bytes 500",
+  ]);
+});
+
+test("/metrics counts processes that were killed because their sandbox was out of memory", async () => {
+  const instruments = createInstruments(sources);
+  for (const text of [await instruments.text(), await instruments.text()])
+    expect(text).toMatch(/^svc_sandbox_oom_kills_total 4$/m);
+});
+
+test("/metrics has use and most of each limit of the kernel that the machine shares", async () => {
+  const text = await createInstruments(sources).text();
+  expect(text.split("\n").filter((line) => line.startsWith("svc_host_limit"))).toEqual([
+    'svc_host_limit_used{limit="connections"} 12',
+    'svc_host_limit_used{limit="terminals"} 3',
+    'svc_host_limit_max{limit="connections"} 262144',
+    'svc_host_limit_max{limit="terminals"} 3072',
   ]);
 });
 

@@ -125,6 +125,7 @@ function engine() {
   const running = new Set(owned);
   const gone: { id: string; reason: string; exitCode?: number | undefined }[] = [];
   const state = { emit: (_event: ContainerEvent) => undefined as void, break: () => undefined as void, back: 0 };
+  const clock = { later: 0 };
   const inspected = new Map<string, { oomKilled: boolean; exitCode: number }>();
   const watch = createEngineWatch({
     containers: {
@@ -142,7 +143,7 @@ function engine() {
           signal.addEventListener("abort", () => resolve(), { once: true });
         }),
     },
-    now: Date.now,
+    now: () => Date.now() + clock.later,
     log,
   });
   stops.push(() => watch.stop());
@@ -156,7 +157,7 @@ function engine() {
       state.back += 1;
     },
   });
-  return { watch, running, gone, state, inspected };
+  return { watch, running, gone, state, inspected, clock };
 }
 
 test("an end is reported with its exit code, and as out of memory when it was", async () => {
@@ -174,6 +175,24 @@ test("an end is reported with its exit code, and as out of memory when it was", 
     .toEqual([
       { id: "c1", reason: "exited", exitCode: 3 },
       { id: "c2", reason: "out_of_memory", exitCode: 137 },
+    ]);
+});
+
+test("an earlier kill for memory, of another process, is not why a sandbox ends later", async () => {
+  const { gone, state, inspected, watch, clock } = engine();
+  await expect.poll(() => watch.connected).toBe(true);
+  inspected.set("c1", { oomKilled: true, exitCode: 0 });
+  inspected.set("c2", { oomKilled: true, exitCode: 137 });
+  state.emit({ kind: "oom", id: "c1", exitCode: undefined });
+  state.emit({ kind: "oom", id: "c2", exitCode: undefined });
+  state.emit({ kind: "died", id: "c1", exitCode: 0 });
+  clock.later = 11_000;
+  state.emit({ kind: "died", id: "c2", exitCode: 137 });
+  await expect
+    .poll(() => gone)
+    .toEqual([
+      { id: "c1", reason: "exited", exitCode: 0 },
+      { id: "c2", reason: "exited", exitCode: 137 },
     ]);
 });
 

@@ -43,6 +43,7 @@ const sandbox: Sandbox = {
       alive: () => true,
       kill: () => Promise.resolve(),
       usage: () => ({ cpuUs: 0, memory: 0, cache: 0, shared: 0 }),
+      memoryKills: () => 0,
     },
   },
 };
@@ -85,6 +86,17 @@ test("lines are fetched on request, once each, and stay readable after the end",
   expect(asked).toEqual([0, 3]);
   expect(await logs.read("e1", undefined, all)).toEqual(first);
   expect(asked).toHaveLength(2);
+});
+
+test("a sandbox whose first process was killed for memory has that as its last line", async () => {
+  const { logs } = setup(() => ({ entries: [line(1), line(2)] }));
+  await logs.read("e1", sandbox, all);
+  logs.outOfMemory(sandbox);
+  expect((await logs.read("e1", undefined, all)).map(({ level, message }) => `${level} ${message}`)).toEqual([
+    "info line 1",
+    "info line 2",
+    "error the sandbox ended, out of memory: limit 512 MiB",
+  ]);
 });
 
 test("log entries can be read in both directions, from a cursor, by level and by a word", async () => {

@@ -277,6 +277,19 @@ test("a sandbox whose process exits is recorded with its reason and removed", as
   await expect.poll(() => engine.containers.size).toBe(0);
 });
 
+test("a sandbox whose first process is killed for memory is recorded with its limit", async () => {
+  const { engine, parts } = liveParts();
+  const id = randomUUID();
+  await parts.sandboxes.start(id, startRequest());
+  const [container] = engine.containers.values();
+  engine.die(container?.id ?? "", { code: 137 });
+  parts.sandboxes.died(container?.id ?? "", { reason: "out_of_memory", exitCode: 137 });
+  await expect
+    .poll(() => parts.stores.executions.exits())
+    .toMatchObject([{ executionId: id, reason: "out_of_memory", exitCode: 137, detail: "limit 512 MiB" }]);
+  await parts.settled();
+});
+
 test("the node refuses sandboxes beyond its limit", async () => {
   const { parts } = liveParts({ maxSandboxes: 1 });
   await parts.sandboxes.start(randomUUID(), startRequest());

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
+import type { ExitReport } from "../../../envd/process/exit-status.ts";
 import { Process } from "../../../envd/process/process.ts";
 import { System, type WaitStatus } from "../../../envd/system/system.ts";
 
@@ -20,8 +21,9 @@ function stubborn() {
   let end: (status: WaitStatus) => void = () => undefined;
   const exited = new Promise<WaitStatus>((resolve) => (end = resolve));
   const spawned = { pid: PID, stdin: undefined, stdout, stderr: undefined, exited, release: () => undefined };
+  const explain = (report: ExitReport) => ({ ...report, error: "explained" });
   const config = { cmd: "sleep", args: [], envs: {}, cwd: undefined };
-  const options = { config, tag: undefined, terminal: false, deadlineMs: undefined, observe: () => undefined };
+  const options = { config, tag: undefined, terminal: false, deadlineMs: undefined, observe: () => undefined, explain };
   const process = new Process(system, spawned, options);
   const over = async () => {
     end(9);
@@ -40,6 +42,23 @@ test("SIGKILL is answered after the process has ended, not before", async () => 
   end(9);
   await killed;
   expect(told).toEqual(["ended", "answered"]);
+  await over();
+});
+
+test("the kernel's counter does not explain the end of a process that the client killed", async () => {
+  const { process, end, over } = stubborn();
+  const killed = process.signal(9);
+  end(9);
+  await killed;
+  expect(await process.ended).toMatchObject({ is: "exit", report: { error: "signal: killed" } });
+  await over();
+});
+
+test("the kernel's counter may explain the end of a process that nobody here killed", async () => {
+  const { process, end, over } = stubborn();
+  await process.signal(15);
+  end(9);
+  expect(await process.ended).toMatchObject({ is: "exit", report: { status: "signal: killed", error: "explained" } });
   await over();
 });
 

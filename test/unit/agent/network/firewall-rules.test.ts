@@ -34,6 +34,8 @@ function chain(text: string, name: string): string[] {
 
 describe("the table", () => {
   const text = tableText(plan, [open, closed], options);
+  const arrival =
+    "ct state new ct status & confirmed == 0 update @arrivals { ip saddr limit rate over 250/second burst 5000 packets }";
 
   test("is replaced in one transaction", () => {
     expect(text.startsWith("add table inet svc\ndelete table inet svc\ntable inet svc {")).toBe(true);
@@ -79,6 +81,7 @@ describe("the table", () => {
       "ct state established,related accept",
       "ct state invalid drop",
       "add @connections { ip saddr ct count over 7 } goto crowd",
+      `${arrival} goto crowd`,
       "jump tell_granted",
       "accept",
     ]);
@@ -104,6 +107,7 @@ describe("the table", () => {
     expect(chain(text, "local")).toEqual([
       "meta nfproto != ipv4 drop",
       "iifname . ip saddr != @pinned drop",
+      `${arrival} drop`,
       "meta mark & 0x20000000 == 0x20000000 iifname @open accept",
       "ct direction reply ct state established accept",
       "ip daddr 10.213.0.1 meta l4proto { tcp, udp } th dport 53 iifname @open accept",
