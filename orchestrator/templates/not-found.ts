@@ -15,9 +15,24 @@ function creation(text: string): string | undefined {
   const reference = possibleTemplateReference(text);
   if (reference === undefined || reference.namespace !== undefined) return undefined;
   const { name } = reference;
-  const command = `'npx @e2b/cli template create ${name}' makes one from a Dockerfile`;
-  return STARTERS.has(name) ? `'${name}' is not part of this platform: ${command}` : command;
+  return KNOWN.get(name) ?? makeWithCli(name);
 }
 
-/** Names that the public SDKs use by default, or that the first examples of their documentation use. */
-const STARTERS: ReadonlySet<string> = new Set(["code-interpreter-v1", "code-interpreter", "desktop"]);
+function makeWithCli(name: string): string {
+  return `'npx @e2b/cli template create ${name}' makes one from a Dockerfile`;
+}
+
+const CODE_INTERPRETER =
+  "'./scripts/template code-interpreter-v1' makes the code interpreter's template: its operator runs it where the platform runs";
+
+/** What to do about the names that the public SDKs use by default, or that the first examples of their documentation use. */
+const KNOWN: ReadonlyMap<string, string> = new Map([
+  ["code-interpreter-v1", CODE_INTERPRETER],
+  ["code-interpreter", `this platform calls it 'code-interpreter-v1': ${CODE_INTERPRETER}`],
+  ["desktop", `'desktop' is not part of this platform: ${makeWithCli("desktop")}`],
+  [
+    "mcp-gateway",
+    "the option 'mcp' needs it, and this platform has no MCP gateway: the servers of the MCP catalogue are Docker images, which cannot " +
+      "run in a sandbox. Start an MCP server with a command in the sandbox, and reach it with getHost",
+  ],
+]);

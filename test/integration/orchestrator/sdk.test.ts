@@ -50,3 +50,13 @@ test("a wrong key and an unknown template are the SDK's own errors", async () =>
   );
   await expect(Sandbox.create("nosuch", options())).rejects.toThrow("template 'nosuch' not found: list templates with");
 });
+
+test("the SDK's options and packages that need another template get an error that says what to do", async () => {
+  await expect(Sandbox.create({ ...options(), mcp: { fetch: {} } })).rejects.toThrow(
+    "template 'mcp-gateway' not found: list templates with 'npx @e2b/cli template list' or GET /templates; " +
+      "the option 'mcp' needs it, and this platform has no MCP gateway",
+  );
+  await expect(Sandbox.create("code-interpreter-v1", options())).rejects.toThrow(
+    "./scripts/template code-interpreter-v1",
+  );
+});
