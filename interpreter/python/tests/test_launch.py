@@ -8,10 +8,11 @@ import tempfile
 import time
 import unittest
 
+import svc_kernel
 from jupyter_client import BlockingKernelClient
 from jupyter_client.connect import write_connection_file
 
-LAUNCH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "launch.py")
+LAUNCH = os.path.join(os.path.dirname(os.path.dirname(svc_kernel.__file__)), "launch.py")
 LIMIT_S = 60
 
 
