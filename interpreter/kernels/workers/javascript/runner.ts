@@ -1,0 +1,70 @@
+/** Runs cells in this process's own context, so that what they declare stays, and says what came of each. */
+
+import { inspect } from "node:util";
+import { constants, Script } from "node:vm";
+import { bundleOf } from "./bundle.ts";
+import type { Channel } from "./channel.ts";
+import { readCell } from "./strip.ts";
+
+export class Runner {
+  readonly #language: string;
+  readonly #channel: Channel;
+  #count = 0;
+  #fail: ((error: unknown) => void) | undefined;
+
+  constructor(language: string, channel: Channel) {
+    this.#language = language;
+    this.#channel = channel;
+  }
+
+  /** Whether a run waits for a promise: only the end of the process stops what may go on then. */
+  get isWaiting(): boolean {
+    return this.#fail !== undefined;
+  }
+
+  async run(code: string): Promise<void> {
+    this.#count += 1;
+    this.#channel.send(["count", this.#count]);
+    try {
+      const value = await this.#valueOf(code);
+      if (value !== undefined) this.#channel.send(["result", true, bundleOf(value)]);
+    } catch (error) {
+      this.#channel.send(["error", ...described(error)]);
+    }
+    this.#channel.send(["end"]);
+  }
+
+  /** An error that nothing caught: of the run that waits, else it is only printed. */
+  uncaught(error: unknown): void {
+    if (this.#fail === undefined) this.#channel.send(["output", "stderr", `Uncaught ${inspect(error)}\n`]);
+    else this.#fail(error);
+  }
+
+  async #valueOf(code: string): Promise<unknown> {
+    const { source, hasValue } = await readCell(code, this.#language);
+    const script = new Script(source, {
+      filename: `${process.cwd()}/cell-${this.#count}.js`,
+      importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+    });
+    const returned: unknown = script.runInThisContext({ breakOnSigint: true, displayErrors: true });
+    const uncaught = new Promise<never>((_resolve, reject) => (this.#fail = reject));
+    try {
+      const value = await Promise.race([returned, uncaught]);
+      return hasValue ? value : undefined;
+    } finally {
+      this.#fail = undefined;
+    }
+  }
+}
+
+/** Name, message, stack. */
+function described(error: unknown): [string, string, string] {
+  if (typeof error !== "object" || error === null || !("message" in error))
+    return ["Error", String(error), `Uncaught ${inspect(error)}`];
+  const { name, message, stack } = error as { name?: unknown; message: unknown; stack?: unknown };
+  return [text(name) ?? "Error", text(message) ?? "", text(stack) ?? inspect(error)];
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
