@@ -45,6 +45,11 @@ export async function idleSandbox({ quick, say }: Bench): Promise<readonly Row[]
   }
 }
 
+/** Megabytes that the processes of the sandbox have for themselves. */
+export async function privateMemoryOf({ sandboxId }: Sandbox): Promise<number> {
+  return privateMegabytes(await idOf(`svc-${sandboxId}`));
+}
+
 async function idOf(name: string): Promise<string> {
   return (await run("docker", ["inspect", "--format", "{{.Id}}", name])).trim();
 }

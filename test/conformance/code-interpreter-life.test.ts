@@ -69,7 +69,11 @@ test("a killed kernel and a killed server are back within seconds", async () => 
   const port = "fuser 49999/tcp 2>/dev/null || ss -Hltnp 'sport = :49999' | grep -o 'pid=[0-9]*' | cut -d= -f2";
   const { stdout } = await sandbox.commands.run(port, { user: "root" });
   await sandbox.commands.run(`kill -9 ${stdout.trim()}`, { user: "root" });
-  const answer = () => sandbox.runCode("2 + 2").then(({ text }) => text, () => "no answer");
+  const answer = () =>
+    sandbox.runCode("2 + 2").then(
+      ({ text }) => text,
+      () => "no answer",
+    );
   await expect.poll(answer, { timeout: 15_000, interval: 200 }).toBe("4");
   const kernels = await sandbox.commands.run("pgrep -fc '[l]aunch.py -f'", { user: "root" });
   expect(kernels.stdout).toBe("1\n");

@@ -30,7 +30,8 @@ describe("languages", () => {
   test("JavaScript and TypeScript keep their own state and await what is last", async () => {
     expect(await printed(sandbox(), "const a = 40; console.log(a + 2)", { language: "js" })).toBe("42\n");
     expect(await valueOf(sandbox(), "await Promise.resolve(a + 2)", { language: "javascript" })).toBe("42");
-    const code = "import { join } from 'path';\nconst n: number = 6;\nfunction f(k: number): string { return join('a', String(k)) }\nf(n)";
+    const code =
+      "import { join } from 'path';\nconst n: number = 6;\nfunction f(k: number): string { return join('a', String(k)) }\nf(n)";
     expect(await valueOf(sandbox(), code, { language: "ts" })).toBe("a/6");
     expect((await sandbox().runCode("a", { language: "ts" })).error?.name).toBe("ReferenceError");
   });
@@ -57,7 +58,15 @@ describe("results", () => {
       type: "line",
       x_label: "t (s)",
       x_unit: "s",
-      elements: [{ label: "v", points: [[1, 3], [2, 5.5]] }],
+      elements: [
+        {
+          label: "v",
+          points: [
+            [1, 3],
+            [2, 5.5],
+          ],
+        },
+      ],
     });
     expect(figure.formats()).toEqual(["png"]);
   });
@@ -74,7 +83,11 @@ describe("results", () => {
   test.each([
     ["HTML", "from IPython.display import HTML\nHTML('<b>ü</b>')", { html: "<b>ü</b>" }],
     ["Markdown", "from IPython.display import Markdown\nMarkdown('# T')", { markdown: "# T" }],
-    ["SVG", "from IPython.display import SVG\nSVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')", { svg: expect.stringContaining("<svg") }],
+    [
+      "SVG",
+      "from IPython.display import SVG\nSVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')",
+      { svg: expect.stringContaining("<svg") },
+    ],
     ["LaTeX", "from IPython.display import Latex\nLatex('$x$')", { latex: "$x$" }],
     ["JavaScript", "from IPython.display import Javascript\nJavascript('1')", { javascript: "1" }],
     ["JSON", "{'a': [1.5, None, float('nan')], 'b': {1: True}}", { json: { a: [1.5, null, null], b: { 1: true } } }],
@@ -165,8 +178,10 @@ describe("contexts", () => {
     ]);
     await Promise.all(contexts.map((context) => sandbox().removeCodeContext(context)));
     expect((await sandbox().listCodeContexts()).map(({ id }) => id)).not.toContain(contexts[0]?.id);
-    const gone = await refusal(sandbox().runCode("1", { context: contexts[0] }));
-    expect([gone.name, gone.message]).toEqual(["NotFoundError", expect.stringContaining(contexts[0]?.id ?? "")]);
+    const [first] = contexts;
+    if (first === undefined) throw new Error("no context");
+    const gone = await refusal(sandbox().runCode("1", { context: first }));
+    expect([gone.name, gone.message]).toEqual(["NotFoundError", expect.stringContaining(first.id)]);
   });
 
   test("a restart loses the state and keeps id and directory", async () => {
@@ -181,12 +196,18 @@ describe("contexts", () => {
 
 test("variables of a run are set for it alone, in every language, whatever they hold", async () => {
   const envs = { SVC_RUN: `it's "ü" $HOME\n\\` };
-  const asked = { python: "import os; print(os.environ.get('SVC_RUN'), end='')", js: "process.stdout.write(process.env.SVC_RUN ?? 'None')" };
+  const asked = {
+    python: "import os; print(os.environ.get('SVC_RUN'), end='')",
+    js: "process.stdout.write(process.env.SVC_RUN ?? 'None')",
+  };
   for (const [language, code] of Object.entries(asked)) {
     expect(await printed(sandbox(), code, { language, envs })).toBe(envs.SVC_RUN);
     expect(await printed(sandbox(), code, { language })).toBe("None");
   }
   const bash = 'printf "%s" "${SVC_RUN-None}" | base64 -w0';
-  const answers = [await printed(sandbox(), bash, { language: "bash", envs }), await printed(sandbox(), bash, { language: "bash" })];
+  const answers = [
+    await printed(sandbox(), bash, { language: "bash", envs }),
+    await printed(sandbox(), bash, { language: "bash" }),
+  ];
   expect(answers.map((text) => Buffer.from(text.trim(), "base64").toString())).toEqual([envs.SVC_RUN, "None"]);
 });

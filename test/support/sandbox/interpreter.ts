@@ -1,9 +1,10 @@
 /** Sandboxes of the template code-interpreter-v1, made with the published package, and what tests ask of them. */
 
-import { Sandbox } from "@e2b/code-interpreter";
+import { type Context, type RunCodeLanguage, type RunCodeOpts, Sandbox } from "@e2b/code-interpreter";
+import type { SandboxOpts } from "e2b";
 import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
 
-type Options = Parameters<typeof Sandbox.create>[0];
+type Options = SandboxOpts;
 
 /** Makes one sandbox for all tests of a file or block; those tests must not depend on each other. */
 export function sharedInterpreter(options: Options = {}): () => Sandbox {
@@ -38,7 +39,7 @@ export function killedAfterwards(sandbox: Sandbox): Sandbox {
   return sandbox;
 }
 
-type RunOptions = Parameters<Sandbox["runCode"]>[1];
+type RunOptions = RunCodeOpts & { readonly language?: RunCodeLanguage; readonly context?: Context };
 
 /** The text of the main result of code that must not fail. */
 export async function valueOf(sandbox: Sandbox, code: string, options: RunOptions = {}): Promise<string | undefined> {
