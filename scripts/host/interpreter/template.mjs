@@ -13,7 +13,10 @@ const READY = "curl -fsS -o /dev/null http://localhost:49999/health";
 const { SVC_ADMIN_TOKEN, E2B_API_URL, E2B_SANDBOX_URL, SVC_IMAGE = "", SVC_REPORT = "" } = process.env;
 const [, , keyFile = ""] = process.argv;
 // The build's second tag: the template is built again when the image or one of these is another.
-const made = createHash("sha256").update(JSON.stringify([SVC_IMAGE, SIZE, START, READY])).digest("hex").slice(0, 16);
+const made = createHash("sha256")
+  .update(JSON.stringify([SVC_IMAGE, SIZE, START, READY]))
+  .digest("hex")
+  .slice(0, 16);
 
 async function call(method, path, headers, body) {
   const response = await fetch(`${E2B_API_URL}${path}`, {
@@ -38,7 +41,12 @@ async function platformKey() {
   } catch {
     // The first run.
   }
-  const works = known !== "" && (await withKey(known, "/v2/sandboxes?limit=1").then(() => true, () => false));
+  const works =
+    known !== "" &&
+    (await withKey(known, "/v2/sandboxes?limit=1").then(
+      () => true,
+      () => false,
+    ));
   if (works) return known;
   const { teamID } = await admin("POST", "/admin/projects", { name: "platform" });
   const { key } = await admin("POST", `/admin/teams/${teamID}/api-keys`, { name: "scripts/template" });
@@ -91,4 +99,7 @@ try {
   await sandbox.kill();
 }
 const elapsed = Math.round(performance.now() - began);
-writeFileSync(SVC_REPORT, `${NAME}, ${there === undefined ? "built" : "was there"}; created and ran code in ${elapsed} ms`);
+writeFileSync(
+  SVC_REPORT,
+  `${NAME}, ${there === undefined ? "built" : "was there"}; created and ran code in ${elapsed} ms`,
+);
