@@ -6,7 +6,7 @@ import { openPlatform } from "../support/platform/platform.ts";
 import { printed, sharedInterpreter, valueOf } from "../support/sandbox/interpreter.ts";
 import { refusal } from "../support/sandbox/sdk.ts";
 
-openPlatform();
+const platform = openPlatform();
 const sandbox = sharedInterpreter();
 
 /** The only result of code that must not fail. */
@@ -198,6 +198,28 @@ describe("contexts", () => {
     expect(await valueOf(sandbox(), "import os; os.getcwd()", { context })).toBe("/tmp");
     await sandbox().removeCodeContext(context.id);
   });
+});
+
+test("a raw client of the shared host gets ASCII lines in which a float is a float, first the count and last the end", async () => {
+  const response = await fetch(`${platform.sandboxUrl}/execute?source=test`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      "e2b-sandbox-id": sandbox().sandboxId,
+      "e2b-sandbox-port": "49999",
+    },
+    body: JSON.stringify({ code: "[5.0, 'é\u2028', 2**60]", context_id: null, language: null, env_vars: null }),
+    signal: AbortSignal.timeout(30_000),
+  });
+  const text = await response.text();
+  expect([response.status, response.headers.get("content-encoding")]).toEqual([200, null]);
+  expect(text).toMatch(/^[\x20-\x7E\n]+$/);
+  expect(text).toContain(`"json":[5.0,"\\u00e9\\u2028",${2n ** 60n}]`);
+  const types = text
+    .trimEnd()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { type: string }).type);
+  expect(types).toEqual(["number_of_executions", "result", "end_of_execution"]);
 });
 
 test("variables of a run are set for it alone, in every language, whatever they hold", async () => {
