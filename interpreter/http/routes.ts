@@ -8,30 +8,45 @@ import { malformed, readBody } from "./body.ts";
 import { Refusal } from "./refusal.ts";
 import { RunStream } from "./run-stream.ts";
 
+type Handler = (call: Call) => Promise<void> | void;
+
+interface Call {
+  readonly contexts: Contexts;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Of the context in the path. */
+  readonly id: string;
+}
+
+/** Method and path, without the id of a context. */
+const ROUTES: Readonly<Record<string, Handler>> = {
+  "GET /health": ({ response }) => sendJson(response, "OK"),
+  "POST /execute": execute,
+  "GET /contexts": ({ contexts, response }) => sendJson(response, contexts.list().map(described)),
+  "POST /contexts": create,
+  "POST /contexts/*/restart": async ({ contexts, response, id }) => {
+    await find(contexts, id).restart().catch(failed("restart"));
+    sendJson(response, null);
+  },
+  "DELETE /contexts/*": async ({ contexts, response, id }) => {
+    await contexts.remove(find(contexts, id));
+    sendJson(response, null);
+  },
+};
+
 /** @throws {Refusal} */
 export async function route(contexts: Contexts, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const [path = ""] = (request.url ?? "").split("?", 1);
-  const parts = path.split("/").slice(1);
-  const [first, id, action, ...more] = parts;
-  const called = `${request.method === "HEAD" ? "GET" : (request.method ?? "")} ${first ?? ""}`;
-  if (more.length > 0) throw notFound(path);
-  if (called === "GET health" && id === undefined) return sendJson(response, "OK");
-  if (called === "POST execute" && id === undefined) return execute(contexts, request, response);
-  if (first !== "contexts") throw notFound(path);
-  if (id === undefined || id === "") {
-    if (called === "GET contexts") return sendJson(response, contexts.list().map(described));
-    if (called === "POST contexts") return create(contexts, request, response);
-  } else if (called === "POST contexts" && action === "restart") {
-    await find(contexts, id).restart().catch(failed("restart"));
-    return sendJson(response, null);
-  } else if (called === "DELETE contexts" && action === undefined) {
-    await contexts.remove(find(contexts, id));
-    return sendJson(response, null);
-  }
-  throw notFound(path);
+  const id = /^\/contexts\/([^/]+)/.exec(path)?.[1] ?? "";
+  const pattern = id === "" ? path : path.replace(id, "*");
+  const method = request.method === "HEAD" ? "GET" : (request.method ?? "");
+  const name = `${method} ${pattern}`;
+  const handler = Object.hasOwn(ROUTES, name) ? ROUTES[name] : undefined;
+  if (handler === undefined) throw new Refusal(404, `no such path: ${path.slice(0, 200)}`);
+  await handler({ contexts, request, response, id });
 }
 
-async function execute(contexts: Contexts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function execute({ contexts, request, response }: Call): Promise<void> {
   const body = await readBody(request);
   const code = body.text("code");
   if (code === undefined) throw malformed("code is missing");
@@ -49,7 +64,7 @@ async function execute(contexts: Contexts, request: IncomingMessage, response: S
   stream.end();
 }
 
-async function create(contexts: Contexts, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function create({ contexts, request, response }: Call): Promise<void> {
   const body = await readBody(request);
   const context = await contexts.create(languageName(body.text("language")), body.text("cwd")).catch(failed("create"));
   sendJson(response, described(context));
@@ -69,10 +84,6 @@ function failed(what: "create" | "restart"): (reason: unknown) => never {
   return (reason) => {
     throw new Refusal(500, `Failed to ${what} context: ${reason instanceof Error ? reason.message : "unknown reason"}`);
   };
-}
-
-function notFound(path: string): Refusal {
-  return new Refusal(404, `no such path: ${path.slice(0, 200)}`);
 }
 
 function described({ id, language, cwd }: Context): object {

@@ -2,35 +2,36 @@
 
 import { members } from "../../json/members.ts";
 import type { Bundle, KernelEvent } from "../kernel.ts";
+import { textPieces } from "./stream-text.ts";
 import type { Message } from "./wire.ts";
 
 /** A longer text becomes several events, so that a slow client holds up the kernel and fills no memory. */
 const LONGEST_TEXT = 1024 * 1024;
+/** Bytes of a stream message that its name is in, from the beginning or the end. */
+const NAME_WITHIN = 64;
 
-/** None for a message that clients do not get, or that cannot be read. */
-export function eventsOf({ header, content }: Message): KernelEvent[] {
-  try {
-    switch (header.msg_type) {
-      case "execute_input":
-        return [{ type: "count", count: numberIn(read(content), "execution_count") }];
-      case "stream":
-        return outputs(read(content), header.date);
-      case "display_data":
-        return [{ type: "result", bundle: bundleOf(content), main: false }];
-      case "execute_result":
-        return [{ type: "result", bundle: bundleOf(content), main: true }];
-      case "error":
-        return [errorOf(read(content))];
-      default:
-        return [];
-    }
-  } catch {
-    return [];
+/** None for a message that clients do not get. @throws {SyntaxError} for one that cannot be read */
+export function* eventsOf({ header, content }: Message): Generator<KernelEvent> {
+  switch (header.msg_type) {
+    case "execute_input":
+      yield { type: "count", count: numberIn(read(content), "execution_count") };
+      return;
+    case "stream":
+      yield* outputs(content, header.date);
+      return;
+    case "display_data":
+      yield { type: "result", bundle: bundleOf(content), main: false };
+      return;
+    case "execute_result":
+      yield { type: "result", bundle: bundleOf(content), main: true };
+      return;
+    case "error":
+      yield errorOf(read(content));
   }
 }
 
 /** The error of an `execute_reply`, when the run failed without an error message; undefined after success. */
-export function errorOfReply(content: string): KernelEvent | undefined {
+export function errorOfReply(content: Buffer): KernelEvent | undefined {
   const reply = read(content);
   if (reply["status"] === "aborted")
     return { type: "error", name: "ExecutionAborted", value: "Execution was aborted", traceback: "" };
@@ -41,29 +42,18 @@ export function isIdle({ header, content }: Message): boolean {
   return header.msg_type === "status" && read(content)["execution_state"] === "idle";
 }
 
-function bundleOf(content: string): Bundle {
-  return members(members(content).get("data") ?? "{}");
+function bundleOf(content: Buffer): Bundle {
+  return members(members(content.toString()).get("data") ?? "{}");
 }
 
-function outputs(content: Record<string, unknown>, date: string): KernelEvent[] {
-  const stream = content["name"] === "stderr" ? "stderr" : "stdout";
-  const text = textIn(content, "text");
+function* outputs(content: Buffer, date: string): Generator<KernelEvent> {
+  // In the text the quotes would be escaped. The name is before the text or behind it.
+  const isError = [content.subarray(0, NAME_WITHIN), content.subarray(-NAME_WITHIN)].some((part) =>
+    part.includes('"stderr"'),
+  );
+  const stream = isError ? "stderr" : "stdout";
   const timestamp = Number.isNaN(Date.parse(date)) ? {} : { timestamp: date };
-  return pieces(text).map((piece) => ({ type: "output", stream, text: piece, ...timestamp }));
-}
-
-/** Cuts between characters: half of one is no character for the client. */
-function pieces(text: string): string[] {
-  const found: string[] = [];
-  let from = 0;
-  while (text.length - from > LONGEST_TEXT) {
-    let end = from + LONGEST_TEXT;
-    if (/[\ud800-\udbff]/.test(text[end - 1] ?? "")) end -= 1;
-    found.push(text.slice(from, end));
-    from = end;
-  }
-  if (from < text.length) found.push(text.slice(from));
-  return found;
+  for (const text of textPieces(content, LONGEST_TEXT)) yield { type: "output", stream, text, ...timestamp };
 }
 
 function errorOf(content: Record<string, unknown>): KernelEvent {
@@ -76,8 +66,8 @@ function errorOf(content: Record<string, unknown>): KernelEvent {
   };
 }
 
-function read(content: string): Record<string, unknown> {
-  const value: unknown = JSON.parse(content);
+function read(content: Buffer): Record<string, unknown> {
+  const value: unknown = JSON.parse(content.toString());
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 

@@ -80,13 +80,15 @@ class JupyterKernel implements Kernel {
   /** Asks until an answer has come over both sockets: what is published before the subscription is lost. */
   async ready(): Promise<void> {
     const limit = AbortSignal.timeout(START_MS);
-    let answered = false;
-    const answer = () => (answered = true);
-    let failed: unknown;
-    while (!answered || !this.#heard) {
-      this.#request("kernel_info_request", {}).then(answer, (error: unknown) => (failed = error));
+    const heard = { reply: false };
+    while (!heard.reply || !this.#heard) {
+      // A kernel that ends rejects it; the loop sees the end itself.
+      this.#request("kernel_info_request", {}).then(
+        () => (heard.reply = true),
+        () => undefined,
+      );
       await Promise.race([delay(ASK_EVERY_MS), this.ended]);
-      if (this.#over !== undefined) throw failed instanceof Error ? failed : new KernelEnded(this.#over);
+      if (this.#over !== undefined) throw new KernelEnded(this.#over);
       if (limit.aborted) throw new Error(`the kernel did not answer within ${START_MS / 1_000} s`);
     }
   }
@@ -99,7 +101,7 @@ class JupyterKernel implements Kernel {
   async change(changes: Changes): Promise<void> {
     const content = { code: this.#language.changeCode(changes), silent: true, store_history: false };
     const reply = await this.#request("execute_request", { ...content, allow_stdin: false, stop_on_error: false });
-    const { status, evalue } = JSON.parse(reply) as { readonly status?: string; readonly evalue?: string };
+    const { status, evalue } = JSON.parse(reply.toString()) as { readonly status?: string; readonly evalue?: string };
     if (status !== "ok") throw new Error(evalue ?? `the kernel answered ${status ?? "without a status"}`);
   }
 
@@ -112,7 +114,7 @@ class JupyterKernel implements Kernel {
     if (this.#process.over) await this.ended;
   }
 
-  async #request(type: string, content: object, emit?: Emit): Promise<string> {
+  async #request(type: string, content: object, emit?: Emit): Promise<Buffer> {
     if (this.#over !== undefined) throw new KernelEnded(this.#over);
     const pending = new PendingRequest(emit);
     const id = await this.#sockets.request(type, content);

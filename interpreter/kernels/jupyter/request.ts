@@ -1,7 +1,6 @@
 /** One request of a kernel that is under way: ready when its reply and the *idle* of the kernel were received. */
 
-import type { Emit, KernelEnd } from "../kernel.ts";
-import { KernelEnded } from "../kernel.ts";
+import { type Emit, type KernelEnd, KernelEnded, type KernelEvent } from "../kernel.ts";
 import { errorOfReply, eventsOf, isIdle } from "./events.ts";
 import type { Message } from "./wire.ts";
 
@@ -13,11 +12,11 @@ const LOST_IDLE_MS = 5_000;
 
 export class PendingRequest {
   /** Fulfilled with the content of the reply. @throws {KernelEnded} */
-  readonly done: Promise<string>;
-  #resolve: (reply: string) => void = () => undefined;
+  readonly done: Promise<Buffer>;
+  #resolve: (reply: Buffer) => void = () => undefined;
   #reject: (reason: Error) => void = () => undefined;
   readonly #emit: Emit | undefined;
-  #reply: string | undefined;
+  #reply: Buffer | undefined;
   #idle = false;
   #failed = false;
   #timer: NodeJS.Timeout | undefined;
@@ -38,13 +37,11 @@ export class PendingRequest {
       return;
     }
     clearTimeout(this.#timer);
-    for (const event of eventsOf(message)) {
-      // One error a run: what a kernel adds in its reply is the same one.
-      if (event.type === "error") {
-        if (this.#failed) continue;
-        this.#failed = true;
-      }
-      await this.#emit?.(event);
+    try {
+      for (const event of eventsOf(message)) await this.#take(event);
+    } catch (error) {
+      // A message that cannot be read is left out: the run goes on.
+      if (!(error instanceof SyntaxError)) throw error;
     }
     if (this.#reply !== undefined) this.#waitForIdle();
   }
@@ -58,6 +55,13 @@ export class PendingRequest {
   ended(end: KernelEnd): void {
     clearTimeout(this.#timer);
     this.#reject(new KernelEnded(end));
+  }
+
+  async #take(event: KernelEvent): Promise<void> {
+    // One error a run: what a kernel adds in its reply is the same one.
+    if (event.type === "error" && this.#failed) return;
+    this.#failed ||= event.type === "error";
+    await this.#emit?.(event);
   }
 
   #waitForIdle(): void {

@@ -10,7 +10,7 @@ import { decode, encode, type Message } from "./wire.ts";
  * Messages of iopub that wait in this process. What does not fit waits in the kernel: a slow client must not fill our
  * memory.
  */
-const MOST_WAITING = 16;
+const MOST_WAITING = 2;
 /** Time between two tries to connect to a socket that the kernel has not made yet, milliseconds. */
 const RETRY_MS = 20;
 

@@ -15,8 +15,8 @@ export interface Message {
   readonly header: Header;
   /** `msg_id` of the request that this message belongs to. */
   readonly parent: string | undefined;
-  /** Source text of the content. */
-  readonly content: string;
+  /** JSON. */
+  readonly content: Buffer;
 }
 
 export interface Request {
@@ -47,12 +47,12 @@ export function decode(key: string, frames: readonly Buffer[]): Message | undefi
   if (start < 0 || signature === undefined || parts.length < 4) return undefined;
   const expected = Buffer.from(sign(key, parts));
   if (expected.length !== signature.length || !timingSafeEqual(expected, signature)) return undefined;
-  const [header, parent, , content] = parts.map((part) => part.toString("utf8"));
+  const [header = "", parent = "", , content = Buffer.alloc(0)] = parts;
   try {
-    const read = JSON.parse(header ?? "") as Partial<Header>;
+    const read = JSON.parse(header.toString()) as Partial<Header>;
     const { msg_id = "", msg_type = "", date = "" } = read;
-    const of = (JSON.parse(parent ?? "{}") as Partial<Header>).msg_id;
-    return { header: { msg_id, msg_type, date }, parent: of, content: content ?? "{}" };
+    const of = (JSON.parse(parent.toString()) as Partial<Header>).msg_id;
+    return { header: { msg_id, msg_type, date }, parent: of, content };
   } catch {
     return undefined;
   }

@@ -7,6 +7,8 @@ import { LineKernel } from "./line-kernel.ts";
 
 /** The worker stops at once what it can stop; anything else ends with it. */
 const GRACE_MS = 2_000;
+/** The worker's own `import` function is new in Node, which is no concern of who runs code. */
+const FLAGS = ["--disable-warning=ExperimentalWarning"];
 /** Packages that were installed with `npm install -g`. */
 const GLOBAL_PACKAGES = "/usr/local/lib/node_modules";
 
@@ -15,7 +17,7 @@ export async function startJavaScript(
   { node, worker, language }: { readonly node: string; readonly worker: string; readonly language: string },
   { cwd, environment }: Launch,
 ): Promise<Kernel> {
-  const process = new KernelProcess([node, worker, language], {
+  const process = new KernelProcess([node, ...FLAGS, worker, language], {
     cwd,
     environment: { NODE_PATH: GLOBAL_PACKAGES, ...environment },
     stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],

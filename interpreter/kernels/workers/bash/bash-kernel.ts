@@ -32,7 +32,7 @@ export async function startBash({ cwd, environment, runtime }: Launch): Promise<
   writeFileSync(rc, settings(nonce));
   const initial = { ...TERMINAL, ...environment };
   const shell = new KernelProcess(
-    ["script", "-q", "-f", "-E", "never", "-c", `exec bash --noediting --rcfile '${rc}' -i`, "/dev/null"],
+    ["script", "-q", "-e", "-f", "-E", "never", "-c", `exec bash --noediting --rcfile '${rc}' -i`, "/dev/null"],
     { cwd, environment: { ...initial, SHELL: "/bin/sh" }, stdio: ["pipe", "pipe", "pipe"], keepsErrors: true },
   );
   const kernel = new BashKernel({ directory, nonce, shell, environment: initial });

@@ -25,36 +25,30 @@ export class Marks {
     const parts: Part[] = [];
     let text = this.#rest + piece;
     this.#rest = "";
-    for (;;) {
-      const at = text.indexOf(SIGN);
-      if (at < 0) break;
+    for (let at = text.indexOf(SIGN); at >= 0; at = text.indexOf(SIGN)) {
       if (at > 0) parts.push({ text: text.slice(0, at) });
       text = text.slice(at);
-      if (!text.startsWith(this.#begin)) {
-        if (this.#begin.startsWith(text)) {
-          this.#rest = text;
-          return parts;
-        }
-        parts.push({ text: SIGN });
-        text = text.slice(1);
-        continue;
-      }
-      const numbers = text.slice(this.#begin.length, this.#begin.length + LONGEST_NUMBERS);
-      const found = /^(\d+) (\d+)\u001e/.exec(numbers);
-      if (found === null && numbers.length < LONGEST_NUMBERS && /^\d*( \d*)?$/.test(numbers)) {
+      const mark = this.#markAt(text);
+      if (mark === "unfinished") {
         this.#rest = text;
         return parts;
       }
-      if (found === null) {
-        parts.push({ text: SIGN });
-        text = text.slice(1);
-        continue;
-      }
-      parts.push({ done: found[1] ?? "", status: Number(found[2]) });
-      text = text.slice(this.#begin.length + found[0].length);
+      parts.push(mark?.part ?? { text: SIGN });
+      text = text.slice(mark?.length ?? 1);
     }
     if (text !== "") parts.push({ text });
     return parts;
+  }
+
+  /** Undefined when the text begins with no mark. */
+  #markAt(text: string): { readonly part: Part; readonly length: number } | "unfinished" | undefined {
+    if (!text.startsWith(this.#begin)) return this.#begin.startsWith(text) ? "unfinished" : undefined;
+    const numbers = text.slice(this.#begin.length, this.#begin.length + LONGEST_NUMBERS);
+    const end = numbers.indexOf(SIGN);
+    if (end < 0) return numbers.length < LONGEST_NUMBERS ? "unfinished" : undefined;
+    const [, done, status] = /^(\d+) (\d+)$/.exec(numbers.slice(0, end)) ?? [];
+    if (done === undefined) return undefined;
+    return { part: { done, status: Number(status) }, length: this.#begin.length + end + SIGN.length };
   }
 }
 

@@ -40,8 +40,9 @@ function asyncScript(code: string, program: Program): Script {
   const last = program.body.at(-1);
   const hasValue = last?.type === "ExpressionStatement";
   if (hasValue) {
-    edits.insert(last.expression.start, "return (");
-    edits.insert(last.expression.end, ");");
+    // The statement's own bounds: those of its expression leave out brackets around it.
+    edits.insert(last.start, "return (");
+    edits.insert(code[last.end - 1] === ";" ? last.end - 1 : last.end, ");");
   }
   const outside = [
     ...(declared.lets.length > 0 ? [`let ${declared.lets.join(", ")};`] : []),

@@ -62,7 +62,14 @@ function described(error: unknown): [string, string, string] {
   if (typeof error !== "object" || error === null || !("message" in error))
     return ["Error", String(error), `Uncaught ${inspect(error)}`];
   const { name, message, stack } = error as { name?: unknown; message: unknown; stack?: unknown };
-  return [text(name) ?? "Error", text(message) ?? "", text(stack) ?? inspect(error)];
+  return [text(name) ?? "Error", text(message) ?? "", withoutOurs(text(stack) ?? inspect(error))];
+}
+
+/** Leaves out the calls behind the cell: the worker's, and Node's that lead to it. */
+function withoutOurs(stack: string): string {
+  const ours = [process.argv[1] ?? "", "node:vm:", "node:internal/process/task_queues:"];
+  const lines = stack.split("\n");
+  return lines.filter((line) => !line.startsWith("    at ") || !ours.some((place) => line.includes(place))).join("\n");
 }
 
 function text(value: unknown): string | undefined {

@@ -1,9 +1,8 @@
 /** Reads a cell of JavaScript or TypeScript as a script. The library that removes types is loaded when it is needed. */
 
-import { Script as Compiled } from "node:vm";
 import { type Script, scriptOf } from "./cell.ts";
 
-/** JavaScript first: `a < b > (c)` means something else with types. @throws {SyntaxError} in V8's words */
+/** JavaScript first: `a < b > (c)` means something else with types. What no parser can read stays as it is. @throws {SyntaxError} for TypeScript */
 export async function readCell(code: string, language: string): Promise<Script> {
   try {
     return language === "typescript" ? scriptOf(await withoutTypes(code)) : scriptOf(code);
@@ -11,8 +10,8 @@ export async function readCell(code: string, language: string): Promise<Script> 
     try {
       return scriptOf(await withoutTypes(code));
     } catch (error) {
-      // V8 says more than the parsers. When it takes the code, it is newer than they are.
-      if (language !== "typescript") return compiled(code);
+      // V8 says better what is wrong. When it takes the code, it is newer than the parsers.
+      if (language !== "typescript") return { source: code, isAsync: false, hasValue: true };
       throw error instanceof Error ? error : first;
     }
   }
@@ -21,9 +20,4 @@ export async function readCell(code: string, language: string): Promise<Script> 
 async function withoutTypes(code: string): Promise<string> {
   const { transform } = await import("sucrase");
   return transform(code, { transforms: ["typescript"], keepUnusedImports: true, disableESTransforms: true }).code;
-}
-
-function compiled(code: string): Script {
-  new Compiled(code, { filename: "cell.js" });
-  return { source: code, isAsync: false, hasValue: true };
 }
