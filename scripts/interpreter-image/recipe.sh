@@ -9,9 +9,8 @@ INTERPRETER_PACKAGES=(
   python3-requests libopenblas0-pthread fonts-wqy-zenhei
 )
 
-# Of Java the runtime is enough: it has the shell that the worker uses, and the compiler.
+# The language R, for those who ask for it: 100 MB.
 R_PACKAGES=(r-base-core r-cran-irkernel)
-JAVA_PACKAGES=(openjdk-17-jre-headless)
 
 # Where the interpreter is in the image.
 INTERPRETER_DIR=/opt/interpreter
