@@ -42,6 +42,20 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
     expect(seen).toEqual([door.route.envdAccessToken, undefined]);
   });
 
+  test("has its body also when the server starts to listen only while the port is dialled again", async () => {
+    const port = 40_999;
+    const ask = (body: string) =>
+      fetch(`http://127.0.0.1:${door.port}/`, { method: "POST", body, headers: routed(door.route, port) });
+    // Several at once: for some of them the whole body is there before the first refusal.
+    const asked = Promise.all(["a", "b".repeat(100_000), "c"].map(ask));
+    const server = createServer((request, response) => void request.pipe(response));
+    onTestFinished(() => void server.close());
+    const begun = setTimeout(() => server.listen(port, door.route.address), 250);
+    onTestFinished(() => clearTimeout(begun));
+    const answers = await Promise.all((await asked).map((answer) => answer.text()));
+    expect(answers.map((text) => `${text.slice(0, 1)}${text.length}`)).toEqual(["a1", "b100000", "c1"]);
+  });
+
   test("is answered with the server's body, in new framing", async () => {
     const backend = await saying(
       door.route.address,
