@@ -51,7 +51,10 @@ test("variables live over pause, fork and snapshot, on both sides, with variable
       return numbersOf(sandbox);
     }),
   );
-  for (const column of [0, 1, 2]) expect(new Set(numbers.map((row) => row[column])).size).toBe(all.length);
+  for (const column of [0, 1, 2]) {
+    const drawn = numbers.map((row) => row[column]);
+    expect(new Set(drawn).size, drawn.join()).toBe(all.length);
+  }
 });
 
 test("two new sandboxes draw different random numbers", async () => {
@@ -70,7 +73,7 @@ test("a killed kernel and a killed server are back within seconds", async () => 
   const { stdout } = await sandbox.commands.run(port, { user: "root" });
   await sandbox.commands.run(`kill -9 ${stdout.trim()}`, { user: "root" });
   const answer = () =>
-    sandbox.runCode("2 + 2").then(
+    sandbox.runCode("2 + 2", { requestTimeoutMs: 5_000 }).then(
       ({ text }) => text,
       () => "no answer",
     );

@@ -208,7 +208,7 @@ test("a raw client of the shared host gets ASCII lines in which a float is a flo
       "e2b-sandbox-id": sandbox().sandboxId,
       "e2b-sandbox-port": "49999",
     },
-    body: JSON.stringify({ code: "[5.0, 'é\u2028', 2**60]", context_id: null, language: null, env_vars: null }),
+    body: JSON.stringify({ code: "[5.0, 'é\\u2028', 2**60]", context_id: null, language: null, env_vars: null }),
     signal: AbortSignal.timeout(30_000),
   });
   const text = await response.text();
@@ -219,7 +219,7 @@ test("a raw client of the shared host gets ASCII lines in which a float is a flo
     .trimEnd()
     .split("\n")
     .map((line) => (JSON.parse(line) as { type: string }).type);
-  expect(types).toEqual(["number_of_executions", "result", "end_of_execution"]);
+  expect(types, text).toEqual(["number_of_executions", "result", "end_of_execution"]);
 });
 
 test("variables of a run are set for it alone, in every language, whatever they hold", async () => {
