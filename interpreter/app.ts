@@ -7,6 +7,7 @@ import { Contexts } from "./contexts/contexts.ts";
 import { sandboxAround } from "./contexts/sandbox.ts";
 import { createHttpServer } from "./http/server.ts";
 import { languages } from "./kernels/languages.ts";
+import { endLeftovers } from "./supervise/leftovers.ts";
 
 export interface InterpreterConfig {
   /** 0 takes any free port. */
@@ -40,6 +41,8 @@ const DEFAULTS = ["python", "javascript"];
 /** @throws Error when a default context cannot be made */
 export async function startInterpreter(config: InterpreterConfig): Promise<Interpreter> {
   const { runtime, environment, folder, log } = config;
+  const ended = endLeftovers(runtime);
+  if (ended > 0) log("info", `ended ${ended} kernels of an earlier server`);
   rmSync(runtime, { recursive: true, force: true });
   mkdirSync(runtime, { recursive: true, mode: 0o700 });
   const contexts = new Contexts({

@@ -30,6 +30,9 @@ process.on("SIGINT", () => {
   if (!ignoring) interrupted();
 });
 
+// Sockets alone do not keep a process.
+setInterval(() => undefined, 60_000);
+
 class Failed extends Error {
   override readonly name = "Failed";
   readonly ename: string;
