@@ -20,7 +20,7 @@ export interface InterpreterConfig {
   readonly runtime: string;
   /** Working directory of contexts that name none. */
   readonly home: string;
-  /** The folder that holds `javascript.js` and `python/`. */
+  /** The folder that holds `javascript.js`, `Worker.java` and `python/`. */
   readonly folder: string;
   /** The program that runs the JavaScript worker. */
   readonly node: string;
@@ -49,6 +49,7 @@ export async function startInterpreter(config: InterpreterConfig): Promise<Inter
     languages: languages({
       node: config.node,
       javascript: join(folder, "javascript.js"),
+      java: join(folder, "Worker.java"),
       pythonFolder: join(folder, "python"),
       path: environment["PATH"] ?? "",
     }),

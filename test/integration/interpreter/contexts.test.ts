@@ -60,11 +60,21 @@ test("requests that are wrong get the answers that clients know", async () => {
   expect(await interpreter.call("POST", `/contexts/${context?.id}/restart/x`)).toMatchObject({ status: 404 });
 });
 
-test("a language whose program is missing says which package has it", async () => {
-  expect(await interpreter.call("POST", "/contexts", { language: "r" })).toEqual({
-    status: 500,
-    body: "Failed to create context: the program R is missing: install the package r-base-core and r-cran-irkernel",
-  });
+test("Java runs where a JRE is installed, and the answer names its package where none is", async () => {
+  const { status, body } = await interpreter.call("POST", "/contexts", { language: "java" });
+  if (status === 500) {
+    expect(body).toBe(
+      "Failed to create context: the program java is missing: install the package openjdk-17-jre-headless",
+    );
+    return;
+  }
+  const { id } = JSON.parse(body) as Described;
+  const code = 'int x = 5; System.out.println("é" + System.getProperty("A")); x + 1';
+  expect(await interpreter.text({ code, context_id: id, env_vars: { A: "v" } })).toBe("év\n6");
+  expect(await interpreter.text({ code: 'System.getProperty("A") + x', context_id: id })).toBe("null5");
+  expect(await interpreter.text({ code: 'throw new IllegalStateException("why")', context_id: id })).toBe(
+    "java.lang.IllegalStateException",
+  );
 });
 
 test("Python starts at home when its directory does not exist", async () => {

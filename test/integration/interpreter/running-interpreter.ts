@@ -12,7 +12,7 @@ import { type Interpreter, startInterpreter } from "../../../interpreter/app.ts"
 const ROOT = join(import.meta.dirname, "../../..");
 export const TOKEN = "sandbox-secret";
 
-export interface Line {
+interface Line {
   readonly type: string;
   readonly [field: string]: unknown;
 }
