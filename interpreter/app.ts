@@ -7,6 +7,7 @@ import { Contexts } from "./contexts/contexts.ts";
 import { sandboxAround } from "./contexts/sandbox.ts";
 import { createHttpServer } from "./http/server.ts";
 import { languages } from "./kernels/languages.ts";
+import { endLeftovers } from "./supervise/leftovers.ts";
 
 export interface InterpreterConfig {
   /** 0 takes any free port. */
@@ -19,7 +20,7 @@ export interface InterpreterConfig {
   readonly runtime: string;
   /** Working directory of contexts that name none. */
   readonly home: string;
-  /** The folder that holds `javascript.js` and `python/`. */
+  /** The folder that holds `javascript.js`, `Worker.java` and `python/`. */
   readonly folder: string;
   /** The program that runs the JavaScript worker. */
   readonly node: string;
@@ -40,12 +41,15 @@ const DEFAULTS = ["python", "javascript"];
 /** @throws Error when a default context cannot be made */
 export async function startInterpreter(config: InterpreterConfig): Promise<Interpreter> {
   const { runtime, environment, folder, log } = config;
+  const ended = endLeftovers(runtime);
+  if (ended > 0) log("info", `ended ${ended} kernels of an earlier server`);
   rmSync(runtime, { recursive: true, force: true });
   mkdirSync(runtime, { recursive: true, mode: 0o700 });
   const contexts = new Contexts({
     languages: languages({
       node: config.node,
       javascript: join(folder, "javascript.js"),
+      java: join(folder, "Worker.java"),
       pythonFolder: join(folder, "python"),
       path: environment["PATH"] ?? "",
     }),

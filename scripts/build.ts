@@ -121,7 +121,7 @@ function compile(folder: string, name: string, ...parts: readonly string[]): voi
 }
 
 /**
- * The code interpreter for templates: the server, the worker of JavaScript, the Python side, and of zeromq the one native
+ * The code interpreter for templates: the server, the workers, the Python side, and of zeromq the one native
  * file for this platform. The folder needs only Node beside it.
  */
 async function bundleInterpreter(): Promise<void> {
@@ -138,6 +138,7 @@ async function bundleInterpreter(): Promise<void> {
     external: ["./zeromq.node"],
   });
   cpSync(zeromqAddon(), join(directory, "zeromq.node"));
+  cpSync(join(root, "interpreter/kernels/workers/java/Worker.java"), join(directory, "Worker.java"));
   const python = join(root, "interpreter/python");
   const isShipped = (path: string) => !/(^|\/)(tests|__pycache__)$/.test(path);
   if (existsSync(python)) cpSync(python, join(directory, "python"), { recursive: true, filter: isShipped });

@@ -6,6 +6,7 @@ import { startJupyterKernel } from "./jupyter/jupyter-kernel.ts";
 import { python, r } from "./jupyter/languages.ts";
 import type { Launch, StartKernel } from "./kernel.ts";
 import { startBash } from "./workers/bash/bash-kernel.ts";
+import { startJava } from "./workers/java-kernel.ts";
 import { startJavaScript } from "./workers/javascript-kernel.ts";
 
 export interface Language {
@@ -21,6 +22,8 @@ export interface Programs {
   readonly node: string;
   /** The worker of JavaScript, a file. */
   readonly javascript: string;
+  /** The worker of Java, a source file. */
+  readonly java: string;
   /** The folder with ipykernel's launcher. */
   readonly pythonFolder: string;
   /** PATH. */
@@ -32,10 +35,11 @@ const PACKAGES: Readonly<Record<string, string>> = {
   python3: "python3-ipykernel",
   bash: "bash",
   script: "bsdutils",
+  java: "openjdk-17-jre-headless",
   R: "r-base-core and r-cran-irkernel",
 };
 
-export function languages({ node, javascript, pythonFolder, path }: Programs): Map<string, Language> {
+export function languages({ node, javascript, java, pythonFolder, path }: Programs): Map<string, Language> {
   const script = (language: string): Language => ({
     start: (launch) => startJavaScript({ node, worker: javascript, language }, launch),
     startsLate: true,
@@ -63,6 +67,14 @@ export function languages({ node, javascript, pythonFolder, path }: Programs): M
     ["javascript", script("javascript")],
     ["typescript", script("typescript")],
     ["bash", { start: needing(["bash", "script"], startBash), startsLate: false, needsDirectory: true }],
+    [
+      "java",
+      {
+        start: needing(["java"], (launch) => startJava(java, launch)),
+        startsLate: false,
+        needsDirectory: true,
+      },
+    ],
     [
       "r",
       {

@@ -1,6 +1,7 @@
 /** A kernel that speaks the Jupyter wire protocol: ipykernel, IRkernel. */
 
 import { setTimeout as delay } from "node:timers/promises";
+import { Interruption } from "../interruption.ts";
 import { type Changes, type Emit, type Kernel, type KernelEnd, KernelEnded, type Launch } from "../kernel.ts";
 import { KernelProcess } from "../process.ts";
 import { PendingRequest } from "./request.ts";
@@ -50,6 +51,7 @@ class JupyterKernel implements Kernel {
   #heard = false;
   #over: KernelEnd | undefined;
   readonly #pending = new Map<string, PendingRequest>();
+  readonly #interruption = new Interruption(() => this.#process.signal("SIGINT"));
 
   constructor(
     language: JupyterLanguage,
@@ -95,7 +97,16 @@ class JupyterKernel implements Kernel {
 
   async run(code: string, emit: Emit): Promise<void> {
     const content = { code, silent: false, store_history: true, user_expressions: {} };
-    await this.#request("execute_request", { ...content, allow_stdin: false, stop_on_error: false }, emit);
+    this.#interruption.sent();
+    const observed: Emit = async (event) => {
+      if (event.type === "count") this.#interruption.begun();
+      await emit(event);
+    };
+    try {
+      await this.#request("execute_request", { ...content, allow_stdin: false, stop_on_error: false }, observed);
+    } finally {
+      this.#interruption.over();
+    }
   }
 
   async change(changes: Changes): Promise<void> {
@@ -106,7 +117,7 @@ class JupyterKernel implements Kernel {
   }
 
   interrupt(): void {
-    this.#process.signal("SIGINT");
+    this.#interruption.interrupt();
   }
 
   async stop(): Promise<void> {
@@ -117,9 +128,10 @@ class JupyterKernel implements Kernel {
   async #request(type: string, content: object, emit?: Emit): Promise<Buffer> {
     if (this.#over !== undefined) throw new KernelEnded(this.#over);
     const pending = new PendingRequest(emit);
-    const id = await this.#sockets.request(type, content);
+    const id = this.#sockets.nextId();
     this.#pending.set(id, pending);
     try {
+      await this.#sockets.send(id, type, content);
       return await pending.done;
     } finally {
       this.#pending.delete(id);

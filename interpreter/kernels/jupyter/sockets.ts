@@ -51,12 +51,14 @@ export class Sockets {
     this.#shell.connect(`ipc://${ip}-1`);
   }
 
-  /** Sends a request; returns its id, which the answers name as their parent. */
-  async request(type: string, content: object): Promise<string> {
+  /** The id of a request, which its answers name as their parent. They can come before `send` is fulfilled. */
+  nextId(): string {
     this.#requests += 1;
-    const id = `${this.#session}-${this.#requests}`;
+    return `${this.#session}-${this.#requests}`;
+  }
+
+  async send(id: string, type: string, content: object): Promise<void> {
     await this.#shell.send(encode(this.#key, { id, type, session: this.#session, content }));
-    return id;
   }
 
   /** Hands on each message of iopub, the next one when the previous one was taken. Ends with `close`. */

@@ -4,7 +4,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 const DELIMITER = "<IDS|MSG>";
 
-export interface Header {
+interface Header {
   readonly msg_id: string;
   readonly msg_type: string;
   /** ISO 8601. */

@@ -3,6 +3,7 @@
 import type { Readable, Writable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { setImmediate as turn } from "node:timers/promises";
+import { Interruption } from "../interruption.ts";
 import { type Bundle, type Changes, type Emit, type Kernel, type KernelEnd, KernelEnded } from "../kernel.ts";
 import type { KernelProcess } from "../process.ts";
 
@@ -34,6 +35,7 @@ export class LineKernel implements Kernel {
   readonly environment: Readonly<Record<string, string>>;
   readonly graceMs: number;
   readonly #spec: LineKernelSpec;
+  readonly #interruption = new Interruption(() => this.#spec.process.signal("SIGINT"));
   #emit: Emit | undefined;
   /** Answers the command under way, undefined for success. */
   #answer: (failure: string | undefined) => void = () => undefined;
@@ -66,9 +68,11 @@ export class LineKernel implements Kernel {
 
   async run(code: string, emit: Emit): Promise<void> {
     this.#emit = emit;
+    this.#interruption.sent();
     try {
       await this.#command(this.#spec.runLine(code));
     } finally {
+      this.#interruption.over();
       this.#emit = undefined;
     }
   }
@@ -79,7 +83,7 @@ export class LineKernel implements Kernel {
   }
 
   interrupt(): void {
-    this.#spec.process.signal("SIGINT");
+    this.#interruption.interrupt();
   }
 
   async stop(): Promise<void> {
@@ -113,6 +117,7 @@ export class LineKernel implements Kernel {
   async #take(event: WorkerEvent): Promise<void> {
     switch (event[0]) {
       case "count":
+        this.#interruption.begun();
         await this.#emit?.({ type: "count", count: event[1] });
         return;
       case "output":

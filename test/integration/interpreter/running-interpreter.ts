@@ -1,6 +1,6 @@
 /** Runs the code interpreter's server for a test: a fake Jupyter kernel as `python3`, real workers, a small envd. */
 
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { type Interpreter, startInterpreter } from "../../../interpreter/app.ts"
 const ROOT = join(import.meta.dirname, "../../..");
 export const TOKEN = "sandbox-secret";
 
-export interface Line {
+interface Line {
   readonly type: string;
   readonly [field: string]: unknown;
 }
@@ -56,6 +56,7 @@ export async function runInterpreter(): Promise<RunningInterpreter> {
     format: "cjs",
     logLevel: "error",
   });
+  copyFileSync(join(ROOT, "interpreter/kernels/workers/java/Worker.java"), join(directory, "Worker.java"));
   const state = { envs: {} as Record<string, string> };
   const envd = createServer((request, response) => {
     const allowed = request.url === "/envs" && request.headers["x-access-token"] === TOKEN;

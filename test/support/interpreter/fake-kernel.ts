@@ -5,7 +5,6 @@
 
 import { createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { setTimeout as delay } from "node:timers/promises";
 import { Publisher, Router } from "zeromq";
 
 interface Connection {
@@ -25,10 +24,10 @@ let executions = 0;
 let messages = 0;
 let reseeds = 0;
 let interrupted: () => void = () => undefined;
-let ignoring = false;
-process.on("SIGINT", () => {
-  if (!ignoring) interrupted();
-});
+process.on("SIGINT", () => interrupted());
+
+// Sockets alone do not keep a process.
+setInterval(() => undefined, 60_000);
 
 class Failed extends Error {
   override readonly name = "Failed";
@@ -53,45 +52,36 @@ function frames(type: string, parent: Json, content: object | string): string[] 
 const publish = (type: string, parent: Json, content: object | string) =>
   iopub.send([type, ...frames(type, parent, content)]);
 
+type Word = (argument: string, parent: Json) => Promise<void> | void;
+
+const printed = (text: string, parent: Json) => publish("stream", parent, { name: "stdout", text });
+
+const words: Readonly<Record<string, Word>> = {
+  print: (argument, parent) => printed(`${argument}\n`, parent),
+  flood: async (argument, parent) => {
+    for (let left = Number(argument); left > 0; left -= 1) await printed(`${"x".repeat(99_999)}\n`, parent);
+  },
+  value: (data, parent) => publish("execute_result", parent, `{"execution_count":1,"metadata":{},"data":${data}}`),
+  show: (data, parent) => publish("display_data", parent, `{"metadata":{},"data":${data}}`),
+  env: (name, parent) => printed(`${process.env[name] ?? "none"}\n`, parent),
+  cwd: (_none, parent) => printed(`${process.cwd()}\n`, parent),
+  pid: (_none, parent) => printed(`${process.pid}\n`, parent),
+  reseeds: (_none, parent) => printed(`${reseeds}\n`, parent),
+  raise: (argument) => {
+    throw new Failed("ValueError", argument);
+  },
+  sleep: async () => {
+    await new Promise<void>((_resolve, reject) => {
+      interrupted = () => reject(new Failed("KeyboardInterrupt", ""));
+    });
+  },
+  die: () => void process.kill(process.pid, "SIGKILL"),
+  exit: (argument) => process.exit(Number(argument)),
+};
+
 async function perform(line: string, parent: Json): Promise<void> {
   const [word = "", ...rest] = line.split(" ");
-  const argument = rest.join(" ");
-  const printed = (text: string) => publish("stream", parent, { name: "stdout", text });
-  switch (word) {
-    case "print":
-      return printed(`${argument}\n`);
-    case "flood":
-      for (let left = Number(argument); left > 0; left -= 1) await printed(`${"x".repeat(99_999)}\n`);
-      return;
-    case "value":
-      return publish("execute_result", parent, `{"execution_count":1,"metadata":{},"data":${argument}}`);
-    case "show":
-      return publish("display_data", parent, `{"metadata":{},"data":${argument}}`);
-    case "env":
-      return printed(`${process.env[argument] ?? "none"}\n`);
-    case "cwd":
-      return printed(`${process.cwd()}\n`);
-    case "pid":
-      return printed(`${process.pid}\n`);
-    case "reseeds":
-      return printed(`${reseeds}\n`);
-    case "raise":
-      throw new Failed("ValueError", argument);
-    case "ignore":
-      ignoring = true;
-      await delay(600_000);
-      return;
-    case "sleep":
-      await new Promise<void>((_resolve, reject) => {
-        interrupted = () => reject(new Failed("KeyboardInterrupt", ""));
-      });
-      return;
-    case "die":
-      process.kill(process.pid, "SIGKILL");
-      return;
-    case "exit":
-      process.exit(Number(argument));
-  }
+  await words[word]?.(rest.join(" "), parent);
 }
 
 /** `__import__("svc_kernel").refresh('…')`, which is what the server sends silently. */

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { Lines, Marks, markOf, type Part } from "../../../interpreter/kernels/workers/bash/marks.ts";
 import { changeScript } from "../../../interpreter/kernels/workers/bash/shell.ts";

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { errorOfReply, eventsOf, isIdle } from "../../../interpreter/kernels/jupyter/events.ts";
 import { python, r } from "../../../interpreter/kernels/jupyter/languages.ts";
@@ -54,6 +54,7 @@ describe("the text of a stream", () => {
         expect(pieces.join("")).toBe((JSON.parse(Buffer.from(sent).toString()) as typeof given).text);
         expect(pieces.every((piece) => piece.length <= longest + 1 && piece !== "")).toBe(true);
       }),
+      { numRuns: 50 },
     );
   });
 

@@ -6,10 +6,11 @@ import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { setImmediate as turn } from "node:timers/promises";
+import { Interruption } from "../../interruption.ts";
 import { type Changes, type Emit, type Kernel, type KernelEnd, KernelEnded, type Launch } from "../../kernel.ts";
 import { KernelProcess } from "../../process.ts";
 import { Lines, Marks } from "./marks.ts";
-import { changeScript, runLine, settings } from "./shell.ts";
+import { BEGUN, changeScript, runLine, settings } from "./shell.ts";
 
 const GRACE_MS = 5_000;
 const START_MS = 30_000;
@@ -59,6 +60,7 @@ class BashKernel implements Kernel {
   readonly #shell: KernelProcess;
   readonly #file: string;
   readonly #lines = new Lines();
+  readonly #interruption = new Interruption(() => (this.#shell.child.stdin as Writable).write(CTRL_C));
   #emit: Emit | undefined;
   #number = 0;
   #runs = 0;
@@ -92,10 +94,12 @@ class BashKernel implements Kernel {
     this.#runs += 1;
     await emit({ type: "count", count: this.#runs });
     this.#emit = emit;
+    this.#interruption.sent();
     try {
       const status = await this.#command(code);
       if (status !== 0) await emit({ type: "error", name: "", value: String(status), traceback: "" });
     } finally {
+      this.#interruption.over();
       this.#emit = undefined;
     }
   }
@@ -106,7 +110,7 @@ class BashKernel implements Kernel {
   }
 
   interrupt(): void {
-    (this.#shell.child.stdin as Writable).write(CTRL_C);
+    this.#interruption.interrupt();
   }
 
   async stop(): Promise<void> {
@@ -131,7 +135,9 @@ class BashKernel implements Kernel {
       clearTimeout(this.#flush);
       for (const part of marks.feed(decoder.write(piece))) {
         if ("text" in part) await this.#print(this.#lines.feed(part.text));
-        else if (part.done === String(this.#number)) {
+        else if (part.done !== String(this.#number)) continue;
+        else if (part.status === BEGUN) this.#interruption.begun();
+        else {
           await this.#print(this.#lines.flush());
           this.#answer(part.status);
         }

@@ -3,6 +3,9 @@
 import type { Changes } from "../../kernel.ts";
 import { markOf } from "./marks.ts";
 
+/** In the place of an exit status, in the mark before a command. */
+export const BEGUN = 999;
+
 /**
  * An interactive shell without an editor, prompts and echo: only an interactive one gives each program the terminal, so
  * that an interrupt stops the program and leaves the shell. Each time it would ask for a command, it prints a mark.
@@ -16,6 +19,7 @@ stty -echo -onlcr -ixon 2>/dev/null
 shopt -u checkwinsize
 __svc_number=0
 __svc_done() { local status=$?; printf '${markOf(nonce, "%s", "%s")}' "$__svc_number" "$status"; return "$status"; }
+__svc_begun() { printf '${markOf(nonce, "%s", String(BEGUN))}' "$__svc_number"; }
 PS0= PS1= PS2= PROMPT_COMMAND=__svc_done
 `;
 }
@@ -26,7 +30,7 @@ PS0= PS1= PS2= PROMPT_COMMAND=__svc_done
  */
 export function runLine(number: number, file: string): string {
   const read = `IFS= read -r -d '' __svc_code <${quoted(file)}`;
-  return ` PROMPT_COMMAND=__svc_done PS1= __svc_number=${number}; ${read}; eval "$__svc_code" </dev/null\n`;
+  return ` PROMPT_COMMAND=__svc_done PS1= __svc_number=${number}; ${read}; __svc_begun; eval "$__svc_code" </dev/null\n`;
 }
 
 /** A script with an exit status other than 0 when a change failed. */

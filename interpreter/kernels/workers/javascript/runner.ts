@@ -3,6 +3,7 @@
 import { inspect } from "node:util";
 import { constants, Script } from "node:vm";
 import { bundleOf } from "./bundle.ts";
+import type { Script as Cell } from "./cell.ts";
 import type { Channel } from "./channel.ts";
 import { readCell } from "./strip.ts";
 
@@ -24,9 +25,12 @@ export class Runner {
 
   async run(code: string): Promise<void> {
     this.#count += 1;
-    this.#channel.send(["count", this.#count]);
     try {
-      const value = await this.#valueOf(code);
+      const cell = await readCell(code, this.#language).catch(failed);
+      // The server interrupts from here on: what follows until the script runs is short.
+      this.#channel.send(["count", this.#count]);
+      if ("error" in cell) throw cell.error;
+      const value = await this.#valueOf(cell);
       if (value !== undefined) this.#channel.send(["result", true, bundleOf(value)]);
     } catch (error) {
       this.#channel.send(["error", ...described(error)]);
@@ -40,8 +44,7 @@ export class Runner {
     else this.#fail(error);
   }
 
-  async #valueOf(code: string): Promise<unknown> {
-    const { source, hasValue } = await readCell(code, this.#language);
+  async #valueOf({ source, hasValue }: Cell): Promise<unknown> {
     const script = new Script(source, {
       filename: `${process.cwd()}/cell-${this.#count}.js`,
       importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
@@ -55,6 +58,10 @@ export class Runner {
       this.#fail = undefined;
     }
   }
+}
+
+function failed(error: unknown): { readonly error: unknown } {
+  return { error };
 }
 
 /** Name, message, stack. */
