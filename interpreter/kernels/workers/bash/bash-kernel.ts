@@ -1,7 +1,7 @@
 /** A bash on a terminal of its own, which util-linux's `script` makes. Its stderr is in its stdout, as on any terminal. */
 
 import { randomBytes } from "node:crypto";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
@@ -105,7 +105,7 @@ class BashKernel implements Kernel {
   }
 
   async change(changes: Changes): Promise<void> {
-    const status = await this.#command(changeScript(changes, randomBytes(2).readUInt16BE()));
+    const status = await this.#command(changeScript(changes, seed()));
     if (status !== 0) throw new Error(`the shell answered with exit status ${status}`);
   }
 
@@ -151,4 +151,16 @@ class BashKernel implements Kernel {
   async #print(lines: readonly string[]): Promise<void> {
     for (const text of lines) await this.#emit?.({ type: "output", stream: "stdout", text });
   }
+}
+
+/** From the kernel's generator: that of node:crypto is in this memory, and copies of the sandbox would get one seed. */
+function seed(): number {
+  const bytes = Buffer.alloc(2);
+  const source = openSync("/dev/urandom", "r");
+  try {
+    readSync(source, bytes);
+  } finally {
+    closeSync(source);
+  }
+  return bytes.readUInt16BE();
 }
