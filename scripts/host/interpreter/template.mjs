@@ -3,6 +3,7 @@
 // Reads SVC_ADMIN_TOKEN, E2B_API_URL, E2B_SANDBOX_URL, SVC_IMAGE (the image's id) and SVC_REPORT, a file for one line.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
+import { env } from "node:process";
 import { Sandbox, Template } from "e2b";
 
 const NAME = "code-interpreter-v1";
@@ -10,7 +11,7 @@ const SIZE = { cpuCount: 2, memoryMB: 2048 };
 const START = "sudo /root/.jupyter/start-up.sh";
 const READY = "curl -fsS -o /dev/null http://localhost:49999/health";
 
-const { SVC_ADMIN_TOKEN, E2B_API_URL, E2B_SANDBOX_URL, SVC_IMAGE = "", SVC_REPORT = "" } = process.env;
+const { SVC_ADMIN_TOKEN, E2B_API_URL, E2B_SANDBOX_URL, SVC_IMAGE = "", SVC_REPORT = "" } = env;
 const [, , keyFile = ""] = process.argv;
 // The build's second tag: the template is built again when the image or one of these is another.
 const made = createHash("sha256")
@@ -74,7 +75,7 @@ let templateID = there;
 if (templateID === undefined) {
   const template = Template().fromImage("svc/code-interpreter:latest").setStartCmd(START, READY);
   const options = { apiKey: key, apiUrl: E2B_API_URL, tags: ["default", made], ...SIZE };
-  const onBuildLogs = ({ level, message }) => console.log(`${level}: ${message}`);
+  const onBuildLogs = ({ level, message }) => void process.stdout.write(`${level}: ${message}\n`);
   ({ templateId: templateID } = await Template.build(template, NAME, { ...options, onBuildLogs }));
 }
 await admin("POST", "/admin/templates/promote", { templateID, name: NAME });
