@@ -90,6 +90,7 @@ async function start(config: OrchestratorConfig, deps: OrchestratorDeps, teardow
     ending,
     builds: queue,
     cleaning,
+    pools,
     files,
     handlers: {
       ...sandboxes.handlers({ templates: names, pools, spawns, proxyRanges: network.proxyRanges, domain }),

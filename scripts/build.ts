@@ -4,10 +4,10 @@
  */
 
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { type BuildOptions, build } from "esbuild";
+import { type BuildOptions, build, type Plugin } from "esbuild";
 import { ENVD_VERSION } from "../shared/version.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -124,11 +124,55 @@ function compile(folder: string, name: string, ...parts: readonly string[]): voi
   });
 }
 
+/**
+ * The code interpreter for templates: the server, the workers, the Python side, and of zeromq the one native
+ * file for this platform. The folder needs only Node beside it.
+ */
+async function bundleInterpreter(): Promise<void> {
+  const directory = join(dist, "interpreter");
+  mkdirSync(directory, { recursive: true });
+  const bundles = { main: "interpreter/main.ts", javascript: "interpreter/kernels/workers/javascript/main.ts" };
+  await build({
+    ...common,
+    entryPoints: Object.entries(bundles).map(([out, path]) => ({ in: join(root, path), out })),
+    outdir: directory,
+    format: "cjs",
+    minify: true,
+    plugins: [zeromqBeside],
+    external: ["./zeromq.node"],
+  });
+  cpSync(zeromqAddon(), join(directory, "zeromq.node"));
+  cpSync(join(root, "interpreter/kernels/workers/java/Worker.java"), join(directory, "Worker.java"));
+  const python = join(root, "interpreter/python");
+  const isShipped = (path: string) => !/(^|\/)(tests|__pycache__)$/.test(path);
+  if (existsSync(python)) cpSync(python, join(directory, "python"), { recursive: true, filter: isShipped });
+  writeFileSync(join(directory, "package.json"), `${JSON.stringify({ type: "commonjs" })}\n`);
+}
+
+/** zeromq looks for its native file among those of all platforms; the bundle has one beside it. */
+const zeromqBeside: Plugin = {
+  name: "zeromq-beside",
+  setup: (plugins) => {
+    plugins.onLoad({ filter: /\/zeromq\/lib\/load-addon\.js$/ }, () => ({
+      contents: 'exports.__esModule = true; exports.default = require("./zeromq.node");',
+    }));
+  },
+};
+
+/**
+ * The one of the package's native files for this platform that is built against an old glibc, as Debian 12 needs it (others
+ * want 2.38). Node's stable interface takes it in every version of Node.
+ */
+function zeromqAddon(): string {
+  return join(root, "node_modules/zeromq/build/linux", process.arch, "node/glibc-127-Release/addon.node");
+}
+
 const builders: Record<string, () => Promise<void>> = {
   orchestrator: () => bundleProgram("orchestrator"),
   agent: bundleAgent,
   egress: bundleEgress,
   envd: bundleEnvd,
+  interpreter: bundleInterpreter,
 };
 
 const unknown = asked.filter((name) => builders[name] === undefined);

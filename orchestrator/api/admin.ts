@@ -7,10 +7,12 @@ import { isUuid } from "../../shared/ids.ts";
 import type { BuildCleaning } from "../builds/cleanup.ts";
 import type { BuildQueue } from "../builds/queue.ts";
 import type { Nodes, NodeView } from "../nodes/nodes.ts";
+import type { Pools } from "../nodes/warm-pools.ts";
 import type { Ending } from "../sandboxes/lifecycle/kill.ts";
 import { iso } from "../sandboxes/view.ts";
 import type { Project } from "../store/projects.ts";
 import type { Store } from "../store/store.ts";
+import { DEFAULT_TAG } from "../templates/reference.ts";
 import type { Keys } from "./keys.ts";
 
 export interface AdminDeps {
@@ -20,6 +22,7 @@ export interface AdminDeps {
   readonly nodes: Nodes;
   readonly builds: Pick<BuildQueue, "cancelAll">;
   readonly cleaning: Pick<BuildCleaning, "collect">;
+  readonly pools: Pick<Pools, "keep">;
 }
 
 /** The platform has one cluster; its id is a constant. */
@@ -77,6 +80,20 @@ export function createAdminHandlers(deps: AdminDeps): Handlers<typeof adminApi> 
         })),
         files: { count: archives.length, bytes: archives.reduce((sum, { bytes }) => sum + bytes, 0) },
       };
+    },
+    async promoteTemplate({ body: { templateID, name } }) {
+      const template = await store.templates.get(templateID);
+      const build = await store.templates.tagged(templateID, DEFAULT_TAG);
+      if (template?.kind !== "template" || build === undefined) {
+        throw new AppError(
+          "template_not_found",
+          `template '${templateID}' not found, or it has no build that is ready`,
+        );
+      }
+      if (!(await store.templates.promote(templateID, name))) {
+        throw new AppError("bad_request", `body field 'name': '${name}' is the name of a template of the platform`);
+      }
+      deps.pools.keep(build);
     },
     createTeamKey: async ({ params, body }) => deps.keys.create(await project(params.teamID), body.name),
     deleteTeamKey: async ({ params }) => {

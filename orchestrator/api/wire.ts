@@ -11,6 +11,7 @@ import type { BuildQueue } from "../builds/queue.ts";
 import type { FileRoutesDeps } from "../builds/uploads/routes.ts";
 import type { OrchestratorConfig } from "../config.ts";
 import type { Nodes } from "../nodes/nodes.ts";
+import type { Pools } from "../nodes/warm-pools.ts";
 import type { Ending } from "../sandboxes/lifecycle/kill.ts";
 import type { Store } from "../store/store.ts";
 import { createAdminHandlers, createNodeHandlers } from "./admin.ts";
@@ -39,6 +40,7 @@ interface ApiParts {
   readonly ending: Pick<Ending, "kill">;
   readonly builds: Pick<BuildQueue, "cancelAll">;
   readonly cleaning: Pick<BuildCleaning, "collect">;
+  readonly pools: Pick<Pools, "keep">;
   readonly files: Omit<FileRoutesDeps, "auth">;
   /** The handlers that other folders construct. */
   readonly handlers: Omit<ApiHandlers, "keys" | "teams" | "admin" | "nodes" | "health">;

@@ -5,6 +5,7 @@ import {
   ENVD_PORT,
   EXECUTION_HEADER,
   field,
+  INTERPRETER_PORT,
   NODE_TOKEN_HEADER,
   PORT_HEADER,
   ROUTING_HEADERS,
@@ -69,7 +70,7 @@ function prepare(route: EdgeRoute, port: number, nodeToken: string): PreparedPor
     nextHops: route.sameHost ? [direct(route, port, serverName), node] : [node],
     drops(name, value) {
       if (ROUTING_HEADERS.has(name) || TRAFFIC_TOKEN_HEADERS.has(name)) return true;
-      if (envd) return false;
+      if (envd || (port === INTERPRETER_PORT && name === "x-access-token")) return false;
       // Only envd's own token is removed: a user's server may have a header of this name itself.
       if (name === "x-access-token") return sameSecret(value, route.envdAccessToken);
       return host !== undefined && name === "x-forwarded-host";

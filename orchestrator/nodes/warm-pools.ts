@@ -1,9 +1,11 @@
-/** Chooses which builds the nodes keep warm, and how many containers: base always, others by demand. */
+/** Chooses which builds the nodes keep warm, and how many containers: those of the platform always, others by demand. */
 
 import type { PoolTarget } from "../../shared/agent-api/routes.ts";
 import type { Build } from "../store/builds/record.ts";
 
 export interface Pools {
+  /** Keeps containers of this build, of a template of the platform, warm without any demand. */
+  keep(build: Build): void;
   /** Counts a start of a sandbox of this build. */
   used(build: Build): void;
   /** The tags moved to another build: demand for the old build counts for the new one. */
@@ -17,6 +19,8 @@ export interface Pools {
 export interface PoolsDeps {
   readonly base: Build;
   readonly baseSize: number;
+  /** Containers of each build that is kept warm beside base. */
+  readonly keptSize: number;
   readonly ceiling: number;
   readonly now: () => number;
 }
@@ -39,6 +43,14 @@ interface PoolDemand {
 
 export function createPools(deps: PoolsDeps): Pools {
   const demands = new Map<string, PoolDemand>([[deps.base.id, { build: deps.base, starts: [] }]]);
+  const kept = new Set<string>();
+  const least = (id: string) => (id === deps.base.id ? deps.baseSize : kept.has(id) ? deps.keptSize : 0);
+
+  function keep(build: Build): void {
+    if (!canBePooled(build)) return;
+    kept.add(build.id);
+    if (!demands.has(build.id)) demands.set(build.id, { build, starts: [] });
+  }
 
   function recent({ starts }: PoolDemand): readonly number[] {
     const oldest = deps.now() - MEMORY_MS;
@@ -47,6 +59,7 @@ export function createPools(deps: PoolsDeps): Pools {
   }
 
   return {
+    keep,
     used(build) {
       const demand = demands.get(build.id) ?? { build, starts: [] };
       demands.set(build.id, demand);
@@ -54,18 +67,23 @@ export function createPools(deps: PoolsDeps): Pools {
       if (demand.starts.length > REMEMBERED) demand.starts.shift();
     },
     replaced(formerIds, build) {
-      const starts = [...formerIds].flatMap((id) => {
-        const former = demands.get(id);
-        if (former === undefined || id === deps.base.id || id === build.id) return [];
+      const former = [...formerIds];
+      if (former.filter((id) => id !== build.id && kept.delete(id)).length > 0) keep(build);
+      const starts = former.flatMap((id) => {
+        const demand = demands.get(id);
+        if (demand === undefined || id === deps.base.id || id === build.id) return [];
         demands.delete(id);
-        return former.starts;
+        return demand.starts;
       });
       if (starts.length === 0 || !canBePooled(build)) return;
       const known = demands.get(build.id)?.starts ?? [];
       demands.set(build.id, { build, starts: [...known, ...starts].sort((a, b) => a - b).slice(-REMEMBERED) });
     },
     gone(buildIds) {
-      for (const id of buildIds) if (id !== deps.base.id) demands.delete(id);
+      for (const id of buildIds) {
+        kept.delete(id);
+        if (id !== deps.base.id) demands.delete(id);
+      }
     },
     targets(nodeId, nodes) {
       const targets: PoolTarget[] = [];
@@ -73,12 +91,12 @@ export function createPools(deps: PoolsDeps): Pools {
         const home = demand.build.nodeId;
         if (home !== undefined && home !== nodeId) continue;
         const starts = recent(demand);
-        const least = id === deps.base.id ? deps.baseSize : 0;
-        if (least === 0 && starts.length < LEAST_USES) {
-          if (starts.length === 0 && id !== deps.base.id) demands.delete(id);
+        const always = least(id);
+        if (always === 0 && starts.length < LEAST_USES) {
+          if (starts.length === 0 && id !== deps.base.id && !kept.has(id)) demands.delete(id);
           continue;
         }
-        const wanted = Math.max(least, Math.min(deps.ceiling, busiest(starts, BURST_MS)));
+        const wanted = Math.max(always, Math.min(deps.ceiling, busiest(starts, BURST_MS)));
         if (wanted > 0)
           targets.push(target(demand.build, Math.ceil(wanted / (home === undefined ? Math.max(1, nodes) : 1))));
       }

@@ -25,10 +25,17 @@ interface StartNodesDeps {
 
 export async function startNodes(base: Base, { store, template, nodeToken }: StartNodesDeps) {
   const { config, now, log, machineId, teardown } = base;
-  const { nodeTimeoutMs, poolSize, poolCeiling } = config;
+  const { nodeTimeoutMs, poolSize, platformPoolSize, poolCeiling } = config;
   const nodes = await openNodes({ store: store.nodes, now, log, nodeToken, nodeTimeoutMs, machineId });
   teardown.add("node connections", () => nodes.stop());
-  const pools = createPools({ base: template, baseSize: poolSize, ceiling: poolCeiling, now });
+  const pools = createPools({
+    base: template,
+    baseSize: poolSize,
+    keptSize: platformPoolSize,
+    ceiling: poolCeiling,
+    now,
+  });
+  for (const build of await store.templates.promotedBuilds()) pools.keep(build);
   return {
     nodes,
     pools,

@@ -99,12 +99,22 @@ export function templateStore(db: Database, now: () => number) {
       return rows.map(toBuild);
     },
 
-    /** The templates of the project and of the platform, newest first, without snapshots. */
+    /** The templates of the project and those with a promoted name, newest first, without snapshots. */
     async visible(projectId: string): Promise<Template[]> {
       const rows = await db
         .selectFrom("templates")
         .selectAll()
-        .where((where) => where.or([where("project_id", "=", projectId), where("project_id", "is", null)]))
+        .where((where) => {
+          const promoted = where
+            .selectFrom("template_aliases")
+            .select("template_aliases.alias")
+            .whereRef("template_aliases.template_id", "=", "templates.id")
+            .where("template_aliases.namespace", "=", "");
+          return where.or([
+            where("project_id", "=", projectId),
+            where.and([where("public", "=", 1), where.exists(promoted)]),
+          ]);
+        })
         .where("kind", "=", "template")
         .where((where) =>
           where.exists(
@@ -123,6 +133,47 @@ export function templateStore(db: Database, now: () => number) {
         .set({ public: Number(isPublic), updated_at: now() })
         .where("id", "=", id)
         .execute();
+    },
+
+    /**
+     * Gives the template a name that resolves for every project, and publishes it; the template that had the name loses
+     * it. False: the name belongs to a template of the platform's own, such as base.
+     */
+    async promote(id: string, alias: string): Promise<boolean> {
+      return db.transaction().execute(async (session) => {
+        const own = await session
+          .selectFrom("template_aliases")
+          .innerJoin("templates", "templates.id", "template_aliases.template_id")
+          .select("templates.id")
+          .where("template_aliases.namespace", "=", "")
+          .where("template_aliases.alias", "=", alias)
+          .where("templates.project_id", "is", null)
+          .executeTakeFirst();
+        if (own !== undefined) return false;
+        await session
+          .insertInto("template_aliases")
+          .values({ namespace: "", alias, template_id: id, created_at: now() })
+          .onConflict((conflict) => conflict.columns(["namespace", "alias"]).doUpdateSet({ template_id: id }))
+          .execute();
+        await session.updateTable("templates").set({ public: 1, updated_at: now() }).where("id", "=", id).execute();
+        return true;
+      });
+    },
+
+    /** The builds that promoted names of projects' templates mean. */
+    async promotedBuilds(): Promise<Build[]> {
+      const rows = await db
+        .selectFrom("template_aliases")
+        .innerJoin("templates", "templates.id", "template_aliases.template_id")
+        .innerJoin("build_tags", "build_tags.template_id", "templates.id")
+        .innerJoin("builds", "builds.id", "build_tags.build_id")
+        .selectAll("builds")
+        .where("template_aliases.namespace", "=", "")
+        .where("templates.project_id", "is not", null)
+        .where("build_tags.tag", "=", "default")
+        .where("builds.status", "=", "ready")
+        .execute();
+      return rows.map(toBuild);
     },
 
     async countSpawns(id: string, count: number): Promise<void> {

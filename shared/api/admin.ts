@@ -190,6 +190,18 @@ export const adminApi = contract({
     }),
     errors: [400, 401],
   },
+  promoteTemplate: {
+    ...admin,
+    method: "POST",
+    path: "/admin/templates/promote",
+    summary: "Give a template a name that every project can use, publish it, and keep it warm",
+    body: Type.Object({
+      templateID: Type.String({ minLength: 1, maxLength: 128 }),
+      name: Type.String({ pattern: "^[a-z0-9_-]{1,128}$", examples: ["code-interpreter-v1"] }),
+    }),
+    status: 204,
+    errors: [400, 401, 404],
+  },
   createTeamKey: {
     ...admin,
     method: "POST",

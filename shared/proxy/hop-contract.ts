@@ -2,6 +2,8 @@
 
 /** Port of envd in every sandbox. */
 export const ENVD_PORT = 49_983;
+/** Port of the code interpreter's server, which asks envd for the sandbox's variables with its caller's token. */
+export const INTERPRETER_PORT = 49_999;
 
 /** Authenticates the edge to the node proxy, and the node proxy to envd. */
 export const NODE_TOKEN_HEADER = "Svc-Node-Token";

@@ -51,6 +51,12 @@ export const OrchestratorConfig = Type.Object({
   baseMemoryMb: Type.Integer({ default: 1024, minimum: 128, maximum: 1_048_576, description: "Memory, MiB" }),
   baseDiskMb: Type.Integer({ default: 10_240, minimum: 0, maximum: 10_485_760, description: "Disk, MiB" }),
   poolSize: Type.Integer({ default: 3, minimum: 0, maximum: 64, description: "Warm containers of base, all nodes" }),
+  platformPoolSize: Type.Integer({
+    default: 1,
+    minimum: 0,
+    maximum: 64,
+    description: "Warm containers of each other template of the platform",
+  }),
   poolCeiling: Type.Integer({ default: 8, minimum: 0, maximum: 64, description: "Most warm containers of a build" }),
 
   publicUrl: Type.Optional(

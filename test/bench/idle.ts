@@ -4,6 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
 import { Sandbox } from "e2b";
 import { run } from "../support/platform/programs.ts";
+import { until } from "../support/runner/until.ts";
 import type { Bench } from "./bench.ts";
 import { type Row, row, summarise } from "./numbers.ts";
 
@@ -43,6 +44,18 @@ export async function idleSandbox({ quick, say }: Bench): Promise<readonly Row[]
   } finally {
     await Promise.all(sandboxes.map((sandbox) => sandbox.kill()));
   }
+}
+
+/** Megabytes that the processes of the sandbox have for themselves. */
+export async function privateMemoryOf({ sandboxId }: Sandbox): Promise<number> {
+  let id: string | undefined;
+  // A container of the pool gets the sandbox's name a moment after the create call.
+  const named = async () => {
+    id = await idOf(`svc-${sandboxId}`).catch(() => undefined);
+    return id !== undefined;
+  };
+  await until(named, { what: `a container svc-${sandboxId}`, timeoutMs: 10_000 });
+  return privateMegabytes(id ?? "");
 }
 
 async function idOf(name: string): Promise<string> {

@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: measures on one node, most figures beside a raw baseline in the same run: first command, raw create, a
  * burst of creates, cold create, exec, file transfer, the edge in front of one server, an idle sandbox, pause, resume and fork
- * by size of memory, snapshots and forks by size of disk, templates with a server, and egress. It does not measure several
+ * by size of memory, snapshots and forks by size of disk, templates with a server, the code interpreter, and egress. It does not measure several
  * edge processes, or a cluster with thousands of nodes and records.
  */
 
@@ -18,6 +18,7 @@ import { egress } from "./egress.ts";
 import { execRoundTrip } from "./exec.ts";
 import { firstCommand } from "./first-command.ts";
 import { idleSandbox } from "./idle.ts";
+import { interpreter } from "./interpreter.ts";
 import { PROXY, proxyTo } from "./library-proxy.ts";
 import { met, type Row, table } from "./numbers.ts";
 import { pausing } from "./pausing.ts";
@@ -39,6 +40,7 @@ const MEASUREMENTS: Readonly<Record<string, Measurement>> = {
   pause: pausing,
   disk: diskCopies,
   template: templateStart,
+  interpreter,
   egress,
 };
 

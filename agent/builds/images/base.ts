@@ -10,7 +10,14 @@ import { type BuildContainer, rootScript } from "../steps/build-container.ts";
 import { contextOf, type StepContext } from "../steps/context.ts";
 import { RpcError } from "../steps/processes.ts";
 import { type BaseArchiveDeps, type Fetched, fetchArchive } from "./base-archive.ts";
-import { type ImageName, isBaseName, matchesAny, parseImageName } from "./image-name.ts";
+import {
+  type ImageName,
+  INTERPRETER_IMAGE,
+  isBaseName,
+  isInterpreterName,
+  matchesAny,
+  parseImageName,
+} from "./image-name.ts";
 import { baseKey } from "./layer-key.ts";
 import type { Layers } from "./layers.ts";
 import { CHECK_SCRIPT, PACKAGES_SCRIPT, PROVISIONING, USER_SCRIPT } from "./provision-script.ts";
@@ -67,15 +74,16 @@ export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: 
     const { envs, user, workdir } = from.settings;
     return { image: from.build.image, id: found.id, context: { envs, user, workdir }, settings: from.settings };
   }
-  if (from.is === "image" && isBaseName(from.image)) {
-    const found = await containers.image(baseImage);
+  const own = from.is === "image" ? ownImage(from.image, baseImage) : undefined;
+  if (from.is === "image" && own !== undefined) {
+    const found = await containers.image(own.image);
     if (found === undefined)
       throw new AppError(
         "template_not_found",
-        `this node does not have the base image ${baseImage}: its operator makes it with ./scripts/up`,
+        `this node does not have ${own.what} ${own.image}: its operator makes it with ${own.made}`,
       );
     say(`FROM ${from.image}`);
-    return { image: baseImage, id: found.id, context: contextOf(found.env), settings: undefined };
+    return { image: own.image, id: found.id, context: contextOf(found.env), settings: undefined };
   }
   const { found, image, said } = await (from.is === "image"
     ? fetchImage(from, buildId, deps, signal)
@@ -98,6 +106,14 @@ export async function prepareBase(request: BaseRequest, deps: BaseDeps, signal: 
   } finally {
     await buildContainer.close();
   }
+}
+
+/** The image of the node that this name means; undefined: the name of an image in a registry. */
+function ownImage(name: string, baseImage: string) {
+  if (isBaseName(name)) return { image: baseImage, what: "the base image", made: "./scripts/up" };
+  if (!isInterpreterName(name)) return undefined;
+  const made = "./scripts/template code-interpreter-v1";
+  return { image: INTERPRETER_IMAGE, what: "the image of the code interpreter", made };
 }
 
 type FromImage = Extract<BuildBody["from"], { is: "image" }>;

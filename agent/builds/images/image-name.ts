@@ -17,11 +17,18 @@ const NAME = new RegExp(
 );
 /** Client-side names of the node's own image: need no registry. */
 const BASE_NAMES = new Set(["base", "base:latest", "e2bdev/base", "e2bdev/base:latest", "docker.io/e2bdev/base"]);
+/** Client-side names of the code interpreter's image, which `scripts/template` makes on the node. */
+const INTERPRETER_NAME = /^(?:(?:docker\.io\/)?e2bdev\/|svc\/)code-interpreter(?::latest)?$/;
+export const INTERPRETER_IMAGE = "svc/code-interpreter:latest";
 /** Names of templates and snapshots of all projects, which are in the same Docker daemon. */
 const OURS = /^svc\/(?:build|from|layer|snapshot)[:@]/;
 
 export function isBaseName(image: string): boolean {
   return BASE_NAMES.has(image.trim());
+}
+
+export function isInterpreterName(image: string): boolean {
+  return INTERPRETER_NAME.test(image.trim());
 }
 
 /** @throws {AppError} bad_request */

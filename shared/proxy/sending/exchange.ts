@@ -150,9 +150,13 @@ export class Exchange {
       call.end();
       return;
     }
-    this.#body = new RequestBody(request, call, { framing, drops: this.plan.edits.drops });
-    if (!expectsContinue || request.httpVersionMinor === 0) this.#body.start();
-    else this.#body.startOnContinue(() => this.#client.answer((response) => response.writeContinue()));
+    const body = new RequestBody(request, call, { framing, drops: this.plan.edits.drops });
+    this.#body = body;
+    // Not before there is a connection: what was read for a next hop that cannot be dialled is lost for the one after it.
+    call.once("socket", () => {
+      if (!expectsContinue || request.httpVersionMinor === 0) body.start();
+      else body.startOnContinue(() => this.#client.answer((response) => response.writeContinue()));
+    });
   }
 
   #switch(attempt: Attempt): void {

@@ -43,7 +43,7 @@ export class RequestBody {
   }
 
   start(): void {
-    if (this.started) return;
+    if (this.started || this.#stopped) return;
     this.started = true;
     const { socket } = this.#request;
     // There is no listener of "timeout", so Node closes the connection.
@@ -60,6 +60,7 @@ export class RequestBody {
 
   /** Starts when the server asks for the body, or has ignored `Expect` for a while; `before` is called just before. */
   startOnContinue(before: () => void): void {
+    if (this.#stopped) return;
     const start = () => {
       if (this.started || this.#stopped) return;
       clearTimeout(this.#continueTimer);

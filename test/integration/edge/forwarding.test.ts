@@ -2,9 +2,10 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { request as httpRequest } from "node:http";
+import { createServer, request as httpRequest } from "node:http";
 import { fetch } from "undici";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { INTERPRETER_PORT } from "../../../shared/proxy/hop-contract.ts";
 import { ask, RawClient } from "../../support/peers/raw-client.ts";
 import { answering, saying } from "./answering.ts";
 import { httpBackend, routed, routing, WAYS } from "./front-door.ts";
@@ -23,6 +24,36 @@ describe.each(WAYS)("a request forwarded $route", ({ sameHost }) => {
     expect(backend.requests).toEqual([
       "GET /a%2Fb/../c?d=%20&e HTTP/1.1\r\nHost: 127.0.0.1\r\nx-MiXed: \u00fc\r\nX-Access-Token: the user's own\r\nCookie: a=b\r\nConnection: keep-alive\r\n\r\n",
     ]);
+  });
+
+  test("has envd's token on the port of the code interpreter, which asks envd with it", async () => {
+    const seen: (string | string[] | undefined)[] = [];
+    const server = createServer((request, response) => {
+      seen.push(request.headers["x-access-token"], request.headers["e2b-traffic-access-token"]);
+      response.end();
+    });
+    server.listen(INTERPRETER_PORT, door.route.address);
+    onTestFinished(() => void server.close());
+    await once(server, "listening");
+    const tokens = { "x-access-token": door.route.envdAccessToken, "e2b-traffic-access-token": "t" };
+    await fetch(`http://127.0.0.1:${door.port}/execute`, {
+      headers: { ...routed(door.route, INTERPRETER_PORT), ...tokens },
+    });
+    expect(seen).toEqual([door.route.envdAccessToken, undefined]);
+  });
+
+  test("has its body also when the server starts to listen only while the port is dialled again", async () => {
+    const port = 40_999;
+    const ask = (body: string) =>
+      fetch(`http://127.0.0.1:${door.port}/`, { method: "POST", body, headers: routed(door.route, port) });
+    // Several at once: for some of them the whole body is there before the first refusal.
+    const asked = Promise.all(["a", "b".repeat(100_000), "c"].map(ask));
+    const server = createServer((request, response) => void request.pipe(response));
+    onTestFinished(() => void server.close());
+    const begun = setTimeout(() => server.listen(port, door.route.address), 250);
+    onTestFinished(() => clearTimeout(begun));
+    const answers = await Promise.all((await asked).map((answer) => answer.text()));
+    expect(answers.map((text) => `${text.slice(0, 1)}${text.length}`)).toEqual(["a1", "b100000", "c1"]);
   });
 
   test("is answered with the server's body, in new framing", async () => {

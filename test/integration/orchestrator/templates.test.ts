@@ -229,6 +229,34 @@ describe("deletion", () => {
   });
 });
 
+test("a promoted template has a name that every project can use, and is in their lists", async () => {
+  const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
+  const promote = (body: object) => cluster.ask("POST", "/admin/templates/promote", { ...admin, body });
+  const listed = async () =>
+    ((await cluster.ask("GET", "/templates", { key: other.key })).body as { templateID: string }[]).map(
+      ({ templateID }) => templateID,
+    );
+  const mine = await built("tools");
+  const ask = { templateID: mine.templateID, name: "tools-v1" };
+  expect((await create("tools-v1", {}, { key: other.key })).status).toBe(404);
+  expect((await cluster.ask("POST", "/admin/templates/promote", { body: ask })).status).toBe(401);
+  expect((await promote({ ...ask, templateID: "nosuch" })).status).toBe(404);
+  expect((await promote({ ...ask, name: "base" })).status).toBe(400);
+  expect(await listed()).not.toContain(mine.templateID);
+
+  expect([(await promote(ask)).status, (await promote(ask)).status]).toEqual([204, 204]);
+  expect(await listed()).toContain(mine.templateID);
+  expect((await create("tools-v1", {}, { key: other.key })).status).toBe(201);
+  expect(cluster.agent.starts.at(-1)?.body.build.buildId).toBe(mine.buildID);
+  expect((await cluster.ask("DELETE", `/templates/${mine.templateID}`, { key: other.key })).status).toBe(404);
+
+  // The name moves to another template.
+  const next = await built("other-tools");
+  expect((await promote({ ...ask, templateID: next.templateID })).status).toBe(204);
+  await create("tools-v1", {}, { key: other.key });
+  expect(cluster.agent.starts.at(-1)?.body.build.buildId).toBe(next.buildID);
+});
+
 test("builds that nothing needs are found by a dry run, and removed without one", async () => {
   const admin = { key: null, headers: { "x-admin-token": ADMIN_TOKEN } };
   const collect = async (dryRun: boolean) => {

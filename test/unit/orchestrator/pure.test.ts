@@ -112,7 +112,7 @@ describe("pools", () => {
 
   test("of the base template are never empty, grow with a burst up to the ceiling, and shrink when the burst is over", () => {
     const clock = { now: 0 };
-    const pools = createPools({ base, baseSize: 3, ceiling: 8, now: () => clock.now });
+    const pools = createPools({ base, baseSize: 3, keptSize: 0, ceiling: 8, now: () => clock.now });
     expect(sizes(pools.targets("n1", 1))).toEqual([3]);
     for (let index = 0; index < 6; index++) pools.used(base);
     expect(sizes(pools.targets("n1", 1))).toEqual([6]);
@@ -124,7 +124,7 @@ describe("pools", () => {
   });
 
   test("of another build exist once it is started often enough", () => {
-    const pools = createPools({ base, baseSize: 1, ceiling: 8, now: () => 0 });
+    const pools = createPools({ base, baseSize: 1, keptSize: 0, ceiling: 8, now: () => 0 });
     const other = { ...base, id: "b2" };
     pools.used(other);
     expect(pools.targets("n1", 1)).toHaveLength(1);
@@ -134,6 +134,29 @@ describe("pools", () => {
       ["b1", 1],
       ["b2", 3],
     ]);
+  });
+
+  test("of a template of the platform are kept without demand, follow its next build, and end with it", () => {
+    const clock = { now: 0 };
+    const pools = createPools({ base, baseSize: 1, keptSize: 2, ceiling: 8, now: () => clock.now });
+    const kept = () => pools.targets("n1", 1).map(({ build, size }) => [build.buildId, size]);
+    const first = { ...base, id: "b2", nodeId: "n1" };
+    pools.keep(first);
+    clock.now = 1_000_000;
+    expect(kept()).toEqual([
+      ["b1", 1],
+      ["b2", 2],
+    ]);
+    expect(pools.targets("n2", 1)).toHaveLength(1);
+    for (let index = 0; index < 5; index++) pools.used(first);
+    expect(kept()[1]).toEqual(["b2", 5]);
+    pools.replaced(["b2"], { ...first, id: "b3" });
+    clock.now = 2_000_000;
+    expect(kept()[1]).toEqual(["b3", 2]);
+    pools.gone(["b3"]);
+    expect(kept()).toEqual([["b1", 1]]);
+    pools.keep({ ...first, snapshotId: "s1" });
+    expect(kept()).toEqual([["b1", 1]]);
   });
 
   test.each([

@@ -1,6 +1,11 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { isBaseName, matchesAny, parseImageName } from "../../../../agent/builds/images/image-name.ts";
+import {
+  isBaseName,
+  isInterpreterName,
+  matchesAny,
+  parseImageName,
+} from "../../../../agent/builds/images/image-name.ts";
 import { cachedSteps, type Definition, planSteps } from "../../../../agent/builds/images/layer-key.ts";
 import { contextAfter, contextOf, resolveStep, type StepContext } from "../../../../agent/builds/steps/context.ts";
 import { substitute } from "../../../../agent/builds/steps/substitute.ts";
@@ -161,4 +166,11 @@ test("names of the base image and image patterns of the settings are matched", (
   expect(matchesAny("svc/*, a.b:1", "axb:1")).toBe(false);
   expect(matchesAny("", "x")).toBe(false);
   expect(matchesAny("*", "x")).toBe(true);
+  const names = [
+    "e2bdev/code-interpreter",
+    "e2bdev/code-interpreter:latest",
+    "svc/code-interpreter",
+    "code-interpreter",
+  ];
+  expect(names.map(isInterpreterName)).toEqual([true, true, true, false]);
 });

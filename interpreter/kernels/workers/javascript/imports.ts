@@ -1,0 +1,23 @@
+/** Import declarations as assignments from `__svcImport`, which loads ES modules and CommonJS alike. Pure. */
+
+import type { ImportDeclaration } from "acorn";
+import type { Declared } from "./syntax.ts";
+
+/** Global function of the worker: the module's namespace, with a function that finds a name in it. */
+export const IMPORT = "__svcImport";
+
+/** Names become `var`, so that a cell with imports can run twice. */
+export function importText({ specifiers, source }: ImportDeclaration, declared: Declared): string {
+  const from = `await ${IMPORT}(${JSON.stringify(source.value)})`;
+  const parts = specifiers.map((specifier) => {
+    const { name } = specifier.local;
+    declared.vars.push(name);
+    if (specifier.type === "ImportNamespaceSpecifier") return `${name} = __module.all`;
+    if (specifier.type === "ImportDefaultSpecifier") return `${name} = __module.get("default")`;
+    const { imported } = specifier;
+    const asked = imported.type === "Identifier" ? imported.name : String(imported.value);
+    return `${name} = __module.get(${JSON.stringify(asked)})`;
+  });
+  if (parts.length === 0) return `void (${from});`;
+  return `{ const __module = ${from}; ${parts.join("; ")}; }`;
+}

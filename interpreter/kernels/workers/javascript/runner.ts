@@ -1,0 +1,84 @@
+/** Runs cells in this process's own context, so that what they declare stays, and says what came of each. */
+
+import { inspect } from "node:util";
+import { constants, Script } from "node:vm";
+import { bundleOf } from "./bundle.ts";
+import type { Script as Cell } from "./cell.ts";
+import type { Channel } from "./channel.ts";
+import { readCell } from "./strip.ts";
+
+export class Runner {
+  readonly #language: string;
+  readonly #channel: Channel;
+  #count = 0;
+  #fail: ((error: unknown) => void) | undefined;
+
+  constructor(language: string, channel: Channel) {
+    this.#language = language;
+    this.#channel = channel;
+  }
+
+  /** Whether a run waits for a promise: only the end of the process stops what may go on then. */
+  get isWaiting(): boolean {
+    return this.#fail !== undefined;
+  }
+
+  async run(code: string): Promise<void> {
+    this.#count += 1;
+    try {
+      const cell = await readCell(code, this.#language).catch(failed);
+      // The server interrupts from here on: what follows until the script runs is short.
+      this.#channel.send(["count", this.#count]);
+      if ("error" in cell) throw cell.error;
+      const value = await this.#valueOf(cell);
+      if (value !== undefined) this.#channel.send(["result", true, bundleOf(value)]);
+    } catch (error) {
+      this.#channel.send(["error", ...described(error)]);
+    }
+    this.#channel.send(["end"]);
+  }
+
+  /** An error that nothing caught: of the run that waits, else it is only printed. */
+  uncaught(error: unknown): void {
+    if (this.#fail === undefined) this.#channel.send(["output", "stderr", `Uncaught ${inspect(error)}\n`]);
+    else this.#fail(error);
+  }
+
+  async #valueOf({ source, hasValue }: Cell): Promise<unknown> {
+    const script = new Script(source, {
+      filename: `${process.cwd()}/cell-${this.#count}.js`,
+      importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
+    });
+    const returned: unknown = script.runInThisContext({ breakOnSigint: true, displayErrors: true });
+    const uncaught = new Promise<never>((_resolve, reject) => (this.#fail = reject));
+    try {
+      const value = await Promise.race([returned, uncaught]);
+      return hasValue ? value : undefined;
+    } finally {
+      this.#fail = undefined;
+    }
+  }
+}
+
+function failed(error: unknown): { readonly error: unknown } {
+  return { error };
+}
+
+/** Name, message, stack. */
+function described(error: unknown): [string, string, string] {
+  if (typeof error !== "object" || error === null || !("message" in error))
+    return ["Error", String(error), `Uncaught ${inspect(error)}`];
+  const { name, message, stack } = error as { name?: unknown; message: unknown; stack?: unknown };
+  return [text(name) ?? "Error", text(message) ?? "", withoutOurs(text(stack) ?? inspect(error))];
+}
+
+/** Leaves out the calls behind the cell: the worker's, and Node's that lead to it. */
+function withoutOurs(stack: string): string {
+  const ours = [process.argv[1] ?? "", "node:vm:", "node:internal/process/task_queues:"];
+  const lines = stack.split("\n");
+  return lines.filter((line) => !line.startsWith("    at ") || !ours.some((place) => line.includes(place))).join("\n");
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}

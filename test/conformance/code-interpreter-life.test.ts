@@ -1,0 +1,111 @@
+/** The code interpreter over the life of its sandbox: pause, copies, crashes of its programs, templates on top of it. */
+
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Sandbox } from "@e2b/code-interpreter";
+import { Template } from "e2b";
+import { expect, onTestFinished, test } from "vitest";
+import { api, openPlatform } from "../support/platform/platform.ts";
+import { buildTemplate, fresh } from "../support/platform/templates.ts";
+import { interpreterFrom, killedAfterwards, ownInterpreter, printed, valueOf } from "../support/sandbox/interpreter.ts";
+
+const platform = openPlatform();
+const PYTHON_TESTS = join(import.meta.dirname, "../../interpreter/python/tests");
+
+/** What a program can tell apart copies by. */
+const RANDOM = "import random, numpy; (random.random(), numpy.random.random())";
+const RANDOM_JS = "Math.random()";
+
+async function numbersOf(sandbox: Sandbox): Promise<(string | undefined)[]> {
+  const bash = printed(sandbox, "echo $RANDOM$RANDOM$RANDOM", { language: "bash" });
+  return [await valueOf(sandbox, RANDOM), await valueOf(sandbox, RANDOM_JS, { language: "js" }), await bash];
+}
+
+test("variables live over pause, fork and snapshot, on both sides, with variables and random numbers of their own", async () => {
+  const source = await ownInterpreter({ envs: { OWN: "of create" } });
+  const ids = "import os; (os.environ['OWN'], os.environ['E2B_SANDBOX_ID'])";
+  expect(await valueOf(source, ids)).toBe(`('of create', '${source.sandboxId}')`);
+  await source.runCode("x = ['live']; handle = open('/tmp/open', 'w')");
+  await source.runCode("let y = ['live']", { language: "js" });
+  await source.runCode("z=live", { language: "bash" });
+
+  await source.pause();
+  const resumed = await Sandbox.connect(source.sandboxId);
+  const { snapshotId } = await resumed.createSnapshot();
+  onTestFinished(async () => {
+    await api(platform, "DELETE", `/templates/${snapshotId}`);
+  });
+  const [forked] = await resumed.fork({ count: 1, timeoutMs: 120_000 });
+  if (!(forked instanceof Sandbox)) throw forked ?? new Error("no fork");
+  killedAfterwards(forked);
+  const started = await interpreterFrom(snapshotId);
+
+  const all = [resumed, forked, started];
+  const numbers = await Promise.all(
+    all.map(async (sandbox, index) => {
+      await sandbox.runCode(`x.append(${index}); handle.write('${index}')`);
+      expect(await valueOf(sandbox, "x")).toBe(`['live', ${index}]`);
+      expect(await valueOf(sandbox, "y", { language: "js" })).toBe("[ 'live' ]");
+      expect(await printed(sandbox, "echo $z", { language: "bash" })).toBe("live\n");
+      expect(await valueOf(sandbox, "os.environ['E2B_SANDBOX_ID']")).toBe(sandbox.sandboxId);
+      return numbersOf(sandbox);
+    }),
+  );
+  for (const column of [0, 1, 2]) {
+    const drawn = numbers.map((row) => row[column]);
+    expect(new Set(drawn).size, drawn.join()).toBe(all.length);
+  }
+});
+
+test("two new sandboxes draw different random numbers", async () => {
+  const [one, other] = await Promise.all([ownInterpreter(), ownInterpreter()]);
+  const [first, second] = await Promise.all([numbersOf(one), numbersOf(other)]);
+  for (const [index, number] of first.entries()) expect(number).not.toBe(second[index]);
+});
+
+test("a killed kernel and a killed server are back within seconds", async () => {
+  const sandbox = await ownInterpreter();
+  const killed = sandbox.runCode("import os, signal; os.kill(os.getpid(), signal.SIGKILL)");
+  expect((await killed).error?.name).toBeDefined();
+  expect(await valueOf(sandbox, "1 + 1")).toBe("2");
+
+  const port = "fuser 49999/tcp 2>/dev/null || ss -Hltnp 'sport = :49999' | grep -o 'pid=[0-9]*' | cut -d= -f2";
+  const { stdout } = await sandbox.commands.run(port, { user: "root" });
+  await sandbox.commands.run(`kill -9 ${stdout.trim()}`, { user: "root" });
+  const answer = () =>
+    sandbox.runCode("2 + 2", { requestTimeoutMs: 5_000 }).then(
+      ({ text }) => text,
+      () => "no answer",
+    );
+  await expect.poll(answer, { timeout: 15_000, interval: 200 }).toBe("4");
+  const kernels = await sandbox.commands.run("pgrep -fc '[l]aunch.py -f'", { user: "root" });
+  expect(kernels.stdout).toBe("1\n");
+});
+
+test("a template on top inherits the interpreter, and its kernels find what pip installed", async () => {
+  const name = fresh("on-top");
+  // The package is made here, because no test reaches an index of packages.
+  const setup = "from setuptools import setup; setup(name='svc-own', version='1.0', py_modules=['svc_own'])";
+  const template = Template()
+    .fromTemplate("code-interpreter-v1")
+    .runCmd([
+      `mkdir own && printf '%s' "${setup}" > own/setup.py && echo 'answer = 42' > own/svc_own.py`,
+      "pip install --no-build-isolation --no-index ./own",
+    ]);
+  await buildTemplate(platform, name, template);
+  const sandbox = await interpreterFrom(name);
+  expect(await valueOf(sandbox, "import svc_own; svc_own.answer")).toBe("42");
+});
+
+test("charts, formats and the launch of kernels pass their own tests inside", async () => {
+  const sandbox = await ownInterpreter();
+  const files = (await readdir(PYTHON_TESTS)).filter((name) => name.endsWith(".py"));
+  const entries = files.map(async (name) => ({
+    path: `/tmp/tests/${name}`,
+    data: await readFile(join(PYTHON_TESTS, name), "utf8"),
+  }));
+  await sandbox.files.write(await Promise.all(entries));
+  const command = "PYTHONPATH=/opt/interpreter/python python3 -m unittest discover -s /tmp/tests 2>&1 || true";
+  const { stdout } = await sandbox.commands.run(command, { user: "root", timeoutMs: 90_000 });
+  expect(stdout.trim().split("\n").at(-1), stdout).toBe("OK");
+});
