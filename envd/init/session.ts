@@ -83,16 +83,24 @@ export class Session {
     return said || statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? path : "/";
   }
 
-  /** The answer of GET /envs: the variables of /init and the platform's own. */
+  /** The answer of GET /envs: what every command has beside its user's own and its request's variables. */
   globalVariables(): Record<string, string> {
-    return { ...this.#settings.envVars, ...this.#platformVariables() };
+    return this.#withNetwork(this.#ownVariables());
   }
 
   /** The environment of one command. Nothing of envd's own environment is in it; the request's variables win. */
   environment(user: User, requested: Readonly<Record<string, string>>): Record<string, string> {
     const base = { PATH: this.#basePath, HOME: user.home, USER: user.name, LOGNAME: user.name };
-    const own = { ...this.globalVariables(), ...requested };
-    return { ...base, ...this.#certificateVariables, ...unlessSet(this.#settings.networkVariables, own), ...own };
+    return { ...base, ...this.#withNetwork({ ...this.#ownVariables(), ...requested }) };
+  }
+
+  /** The variables of /init and the platform's own. */
+  #ownVariables(): Record<string, string> {
+    return { ...this.#settings.envVars, ...this.#platformVariables() };
+  }
+
+  #withNetwork(own: Readonly<Record<string, string>>): Record<string, string> {
+    return { ...this.#certificateVariables, ...unlessSet(this.#settings.networkVariables, own), ...own };
   }
 
   #platformVariables(): Record<string, string> {

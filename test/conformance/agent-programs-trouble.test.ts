@@ -23,9 +23,10 @@ async function failure(script: string, from = sandbox()): Promise<CommandExitErr
   return (await refusal(from.commands.run(script, { timeoutMs: 60_000 }))) as CommandExitError;
 }
 
-/** A program of which memory ran out was killed with SIGKILL, which its shell reports as 137. */
+/** A program of which memory ran out was killed with SIGKILL, which its shell reports as 137, and the reason is in the error. */
 function expectOutOfMemory(error: CommandExitError, expect: ExpectStatic): void {
   expect(error.exitCode).toBe(137);
+  expect(error.error).toMatch(/out of memory: limit \d+ MiB/);
 }
 
 describe.concurrent("programs that end badly", () => {

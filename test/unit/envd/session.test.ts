@@ -65,7 +65,8 @@ describe("the environment of a command", () => {
     const environment = set.environment(set.user("ann"), { https_proxy: "" });
     expect(environment).toMatchObject({ HTTP_PROXY: "mine", https_proxy: "" });
     expect(Object.keys(environment).filter((name) => /proxy/i.test(name))).toEqual(["HTTP_PROXY", "https_proxy"]);
-    expect(set.globalVariables()).not.toHaveProperty("https_proxy");
+    expect(set.globalVariables()).toMatchObject({ HTTP_PROXY: "mine", https_proxy: "node", HTTPS_PROXY: "node" });
+    expect(set.globalVariables()).not.toHaveProperty("http_proxy");
   });
 
   test("a second /init replaces, it does not merge", () => {
