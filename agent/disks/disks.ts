@@ -4,12 +4,13 @@
  */
 
 import { existsSync, mkdirSync, realpathSync, statfsSync, statSync } from "node:fs";
-import { mkdir, open, readdir, rename, rm, rmdir, stat, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, rmdir, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import { createSemaphore } from "../../shared/program/semaphore.ts";
 import type { RunCommand } from "../host/command.ts";
+import { sync } from "../host/sync.ts";
 import { formatted } from "./formatted.ts";
 
 const IMAGE = ".img";
@@ -331,15 +332,6 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
     work: () => done,
     thaw,
   };
-}
-
-async function sync(path: string): Promise<void> {
-  const file = await open(path, "r");
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
 }
 
 async function namesIn(directory: string): Promise<string[]> {

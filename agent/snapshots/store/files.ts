@@ -3,9 +3,10 @@
  * a directory with its final name is complete.
  */
 
-import { chmod, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../../shared/http/errors.ts";
+import { sync } from "../../host/sync.ts";
 import { followHashes, sha256 } from "./hashes.ts";
 import { checkSizes, corrupt, type Manifest, missing, parseManifest, type StoredFile } from "./manifest.ts";
 
@@ -180,15 +181,6 @@ async function syncAll(directory: string): Promise<void> {
   };
   await Promise.all(Array.from({ length: SYNCS_AT_ONCE }, worker));
   await sync(directory);
-}
-
-async function sync(path: string): Promise<void> {
-  const file = await open(path, "r");
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
 }
 
 function isMissing(error: unknown): boolean {
