@@ -4,7 +4,7 @@
  */
 
 import { existsSync, mkdirSync, realpathSync, statfsSync, statSync } from "node:fs";
-import { mkdir, readdir, rename, rm, rmdir, stat, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, rmdir, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../shared/http/errors.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
@@ -70,7 +70,10 @@ export interface Disks {
   layer(containerId: string): string;
   /** Makes the disk of a container that has never run, and puts its layer on it. */
   make(disk: Disk): Promise<void>;
-  /** Mounts the disk, as after a reboot. Nothing to do when it is mounted, or gone. @throws {AppError} snapshot_corrupt */
+  /**
+   * Mounts the disk, as after a reboot, or anew when its file system gave up because the host's disk was full. Nothing to do
+   * when it is mounted, or gone. @throws {AppError} snapshot_corrupt
+   */
   mount(containerId: string): Promise<void>;
   /** Unmounts and deletes the disk; a copy of it under way fails. An unknown container counts as success. */
   remove(containerId: string): Promise<void>;
@@ -270,10 +273,13 @@ export function hostDisks({ root: given, run, copier, refusal }: HostDisksDeps):
       ),
 
     async mount(containerId) {
-      if (isMounted(mountPoint(containerId))) return;
+      const place = mountPoint(containerId);
+      if (isMounted(place) && !(await isFailed(place))) return;
       await mutex(containerId, async () => {
+        // A disk in use stays as it is.
+        if (await isFailed(place)) await detach(place).catch(() => undefined);
         // A removal may have been first.
-        if (existsSync(image(containerId))) await attach(image(containerId), mountPoint(containerId));
+        if (existsSync(image(containerId))) await attach(image(containerId), place);
       });
     },
     remove,
@@ -366,6 +372,12 @@ function isOther(directory: string, than: string): boolean {
     // A damaged file system is mounted, and may answer nothing.
     return true;
   }
+}
+
+/** Whether a mounted file system takes no writes any more, as after a write that the host's full disk refused. */
+async function isFailed(place: string): Promise<boolean> {
+  const mounts = (await readFile("/proc/mounts", "utf8")).split("\n").map((line) => line.split(" "));
+  return mounts.some(([, at, , options = ""]) => at === place && /(^|,)(ro|emergency_ro|shutdown)(,|$)/.test(options));
 }
 
 /** The end of the host's disk, as programs and Node report it. */

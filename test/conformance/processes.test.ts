@@ -41,9 +41,12 @@ describe("background commands", () => {
   });
 
   test("a process outlives its client, and another client can connect to it", async () => {
+    const first: string[] = [];
     const handle = await sandbox().commands.run("for i in 1 2 3 4 5 6 7 8; do echo tick$i; sleep 0.2; done; echo end", {
       background: true,
+      onStdout: (data) => void first.push(data),
     });
+    await expect.poll(() => first.join("")).toContain("tick1\n");
     await handle.disconnect();
     const heard: string[] = [];
     const again = await sandbox().commands.connect(handle.pid, { onStdout: (data) => void heard.push(data) });

@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { hostDisks } from "../../agent/disks/disks.ts";
@@ -94,6 +94,27 @@ test("a paused sandbox whose disk is not mounted, as after a reboot, gets its di
   const again = await agent.start({ ...SMALL, sandboxId: one.sandboxId, origin });
   expect(again.restored).toBe("memory");
   expect(await shell(again, "cat /root/file")).toBe("kept");
+  await agent.stop(again.executionId);
+  await nothingLeft();
+});
+
+test("a paused sandbox whose file system gave up gets it back", async () => {
+  const one = await agent.start(SMALL);
+  await shell(one, "echo kept > /root/file; sync");
+  const { snapshotId } = await agent.call.pauseExecution(ask(one.executionId));
+  await agent.drop();
+  const { stdout } = await run("findmnt", ["--noheadings", "--output", "SOURCE,TARGET", "--types", "ext4"]);
+  const device =
+    stdout
+      .split("\n")
+      .find((line) => line.includes(agent.disks))
+      ?.split(/\s+/)[0] ?? "";
+  // As after a write that the host's disk refused.
+  await writeFile(`/sys/fs/ext4/${basename(device)}/trigger_fs_error`, "the test");
+  const origin = { is: "paused" as const, snapshotId, memory: true };
+  const again = await agent.start({ ...SMALL, sandboxId: one.sandboxId, origin });
+  expect(again.restored).toBe("memory");
+  expect(await shell(again, "echo more >> /root/file && cat /root/file")).toBe("kept\nmore");
   await agent.stop(again.executionId);
   await nothingLeft();
 });
