@@ -1,17 +1,14 @@
 /** Builds by id: starts each once, a limited number at a time; follows, cancels and removes; ends abandoned ones. */
 
-import { setTimeout as delay } from "node:timers/promises";
 import type { BuildBody, BuildState } from "../../shared/agent-api/build-shapes.ts";
-import { AppError, isError } from "../../shared/http/errors.ts";
+import { AppError } from "../../shared/http/errors.ts";
 import { anySignal } from "../../shared/program/any-signal.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { Semaphore } from "../../shared/program/semaphore.ts";
 import type { BuildResult, BuildStore } from "../store/builds.ts";
+import { whenRoom } from "../store/when-room.ts";
 import type { BuildRequest, Progress } from "./build.ts";
 import { type BuildLog, createBuildLog } from "./build-log.ts";
-
-/** How often a build's end is written again while the disk is full. */
-const RECORD_AGAIN_MS = 1_000;
 
 export interface BuildsDeps {
   readonly store: BuildStore;
@@ -74,22 +71,12 @@ export function createBuilds(deps: BuildsDeps): Builds {
       if (code === "internal") log.error({ err: error, buildId }, "build failed by an internal error");
       else log.info({ buildId, step: progress.at, reason: message, ...details }, "build failed");
       lines.write("error", message, progress.at);
-      await recorded(() => {
+      const end = () => {
         lines.flush();
         store.fail(buildId, { message, step: progress.at }, now());
-      });
-    }
-  };
-
-  // On a full disk the end of a build waits until there is room, or until the next agent finds the build unfinished.
-  const recorded = async (write: () => void) => {
-    for (;;) {
-      try {
-        return write();
-      } catch (error) {
-        if (state.draining || !isError(AppError.from(error), "no_space")) throw error;
-        await delay(RECORD_AGAIN_MS);
-      }
+      };
+      // A build whose end is not recorded is one that the next agent process finds unfinished.
+      await whenRoom(end, { giveUp: () => state.draining });
     }
   };
 

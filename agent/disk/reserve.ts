@@ -26,6 +26,9 @@ const EVERY_MS = 500;
 const FIRST_LOOK_MS = 100;
 /** How long the disk must have room before a sandbox is released. */
 const ROOM_FOR_MS = 5_000;
+/** So little is free that a disk counts as full. */
+const FULL_BYTES = 8 * 1024 * 1024;
+const FULL_INODES = 100;
 const HELD_AT_MOST_MS = 300_000;
 /** Pause between two ends of held sandboxes, in which the disk of the first one is freed. */
 const BETWEEN_ENDS_MS = 30_000;
@@ -168,7 +171,9 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     const waits = makesRoom && !level.urgent;
     if (waits) growth.look(others);
     // Holds one sandbox at a time: the free space shows whether it was the right one.
-    const enough = waits || (held.size > 0 && free >= state.freeAtHold);
+    // A disk that is full cannot get fuller: then whoever writes would take what the agent's database needs.
+    const full = free <= (level.of === "bytes" ? FULL_BYTES : FULL_INODES);
+    const enough = waits || (held.size > 0 && free >= state.freeAtHold && !full);
     const grower = enough ? undefined : await growth.choose(others, level);
     const chosen = others.find(({ id }) => id === grower?.id);
     if (chosen !== undefined) await hold(chosen, free);

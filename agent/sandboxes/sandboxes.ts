@@ -10,11 +10,16 @@ import { anySignal } from "../../shared/program/any-signal.ts";
 import { createKeyedMutex } from "../../shared/program/keyed-mutex.ts";
 import type { Log } from "../../shared/program/log.ts";
 import type { ExecutionStore } from "../store/executions.ts";
+import { whenRoom } from "../store/when-room.ts";
 import type { Disposal } from "./disposal.ts";
 import type { Launched, LaunchSpec } from "./launch.ts";
+import type { LiveContainer } from "./live-container.ts";
 import { type LiveSet, sandboxOf } from "./live-set.ts";
 import { identity, type Sandbox, toStarted } from "./sandbox.ts";
 import { whyNotStarted } from "./why-not-started.ts";
+
+/** How long the end of a sandbox waits for room to be recorded. */
+const RECORD_LIMIT_MS = 20_000;
 
 export interface SandboxesDeps {
   /** The sandboxes that run already; only this part changes the set from now on. */
@@ -120,6 +125,18 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
     return done;
   };
 
+  /** The end of the sandbox that fills the disk can be recorded only once its own disk is gone. */
+  const recordEnd = async (container: LiveContainer, record: () => void) => {
+    const limit = Date.now() + RECORD_LIMIT_MS;
+    let removed = false;
+    const remove = () => {
+      if (!removed) disposal.remove(container);
+      removed = true;
+    };
+    await whenRoom(record, { giveUp: () => Date.now() > limit, onFull: remove });
+    remove();
+  };
+
   /** `record` is written once no process runs any more. */
   const finish = (sandbox: Sandbox, dead: boolean, record: () => void): Promise<void> => {
     const { executionId, sandboxId, container } = sandbox;
@@ -133,9 +150,8 @@ export function createSandboxes(deps: SandboxesDeps): Sandboxes {
           await disposal.kill(container);
         }
         const kept = dead && (await deps.rescue(sandbox));
-        if (!kept) record();
+        if (!kept) await recordEnd(container, record);
         entries.delete(executionId);
-        if (!kept) disposal.remove(container);
       } catch (error) {
         // Not routable any more, but perhaps still running: the next stop tries again.
         entries.set(executionId, { is: "running", sandbox });

@@ -170,7 +170,7 @@ test("18 exfiltration through allowed places (seen, not stopped): what was sent 
 test("19 the authority: its key is nowhere inside, and hosts without a rule are not shown its leaves", async () => {
   const sandbox = await sandboxWith({ rules: { "api.example": [{ transform: { headers: { "x-rule": "a" } } }] } });
   const { stdout } = await sandbox.commands.run(
-    "grep -rlsI 'PRIVATE KEY-----' /etc /run /usr/local /var/lib /home /root /tmp /opt 2>/dev/null | grep -v '/python3' || true",
+    "grep -rlsIE '^-----BEGIN ([A-Z]+ )*PRIVATE KEY-----' /etc /run /usr/local /var/lib /home /root /tmp /opt 2>/dev/null | grep -v '/python3' || true",
     { user: "root", timeoutMs: 60_000 },
   );
   expect(stdout).toBe("");
