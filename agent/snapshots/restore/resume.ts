@@ -69,8 +69,12 @@ async function thaw(
   const teardown = new Teardown(deps.log);
   teardown.add("freeze", async () => {
     // The next resume gets this container, not the stored memory: its processes may have run and changed the disk.
-    await container.cgroup.freeze();
-    deps.frozen.add(snapshot.id, container, true);
+    try {
+      await container.cgroup.freeze();
+    } finally {
+      // Also one that has just died: what is left of it must go before its memory is restored.
+      deps.frozen.add(snapshot.id, container, true);
+    }
   });
   try {
     deps.stores.snapshots.setResuming(snapshot.id, true, () => intend(resuming, container.id, deps, teardown));

@@ -127,16 +127,18 @@ describe("a resume", () => {
     expect([...here.engine.containers.values()].map((one) => one.running)).toEqual([false]);
   });
 
-  test("of a frozen container that does not answer restores the memory from the disk", async () => {
+  test.each([
+    ["does not answer", ["init"]],
+    ["has just died", ["init", "freeze"]],
+  ] as const)("of a frozen container that %s restores the memory from the disk", async (_why, steps) => {
     const sandbox = await running();
     const { snapshotId } = await here.parts.taker.pause(sandbox.executionId, snapshotRequest());
-    let failed = false;
+    const left = new Set<string>(steps);
     here.engine.fail((name) => {
-      if (name !== "init" || failed) return;
-      failed = true;
-      throw new Error("injected");
+      if (left.delete(name)) throw new Error("injected");
     });
     expect((await here.parts.sandboxes.start(randomUUID(), again(sandbox, snapshotId))).restored).toBe("memory");
+    expectRunning();
   });
 
   test("of the same snapshot is refused a second time, and a later pause replaces the memory", async () => {
