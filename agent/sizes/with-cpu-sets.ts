@@ -6,7 +6,8 @@ import { type CpuSets, formatCpus } from "./cpu-sets.ts";
 export function withCpuSets<Engine extends Containers>(engine: Engine, sets: CpuSets): Engine {
   /** Containers that an earlier agent process made, or whose creation got no answer. */
   const adopt = async (id: string) => {
-    const found = await engine.inspect(id);
+    // Docker describes no container whose disk is not mounted, as after a reboot: the list after its start has it.
+    const found = await engine.inspect(id).catch(() => undefined);
     if (found !== undefined && !sets.knows(id)) sets.adopt(id, found.cpus, found.running);
   };
 

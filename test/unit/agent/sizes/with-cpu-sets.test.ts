@@ -18,7 +18,7 @@ const spec = (cpuCount: number): ContainerSpec => ({
 
 function world(earlier: Readonly<Record<string, { cpus: string; running: boolean }>> = {}) {
   const made: (string | undefined)[] = [];
-  const state = { full: false };
+  const state = { full: false, described: true };
   const engine: Partial<Containers> = {
     create({ cpus }) {
       if (state.full) return Promise.reject(new Error("full"));
@@ -28,9 +28,11 @@ function world(earlier: Readonly<Record<string, { cpus: string; running: boolean
     remove: () => Promise.resolve(),
     list: () => Promise.resolve(Object.entries(earlier).map(([id, { running }]) => ({ id, name: id, running }))),
     inspect: (id) =>
-      Promise.resolve(
-        earlier[id] && { ...earlier[id], pid: 1, exitCode: 0, oomKilled: false, upperDirectory: undefined },
-      ),
+      state.described
+        ? Promise.resolve(
+            earlier[id] && { ...earlier[id], pid: 1, exitCode: 0, oomKilled: false, upperDirectory: undefined },
+          )
+        : Promise.reject(new Error("its disk is not mounted")),
     watch: (_since, onEvent) => Promise.resolve(onEvent({ kind: "died", id: "c1", exitCode: 0 })),
   };
   return { made, state, containers: withCpuSets(engine as Containers, createCpuSets([0, 1])) };
@@ -69,6 +71,16 @@ test("a container that could not be started does not count", async () => {
 
 test("containers of an earlier agent process count from the first list on; stopped ones do not", async () => {
   const { made, containers } = world({ a: { cpus: "0", running: true }, paused: { cpus: "1", running: false } });
+  await containers.list();
+  await containers.create(spec(1));
+  expect(made).toEqual(["1"]);
+});
+
+test("a container that Docker cannot describe, as after a reboot, counts from the list after that", async () => {
+  const { made, state, containers } = world({ earlier: { cpus: "0", running: true } });
+  state.described = false;
+  expect(await containers.list()).toHaveLength(1);
+  state.described = true;
   await containers.list();
   await containers.create(spec(1));
   expect(made).toEqual(["1"]);
