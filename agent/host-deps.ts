@@ -12,7 +12,7 @@ import { openCgroup } from "./containers/cgroup.ts";
 import { dockerContainers } from "./containers/docker.ts";
 import { httpEnvd } from "./containers/envd.ts";
 import { envdRuntimes } from "./containers/envd-runtime.ts";
-import { seccompProfile } from "./containers/seccomp.ts";
+import { seccompProfile } from "./containers/seccomp/seccomp.ts";
 import type { AgentDeps } from "./deps.ts";
 import { hostBallast } from "./disk/ballast.ts";
 import { hostGrowth } from "./disk/growers.ts";

@@ -171,7 +171,8 @@ export function createReserve(deps: ReserveDeps): DiskReserve {
     const waits = makesRoom && !level.urgent;
     if (waits) growth.look(others);
     // Holds one sandbox at a time: the free space shows whether it was the right one.
-    // A disk that is full cannot get fuller: then whoever writes would take what the agent's database needs.
+    // On a full disk the free space cannot shrink further, so it does not show who writes: a sandbox that is not held would
+    // take the room that the agent's database needs.
     const full = free <= (level.of === "bytes" ? FULL_BYTES : FULL_INODES);
     const enough = waits || (held.size > 0 && free >= state.freeAtHold && !full);
     const grower = enough ? undefined : await growth.choose(others, level);

@@ -6,7 +6,7 @@
 export interface CpuSets {
   /** Chooses the processors that the fewest containers use, and counts them at once. Undefined: all of them. */
   take(count: number): readonly number[] | undefined;
-  /** Gives back what `take` chose, when no container was made. */
+  /** Frees the processors that `take` chose, when Docker made no container. */
   give(cpus: readonly number[] | undefined): void;
   /** The container that was made with these. */
   own(id: string, cpus: readonly number[] | undefined): void;

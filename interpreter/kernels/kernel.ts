@@ -72,6 +72,17 @@ export interface Kernel {
   readonly environment: Readonly<Record<string, string>>;
 }
 
+/** Resolves to the kernel when it answers; stops a kernel that does not. */
+export async function onceReady<K extends Kernel & { ready(): Promise<void> }>(kernel: K): Promise<K> {
+  try {
+    await kernel.ready();
+    return kernel;
+  } catch (error) {
+    await kernel.stop();
+    throw error;
+  }
+}
+
 /** Where and how a kernel starts. */
 export interface Launch {
   readonly cwd: string;

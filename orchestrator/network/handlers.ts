@@ -1,7 +1,7 @@
 /** Handlers of the routes about a sandbox's network policy. */
 
 import type { NetworkCheck, NetworkLogEntry } from "../../shared/agent-api/routes.ts";
-import type { NetworkDecision, NetworkVerdict, sandboxNetworkApi } from "../../shared/api/sandbox-network.ts";
+import type { NetworkDecision, NetworkVerdict, sandboxNetworkApi } from "../../shared/api/sandboxes/sandbox-network.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError, isError } from "../../shared/http/errors.ts";
 import { hostName } from "../../shared/policy/names.ts";

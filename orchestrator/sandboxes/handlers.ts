@@ -1,8 +1,8 @@
 /** Handlers of the sandbox routes that create, read, extend and kill. */
 
 import type { Origin } from "../../shared/agent-api/routes.ts";
-import type { CreateBody } from "../../shared/api/sandbox-shapes.ts";
-import type { sandboxApi } from "../../shared/api/sandboxes.ts";
+import type { CreateBody } from "../../shared/api/sandboxes/sandbox-shapes.ts";
+import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import type { Context, Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { newSandboxId } from "../../shared/ids.ts";

@@ -3,8 +3,8 @@
 import type { MetricSample } from "../../shared/agent-api/routes.ts";
 import type { LogEntry } from "../../shared/agent-api/sandbox-log.ts";
 import type { eventApi, SandboxEvent } from "../../shared/api/events.ts";
-import type { SandboxMetric } from "../../shared/api/sandbox-shapes.ts";
-import type { sandboxApi } from "../../shared/api/sandboxes.ts";
+import type { SandboxMetric } from "../../shared/api/sandboxes/sandbox-shapes.ts";
+import type { sandboxApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Log } from "../../shared/program/log.ts";

@@ -1,7 +1,7 @@
 /** Checks the body of a create request and fills in defaults. Errors have the wire contract's texts. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
-import type { CreateBody } from "../../shared/api/sandbox-shapes.ts";
+import type { CreateBody } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import { type NetworkLimits, readNetwork } from "../network/options.ts";
 import { apart } from "../network/secret.ts";

@@ -1,6 +1,6 @@
 /** The size of a new sandbox: what its caller asked for within the project's limits, else its template's. Pure. */
 
-import type { CreateBody } from "../../shared/api/sandbox-shapes.ts";
+import type { CreateBody } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../shared/http/errors.ts";
 import type { Build } from "../store/builds/record.ts";
 

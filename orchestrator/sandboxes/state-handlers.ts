@@ -1,6 +1,6 @@
 /** Handlers of the routes that change a sandbox's state: pause, resume, fork. */
 
-import type { sandboxStateApi } from "../../shared/api/sandboxes.ts";
+import type { sandboxStateApi } from "../../shared/api/sandboxes/sandboxes.ts";
 import type { Handlers } from "../../shared/http/contract.ts";
 import type { Background } from "../background.ts";
 import type { Project } from "../store/projects.ts";

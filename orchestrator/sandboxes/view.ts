@@ -1,7 +1,7 @@
 /** Converts a sandbox record to the bodies that the API answers. Pure. */
 
 import type { NetworkOptions } from "../../shared/api/network.ts";
-import type { ListedSandbox, Sandbox, SandboxDetail } from "../../shared/api/sandbox-shapes.ts";
+import type { ListedSandbox, Sandbox, SandboxDetail } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import { answer, type Complete } from "../../shared/http/answer.ts";
 import { envdToken, trafficToken } from "../../shared/ids.ts";
 import type { SandboxRecord } from "../store/sandboxes/record.ts";

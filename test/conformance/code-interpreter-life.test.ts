@@ -7,7 +7,8 @@ import { Template } from "e2b";
 import { expect, onTestFinished, test } from "vitest";
 import { api, openPlatform } from "../support/platform/platform.ts";
 import { buildTemplate, fresh } from "../support/platform/templates.ts";
-import { interpreterFrom, killedAfterwards, ownInterpreter, printed, valueOf } from "../support/sandbox/interpreter.ts";
+import { interpreterFrom, ownInterpreter, printed, valueOf } from "../support/sandbox/interpreter.ts";
+import { killedAfterwards } from "../support/sandbox/sdk.ts";
 
 const platform = openPlatform();
 const PYTHON_TESTS = join(import.meta.dirname, "../../interpreter/python/tests");

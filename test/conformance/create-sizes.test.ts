@@ -2,7 +2,7 @@
 
 import { Sandbox } from "e2b";
 import { expect, onTestFinished, test } from "vitest";
-import type { SandboxDetail, SandboxMetric } from "../../shared/api/sandbox-shapes.ts";
+import type { SandboxDetail, SandboxMetric } from "../../shared/api/sandboxes/sandbox-shapes.ts";
 import { api, openPlatform } from "../support/platform/platform.ts";
 
 const platform = openPlatform();

@@ -27,7 +27,7 @@ export const PROXY_MANNER: Manner = {
   },
 };
 
-/** Undefined for what is no request to a proxy, or one that two programs could read differently. */
+/** Returns undefined for text that is not a request to a proxy, and for a request that two programs could read differently. */
 export function readProxyRequest(line: string): ProxyRequest | undefined {
   const tunnel = TUNNEL.exec(line);
   const [, written = "", number = `${PLAIN_PORT}`] = tunnel ?? PLAIN.exec(line) ?? [];

@@ -34,7 +34,7 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t minus(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 static uint64_t age_of(const struct container *one) { return minus(uptime_ns(), one->started ? one->started : uptime_ns()); }
 
-/* Keeps the machine's lines and their order, with the container's numbers; what is not known of a container is 0. */
+/* Writes the machine's lines in their order with the container's numbers, and 0 where the server does not know the number. */
 static int meminfo(const struct container *one, FILE *out) {
   const char *machine = machine_file("/proc/meminfo");
   const char *first = machine ? strstr(machine, "MemTotal:") : NULL;

@@ -1,8 +1,8 @@
-/* The kernel's side of FUSE, without libfuse: a server that starts anew takes over the connection of the one before it,
- * and libfuse would wait for the first message of a connection, which the kernel sends once.
+/* Speaks FUSE with the kernel, without libfuse. A new server takes over the connection of the one before it; libfuse
+ * would wait for the first message of a connection, which the kernel sends once.
  *
- * The tree is one directory of files. Each open asks for direct I/O, so that every read asks here, and each read of an
- * offset makes the whole text and sends its part: nothing is kept between two requests. */
+ * The tree is one directory of files. Every open asks for direct I/O, so that the kernel passes on every read. Every read
+ * makes the whole text and sends the part at its offset: the server keeps nothing between two requests. */
 
 #define _GNU_SOURCE
 #include "serve.h"
@@ -45,7 +45,7 @@ static void reply(uint64_t request, int error, const void *data, size_t length) 
 static struct fuse_attr attributes(uint64_t node) {
   return (struct fuse_attr){
     .ino = node,
-    // As in /proc: a size of 0, whatever is read. CRIU compares it when it opens the file again.
+    // The files have size 0, as in /proc. CRIU compares the size when it opens a file again.
     .mode = node == FUSE_ROOT_ID ? S_IFDIR | 0555 : S_IFREG | 0444,
     .nlink = node == FUSE_ROOT_ID ? 2 : 1,
     .blksize = 4096,
@@ -120,7 +120,7 @@ static void answer(const struct fuse_in_header *in, const void *body) {
       struct fuse_statfs_out out = { .st = { .bsize = 4096, .namelen = 255 } };
       return reply(in->unique, 0, &out, sizeof out);
     }
-    // The kernel does without what is not offered, and does not ask again.
+    // The kernel uses only the features that the server offers, and asks once.
     default: return reply(in->unique, ENOSYS, NULL, 0);
   }
 }

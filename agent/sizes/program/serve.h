@@ -8,7 +8,7 @@
 
 /* Shared by both processes, so that the one that lives on knows what the other was doing. */
 struct shared {
-  /* The request that is being answered; 0: none. Nobody else would answer it after a crash, and its reader would wait. */
+  /* Id of the request that the server answers now, or 0. The next server refuses it after a crash, so that its reader does not wait. */
   volatile uint64_t request;
   volatile unsigned starts;
 };

@@ -2,7 +2,15 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { Interruption } from "../interruption.ts";
-import { type Changes, type Emit, type Kernel, type KernelEnd, KernelEnded, type Launch } from "../kernel.ts";
+import {
+  type Changes,
+  type Emit,
+  type Kernel,
+  type KernelEnd,
+  KernelEnded,
+  type Launch,
+  onceReady,
+} from "../kernel.ts";
 import { KernelProcess } from "../process.ts";
 import { PendingRequest } from "./request.ts";
 import { Sockets } from "./sockets.ts";
@@ -32,13 +40,7 @@ export async function startJupyterKernel(language: JupyterLanguage, launch: Laun
     keepsErrors: true,
   });
   const kernel = new JupyterKernel(language, launch, { sockets, process });
-  try {
-    await kernel.ready();
-  } catch (error) {
-    await kernel.stop();
-    throw error;
-  }
-  return kernel;
+  return onceReady(kernel);
 }
 
 class JupyterKernel implements Kernel {

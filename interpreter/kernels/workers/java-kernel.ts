@@ -1,7 +1,7 @@
 /** Starts the worker of Java: JShell inside of one JVM, compiled from its source at each start. */
 
 import type { Readable, Writable } from "node:stream";
-import type { Changes, Kernel, Launch } from "../kernel.ts";
+import { type Changes, type Kernel, type Launch, onceReady } from "../kernel.ts";
 import { KernelProcess } from "../process.ts";
 import { LineKernel } from "./line-kernel.ts";
 
@@ -29,13 +29,7 @@ export async function startJava(worker: string, { cwd, environment }: Launch): P
     runLine: (code) => `run ${base64(code)}\n`,
     changeLine,
   });
-  try {
-    await kernel.ready();
-  } catch (error) {
-    await kernel.stop();
-    throw error;
-  }
-  return kernel;
+  return onceReady(kernel);
 }
 
 /** Random numbers need no seed: Java's generators are made when a program asks for them. */

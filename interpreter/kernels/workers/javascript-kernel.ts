@@ -1,7 +1,7 @@
 /** Starts the worker of JavaScript or TypeScript. */
 
 import type { Duplex, Readable } from "node:stream";
-import type { Kernel, Launch } from "../kernel.ts";
+import { type Kernel, type Launch, onceReady } from "../kernel.ts";
 import { KernelProcess } from "../process.ts";
 import { LineKernel } from "./line-kernel.ts";
 
@@ -37,11 +37,5 @@ export async function startJavaScript(
     runLine: (code) => `${JSON.stringify({ run: code })}\n`,
     changeLine: (change) => `${JSON.stringify({ change })}\n`,
   });
-  try {
-    await kernel.ready();
-  } catch (error) {
-    await kernel.stop();
-    throw error;
-  }
-  return kernel;
+  return onceReady(kernel);
 }

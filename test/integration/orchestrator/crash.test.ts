@@ -1,7 +1,7 @@
 /** The orchestrator dies at any line of a transition: a restart and reports repair the state that the database then has. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import type { SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
 

@@ -1,7 +1,7 @@
 /** Creates with a size, a count, and without memory, on fake agents: what the node is asked, and what every read shows. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import type { SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";

@@ -1,7 +1,7 @@
 /** Every path to the end of a sandbox sets one reason, which its record, its event and later requests have. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ListedSandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import type { ListedSandbox, SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";

@@ -1,7 +1,7 @@
 /** Ended sandboxes: what their project can read of them and for how long, and that others cannot. */
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { ListedSandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import type { ListedSandbox, SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { ADMIN_TOKEN, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";
 

@@ -1,7 +1,7 @@
 /** Forks on a fake agent: copies of a running sandbox, which itself runs on unchanged. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Sandbox } from "../../../shared/api/sandbox-shapes.ts";
+import type { Sandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import type { Cluster } from "../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";

@@ -4,7 +4,7 @@
  */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Sandbox } from "../../../shared/api/sandbox-shapes.ts";
+import type { Sandbox } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";

@@ -1,7 +1,7 @@
 /** The life of a sandbox through the front door, on a fake agent. */
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import type { SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { CLOSED, OPEN } from "../../../shared/policy/egress-policy.ts";
 import { type Answer, type Cluster, startCluster } from "../../support/fakes/cluster.ts";
 import { sandboxesOn } from "../../support/fakes/cluster-sandboxes.ts";

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import SQLite from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import type { SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import { AppError } from "../../../shared/http/errors.ts";
 import { createLog } from "../../../shared/program/log.ts";
 import { buildingOn } from "../../support/fakes/building.ts";

@@ -1,7 +1,7 @@
 /** Sandboxes of a cluster in one process, through its API: tests create, pause, resume and read them. */
 
 import { expect } from "vitest";
-import type { Sandbox, SandboxDetail } from "../../../shared/api/sandbox-shapes.ts";
+import type { Sandbox, SandboxDetail } from "../../../shared/api/sandboxes/sandbox-shapes.ts";
 import type { Answer, Cluster } from "./cluster.ts";
 
 export interface Sandboxes {

@@ -2,23 +2,14 @@
 
 import { type Context, type RunCodeLanguage, type RunCodeOpts, Sandbox } from "@e2b/code-interpreter";
 import type { SandboxOpts } from "e2b";
-import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
+import { expect } from "vitest";
+import { killedAfterwards, shared } from "./sdk.ts";
 
 type Options = SandboxOpts;
 
 /** Makes one sandbox for all tests of a file or block; those tests must not depend on each other. */
 export function sharedInterpreter(options: Options = {}): () => Sandbox {
-  let sandbox: Sandbox | undefined;
-  beforeAll(async () => {
-    sandbox = await Sandbox.create({ timeoutMs: 300_000, ...options });
-  });
-  afterAll(async () => {
-    await sandbox?.kill();
-  });
-  return () => {
-    if (sandbox === undefined) throw new Error("the code interpreter of this block was not created");
-    return sandbox;
-  };
+  return shared(() => Sandbox.create({ timeoutMs: 300_000, ...options }));
 }
 
 /** Makes a sandbox for one test. */
@@ -30,13 +21,6 @@ export async function ownInterpreter(options: Options = {}): Promise<Sandbox> {
 /** Makes a sandbox for one test from another template or a snapshot. */
 export async function interpreterFrom(template: string): Promise<Sandbox> {
   return killedAfterwards(await Sandbox.create(template, { timeoutMs: 120_000 }));
-}
-
-export function killedAfterwards(sandbox: Sandbox): Sandbox {
-  onTestFinished(async () => {
-    await sandbox.kill();
-  });
-  return sandbox;
 }
 
 type RunOptions = RunCodeOpts & { readonly language?: RunCodeLanguage; readonly context?: Context };

@@ -5,9 +5,14 @@ import { afterAll, beforeAll, onTestFinished } from "vitest";
 
 /** Makes one sandbox for all tests of a `describe` block; those tests must not depend on each other. */
 export function sharedSandbox(options: SandboxOpts = {}): () => Sandbox {
-  let sandbox: Sandbox | undefined;
+  return shared(() => Sandbox.create({ timeoutMs: 300_000, ...options }));
+}
+
+/** The same, for a sandbox of any class of the SDK. */
+export function shared<One extends Sandbox>(create: () => Promise<One>): () => One {
+  let sandbox: One | undefined;
   beforeAll(async () => {
-    sandbox = await Sandbox.create({ timeoutMs: 300_000, ...options });
+    sandbox = await create();
   });
   afterAll(async () => {
     await sandbox?.kill();
@@ -20,7 +25,11 @@ export function sharedSandbox(options: SandboxOpts = {}): () => Sandbox {
 
 /** Makes a sandbox for one test. */
 export async function ownSandbox(options: SandboxOpts = {}): Promise<Sandbox> {
-  const sandbox = await Sandbox.create({ timeoutMs: 120_000, ...options });
+  return killedAfterwards(await Sandbox.create({ timeoutMs: 120_000, ...options }));
+}
+
+/** Kills the sandbox when the test is over. */
+export function killedAfterwards<One extends Sandbox>(sandbox: One): One {
   onTestFinished(async () => {
     await sandbox.kill();
   });

@@ -49,7 +49,7 @@ test("variables name the node's proxy in both spellings, and always leave the sa
 test.each([
   ["CONNECT Pypi.org:443 HTTP/1.1", { kind: "tunnel", host: "pypi.org", port: 443 }],
   ["CONNECT 203.0.113.7:22 HTTP/1.0", { kind: "tunnel", host: "203.0.113.7", port: 22 }],
-  ["GET http://deb.debian.org/debian HTTP/1.1", { kind: "plain", host: "deb.debian.org", port: 80 }],
+  ["GET http://mirror.example/debian HTTP/1.1", { kind: "plain", host: "mirror.example", port: 80 }],
   ["POST HTTP://a.test:8080 HTTP/1.1", { kind: "plain", host: "a.test", port: 8080 }],
   ["GET / HTTP/1.1", undefined],
   ["GET https://a.test/ HTTP/1.1", undefined],

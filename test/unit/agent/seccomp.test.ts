@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { seccompProfile } from "../../../agent/containers/seccomp.ts";
+import { seccompProfile } from "../../../agent/containers/seccomp/seccomp.ts";
 
 const profile = seccompProfile("x64");
 

@@ -7,7 +7,15 @@ import type { Readable, Writable } from "node:stream";
 import { StringDecoder } from "node:string_decoder";
 import { setImmediate as turn } from "node:timers/promises";
 import { Interruption } from "../../interruption.ts";
-import { type Changes, type Emit, type Kernel, type KernelEnd, KernelEnded, type Launch } from "../../kernel.ts";
+import {
+  type Changes,
+  type Emit,
+  type Kernel,
+  type KernelEnd,
+  KernelEnded,
+  type Launch,
+  onceReady,
+} from "../../kernel.ts";
 import { KernelProcess } from "../../process.ts";
 import { Lines, Marks } from "./marks.ts";
 import { BEGUN, changeScript, runLine, settings } from "./shell.ts";
@@ -37,13 +45,7 @@ export async function startBash({ cwd, environment, runtime }: Launch): Promise<
     { cwd, environment: { ...initial, SHELL: "/bin/sh" }, stdio: ["pipe", "pipe", "pipe"], keepsErrors: true },
   );
   const kernel = new BashKernel({ directory, nonce, shell, environment: initial });
-  try {
-    await kernel.ready();
-  } catch (error) {
-    await kernel.stop();
-    throw error;
-  }
-  return kernel;
+  return onceReady(kernel);
 }
 
 interface Parts {

@@ -1,9 +1,9 @@
 /** Sandboxes on the public API. */
 
 import { Type } from "typebox";
-import { LogEntry } from "../agent-api/sandbox-log.ts";
-import { contract } from "../http/contract.ts";
-import { bySandbox, ended, int32, LogLevel, logQuery, page, Timestamp, UnixSeconds } from "./common.ts";
+import { LogEntry } from "../../agent-api/sandbox-log.ts";
+import { contract } from "../../http/contract.ts";
+import { bySandbox, ended, int32, LogLevel, logQuery, page, Timestamp, UnixSeconds } from "../common.ts";
 import {
   ConnectBody,
   ConnectBodyV1,

@@ -1,9 +1,9 @@
 /** The network policy of a running sandbox: replaced, explained, and the log of its decisions. */
 
 import { type Static, Type } from "typebox";
-import { contract } from "../http/contract.ts";
-import { bySandbox, ended, Timestamp } from "./common.ts";
-import { NetworkUpdate } from "./network.ts";
+import { contract } from "../../http/contract.ts";
+import { bySandbox, ended, Timestamp } from "../common.ts";
+import { NetworkUpdate } from "../network.ts";
 
 const one = { tag: "Sandboxes", access: "project", params: bySandbox } as const;
 

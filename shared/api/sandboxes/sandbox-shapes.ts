@@ -1,9 +1,9 @@
 /** Bodies and replies of the sandbox routes. */
 
 import { type Static, Type } from "typebox";
-import { EndReason } from "../states/end-reason.ts";
-import { INT32, Metadata, map, messages, nullable, TemplateReference, Timestamp } from "./common.ts";
-import { NetworkOptions, NetworkShown } from "./network.ts";
+import { EndReason } from "../../states/end-reason.ts";
+import { INT32, Metadata, map, messages, nullable, TemplateReference, Timestamp } from "../common.ts";
+import { NetworkOptions, NetworkShown } from "../network.ts";
 
 /** Only above zero, in the contract's words (create, connect v2, resume, fork). */
 export const timeout = Type.Integer({
